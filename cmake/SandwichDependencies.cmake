@@ -1,0 +1,41 @@
+# Every library Sandwich is built from, named once. Versions are those of
+# Debian 12; scripts/install-deps.sh installs the packages.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)
+find_package(TBB 2021.8 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc>=2.9)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.42)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
+if(SANDWICH_BUILD_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+endif()
+
+if(SANDWICH_BUILD_COMPILER)
+  list(APPEND CMAKE_PREFIX_PATH /usr/lib/llvm-22)
+  find_package(MLIR CONFIG)
+  if(NOT MLIR_FOUND OR NOT LLVM_PACKAGE_VERSION MATCHES "^22\\.")
+    message(FATAL_ERROR
+      "LLVM and MLIR 22 are needed (found '${LLVM_PACKAGE_VERSION}'). Run "
+      "scripts/install-deps.sh, or configure with "
+      "-DSANDWICH_BUILD_COMPILER=OFF to build the runtime alone.")
+  endif()
+  # MLIRConfig.cmake does not export these; without them the static components
+  # would be linked beside the shared library and register everything twice.
+  set(MLIR_LINK_MLIR_DYLIB ON)
+  set(LLVM_LINK_LLVM_DYLIB ON)
+  list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+  include(TableGen)
+  include(AddLLVM)
+  include(AddMLIR)
+  find_package(LLD CONFIG REQUIRED HINTS ${LLVM_DIR}/../lld)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

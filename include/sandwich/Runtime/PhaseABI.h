@@ -1,0 +1,77 @@
+/*===- PhaseABI.h - Between compiled phases and the runtime ---------*- C -*-===*
+ *
+ * Part of the Sandwich project, under the Apache License v2.0 with LLVM
+ * Exceptions. See LICENSE for license information.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * The whole interface of an artifact's shared object. Every phase is one SPMD
+ * function that each thread of the phase's team calls once a step, with the
+ * same step and its own thread number. The object needs no symbol from
+ * anywhere else.
+ *
+ * The compiler reads the field offsets from this header, so it is the only
+ * place that knows them; changing it means a new SANDWICH_PHASE_ABI_VERSION.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef SANDWICH_RUNTIME_PHASEABI_H
+#define SANDWICH_RUNTIME_PHASEABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SANDWICH_PHASE_ABI_VERSION 1
+
+/** Tokens in one block of the paged KV cache. */
+#define SANDWICH_KV_BLOCK_TOKENS 16
+
+/**
+ * The arguments of one step. In a prefill step the tokens are consecutive
+ * positions of one sequence; in a decode step each token belongs to a sequence
+ * of its own. Both phases take at most the plan's `max_tokens`.
+ */
+typedef struct SandwichStep {
+  /** [num_tokens] vocabulary ids, each in [0, vocab_size). */
+  const int32_t *token_ids;
+  /** [num_tokens] positions in their sequences. */
+  const int32_t *positions;
+  /** [num_tokens] each token's row of `block_tables`. */
+  const int32_t *sequences;
+  /**
+   * [num_sequences, blocks_per_sequence] KV cache blocks of each sequence:
+   * position p lies in block_tables[s][p / SANDWICH_KV_BLOCK_TOKENS].
+   */
+  const int32_t *block_tables;
+  /** [num_logit_rows] indexes of the tokens whose logits are wanted. */
+  const int32_t *logit_rows;
+  int64_t num_tokens;
+  int64_t num_sequences;
+  int64_t blocks_per_sequence;
+  int64_t num_logit_rows;
+  /** The packed weights, aligned to 64 bytes. */
+  const void *weights;
+  /** Blocks of the manifest's `kv_block_bytes` each, aligned to 64 bytes. */
+  void *kv_cache;
+  /** The plan's `workspace_bytes`, aligned to 64 bytes; no state between steps. */
+  void *workspace;
+  /** [num_logit_rows, vocab_size], written by the step. */
+  float *logits;
+  /** Returns once every thread of the team has called it. */
+  void (*barrier)(void *team);
+  /** Passed to `barrier`. */
+  void *team;
+} SandwichStep;
+
+/** `thread` is in [0, threads) of the phase's plan. */
+typedef void (*SandwichPhaseFunction)(const SandwichStep *step, int32_t thread);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SANDWICH_RUNTIME_PHASEABI_H */

@@ -1,0 +1,81 @@
+//===- File.h - Mapped reading and safe writing -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Files are mapped for reading, and written beside their destination, synced
+/// and renamed, so that an interrupted program leaves the old file or none.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SUPPORT_FILE_H
+#define SANDWICH_SUPPORT_FILE_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sandwich {
+
+/// A whole regular file mapped read-only. Moves, never copies.
+class MappedFile {
+public:
+  /// Maps `path`. Errors: absent, unreadable, a folder, or not a regular file.
+  /// An empty file maps to an empty span.
+  static Result<MappedFile> open(const std::string &path);
+
+  MappedFile(MappedFile &&other) noexcept;
+  MappedFile &operator=(MappedFile &&other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return contents; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char *>(contents.data()), contents.size()};
+  }
+  const std::string &path() const { return name; }
+
+private:
+  MappedFile() = default;
+  std::string name;
+  std::span<const std::byte> contents;
+};
+
+/// The whole of a small text file. Errors as `MappedFile::open`, and when the
+/// file is larger than `maxBytes`.
+Result<std::string> readTextFile(const std::string &path, size_t maxBytes);
+
+/// A file under construction: bytes go to `PATH.partial-PID`, and `commit`
+/// syncs it and renames it to `PATH`. Destroyed without `commit`, it removes
+/// what it wrote.
+class PendingFile {
+public:
+  static Result<PendingFile> create(const std::string &path);
+
+  PendingFile(PendingFile &&other) noexcept;
+  PendingFile &operator=(PendingFile &&other) noexcept;
+  ~PendingFile();
+
+  /// Appends `bytes`; a full disk is an error that names the file.
+  Status write(std::span<const std::byte> bytes);
+  Status write(std::string_view text) {
+    return write(std::as_bytes(std::span(text.data(), text.size())));
+  }
+  Status commit();
+
+private:
+  PendingFile() = default;
+  std::string destination;
+  std::string temporary;
+  int descriptor = -1;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_SUPPORT_FILE_H

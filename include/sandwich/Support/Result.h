@@ -1,0 +1,104 @@
+//===- Result.h - Values or one clear error ---------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// `Result<T>` carries either a value or an `Error`. Rooms that must not link
+/// LLVM (the artifact reader, the runtime, the checkpoint reader) report every
+/// failure through it; an error is one sentence that names the file, the field
+/// and the reason, ready to be printed after `error: `.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SUPPORT_RESULT_H
+#define SANDWICH_SUPPORT_RESULT_H
+
+#include <sstream>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace sandwich {
+
+/// One sentence for the user: which file, which field, what is wrong.
+struct Error {
+  std::string message;
+
+  /// The same error with `context` (usually a file name) put in front.
+  Error inContext(const std::string &context) const {
+    return {context + ": " + message};
+  }
+};
+
+/// Builds an `Error` from streamable parts: `makeError("head_dim is ", n)`.
+template <typename... Parts>
+Error makeError(const Parts &...parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return {stream.str()};
+}
+
+/// A value of type `T`, or the `Error` that kept it from being made.
+template <typename T>
+class [[nodiscard]] Result {
+public:
+  Result(T value) : storage(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : storage(std::in_place_index<1>, std::move(error)) {}
+
+  explicit operator bool() const { return storage.index() == 0; }
+  T &operator*() & { return std::get<0>(storage); }
+  const T &operator*() const & { return std::get<0>(storage); }
+  T &&operator*() && { return std::get<0>(std::move(storage)); }
+  T *operator->() { return &std::get<0>(storage); }
+  const T *operator->() const { return &std::get<0>(storage); }
+
+  /// Only valid when the result holds no value.
+  const Error &error() const { return std::get<1>(storage); }
+
+private:
+  std::variant<T, Error> storage;
+};
+
+/// Success, or an `Error`.
+template <>
+class [[nodiscard]] Result<void> {
+public:
+  Result() = default;
+  Result(Error error) : failure(std::move(error)), failed(true) {}
+
+  explicit operator bool() const { return !failed; }
+  const Error &error() const { return failure; }
+
+private:
+  Error failure;
+  bool failed = false;
+};
+
+using Status = Result<void>;
+
+} // namespace sandwich
+
+/// Returns the error of the status expression `expr` from the enclosing
+/// function, if it failed.
+#define SANDWICH_RETURN_IF_ERROR(expr)                                         \
+  do {                                                                         \
+    if (auto status_ = (expr); !status_)                                       \
+      return status_.error();                                                  \
+  } while (false)
+
+#define SANDWICH_CONCAT_IMPL(a, b) a##b
+#define SANDWICH_CONCAT(a, b) SANDWICH_CONCAT_IMPL(a, b)
+
+/// Declares `declaration` from the value of the `Result` expression `expr`, or
+/// returns its error: `SANDWICH_ASSIGN_OR_RETURN(auto file, openFile(path));`
+#define SANDWICH_ASSIGN_OR_RETURN(declaration, expr)                           \
+  auto SANDWICH_CONCAT(result_, __LINE__) = (expr);                            \
+  if (!SANDWICH_CONCAT(result_, __LINE__))                                     \
+    return SANDWICH_CONCAT(result_, __LINE__).error();                         \
+  declaration = *std::move(SANDWICH_CONCAT(result_, __LINE__))
+
+#endif // SANDWICH_SUPPORT_RESULT_H

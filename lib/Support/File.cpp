@@ -1,0 +1,126 @@
+//===- File.cpp - Mapped reading and safe writing -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Support/File.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace sandwich;
+
+static Error systemError(const std::string &path, const char *action) {
+  return makeError(path, ": cannot ", action, ": ", std::strerror(errno));
+}
+
+Result<MappedFile> MappedFile::open(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError(path, "open");
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    return makeError(path, ": is not a regular file");
+  }
+  MappedFile file;
+  file.name = path;
+  if (status.st_size > 0) {
+    auto size = static_cast<size_t>(status.st_size);
+    void *data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (data == MAP_FAILED) {
+      Error error = systemError(path, "map");
+      ::close(descriptor);
+      return error;
+    }
+    file.contents = {static_cast<const std::byte *>(data), size};
+  }
+  ::close(descriptor);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile &&other) noexcept
+    : name(std::move(other.name)), contents(std::exchange(other.contents, {})) {
+}
+
+MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
+  std::swap(name, other.name);
+  std::swap(contents, other.contents);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!contents.empty())
+    ::munmap(const_cast<std::byte *>(contents.data()), contents.size());
+}
+
+Result<std::string> sandwich::readTextFile(const std::string &path,
+                                           size_t maxBytes) {
+  SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  if (file.bytes().size() > maxBytes)
+    return makeError(path, ": is ", file.bytes().size(),
+                     " bytes long; at most ", maxBytes, " are accepted");
+  return std::string(file.text());
+}
+
+Result<PendingFile> PendingFile::create(const std::string &path) {
+  PendingFile file;
+  file.destination = path;
+  file.temporary = path + ".partial-" + std::to_string(::getpid());
+  file.descriptor = ::open(file.temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file.descriptor < 0)
+    return systemError(path, "create");
+  return file;
+}
+
+PendingFile::PendingFile(PendingFile &&other) noexcept
+    : destination(std::move(other.destination)),
+      temporary(std::move(other.temporary)),
+      descriptor(std::exchange(other.descriptor, -1)) {}
+
+PendingFile &PendingFile::operator=(PendingFile &&other) noexcept {
+  std::swap(destination, other.destination);
+  std::swap(temporary, other.temporary);
+  std::swap(descriptor, other.descriptor);
+  return *this;
+}
+
+PendingFile::~PendingFile() {
+  if (descriptor < 0)
+    return;
+  ::close(descriptor);
+  ::unlink(temporary.c_str());
+}
+
+Status PendingFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return systemError(destination, "write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Status PendingFile::commit() {
+  if (::fsync(descriptor) != 0)
+    return systemError(destination, "write");
+  if (::close(std::exchange(descriptor, -1)) != 0 ||
+      ::rename(temporary.c_str(), destination.c_str()) != 0) {
+    Error error = systemError(destination, "write");
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  return {};
+}

@@ -1,0 +1,82 @@
+//===- FileTest.cpp - Mapped reading and safe writing ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Support/File.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+using namespace sandwich;
+
+namespace {
+
+class FileTest : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = std::filesystem::temp_directory_path() /
+             ("sandwich-file-test-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string path(const char *name) { return folder / name; }
+  size_t filesInFolder() {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  }
+
+  std::filesystem::path folder;
+};
+
+TEST_F(FileTest, WritesBesideAndRenames) {
+  auto pending = PendingFile::create(path("a"));
+  ASSERT_TRUE(pending);
+  ASSERT_TRUE(pending->write("hello"));
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+  ASSERT_TRUE(pending->commit());
+  EXPECT_EQ(*readTextFile(path("a"), 100), "hello");
+  EXPECT_EQ(filesInFolder(), 1u);
+}
+
+TEST_F(FileTest, LeavesNothingWithoutCommit) {
+  { ASSERT_TRUE(PendingFile::create(path("a"))); }
+  EXPECT_EQ(filesInFolder(), 0u);
+}
+
+TEST_F(FileTest, NamesAFullDisk) {
+  if (::access("/dev/full", W_OK) != 0)
+    GTEST_SKIP() << "no /dev/full";
+  std::filesystem::create_symlink(
+      "/dev/full", path("a") + ".partial-" + std::to_string(::getpid()));
+  auto pending = PendingFile::create(path("a"));
+  ASSERT_TRUE(pending);
+  auto status = pending->write("hello");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+}
+
+TEST_F(FileTest, RefusesWhatIsNoFile) {
+  EXPECT_FALSE(MappedFile::open(path("absent")));
+  EXPECT_FALSE(MappedFile::open(folder));
+  EXPECT_FALSE(MappedFile::open("/dev/zero"));
+}
+
+TEST_F(FileTest, MapsAnEmptyFile) {
+  ASSERT_TRUE(PendingFile::create(path("a"))->commit());
+  auto file = MappedFile::open(path("a"));
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->bytes().empty());
+}
+
+TEST_F(FileTest, LimitsTheSizeOfTextFiles) {
+  auto pending = PendingFile::create(path("a"));
+  ASSERT_TRUE(pending->write("hello"));
+  ASSERT_TRUE(pending->commit());
+  EXPECT_FALSE(readTextFile(path("a"), 4));
+}
+
+} // namespace
