@@ -97,3 +97,20 @@ function(sandwich_add_dialect name)
   endforeach()
   add_custom_target(Sandwich${name}IncGen DEPENDS ${generated})
 endfunction()
+
+# sandwich_add_passes(NAME FOLDER): generates FOLDER/Passes.h.inc from
+# FOLDER/Passes.td; the pass group is called Sandwich<NAME>.
+function(sandwich_add_passes name folder)
+  set(output ${PROJECT_BINARY_DIR}/include/sandwich/${folder})
+  set(source ${PROJECT_SOURCE_DIR}/include/sandwich/${folder}/Passes.td)
+  file(MAKE_DIRECTORY ${output})
+  add_custom_command(
+    OUTPUT ${output}/Passes.h.inc
+    COMMAND ${MLIR_TABLEGEN_EXE} -gen-pass-decls -name Sandwich${name}
+            -I ${MLIR_INCLUDE_DIRS} -d ${output}/Passes.h.inc.d
+            ${source} -o ${output}/Passes.h.inc
+    DEPFILE ${output}/Passes.h.inc.d
+    DEPENDS ${source}
+    COMMENT "Generating ${folder}/Passes.h.inc")
+  add_custom_target(Sandwich${name}PassIncGen DEPENDS ${output}/Passes.h.inc)
+endfunction()

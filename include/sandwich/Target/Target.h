@@ -16,6 +16,7 @@
 #define SANDWICH_TARGET_TARGET_H
 
 #include "sandwich/Support/Result.h"
+#include "sandwich/Target/CpuFeatures.h"
 
 #include <cstdint>
 #include <string>
@@ -46,17 +47,14 @@ struct Target {
   std::string name;
   /// Best last; the schedule rule prefers the last that fits a matmul.
   std::vector<MatrixISA> matrixISAs;
-  /// LLVM's names of the features the code may use, all of which the machine
-  /// that runs it must have.
-  std::vector<std::string> features;
-  /// Vector registers and their width in bytes.
-  int vectorRegisters = 16;
-  int vectorBytes = 32;
+  /// What the code may use and the machine that runs it must have.
+  CpuFeatures features;
   /// Of one core, in bytes.
   int64_t l1DataBytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
 
-  bool has(MatrixISA isa) const;
+  /// The features as LLVM's `+a,+b` list.
+  std::string featureString() const;
 };
 
 /// Names that `getTarget` accepts, besides `host`.

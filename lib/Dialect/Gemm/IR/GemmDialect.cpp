@@ -47,6 +47,17 @@ MatmulShape gemm::getShape(MatmulOp op) {
   return shape;
 }
 
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
+                     Value input, FlatSymbolRefAttr weight) {
+  build(builder, state, result, input, weight, /*bias=*/nullptr,
+        /*layer=*/nullptr, EpilogueAttr::get(builder.getContext(), Epilogue::None),
+        /*residual=*/nullptr, /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
+        /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
+        /*query_norm=*/nullptr, /*key_norm=*/nullptr,
+        /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
+        /*destination=*/nullptr);
+}
+
 /// The size of the vector `name` refers to, or an error on `op`.
 static LogicalResult verifyVector(MatmulOp op, FlatSymbolRefAttr name,
                                   int64_t size) {

@@ -131,6 +131,15 @@ static int64_t channels(Type type) {
 // Operations
 //===----------------------------------------------------------------------===//
 
+void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     RankedTensorType type, ArrayAttr sources,
+                     std::optional<int64_t> layers) {
+  build(builder, state, builder.getStringAttr(name), TypeAttr::get(type),
+        layers ? builder.getI64IntegerAttr(*layers) : nullptr, sources,
+        /*interleave=*/nullptr, /*packing=*/nullptr, /*offset=*/nullptr,
+        /*layer_stride=*/nullptr);
+}
+
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
   if (type.getRank() < 1 || type.getRank() > 2 || !type.hasStaticShape() ||

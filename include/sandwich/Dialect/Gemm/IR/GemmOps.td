@@ -73,6 +73,11 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     (`into` $destination^)? attr-dict
     `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
   }];
+  let builders = [
+    // A matmul in tensor form without epilogue.
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
+                   "::mlir::FlatSymbolRefAttr":$weight)>
+  ];
   let hasVerifier = 1;
 }
 

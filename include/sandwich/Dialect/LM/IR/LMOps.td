@@ -65,6 +65,11 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     (`interleave` $interleave^)? (`packing` $packing^)?
     (`at` $offset^ (`stride` $layer_stride^)?)? attr-dict
   }];
+  let builders = [
+    OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type,
+                   "::mlir::ArrayAttr":$sources,
+                   CArg<"std::optional<int64_t>", "{}">:$layers)>
+  ];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {

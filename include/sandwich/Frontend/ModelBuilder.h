@@ -1,0 +1,27 @@
+//===- ModelBuilder.h - From a configuration to model IR --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_FRONTEND_MODELBUILDER_H
+#define SANDWICH_FRONTEND_MODELBUILDER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "sandwich/Frontend/ModelConfig.h"
+
+namespace sandwich {
+
+/// The model IR of `config`: its weights as `lm.weight` symbols, and the
+/// functions `prefill` and `decode`. Matrices and the KV cache have elements of
+/// `elementType` (f32 or bf16), vectors are f32. The dialects must be loaded.
+mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext *context,
+                                             const ModelConfig &config,
+                                             mlir::Type elementType);
+
+} // namespace sandwich
+
+#endif // SANDWICH_FRONTEND_MODELBUILDER_H

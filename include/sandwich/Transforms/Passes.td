@@ -1,0 +1,67 @@
+//===- Passes.td - Passes of no single dialect -------------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TRANSFORMS_PASSES_TD
+#define SANDWICH_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AssignBuffersPass : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
+  let summary = "Turn phases into programs over buffers";
+  let description = [{
+    A function with `lm.phase` becomes a phase program (`phase.program`): its
+    tensors become views of one workspace that the team shares, at static
+    offsets for the largest step, reused as soon as a value is dead. A matmul
+    that adds a residual writes into the residual's buffer.
+
+    ```mlir
+    %n = lm.rms_norm %x, @norm epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xbf16>
+    // becomes
+    %view = memref.view %workspace[%offset][%tokens] : memref<?xi8> to memref<?x96xbf16>
+    %n = memref.subview %view[0, 0] [%tokens, 64] [1, 1] : ...
+    lm.rms_norm %x, @norm epsilon 1.0e-05 into %n : ...
+    ```
+
+    Rows are padded by a cache line, so that equal columns of neighbouring rows
+    do not fall into the same cache set.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::sandwich::phase::PhaseDialect"];
+  let options = [
+    Option<"threads", "threads", "int64_t", "1", "Threads of the team">,
+    Option<"maxTokens", "max-tokens", "int64_t", "512",
+           "Tokens of the largest step">,
+    Option<"maxLogitRows", "max-logit-rows", "int64_t", "512",
+           "Rows of logits of the largest step">
+  ];
+}
+
+def InsertBarriersPass : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
+  let summary = "Separate operations whose data crosses threads";
+  let description = [{
+    In a phase program, puts a `phase.barrier` before an operation that reads
+    or overwrites memory another thread may have written, or overwrites what
+    another thread may still read. Operations that split the same rows the same
+    way keep their data on the same thread and need none.
+  }];
+  let dependentDialects = ["::sandwich::phase::PhaseDialect"];
+  let statistics = [
+    Statistic<"numBarriers", "num-barriers", "Number of barriers inserted">
+  ];
+}
+
+def PlaceWeightsPass : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
+  let summary = "Decide where the artifact stores each weight";
+  let description = [{
+    Removes weights nothing refers to, and gives the others their offsets in
+    the artifact, in order. Matrices begin on a page, vectors on a cache line.
+  }];
+}
+
+#endif // SANDWICH_TRANSFORMS_PASSES_TD

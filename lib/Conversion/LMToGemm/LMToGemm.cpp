@@ -1,0 +1,296 @@
+//===- LMToGemm.cpp - Dense layers to matmuls with epilogues --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Dominance.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_LMTOGEMMPASS
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// Rows of gate and up that lie together: a vector of each, so that one panel
+/// of 32 columns holds both.
+constexpr int64_t interleavedRows = 16;
+
+/// A projection on its way to the rotary embedding and the cache.
+struct RotatedProjection {
+  lm::RotateOp rotate;
+  /// Null where the model does not normalize heads.
+  lm::RMSNormOp norm;
+  lm::LinearOp linear;
+};
+
+class Converter {
+public:
+  explicit Converter(ModuleOp module) : module(module), symbols(module) {}
+
+  LogicalResult run();
+  int64_t numMatmuls = 0;
+
+private:
+  LogicalResult convertAppendKV(lm::AppendKVOp append);
+  LogicalResult convertSiluMul(lm::SiluMulOp silu);
+  void convertAdd(lm::AddOp add);
+  gemm::MatmulOp createMatmul(ImplicitLocOpBuilder &builder, Type result,
+                              lm::LinearOp linear, FlatSymbolRefAttr weight,
+                              FlatSymbolRefAttr bias, gemm::Epilogue epilogue);
+
+  /// One weight (or vector) of the rows of `parts`, made once however many
+  /// phases use it. Null if they cannot be joined.
+  FlatSymbolRefAttr fuse(ArrayRef<FlatSymbolRefAttr> parts, StringRef name,
+                         bool interleaved);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  DenseMap<ArrayAttr, FlatSymbolRefAttr> fused;
+};
+
+} // namespace
+
+/// Follows `value` back through rotation and norm to its projection.
+static FailureOr<RotatedProjection> matchRotated(Value value) {
+  RotatedProjection match;
+  match.rotate = value.getDefiningOp<lm::RotateOp>();
+  if (!match.rotate)
+    return failure();
+  Value source = match.rotate.getInput();
+  match.norm = source.getDefiningOp<lm::RMSNormOp>();
+  if (match.norm)
+    source = match.norm.getInput();
+  match.linear = source.getDefiningOp<lm::LinearOp>();
+  if (!match.linear)
+    return failure();
+  return match;
+}
+
+FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
+                                  StringRef name, bool interleaved) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> key(parts.begin(), parts.end());
+  FlatSymbolRefAttr &result = fused[builder.getArrayAttr(key)];
+  if (result)
+    return result;
+
+  SmallVector<Attribute> sources;
+  auto first = symbols.lookup<lm::WeightOp>(parts.front().getValue());
+  SmallVector<int64_t> shape(first.getTensorType().getShape());
+  shape[0] = 0;
+  for (FlatSymbolRefAttr part : parts) {
+    auto weight = symbols.lookup<lm::WeightOp>(part.getValue());
+    RankedTensorType type = weight.getTensorType();
+    if (weight.getLayers() != first.getLayers() || weight.getInterleave() ||
+        type.getElementType() != first.getTensorType().getElementType() ||
+        type.getShape().drop_front() !=
+            first.getTensorType().getShape().drop_front())
+      return {};
+    llvm::append_range(sources, weight.getSources());
+    shape[0] += type.getDimSize(0);
+  }
+
+  // The fused weight is named beside its parts.
+  StringRef prefix = parts.front().getValue().rsplit('.').first;
+  if (parts.front().getValue().ends_with(".bias"))
+    prefix = prefix.rsplit('.').first;
+  OpBuilder atWeight(first);
+  auto weight = lm::WeightOp::create(
+      atWeight, first.getLoc(), (prefix + "." + name).str(),
+      RankedTensorType::get(shape, first.getTensorType().getElementType()),
+      builder.getArrayAttr(sources), first.getLayers());
+  if (interleaved)
+    weight.setInterleave(interleavedRows);
+  result = FlatSymbolRefAttr::get(symbols.insert(weight));
+  return result;
+}
+
+gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
+                                       Type result, lm::LinearOp linear,
+                                       FlatSymbolRefAttr weight,
+                                       FlatSymbolRefAttr bias,
+                                       gemm::Epilogue epilogue) {
+  auto matmul =
+      gemm::MatmulOp::create(builder, result, linear.getInput(), weight);
+  matmul.setEpilogue(epilogue);
+  if (bias)
+    matmul.setBiasAttr(bias);
+  if (linear.getLayer())
+    matmul.getLayerMutable().assign(linear.getLayer());
+  ++numMatmuls;
+  return matmul;
+}
+
+LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
+  FailureOr<RotatedProjection> key = matchRotated(append.getKey());
+  auto value = append.getValue().getDefiningOp<lm::LinearOp>();
+  if (failed(key) || !value)
+    return append.emitOpError(
+        "keys and values must come from linear layers, keys rotated");
+
+  // The query is the other rotated projection of the same input.
+  FailureOr<RotatedProjection> query = failure();
+  for (Operation *user : key->rotate.getTable().getUsers()) {
+    auto rotate = dyn_cast<lm::RotateOp>(user);
+    if (!rotate || rotate == key->rotate ||
+        rotate->getBlock() != append->getBlock())
+      continue;
+    query = matchRotated(rotate.getResult());
+    if (succeeded(query) &&
+        query->linear.getInput() == key->linear.getInput())
+      break;
+    query = failure();
+  }
+  if (failed(query) || value.getInput() != key->linear.getInput() ||
+      !query->norm != !key->norm ||
+      query->linear.getLayer() != key->linear.getLayer() ||
+      value.getLayer() != key->linear.getLayer() ||
+      append.getLayer() != value.getLayer() ||
+      !query->linear.getBias() != !key->linear.getBias() ||
+      !query->linear.getBias() != !value.getBias())
+    return append.emitOpError(
+        "no query, key and value projection of one input to fuse");
+
+  FlatSymbolRefAttr weight =
+      fuse({query->linear.getWeightAttr(), key->linear.getWeightAttr(),
+            value.getWeightAttr()},
+           "qkv_proj", false);
+  FlatSymbolRefAttr bias;
+  if (value.getBias())
+    bias = fuse({query->linear.getBiasAttr(), key->linear.getBiasAttr(),
+                 value.getBiasAttr()},
+                "qkv_proj.bias", false);
+  if (!weight || (value.getBias() && !bias))
+    return append.emitOpError(
+        "query, key and value weights differ in type or layers");
+
+  ImplicitLocOpBuilder builder(append.getLoc(), append);
+  gemm::MatmulOp matmul =
+      createMatmul(builder, query->rotate.getType(), value, weight, bias,
+                   gemm::Epilogue::RotateAppendKV);
+  matmul.getRotaryTableMutable().assign(key->rotate.getTable());
+  matmul.getKvCacheMutable().assign(append.getKvCache());
+  matmul.getPositionsMutable().assign(append.getPositions());
+  matmul.getSequencesMutable().assign(append.getSequences());
+  if (query->norm) {
+    matmul.setQueryNormAttr(query->norm.getWeightAttr());
+    matmul.setKeyNormAttr(key->norm.getWeightAttr());
+    matmul.setNormEpsilonAttr(query->norm.getEpsilonAttr());
+  }
+  DominanceInfo dominance(append->getParentOp());
+  for (Operation *user : query->rotate->getUsers())
+    if (!dominance.properlyDominates(append, user))
+      return append.emitOpError("must come before the query's uses");
+  query->rotate.replaceAllUsesWith(matmul.getResult());
+  append.erase();
+  for (Operation *dead :
+       {query->rotate.getOperation(), key->rotate.getOperation(),
+        query->norm.getOperation(), key->norm.getOperation(),
+        query->linear.getOperation(), key->linear.getOperation(),
+        value.getOperation()})
+    if (dead && dead->use_empty())
+      dead->erase();
+  return success();
+}
+
+LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
+  auto gate = silu.getGate().getDefiningOp<lm::LinearOp>();
+  auto up = silu.getUp().getDefiningOp<lm::LinearOp>();
+  if (!gate || !up || gate.getInput() != up.getInput() ||
+      gate.getLayer() != up.getLayer() || gate.getBias() || up.getBias())
+    return silu.emitOpError(
+        "gate and up must be linear layers of one input, without bias");
+  FlatSymbolRefAttr weight =
+      fuse({gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
+  if (!weight)
+    return silu.emitOpError("gate and up weights differ in type or layers");
+  ImplicitLocOpBuilder builder(silu.getLoc(), silu);
+  gemm::MatmulOp matmul = createMatmul(builder, silu.getType(), gate, weight,
+                                       {}, gemm::Epilogue::SiluMul);
+  silu.replaceAllUsesWith(matmul.getResult());
+  silu.erase();
+  for (lm::LinearOp linear : {gate, up})
+    if (linear->use_empty())
+      linear.erase();
+  return success();
+}
+
+void Converter::convertAdd(lm::AddOp add) {
+  for (auto [value, residual] : {std::pair(add.getLhs(), add.getRhs()),
+                                 std::pair(add.getRhs(), add.getLhs())}) {
+    auto linear = value.getDefiningOp<lm::LinearOp>();
+    if (!linear || !linear->hasOneUse())
+      continue;
+    ImplicitLocOpBuilder builder(add.getLoc(), add);
+    gemm::MatmulOp matmul =
+        createMatmul(builder, add.getType(), linear, linear.getWeightAttr(),
+                     linear.getBiasAttr(), gemm::Epilogue::AddResidual);
+    matmul.getResidualMutable().assign(residual);
+    add.replaceAllUsesWith(matmul.getResult());
+    add.erase();
+    linear.erase();
+    return;
+  }
+}
+
+LogicalResult Converter::run() {
+  // Collected first, as conversion erases operations around the one it visits.
+  SmallVector<lm::AppendKVOp> appends;
+  SmallVector<lm::SiluMulOp> silus;
+  SmallVector<lm::AddOp> adds;
+  module.walk([&](Operation *op) {
+    if (auto append = dyn_cast<lm::AppendKVOp>(op))
+      appends.push_back(append);
+    else if (auto silu = dyn_cast<lm::SiluMulOp>(op))
+      silus.push_back(silu);
+    else if (auto add = dyn_cast<lm::AddOp>(op))
+      adds.push_back(add);
+  });
+  for (lm::AppendKVOp append : appends)
+    if (failed(convertAppendKV(append)))
+      return failure();
+  for (lm::SiluMulOp silu : silus)
+    if (failed(convertSiluMul(silu)))
+      return failure();
+  for (lm::AddOp add : adds)
+    convertAdd(add);
+  module.walk([&](lm::LinearOp linear) {
+    ImplicitLocOpBuilder builder(linear.getLoc(), linear);
+    gemm::MatmulOp matmul =
+        createMatmul(builder, linear.getType(), linear, linear.getWeightAttr(),
+                     linear.getBiasAttr(), gemm::Epilogue::None);
+    linear.replaceAllUsesWith(matmul.getResult());
+    linear.erase();
+  });
+
+  // Fused parts are no longer weights of their own.
+  for (lm::WeightOp weight :
+       llvm::make_early_inc_range(module.getOps<lm::WeightOp>()))
+    if (SymbolTable::symbolKnownUseEmpty(weight, module))
+      weight.erase();
+  return success();
+}
+
+namespace {
+struct LMToGemmPass : sandwich::impl::LMToGemmPassBase<LMToGemmPass> {
+  void runOnOperation() override {
+    Converter converter(getOperation());
+    if (failed(converter.run()))
+      return signalPassFailure();
+    numMatmuls += converter.numMatmuls;
+  }
+};
+} // namespace

@@ -1,0 +1,52 @@
+//===- PackWeights.cpp - Choose the packing of each weight ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sandwich::gemm {
+#define GEN_PASS_DEF_PACKWEIGHTSPASS
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
+} // namespace sandwich::gemm
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::gemm;
+
+namespace {
+struct PackWeightsPass : gemm::impl::PackWeightsPassBase<PackWeightsPass> {
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([](MatmulOp matmul) {
+      if (!matmul.getSchedules()) {
+        matmul.emitOpError("has no schedules to choose a packing for");
+        return WalkResult::interrupt();
+      }
+      lm::WeightOp weight = lm::lookupWeight(matmul, matmul.getWeightAttr());
+      for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
+        const MicroKernel &kernel = schedule.getSchedule().microKernel;
+        auto packing =
+            PackingAttr::get(matmul.getContext(), packingOf(kernel.isa));
+        Attribute previous = weight.getPackingAttr();
+        if (previous && previous != packing) {
+          matmul.emitOpError()
+              << kernel.name() << " needs packing " << packing << ", but "
+              << matmul.getWeightAttr() << " is packed as " << previous
+              << "; one copy of a weight serves all schedules";
+          return WalkResult::interrupt();
+        }
+        weight.setPackingAttr(packing);
+      }
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,86 @@
+//===- ScheduleMatmuls.cpp - Give every matmul a schedule table -----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sandwich::gemm {
+#define GEN_PASS_DEF_SCHEDULEMATMULSPASS
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
+} // namespace sandwich::gemm
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::gemm;
+
+/// Makes the operation that defines `input` round its result to bf16. Only
+/// operations that can do so, and whose result only `user` reads, qualify.
+static LogicalResult narrowProducer(MatmulOp user, Value input) {
+  Operation *producer = input.getDefiningOp();
+  if (!input.hasOneUse() ||
+      !isa_and_nonnull<lm::RMSNormOp, lm::AttentionOp, MatmulOp>(producer))
+    return user.emitOpError(
+        "reads an input that cannot be rounded to bf16 where it is made");
+  auto type = cast<RankedTensorType>(input.getType());
+  input.setType(type.clone(BFloat16Type::get(user.getContext())));
+  return success();
+}
+
+/// The table of the untuned rule, as an attribute.
+static ScheduleTableAttr getTable(MLIRContext *context,
+                                  const ScheduleTable &table) {
+  SmallVector<int64_t> maxRows;
+  SmallVector<ScheduleAttr> schedules;
+  for (const ScheduleTableEntry &entry : table) {
+    maxRows.push_back(entry.maxRows);
+    schedules.push_back(ScheduleAttr::get(context, entry.schedule));
+  }
+  return ScheduleTableAttr::get(context, maxRows, schedules);
+}
+
+namespace {
+struct ScheduleMatmulsPass
+    : gemm::impl::ScheduleMatmulsPassBase<ScheduleMatmulsPass> {
+  using ScheduleMatmulsPassBase::ScheduleMatmulsPassBase;
+
+  void runOnOperation() override {
+    Result<Target> model = getTarget(target.getValue());
+    if (!model) {
+      getOperation().emitError(model.error().message);
+      return signalPassFailure();
+    }
+    if (threads < 1) {
+      getOperation().emitError("threads must be positive");
+      return signalPassFailure();
+    }
+    WalkResult result = getOperation().walk([&](MatmulOp matmul) {
+      if (!matmul.getSchedules()) {
+        Result<ScheduleTable> table =
+            chooseSchedules(getShape(matmul), *model, threads);
+        if (!table) {
+          matmul.emitOpError(table.error().message);
+          return WalkResult::interrupt();
+        }
+        matmul.setSchedulesAttr(getTable(&getContext(), *table));
+      }
+      const Schedule &schedule =
+          matmul.getSchedules()->getSchedules().front().getSchedule();
+      bool readsBF16 = packingOf(schedule.microKernel.isa).kPack == 2;
+      auto inputType = cast<ShapedType>(matmul.getInput().getType());
+      if (readsBF16 && inputType.getElementType().isF32() &&
+          failed(narrowProducer(matmul, matmul.getInput())))
+        return WalkResult::interrupt();
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,217 @@
+//===- ModelBuilder.cpp - From a configuration to model IR ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Frontend/ModelBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Frontend/Checkpoint.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+// Symbols of the weights outside the layers.
+constexpr StringLiteral embedding = "embedding", finalNorm = "final_norm",
+                        head = "head";
+
+class ModelBuilder {
+public:
+  ModelBuilder(MLIRContext *context, const ModelConfig &config,
+               Type elementType)
+      : config(config), builder(UnknownLoc::get(context), context),
+        elementType(elementType),
+        cacheType(lm::KVCacheType::get(context, config.layers, config.kvHeads,
+                                       config.headDim, elementType)) {}
+
+  OwningOpRef<ModuleOp> build() {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getLoc());
+    builder.setInsertionPointToEnd(module->getBody());
+    addWeights();
+    addPhase(lm::Phase::Prefill);
+    addPhase(lm::Phase::Decode);
+    return module;
+  }
+
+private:
+  RankedTensorType activation(int64_t channels) {
+    return RankedTensorType::get({ShapedType::kDynamic, channels},
+                                 builder.getF32Type());
+  }
+
+  void addWeight(StringRef symbol, ArrayRef<int64_t> shape, std::string source,
+                 bool inLayers) {
+    Type type = shape.size() == 1 ? builder.getF32Type() : elementType;
+    lm::WeightOp::create(
+        builder, symbol, RankedTensorType::get(shape, type),
+        builder.getStrArrayAttr({source}),
+        inLayers ? std::optional<int64_t>(config.layers) : std::nullopt);
+  }
+
+  /// Every tensor the checkpoint must hold, from the one list that says so;
+  /// layers share a symbol named after the tensor.
+  void addWeights() {
+    for (const ExpectedTensor &tensor : expectedTensors(config)) {
+      std::string_view name = tensor.name;
+      if (name == embeddingTensorName) {
+        addWeight(embedding, tensor.shape, tensor.name, false);
+      } else if (name == finalNormTensorName) {
+        addWeight(finalNorm, tensor.shape, tensor.name, false);
+      } else if (name == headTensorName) {
+        addWeight(head, tensor.shape, tensor.name, false);
+      } else {
+        StringRef suffix = name;
+        if (suffix.consume_front(layerTensorName(0, "")))
+          addWeight(layerSymbol(suffix), tensor.shape, layerSource(suffix),
+                    true);
+      }
+    }
+  }
+
+  /// "self_attn.q_proj.weight" is @layers.self_attn.q_proj, a bias
+  /// @layers.self_attn.q_proj.bias.
+  static std::string layerSymbol(StringRef suffix) {
+    suffix.consume_back(".weight");
+    return ("layers." + suffix).str();
+  }
+
+  static std::string layerSource(StringRef suffix) {
+    std::string name = layerTensorName(0, suffix.str());
+    return name.replace(name.find("0"), 1, "{}");
+  }
+
+  FlatSymbolRefAttr symbol(const Twine &name) {
+    return FlatSymbolRefAttr::get(builder.getContext(), name.str());
+  }
+  FlatSymbolRefAttr layerWeight(const Twine &name) {
+    return symbol("layers." + name);
+  }
+
+  Value norm(Value input, FlatSymbolRefAttr weight, Value layer) {
+    return lm::RMSNormOp::create(
+               builder, input.getType(), input, weight, layer,
+               builder.getF32FloatAttr(static_cast<float>(config.rmsNormEps)),
+               Value())
+        .getResult();
+  }
+
+  Value linear(Value input, StringRef name, int64_t outputs, bool hasBias,
+               Value layer) {
+    FlatSymbolRefAttr bias =
+        hasBias ? layerWeight(name + ".bias") : FlatSymbolRefAttr();
+    return lm::LinearOp::create(builder, activation(outputs), input,
+                                layerWeight(name), bias, layer);
+  }
+
+  /// One decoder layer, from the residual stream to the residual stream.
+  Value buildLayer(Value x, Value layer, Value table, Value positions,
+                   Value sequences, Value cache) {
+    Value input = norm(x, layerWeight("input_layernorm"), layer);
+    bool bias = config.qkvBias;
+    Value query =
+        linear(input, "self_attn.q_proj", config.queryWidth(), bias, layer);
+    Value key =
+        linear(input, "self_attn.k_proj", config.keyValueWidth(), bias, layer);
+    Value value =
+        linear(input, "self_attn.v_proj", config.keyValueWidth(), bias, layer);
+    if (config.qkNorm) {
+      query = norm(query, layerWeight("self_attn.q_norm"), layer);
+      key = norm(key, layerWeight("self_attn.k_norm"), layer);
+    }
+    query = lm::RotateOp::create(builder, query.getType(), query, table);
+    key = lm::RotateOp::create(builder, key.getType(), key, table);
+    lm::AppendKVOp::create(builder, key, value, cache, layer, positions,
+                           sequences);
+    float scale = 1.0f / std::sqrt(static_cast<float>(config.headDim));
+    Value attention =
+        lm::AttentionOp::create(builder, query.getType(), query, cache, layer,
+                                positions, sequences, Value(),
+                                builder.getF32FloatAttr(scale), Value())
+            .getResult();
+    Value output = linear(attention, "self_attn.o_proj", config.hiddenSize,
+                          config.outputBias, layer);
+    x = lm::AddOp::create(builder, x, output);
+
+    input = norm(x, layerWeight("post_attention_layernorm"), layer);
+    Value gate =
+        linear(input, "mlp.gate_proj", config.intermediateSize, false, layer);
+    Value up =
+        linear(input, "mlp.up_proj", config.intermediateSize, false, layer);
+    Value hidden = lm::SiluMulOp::create(builder, gate, up);
+    Value down =
+        linear(hidden, "mlp.down_proj", config.hiddenSize, false, layer);
+    return lm::AddOp::create(builder, x, down);
+  }
+
+  void addPhase(lm::Phase phase) {
+    OpBuilder::InsertionGuard guard(builder);
+    Type indices =
+        RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+    auto type = builder.getFunctionType(
+        {indices, indices, indices, indices, cacheType},
+        activation(config.vocabSize));
+    auto function =
+        func::FuncOp::create(builder, lm::stringifyPhase(phase), type);
+    function->setAttr(lm::phaseAttributeName,
+                      lm::PhaseAttr::get(builder.getContext(), phase));
+    builder.setInsertionPointToStart(function.addEntryBlock());
+    Value tokenIds = function.getArgument(0);
+    Value positions = function.getArgument(1);
+    Value sequences = function.getArgument(2);
+    Value logitRows = function.getArgument(3);
+    Value cache = function.getArgument(4);
+
+    Value table = lm::RotaryTableOp::create(
+                      builder, activation(config.headDim), positions,
+                      builder.getDenseF32ArrayAttr(
+                          ropeInverseFrequencies(config)),
+                      Value())
+                      .getResult();
+    Value x = lm::EmbedOp::create(builder, activation(config.hiddenSize),
+                                  tokenIds, symbol(embedding), Value())
+                  .getResult();
+    Value zero = arith::ConstantIndexOp::create(builder, 0);
+    Value one = arith::ConstantIndexOp::create(builder, 1);
+    Value layers = arith::ConstantIndexOp::create(builder, config.layers);
+    auto loop = scf::ForOp::create(
+        builder, zero, layers, one, x,
+        [&](OpBuilder &, Location loc, Value layer, ValueRange carried) {
+          Value result = buildLayer(carried.front(), layer, table, positions,
+                                    sequences, cache);
+          scf::YieldOp::create(builder, result);
+        });
+    x = loop.getResult(0);
+    x = lm::GatherRowsOp::create(builder, x.getType(), x, logitRows, Value())
+            .getResult();
+    x = norm(x, symbol(finalNorm), Value());
+    Value logits = lm::LinearOp::create(
+        builder, activation(config.vocabSize), x,
+        symbol(config.tieWordEmbeddings ? embedding : head),
+        FlatSymbolRefAttr(), Value());
+    func::ReturnOp::create(builder, logits);
+  }
+
+  const ModelConfig &config;
+  ImplicitLocOpBuilder builder;
+  Type elementType;
+  lm::KVCacheType cacheType;
+};
+
+} // namespace
+
+OwningOpRef<ModuleOp> sandwich::buildModel(MLIRContext *context,
+                                           const ModelConfig &config,
+                                           Type elementType) {
+  return ModelBuilder(context, config, elementType).build();
+}

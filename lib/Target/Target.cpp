@@ -1,0 +1,95 @@
+//===- Target.cpp - What code is compiled for -----------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Target/Target.h"
+
+using namespace sandwich;
+
+namespace {
+
+struct NamedTarget {
+  std::string_view name;
+  MatrixISA isa;
+  /// Beyond those of the target before it.
+  std::vector<CpuFeature> features;
+};
+
+/// Worst first; each has everything of those before it.
+const std::vector<NamedTarget> &namedTargets() {
+  using enum CpuFeature;
+  static const std::vector<NamedTarget> targets = {
+      {"x86-64-avx2",
+       MatrixISA::X86_AVX2_F32,
+       {SSE3, SSSE3, SSE4_1, SSE4_2, POPCNT, CX16, MOVBE, LZCNT, BMI, BMI2, AVX,
+        F16C, FMA, AVX2}},
+      {"x86-64-avx512",
+       MatrixISA::X86_AVX512_F32,
+       {AVX512F, AVX512CD, AVX512BW, AVX512DQ, AVX512VL}},
+      {"x86-64-avx512-bf16",
+       MatrixISA::X86_AVX512_BF16,
+       {AVX512VNNI, AVX512BF16}},
+      {"x86-64-amx",
+       MatrixISA::X86_AMX_BF16,
+       {AMX_TILE, AMX_BF16}},
+  };
+  return targets;
+}
+
+/// The target of `namedTargets()[index]`.
+Target makeTarget(size_t index) {
+  Target target;
+  for (size_t i = 0; i <= index; ++i) {
+    const NamedTarget &named = namedTargets()[i];
+    target.name = named.name;
+    target.matrixISAs.push_back(named.isa);
+    for (CpuFeature feature : named.features)
+      target.features.insert(feature);
+  }
+  return target;
+}
+
+} // namespace
+
+std::string Target::featureString() const {
+  std::string list;
+  for (std::string_view feature : features.names())
+    list += (list.empty() ? "+" : ",+") + std::string(feature);
+  return list;
+}
+
+std::vector<std::string> sandwich::targetNames() {
+  std::vector<std::string> names;
+  for (const NamedTarget &target : namedTargets())
+    names.emplace_back(target.name);
+  return names;
+}
+
+Result<Target> sandwich::getTarget(std::string_view name) {
+  if (name == "host") {
+    for (size_t index = namedTargets().size(); index-- > 0;) {
+      Target target = makeTarget(index);
+      if (!CpuFeatures::host().hasAll(target.features))
+        continue;
+      const CacheSizes &caches = CacheSizes::host();
+      if (caches.level1Data)
+        target.l1DataBytes = static_cast<int64_t>(caches.level1Data);
+      if (caches.level2)
+        target.l2Bytes = static_cast<int64_t>(caches.level2);
+      return target;
+    }
+    return Error{"this CPU lacks AVX2 and FMA, the least Sandwich compiles for; "
+                 "name the machine that will run the artifact with --target"};
+  }
+  std::string known;
+  for (size_t index = 0; index < namedTargets().size(); ++index) {
+    if (namedTargets()[index].name == name)
+      return makeTarget(index);
+    known += std::string(namedTargets()[index].name) + ", ";
+  }
+  return makeError("unknown target '", name, "'; known are ", known, "host");
+}

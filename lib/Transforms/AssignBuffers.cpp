@@ -1,0 +1,403 @@
+//===- AssignBuffers.cpp - Phases as programs over buffers ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_ASSIGNBUFFERSPASS
+#include "sandwich/Transforms/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+using phase::ProgramArgument;
+
+namespace {
+
+/// What bounds the rows of a value.
+enum class RowKind { Tokens, LogitRows };
+
+/// A piece of the workspace that one or more tensors share, one after another.
+struct Buffer {
+  RankedTensorType type;
+  RowKind rows;
+  /// The positions in program order between which it holds a value.
+  int64_t firstUse, lastUse;
+  int64_t offset = 0;
+  /// Set once the program's operations are created.
+  Value view;
+};
+
+/// Elements from one row to the next: a cache line more than the channels, as
+/// rows a power of two apart would fall into the same cache set.
+int64_t rowStride(RankedTensorType type) {
+  int64_t line = 64 * 8 / type.getElementTypeBitWidth();
+  return llvm::alignTo(type.getDimSize(1), line) + line;
+}
+
+class ProgramBuilder {
+public:
+  ProgramBuilder(func::FuncOp phase, const AssignBuffersPassOptions &limits)
+      : phase(phase), limits(limits), builder(phase.getLoc(), phase) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult checkSignature();
+  LogicalResult collectBuffers();
+  LogicalResult addLoopCarried(scf::ForOp loop);
+  Buffer &addBuffer(Value value, RowKind rows);
+  void extendLives();
+  int64_t assignOffsets();
+  int64_t sizeOf(const Buffer &buffer);
+  func::FuncOp createProgram(int64_t workspaceBytes);
+  Value viewOf(Value tensor);
+  LogicalResult convertBlock(Block &source);
+  LogicalResult convert(Operation *op);
+
+  func::FuncOp phase;
+  AssignBuffersPassOptions limits;
+  ImplicitLocOpBuilder builder;
+  func::FuncOp program;
+  lm::KVCacheType cacheType;
+  Value logits;
+
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  DenseMap<Value, Buffer *> bufferOf;
+  DenseMap<Operation *, int64_t> position;
+  IRMapping mapping;
+  Value tokens, logitRows;
+};
+
+} // namespace
+
+LogicalResult ProgramBuilder::checkSignature() {
+  FunctionType type = phase.getFunctionType();
+  auto isIndices = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == 1 &&
+           tensor.getElementType().isInteger(32);
+  };
+  if (type.getNumInputs() != 5 || type.getNumResults() != 1 ||
+      !llvm::all_of(type.getInputs().take_front(4), isIndices) ||
+      !isa<lm::KVCacheType>(type.getInput(4)) ||
+      !isa<RankedTensorType>(type.getResult(0)))
+    return phase.emitError("a phase takes token ids, positions, sequences, "
+                           "logit rows and a cache, and returns logits");
+  cacheType = cast<lm::KVCacheType>(type.getInput(4));
+  logits = phase.getBody().front().getTerminator()->getOperand(0);
+  return success();
+}
+
+Buffer &ProgramBuilder::addBuffer(Value value, RowKind rows) {
+  auto buffer = std::make_unique<Buffer>();
+  buffer->type = cast<RankedTensorType>(value.getType());
+  buffer->rows = rows;
+  buffer->firstUse = buffer->lastUse = position[value.getDefiningOp()];
+  bufferOf[value] = buffer.get();
+  buffers.push_back(std::move(buffer));
+  return *buffers.back();
+}
+
+/// A loop carries its tensor in the buffer it starts in, so the layer must
+/// compute in place: what the body yields has to be in that buffer.
+LogicalResult ProgramBuilder::addLoopCarried(scf::ForOp loop) {
+  if (loop.getInitArgs().size() != 1)
+    return loop.emitError("a loop over layers carries one tensor");
+  Value initial = loop.getInitArgs().front();
+  if (!initial.hasOneUse() || !bufferOf.lookup(initial))
+    return loop.emitError("the tensor a loop carries must be its own");
+  bufferOf[loop.getRegionIterArg(0)] = bufferOf[initial];
+  bufferOf[loop.getResult(0)] = bufferOf[initial];
+  return success();
+}
+
+LogicalResult ProgramBuilder::collectBuffers() {
+  int64_t counter = 0;
+  phase.walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { position[op] = counter++; });
+
+  WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return WalkResult(addLoopCarried(loop));
+    if (auto yield = dyn_cast<scf::YieldOp>(op)) {
+      auto loop = cast<scf::ForOp>(op->getParentOp());
+      if (bufferOf.lookup(yield.getOperand(0)) !=
+          bufferOf[loop.getRegionIterArg(0)]) {
+        yield.emitError("a layer must end by adding to its own input");
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    }
+    for (Value value : op->getResults()) {
+      if (!isa<RankedTensorType>(value.getType()) || value == logits)
+        continue;
+      if (!isa<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp, lm::AttentionOp,
+               lm::GatherRowsOp, gemm::MatmulOp>(op)) {
+        op->emitOpError("has no buffer form; convert it first");
+        return WalkResult::interrupt();
+      }
+      // A residual is added in place, unless somebody still needs it.
+      if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
+        if (Value residual = matmul.getResidual()) {
+          bool lastUse = llvm::all_of(
+              residual.getUsers(), [&](Operation *user) {
+                return user->getBlock() == op->getBlock() &&
+                       position[user] <= position[op];
+              });
+          if (lastUse && residual.getType() == value.getType()) {
+            bufferOf[value] = bufferOf[residual];
+            continue;
+          }
+        }
+      RowKind rows = RowKind::Tokens;
+      if (isa<lm::GatherRowsOp>(op))
+        rows = RowKind::LogitRows;
+      else if (Buffer *input = bufferOf.lookup(op->getOperand(0)))
+        rows = input->rows;
+      addBuffer(value, rows);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  extendLives();
+  return success();
+}
+
+/// A buffer lives from its first to its last access. One that a loop's body
+/// reads but does not define lives through the whole loop, as every iteration
+/// reads it.
+void ProgramBuilder::extendLives() {
+  for (auto [value, buffer] : bufferOf) {
+    Region *home = value.getParentRegion();
+    for (Operation *user : value.getUsers()) {
+      Operation *outermost = home->findAncestorOpInRegion(*user);
+      int64_t last = position[user];
+      if (outermost != user)
+        outermost->walk([&](Operation *nested) {
+          last = std::max(last, position[nested]);
+        });
+      buffer->lastUse = std::max(buffer->lastUse, last);
+    }
+    if (auto loop = value.getDefiningOp<scf::ForOp>())
+      buffer->lastUse =
+          std::max(buffer->lastUse, position[loop.getBody()->getTerminator()]);
+  }
+}
+
+int64_t ProgramBuilder::sizeOf(const Buffer &buffer) {
+  int64_t rows = buffer.rows == RowKind::Tokens ? limits.maxTokens
+                                                : limits.maxLogitRows;
+  int64_t bytes = rows * rowStride(buffer.type) *
+                  buffer.type.getElementTypeBitWidth() / 8;
+  return llvm::alignTo(bytes, 64);
+}
+
+/// First fit: each buffer at the lowest offset that no living one overlaps.
+int64_t ProgramBuilder::assignOffsets() {
+  int64_t total = 0;
+  SmallVector<Buffer *> placed;
+  for (std::unique_ptr<Buffer> &buffer : buffers) {
+    SmallVector<Buffer *> living;
+    for (Buffer *other : placed)
+      if (other->firstUse <= buffer->lastUse &&
+          buffer->firstUse <= other->lastUse)
+        living.push_back(other);
+    llvm::sort(living, [](Buffer *a, Buffer *b) {
+      return a->offset < b->offset;
+    });
+    int64_t size = sizeOf(*buffer);
+    for (Buffer *other : living)
+      if (other->offset < buffer->offset + size)
+        buffer->offset =
+            std::max(buffer->offset, other->offset + sizeOf(*other));
+    total = std::max(total, buffer->offset + size);
+    placed.push_back(buffer.get());
+  }
+  return total;
+}
+
+func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
+  MLIRContext *context = builder.getContext();
+  Type i32 = builder.getI32Type(), i8 = builder.getI8Type();
+  int64_t dynamic = ShapedType::kDynamic;
+  auto vector = MemRefType::get({dynamic}, i32);
+  auto bytes = MemRefType::get({dynamic}, i8);
+  auto logitsType = cast<RankedTensorType>(logits.getType());
+  Type arguments[phase::numProgramArguments] = {
+      vector,
+      vector,
+      vector,
+      vector,
+      MemRefType::get({dynamic, dynamic}, i32),
+      cacheType.getBufferType(),
+      MemRefType::get(logitsType.getShape(), logitsType.getElementType()),
+      bytes,
+      bytes,
+      builder.getIndexType(),
+      phase::TeamType::get(context)};
+  auto function = func::FuncOp::create(
+      builder, phase.getName(), builder.getFunctionType(arguments, {}));
+  function->setAttr(lm::phaseAttributeName,
+                    phase->getAttr(lm::phaseAttributeName));
+  function->setAttr(phase::programAttributeName,
+                    phase::ProgramAttr::get(context, limits.threads,
+                                            limits.maxTokens,
+                                            limits.maxLogitRows,
+                                            workspaceBytes));
+  return function;
+}
+
+Value ProgramBuilder::viewOf(Value tensor) {
+  if (tensor == logits)
+    return phase::getArgument(program, ProgramArgument::Logits);
+  return bufferOf[tensor]->view;
+}
+
+LogicalResult ProgramBuilder::convert(Operation *op) {
+  if (isa<func::ReturnOp>(op)) {
+    func::ReturnOp::create(builder);
+    return success();
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    auto converted = scf::ForOp::create(
+        builder, mapping.lookup(loop.getLowerBound()),
+        mapping.lookup(loop.getUpperBound()), mapping.lookup(loop.getStep()));
+    mapping.map(loop.getInductionVar(), converted.getInductionVar());
+    mapping.map(loop.getRegionIterArg(0), viewOf(loop.getInitArgs().front()));
+    mapping.map(loop.getResult(0), viewOf(loop.getInitArgs().front()));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(converted.getBody()->getTerminator());
+    return convertBlock(*loop.getBody());
+  }
+  if (isa<scf::YieldOp>(op))
+    return success();
+
+  bool hasTensor = llvm::any_of(op->getResultTypes(), [](Type type) {
+    return isa<RankedTensorType>(type);
+  });
+  if (!hasTensor) {
+    builder.clone(*op, mapping);
+    return success();
+  }
+
+  // The same operation, on buffers: its result becomes its destination.
+  Value tensor = op->getResult(0);
+  Value destination = viewOf(tensor);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(mapping.lookup(operand));
+  OperationState state(op->getLoc(), op->getName(), operands, TypeRange(),
+                       op->getAttrs());
+  Operation *converted = builder.create(state);
+  if (auto attention = dyn_cast<lm::AttentionOp>(converted)) {
+    attention.getBlockTablesMutable().assign(
+        phase::getArgument(program, ProgramArgument::BlockTables));
+    attention.getDestinationMutable().assign(destination);
+  } else if (auto matmul = dyn_cast<gemm::MatmulOp>(converted)) {
+    if (matmul.getKvCache())
+      matmul.getBlockTablesMutable().assign(
+          phase::getArgument(program, ProgramArgument::BlockTables));
+    matmul.getDestinationMutable().assign(destination);
+  } else if (auto norm = dyn_cast<lm::RMSNormOp>(converted)) {
+    norm.getDestinationMutable().assign(destination);
+  } else {
+    // The others have the destination as their last, only optional operand.
+    converted->insertOperands(converted->getNumOperands(), destination);
+  }
+  mapping.map(tensor, destination);
+  return success();
+}
+
+LogicalResult ProgramBuilder::convertBlock(Block &source) {
+  for (Operation &op : source)
+    if (failed(convert(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramBuilder::run() {
+  if (failed(checkSignature()) || failed(collectBuffers()))
+    return failure();
+  program = createProgram(assignOffsets());
+  builder.setInsertionPointToStart(program.addEntryBlock());
+  constexpr ProgramArgument inputs[] = {
+      ProgramArgument::TokenIds, ProgramArgument::Positions,
+      ProgramArgument::Sequences, ProgramArgument::LogitRows,
+      ProgramArgument::KVCache};
+  for (auto [argument, input] : llvm::zip_equal(phase.getArguments(), inputs))
+    mapping.map(argument, phase::getArgument(program, input));
+
+  Value zero = arith::ConstantIndexOp::create(builder, 0);
+  tokens = memref::DimOp::create(
+      builder, phase::getArgument(program, ProgramArgument::TokenIds), zero);
+  logitRows = memref::DimOp::create(
+      builder, phase::getArgument(program, ProgramArgument::LogitRows), zero);
+  Value workspace = phase::getArgument(program, ProgramArgument::Workspace);
+  for (std::unique_ptr<Buffer> &buffer : buffers) {
+    Value rows = buffer->rows == RowKind::Tokens ? tokens : logitRows;
+    Value offset = arith::ConstantIndexOp::create(builder, buffer->offset);
+    auto padded =
+        MemRefType::get({ShapedType::kDynamic, rowStride(buffer->type)},
+                        buffer->type.getElementType());
+    Value view =
+        memref::ViewOp::create(builder, padded, workspace, offset, rows);
+    buffer->view = memref::SubViewOp::create(
+        builder, view,
+        ArrayRef<OpFoldResult>{builder.getIndexAttr(0), builder.getIndexAttr(0)},
+        ArrayRef<OpFoldResult>{
+            rows, builder.getIndexAttr(buffer->type.getDimSize(1))},
+        ArrayRef<OpFoldResult>{builder.getIndexAttr(1),
+                               builder.getIndexAttr(1)});
+  }
+  if (failed(convertBlock(phase.getBody().front())))
+    return failure();
+  phase.erase();
+  return success();
+}
+
+namespace {
+struct AssignBuffersPass
+    : sandwich::impl::AssignBuffersPassBase<AssignBuffersPass> {
+  using AssignBuffersPassBase::AssignBuffersPassBase;
+
+  void runOnOperation() override {
+    if (threads < 1 || maxTokens < 1 || maxLogitRows < 1) {
+      getOperation().emitError(
+          "threads, max-tokens and max-logit-rows must be positive");
+      return signalPassFailure();
+    }
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!function->hasAttr(lm::phaseAttributeName) ||
+          phase::getProgram(function))
+        continue;
+      AssignBuffersPassOptions limits;
+      limits.threads = threads;
+      limits.maxTokens = maxTokens;
+      limits.maxLogitRows = maxLogitRows;
+      if (failed(ProgramBuilder(function, limits).run()))
+        return signalPassFailure();
+    }
+  }
+};
+} // namespace
