@@ -136,9 +136,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder, failure))
     return makeError(folder, ": ",
-                     failure          ? failure.message()
-                     : exists(folder) ? "is not a folder"
-                                      : "there is no such folder");
+                     failure ? failure.message() : "is not a folder");
   Checkpoint checkpoint;
   checkpoint.folderPath = folder;
 

@@ -28,16 +28,24 @@ static_assert(std::endian::native == std::endian::little,
 
 static constexpr uint32_t exponentMask = 0x7f800000;
 
+/// `one` where `condition` holds, else `other`; by masks, because compilers
+/// turn a conditional expression into a branch around arithmetic on floats.
+static uint32_t select(bool condition, uint32_t one, uint32_t other) {
+  uint32_t mask = 0u - uint32_t(condition);
+  return (one & mask) | (other & ~mask);
+}
+
 static float floatFromHalf(uint16_t half) {
   uint32_t sign = uint32_t(half & 0x8000) << 16;
-  uint32_t magnitude = uint32_t(half & 0x7fff) << 13;
-  // The shifted bits read as a float are the value times 2^-112, for subnormal
-  // halves as well; infinities and NaNs only need the widest exponent.
-  uint32_t finite =
-      std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  bool special = (half & 0x7c00) == 0x7c00;
-  return std::bit_cast<float>(sign |
-                              (special ? magnitude | exponentMask : finite));
+  int32_t magnitude = half & 0x7fff;
+  uint32_t shifted = uint32_t(magnitude) << 13;
+  // The exponent's bias is 15 in a half and 127 in a float. Infinities and NaNs
+  // take the widest exponent; below the normal halves, each unit is 2^-24.
+  uint32_t normal = shifted + ((127 - 15) << 23);
+  uint32_t subnormal = std::bit_cast<uint32_t>(float(magnitude) * 0x1p-24f);
+  uint32_t finite = select(magnitude < 0x0400, subnormal, normal);
+  return std::bit_cast<float>(
+      sign | select(magnitude >= 0x7c00, shifted | exponentMask, finite));
 }
 
 static float floatFromBFloat16(uint16_t bits) {
