@@ -22,7 +22,7 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace sandwich {
-#define GEN_PASS_DEF_ASSIGNBUFFERSPASS
+#define GEN_PASS_DEF_ASSIGNBUFFERS
 #include "sandwich/Transforms/Passes.h.inc"
 } // namespace sandwich
 
@@ -55,7 +55,7 @@ int64_t rowStride(RankedTensorType type) {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp phase, const AssignBuffersPassOptions &limits)
+  ProgramBuilder(func::FuncOp phase, const AssignBuffersOptions &limits)
       : phase(phase), limits(limits), builder(phase.getLoc(), phase) {}
 
   LogicalResult run();
@@ -74,7 +74,7 @@ private:
   LogicalResult convert(Operation *op);
 
   func::FuncOp phase;
-  AssignBuffersPassOptions limits;
+  AssignBuffersOptions limits;
   ImplicitLocOpBuilder builder;
   func::FuncOp program;
   lm::KVCacheType cacheType;
@@ -376,9 +376,9 @@ LogicalResult ProgramBuilder::run() {
 }
 
 namespace {
-struct AssignBuffersPass
-    : sandwich::impl::AssignBuffersPassBase<AssignBuffersPass> {
-  using AssignBuffersPassBase::AssignBuffersPassBase;
+struct AssignBuffers
+    : sandwich::impl::AssignBuffersBase<AssignBuffers> {
+  using AssignBuffersBase::AssignBuffersBase;
 
   void runOnOperation() override {
     if (threads < 1 || maxTokens < 1 || maxLogitRows < 1) {
@@ -391,7 +391,7 @@ struct AssignBuffersPass
       if (!function->hasAttr(lm::phaseAttributeName) ||
           phase::getProgram(function))
         continue;
-      AssignBuffersPassOptions limits;
+      AssignBuffersOptions limits;
       limits.threads = threads;
       limits.maxTokens = maxTokens;
       limits.maxLogitRows = maxLogitRows;

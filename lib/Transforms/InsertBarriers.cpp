@@ -19,7 +19,7 @@
 #include "mlir/IR/Matchers.h"
 
 namespace sandwich {
-#define GEN_PASS_DEF_INSERTBARRIERSPASS
+#define GEN_PASS_DEF_INSERTBARRIERS
 #include "sandwich/Transforms/Passes.h.inc"
 } // namespace sandwich
 
@@ -157,8 +157,8 @@ void BarrierInserter::visit(Block &block, AccessSet &pending) {
 }
 
 namespace {
-struct InsertBarriersPass
-    : sandwich::impl::InsertBarriersPassBase<InsertBarriersPass> {
+struct InsertBarriers
+    : sandwich::impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!phase::getProgram(function))

@@ -14,7 +14,7 @@
 #include "llvm/Support/MathExtras.h"
 
 namespace sandwich {
-#define GEN_PASS_DEF_PLACEWEIGHTSPASS
+#define GEN_PASS_DEF_PLACEWEIGHTS
 #include "sandwich/Transforms/Passes.h.inc"
 } // namespace sandwich
 
@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace sandwich;
 
 namespace {
-struct PlaceWeightsPass : sandwich::impl::PlaceWeightsPassBase<PlaceWeightsPass> {
+struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     int64_t offset = 0;

@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def LMToGemmPass : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
+def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
   let summary = "Turn dense layers into matmuls with fused epilogues";
   let description = [{
     Every `lm.linear` becomes a `gemm.matmul`. Linear layers of the same input
@@ -34,7 +34,7 @@ def LMToGemmPass : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
   ];
 }
 
-def PhaseToLLVMPass : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
+def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Give phase programs their C entry points";
   let description = [{
     For each phase program `NAME` adds the function `sandwich_NAME` of the C

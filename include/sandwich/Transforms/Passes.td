@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def AssignBuffersPass : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
+def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
   let summary = "Turn phases into programs over buffers";
   let description = [{
     A function with `lm.phase` becomes a phase program (`phase.program`): its
@@ -42,7 +42,7 @@ def AssignBuffersPass : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
   ];
 }
 
-def InsertBarriersPass : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
+def InsertBarriers : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
   let summary = "Separate operations whose data crosses threads";
   let description = [{
     In a phase program, puts a `phase.barrier` before an operation that reads
@@ -56,7 +56,7 @@ def InsertBarriersPass : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
   ];
 }
 
-def PlaceWeightsPass : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
+def PlaceWeights : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
   let summary = "Decide where the artifact stores each weight";
   let description = [{
     Removes weights nothing refers to, and gives the others their offsets in

@@ -15,7 +15,7 @@
 #include "mlir/IR/Dominance.h"
 
 namespace sandwich {
-#define GEN_PASS_DEF_LMTOGEMMPASS
+#define GEN_PASS_DEF_LMTOGEMM
 #include "sandwich/Conversion/Passes.h.inc"
 } // namespace sandwich
 
@@ -285,7 +285,7 @@ LogicalResult Converter::run() {
 }
 
 namespace {
-struct LMToGemmPass : sandwich::impl::LMToGemmPassBase<LMToGemmPass> {
+struct LMToGemm : sandwich::impl::LMToGemmBase<LMToGemm> {
   void runOnOperation() override {
     Converter converter(getOperation());
     if (failed(converter.run()))

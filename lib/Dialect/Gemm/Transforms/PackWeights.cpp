@@ -12,7 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace sandwich::gemm {
-#define GEN_PASS_DEF_PACKWEIGHTSPASS
+#define GEN_PASS_DEF_PACKWEIGHTS
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
 } // namespace sandwich::gemm
 
@@ -21,7 +21,7 @@ using namespace sandwich;
 using namespace sandwich::gemm;
 
 namespace {
-struct PackWeightsPass : gemm::impl::PackWeightsPassBase<PackWeightsPass> {
+struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk([](MatmulOp matmul) {
       if (!matmul.getSchedules()) {

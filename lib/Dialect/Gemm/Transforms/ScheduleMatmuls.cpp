@@ -12,7 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 
 namespace sandwich::gemm {
-#define GEN_PASS_DEF_SCHEDULEMATMULSPASS
+#define GEN_PASS_DEF_SCHEDULEMATMULS
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
 } // namespace sandwich::gemm
 
@@ -46,9 +46,9 @@ static ScheduleTableAttr getTable(MLIRContext *context,
 }
 
 namespace {
-struct ScheduleMatmulsPass
-    : gemm::impl::ScheduleMatmulsPassBase<ScheduleMatmulsPass> {
-  using ScheduleMatmulsPassBase::ScheduleMatmulsPassBase;
+struct ScheduleMatmuls
+    : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
+  using ScheduleMatmulsBase::ScheduleMatmulsBase;
 
   void runOnOperation() override {
     Result<Target> model = getTarget(target.getValue());

@@ -11,7 +11,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PackWeightsPass : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
+def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Choose the packing of each weight from its schedules";
   let description = [{
     Every weight that a matmul multiplies gets the one packing that the
@@ -20,7 +20,7 @@ def PackWeightsPass : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
   }];
 }
 
-def ScheduleMatmulsPass : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
+def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   let summary = "Give every matmul a schedule table";
   let description = [{
     Matmuls that have no schedules get those of the untuned rule (see

@@ -1,0 +1,171 @@
+//===- PhaseToLLVM.cpp - C entry points of phase programs -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Runtime/PhaseABI.h"
+
+#include <cstddef>
+
+namespace sandwich {
+#define GEN_PASS_DEF_PHASETOLLVM
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+using phase::ProgramArgument;
+
+namespace {
+
+/// Writes the function that unpacks a SandwichStep and calls a program.
+class EntryPointBuilder {
+public:
+  EntryPointBuilder(func::FuncOp program, const LLVMTypeConverter &types)
+      : program(program), types(types), builder(program.getLoc(), program),
+        pointer(LLVM::LLVMPointerType::get(program.getContext())) {}
+
+  void build() {
+    auto entry = func::FuncOp::create(
+        builder, ("sandwich_" + program.getName()).str(),
+        builder.getFunctionType({pointer, builder.getI32Type()}, {}));
+    builder.setInsertionPointToStart(entry.addEntryBlock());
+    step = entry.getArgument(0);
+    Value thread = arith::IndexCastOp::create(builder, builder.getIndexType(),
+                                              entry.getArgument(1));
+
+    Value tokens = loadSize(offsetof(SandwichStep, num_tokens));
+    Value rows = loadSize(offsetof(SandwichStep, num_logit_rows));
+    Value sequences = loadSize(offsetof(SandwichStep, num_sequences));
+    Value blocks = loadSize(offsetof(SandwichStep, blocks_per_sequence));
+    // Nothing in a program reads the sizes of these three: what it accesses
+    // follows from tables and static offsets.
+    Value unknown = LLVM::ConstantOp::create(builder, builder.getI64Type(),
+                                             builder.getI64IntegerAttr(0));
+
+    SmallVector<Value> arguments(phase::numProgramArguments);
+    auto set = [&](ProgramArgument argument, size_t field,
+                   ArrayRef<Value> dynamicSizes) {
+      auto index = static_cast<unsigned>(argument);
+      auto type = cast<MemRefType>(program.getArgument(index).getType());
+      arguments[index] = buffer(type, field, dynamicSizes);
+    };
+    set(ProgramArgument::TokenIds, offsetof(SandwichStep, token_ids), tokens);
+    set(ProgramArgument::Positions, offsetof(SandwichStep, positions), tokens);
+    set(ProgramArgument::Sequences, offsetof(SandwichStep, sequences), tokens);
+    set(ProgramArgument::LogitRows, offsetof(SandwichStep, logit_rows), rows);
+    set(ProgramArgument::BlockTables, offsetof(SandwichStep, block_tables),
+        {sequences, blocks});
+    set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
+    set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
+    set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
+    set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace),
+        unknown);
+    arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;
+    arguments[static_cast<unsigned>(ProgramArgument::Team)] = step;
+    func::CallOp::create(builder, program, arguments);
+    func::ReturnOp::create(builder);
+  }
+
+private:
+  Value load(size_t offset, Type type) {
+    return LLVM::LoadOp::create(
+        builder, type,
+        LLVM::GEPOp::create(
+            builder, pointer, builder.getI8Type(), step,
+            ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+  }
+
+  Value loadSize(size_t offset) { return load(offset, builder.getI64Type()); }
+
+  /// The row-major buffer of `type` at the pointer in the step's `field`.
+  Value buffer(MemRefType type, size_t field, ArrayRef<Value> dynamicSizes) {
+    auto descriptor = MemRefDescriptor::poison(
+        builder, builder.getLoc(), types.convertType(type));
+    Value data = load(field, pointer);
+    descriptor.setAllocatedPtr(builder, builder.getLoc(), data);
+    descriptor.setAlignedPtr(builder, builder.getLoc(), data);
+    descriptor.setConstantOffset(builder, builder.getLoc(), 0);
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(builder, builder.getI64Type(),
+                                      builder.getI64IntegerAttr(value));
+    };
+    SmallVector<Value> sizes;
+    for (int64_t size : type.getShape()) {
+      if (ShapedType::isDynamic(size)) {
+        sizes.push_back(dynamicSizes.front());
+        dynamicSizes = dynamicSizes.drop_front();
+      } else {
+        sizes.push_back(constant(size));
+      }
+    }
+    Value stride = constant(1);
+    for (int64_t i = type.getRank() - 1; i >= 0; --i) {
+      descriptor.setSize(builder, builder.getLoc(), i, sizes[i]);
+      descriptor.setStride(builder, builder.getLoc(), i, stride);
+      if (i > 0)
+        stride = LLVM::MulOp::create(builder, stride, sizes[i]);
+    }
+    return UnrealizedConversionCastOp::create(builder, type, Value(descriptor))
+        .getResult(0);
+  }
+
+  func::FuncOp program;
+  const LLVMTypeConverter &types;
+  ImplicitLocOpBuilder builder;
+  LLVM::LLVMPointerType pointer;
+  Value step;
+};
+
+/// The team is the step, which knows how to wait.
+void lowerTeam(func::FuncOp program) {
+  auto pointer = LLVM::LLVMPointerType::get(program.getContext());
+  program.walk([&](phase::BarrierOp barrier) {
+    ImplicitLocOpBuilder builder(barrier.getLoc(), barrier);
+    auto load = [&](size_t offset) -> Value {
+      Value step = phase::getArgument(program, ProgramArgument::Team);
+      return LLVM::LoadOp::create(
+          builder, pointer,
+          LLVM::GEPOp::create(
+              builder, pointer, builder.getI8Type(), step,
+              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+    };
+    Value function = load(offsetof(SandwichStep, barrier));
+    Value team = load(offsetof(SandwichStep, team));
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(program.getContext()), pointer);
+    LLVM::CallOp::create(builder, type, ValueRange{function, team});
+    barrier.erase();
+  });
+  phase::getArgument(program, ProgramArgument::Team).setType(pointer);
+  program.setFunctionType(
+      FunctionType::get(program.getContext(),
+                        program.getBody().front().getArgumentTypes(), {}));
+  program.setPrivate();
+}
+
+struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
+  void runOnOperation() override {
+    LLVMTypeConverter types(&getContext());
+    for (auto program :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (!phase::getProgram(program))
+        continue;
+      lowerTeam(program);
+      EntryPointBuilder(program, types).build();
+    }
+  }
+};
+
+} // namespace
