@@ -1,0 +1,55 @@
+//===- Compiler.h - From a checkpoint to an artifact ------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_COMPILER_COMPILER_H
+#define SANDWICH_COMPILER_COMPILER_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sandwich {
+
+/// What compilation ends with, in order of the line.
+enum class Emit { ModelIR, ScheduleIR, LoopIR, LLVMIR, Assembly, Artifact };
+
+struct CompileOptions {
+  std::string modelFolder;
+  /// Where the artifact or the text goes; "-" prints text.
+  std::string output;
+  Emit emit = Emit::Artifact;
+  /// "bf16" or "f32".
+  std::string dtype = "bf16";
+  /// A target's name, or "host".
+  std::string target = "host";
+  /// Replaces AMX by vector code, so that it runs where there is no AMX.
+  bool emulateAMX = false;
+  int64_t threads = 1;
+  /// Tokens of the largest step.
+  int64_t maxTokens = 512;
+  /// Tokens a sequence may hold; what the model was made for by default.
+  std::optional<int64_t> contextLength;
+  /// Model IR or schedule IR to start from instead of the checkpoint's own.
+  std::optional<std::string> inputIR;
+};
+
+/// Hears what is being done: a short name of the stage, and how much of it is
+/// done, from 0 to 1.
+using ProgressCallback = std::function<void(std::string_view stage, double)>;
+
+/// Compiles the checkpoint in `options.modelFolder`. Errors name what is at
+/// fault; nothing is left behind then.
+Status compile(const CompileOptions &options, const ProgressCallback &progress);
+
+} // namespace sandwich
+
+#endif // SANDWICH_COMPILER_COMPILER_H

@@ -1,0 +1,53 @@
+//===- WeightPacker.h - From the checkpoint to the artifact -----*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_COMPILER_WEIGHTPACKER_H
+#define SANDWICH_COMPILER_WEIGHTPACKER_H
+
+#include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Scheduling/Schedule.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+/// One weight of the artifact, as `lm.weight` describes it.
+struct PackedWeight {
+  std::string name;
+  /// Stored as bf16, else as f32.
+  bool bf16 = false;
+  /// Logical shape of one slice, one or two dimensions.
+  std::vector<int64_t> shape;
+  /// Slices; nothing for a weight outside the layers.
+  std::optional<int64_t> layers;
+  /// Tensors of the checkpoint; "{}" stands for the layer.
+  std::vector<std::string> sources;
+  /// Rows that alternate between the sources; nothing to concatenate them.
+  std::optional<int64_t> interleave;
+  /// Nothing for row-major.
+  std::optional<Packing> packing;
+  uint64_t offset = 0;
+  /// Bytes of a slice, and from one slice to the next.
+  uint64_t sliceBytes = 0, layerStride = 0;
+};
+
+/// Receives consecutive pieces of a weight.
+using ByteSink = std::function<Status(std::span<const std::byte>)>;
+
+/// Writes every slice of `weight` to `sink`, `layerStride` bytes each. Holds
+/// one panel of rows in memory at a time. Errors: a value that is not finite,
+/// or what `sink` returns.
+Status packWeight(const PackedWeight &weight, const Checkpoint &checkpoint,
+                  const ByteSink &sink);
+
+} // namespace sandwich
+
+#endif // SANDWICH_COMPILER_WEIGHTPACKER_H

@@ -1,0 +1,403 @@
+//===- Compiler.cpp - From a checkpoint to an artifact --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Artifact/ArtifactWriter.h"
+#include "sandwich/CodeGen/ObjectCode.h"
+#include "sandwich/Compiler/WeightPacker.h"
+#include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Frontend/ModelBuilder.h"
+#include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/File.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// One compilation, from the checkpoint on.
+class Compilation {
+public:
+  Compilation(const CompileOptions &options, const ProgressCallback &progress,
+              Checkpoint checkpoint, Target target)
+      : options(options), progress(progress),
+        checkpoint(std::move(checkpoint)), target(std::move(target)),
+        context(registry()) {
+    context.loadAllAvailableDialects();
+  }
+
+  Status run();
+
+private:
+  static DialectRegistry registry() {
+    DialectRegistry registry;
+    registerSandwichDialects(registry);
+    return registry;
+  }
+
+  Status buildModule();
+  Status runPipeline(function_ref<void(OpPassManager &)> build);
+  Status writeText(const std::string &text);
+  Status writeModule();
+  Status writeArtifact(const std::string &sharedObject);
+  std::vector<PackedWeight> listWeights();
+  void describeSchedules();
+  proto::Manifest makeManifest();
+
+  const CompileOptions &options;
+  const ProgressCallback &progress;
+  Checkpoint checkpoint;
+  Target target;
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  /// Filled at the level that still has them, for the manifest.
+  std::map<std::string, proto::Phase> phases;
+};
+
+} // namespace
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static std::string print(Attribute attribute) {
+  std::string text;
+  llvm::raw_string_ostream(text) << attribute;
+  return text;
+}
+
+Status Compilation::buildModule() {
+  if (options.inputIR) {
+    std::string problem;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (problem.empty())
+        problem = diagnostic.str();
+      return success();
+    });
+    module = parseSourceFile<ModuleOp>(*options.inputIR, &context);
+    if (!module)
+      return makeError(*options.inputIR, ": ",
+                       problem.empty() ? "cannot be read" : problem);
+    return {};
+  }
+  Builder builder(&context);
+  Type elementType = options.dtype == "bf16" ? Type(builder.getBF16Type())
+                                             : Type(builder.getF32Type());
+  module = buildModel(&context, checkpoint.config(), elementType);
+  return {};
+}
+
+Status
+Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
+  std::string problem;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (problem.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problem = diagnostic.str();
+    return success();
+  });
+  PassManager manager(&context);
+  build(manager);
+  if (failed(manager.run(*module)))
+    return makeError(problem.empty() ? "a pass failed" : problem);
+  return {};
+}
+
+Status Compilation::writeText(const std::string &text) {
+  if (options.output.empty() || options.output == "-") {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    if (llvm::outs().has_error())
+      return makeError("cannot write to standard output: ",
+                       llvm::outs().error().message());
+    return {};
+  }
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                            PendingFile::create(options.output));
+  SANDWICH_RETURN_IF_ERROR(file.write(text));
+  return file.commit();
+}
+
+Status Compilation::writeModule() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  return writeText(text);
+}
+
+std::vector<PackedWeight> Compilation::listWeights() {
+  std::vector<PackedWeight> weights;
+  for (auto weight : module->getOps<lm::WeightOp>()) {
+    PackedWeight packed;
+    packed.name = weight.getSymName();
+    RankedTensorType type = weight.getTensorType();
+    packed.bf16 = type.getElementType().isBF16();
+    packed.shape.assign(type.getShape().begin(), type.getShape().end());
+    packed.layers = weight.getLayers();
+    for (auto source : weight.getSources().getAsRange<StringAttr>())
+      packed.sources.push_back(source.str());
+    packed.interleave = weight.getInterleave();
+    if (auto packing =
+            dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr()))
+      packed.packing = packing.getPacking();
+    packed.offset = *weight.getOffset();
+    packed.sliceBytes = getWeightSliceBytes(weight);
+    packed.layerStride = weight.getLayerStride().value_or(packed.sliceBytes);
+    weights.push_back(std::move(packed));
+  }
+  return weights;
+}
+
+/// Keeps the schedules of each phase for `inspect`.
+void Compilation::describeSchedules() {
+  for (auto function : module->getOps<func::FuncOp>()) {
+    if (!function->hasAttr(lm::phaseAttributeName))
+      continue;
+    proto::Phase &phase = phases[function.getName().str()];
+    function.walk([&](gemm::MatmulOp matmul) {
+      gemm::ScheduleTableAttr table = *matmul.getSchedules();
+      int64_t from = 1;
+      for (auto [rows, schedule] :
+           llvm::zip_equal(table.getMaxRows(), table.getSchedules())) {
+        proto::Schedule &entry = *phase.add_schedules();
+        entry.set_matmul(matmul.getWeight().str());
+        entry.set_rows_from(from);
+        entry.set_rows_to(rows == gemm::unlimitedRows ? 0 : rows);
+        entry.set_text(print(schedule));
+        from = rows == gemm::unlimitedRows ? 0 : rows + 1;
+      }
+    });
+  }
+}
+
+proto::Manifest Compilation::makeManifest() {
+  const ModelConfig &config = checkpoint.config();
+  proto::Manifest manifest;
+  proto::ModelConfiguration &model = *manifest.mutable_model();
+  auto folder = std::filesystem::absolute(options.modelFolder)
+                    .lexically_normal();
+  model.set_name(folder.has_filename() ? folder.filename()
+                                       : folder.parent_path().filename());
+  model.set_architecture(std::string(architectureName(config.architecture)));
+  model.set_hidden_size(config.hiddenSize);
+  model.set_intermediate_size(config.intermediateSize);
+  model.set_layers(config.layers);
+  model.set_heads(config.heads);
+  model.set_kv_heads(config.kvHeads);
+  model.set_head_dim(config.headDim);
+  model.set_vocab_size(config.vocabSize);
+  model.set_context_length(
+      options.contextLength.value_or(config.maxPositionEmbeddings));
+  for (int32_t token : config.eosTokenIds)
+    model.add_eos_token_ids(token);
+  if (config.bosTokenId)
+    model.set_bos_token_id(*config.bosTokenId);
+  uint64_t parameters = 0;
+  for (const ExpectedTensor &tensor : expectedTensors(config)) {
+    uint64_t elements = 1;
+    for (int64_t size : tensor.shape)
+      elements *= size;
+    parameters += elements;
+  }
+  model.set_parameters(parameters);
+
+  proto::Target &forTarget = *manifest.mutable_target();
+  forTarget.set_name(target.name);
+  forTarget.set_dtype(options.dtype);
+  forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
+  for (std::string_view feature : target.features.names())
+    forTarget.add_cpu_features(std::string(feature));
+
+  for (auto &[name, phase] : phases)
+    *manifest.add_phases() = phase;
+
+  proto::KVCache &cache = *manifest.mutable_kv_cache();
+  cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
+  cache.set_block_bytes(uint64_t(config.layers) * config.kvHeads * 2 *
+                        config.headDim * SANDWICH_KV_BLOCK_TOKENS *
+                        (options.dtype == "bf16" ? 2 : 4));
+  cache.set_dtype(options.dtype);
+  return manifest;
+}
+
+Status Compilation::writeArtifact(const std::string &sharedObject) {
+  SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer,
+                            ArtifactWriter::create(options.output));
+  std::vector<PackedWeight> weights = listWeights();
+  uint64_t total = 0;
+  for (const PackedWeight &weight : weights)
+    total = std::max(total, weight.offset + weight.layerStride *
+                                                weight.layers.value_or(1));
+  SANDWICH_RETURN_IF_ERROR(writer.reserveWeights(total));
+  for (const PackedWeight &weight : weights) {
+    proto::Tensor tensor;
+    tensor.set_name(weight.name);
+    tensor.set_dtype(weight.bf16 ? "bf16" : "f32");
+    if (weight.layers)
+      tensor.add_shape(*weight.layers);
+    for (int64_t size : weight.shape)
+      tensor.add_shape(size);
+    tensor.set_layout("row-major");
+    if (weight.packing)
+      tensor.set_layout(
+          print(gemm::PackingAttr::get(&context, *weight.packing)));
+    for (const std::string &source : weight.sources)
+      tensor.add_sources(source);
+    SANDWICH_ASSIGN_OR_RETURN(
+        uint64_t offset,
+        writer.beginTensor(tensor, weight.shape.size() == 2 ? 4096 : 64));
+    if (offset != weight.offset)
+      return makeError("weight ", weight.name, " would lie at ", offset,
+                       " instead of ", weight.offset,
+                       "; the IR's offsets are not those of lm-place-weights");
+    SANDWICH_RETURN_IF_ERROR(packWeight(
+        weight, checkpoint, [&](std::span<const std::byte> bytes) -> Status {
+          progress("packing weights",
+                   static_cast<double>(writer.weightsBytes()) / total);
+          return writer.appendWeights(bytes);
+        }));
+  }
+  progress("packing weights", 1);
+  SANDWICH_RETURN_IF_ERROR(writer.addFile("phases.so", sharedObject));
+  if (checkpoint.tokenizerPath())
+    SANDWICH_RETURN_IF_ERROR(
+        writer.copyFile("tokenizer.json", *checkpoint.tokenizerPath()));
+  if (checkpoint.tokenizerConfigPath())
+    SANDWICH_RETURN_IF_ERROR(writer.copyFile(
+        "tokenizer_config.json", *checkpoint.tokenizerConfigPath()));
+  return writer.commit(makeManifest());
+}
+
+Status Compilation::run() {
+  progress("building model IR", 0);
+  SANDWICH_RETURN_IF_ERROR(buildModule());
+  if (options.emit == Emit::ModelIR)
+    return writeModule();
+
+  progress("scheduling", 0);
+  ModelToScheduleOptions scheduling;
+  scheduling.target = options.target;
+  scheduling.threads = options.threads;
+  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+    buildModelToSchedulePipeline(manager, scheduling);
+  }));
+  describeSchedules();
+  if (options.emit == Emit::ScheduleIR)
+    return writeModule();
+
+  progress("lowering to loops", 0);
+  ScheduleToLoopsOptions lowering;
+  lowering.threads = options.threads;
+  lowering.maxTokens = options.maxTokens;
+  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+    buildScheduleToLoopsPipeline(manager, lowering);
+  }));
+  for (auto function : module->getOps<func::FuncOp>()) {
+    phase::ProgramAttr program = phase::getProgram(function);
+    if (!program)
+      continue;
+    proto::Phase &phase = phases[function.getName().str()];
+    phase.set_name(function.getName().str());
+    phase.set_symbol("sandwich_" + function.getName().str());
+    phase.set_threads(program.getThreads());
+    phase.set_max_tokens(program.getMaxTokens());
+    phase.set_max_logit_rows(program.getMaxLogitRows());
+    phase.set_workspace_bytes(llvm::alignTo(program.getWorkspaceBytes(), 64));
+  }
+  if (options.emit == Emit::LoopIR)
+    return writeModule();
+
+  progress("lowering to LLVM", 0);
+  LoopsToLLVMOptions toLLVM;
+  toLLVM.emulateAMX = options.emulateAMX;
+  toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
+  // The weights' places are needed after the module has become LLVM's.
+  OwningOpRef<ModuleOp> loops(cast<ModuleOp>(module->clone()));
+  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+    buildLoopsToLLVMPipeline(manager, toLLVM);
+  }));
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> code =
+      translateModuleToLLVMIR(*module, llvmContext, "phases");
+  if (!code)
+    return makeError("the program has no LLVM IR");
+  progress("optimizing", 0);
+  SANDWICH_RETURN_IF_ERROR(optimize(*code, target));
+  if (options.emit == Emit::LLVMIR) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    code->print(stream, nullptr);
+    return writeText(text);
+  }
+  progress("generating code", 0);
+  if (options.emit == Emit::Assembly) {
+    SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                              emitCode(*code, target, CodeKind::Assembly));
+    return writeText(text);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(std::string object,
+                            emitCode(*code, target, CodeKind::Object));
+  SANDWICH_ASSIGN_OR_RETURN(std::string sharedObject,
+                            linkSharedObject(object));
+  module = std::move(loops);
+  return writeArtifact(sharedObject);
+}
+
+Status sandwich::compile(const CompileOptions &options,
+                         const ProgressCallback &progress) {
+  if (options.dtype != "bf16" && options.dtype != "f32")
+    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  if (options.threads < 1 || options.threads > 1024)
+    return makeError("threads must be between 1 and 1024, not ",
+                     options.threads);
+  if (options.maxTokens < 1 || options.maxTokens > 65536)
+    return makeError("the largest step must have between 1 and 65536 tokens, "
+                     "not ",
+                     options.maxTokens);
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
+  if (options.emulateAMX) {
+    target.features.remove(CpuFeature::AMX_TILE);
+    target.features.remove(CpuFeature::AMX_BF16);
+  }
+  progress("reading the checkpoint", 0);
+  SANDWICH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                            Checkpoint::open(options.modelFolder));
+  const ModelConfig &config = checkpoint.config();
+  if (options.contextLength &&
+      (*options.contextLength < 1 ||
+       *options.contextLength > config.maxPositionEmbeddings))
+    return makeError("a context of ", *options.contextLength,
+                     " tokens is not between 1 and the ",
+                     config.maxPositionEmbeddings, " the model was made for");
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<std::string> unused,
+                            checkpoint.checkTensors());
+  for (const std::string &name : unused)
+    llvm::errs() << "warning: " << options.modelFolder << ": tensor " << name
+                 << " is not used\n";
+  return Compilation(options, progress, std::move(checkpoint),
+                     std::move(target))
+      .run();
+}

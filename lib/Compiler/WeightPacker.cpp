@@ -1,0 +1,158 @@
+//===- WeightPacker.cpp - From the checkpoint to the artifact -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/WeightPacker.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace sandwich;
+
+namespace {
+
+/// Where a row of the joined weight comes from; no tensor for a row of zeros.
+struct RowSource {
+  const TensorView *tensor = nullptr;
+  const std::string *name = nullptr;
+  int64_t row = 0;
+};
+
+/// The checkpoint's tensors that make up one slice of a weight.
+class Slice {
+public:
+  Slice(const PackedWeight &weight, const Checkpoint &checkpoint,
+        int64_t layer)
+      : weight(weight) {
+    for (std::string name : weight.sources) {
+      if (size_t position = name.find("{}"); position != name.npos)
+        name.replace(position, 2, std::to_string(layer));
+      names.push_back(std::move(name));
+    }
+    for (const std::string &name : names)
+      tensors.push_back(checkpoint.find(name));
+  }
+
+  Status check() const {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (!tensors[i])
+        return makeError("tensor ", names[i], " of weight ", weight.name,
+                         " is not in the checkpoint");
+    return {};
+  }
+
+  RowSource source(int64_t row) const {
+    if (weight.interleave) {
+      int64_t group = row / *weight.interleave;
+      auto count = static_cast<int64_t>(tensors.size());
+      return at(group % count, group / count * *weight.interleave +
+                                   row % *weight.interleave);
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (row < tensors[i]->shape[0])
+        return at(i, row);
+      row -= tensors[i]->shape[0];
+    }
+    return {};
+  }
+
+private:
+  RowSource at(size_t index, int64_t row) const {
+    if (row >= tensors[index]->shape[0])
+      return {};
+    return {tensors[index], &names[index], row};
+  }
+
+  const PackedWeight &weight;
+  std::vector<std::string> names;
+  std::vector<const TensorView *> tensors;
+};
+
+/// Rows `first` on of `slice` in the element type the weight is stored in.
+template <typename Element>
+Status readRows(const Slice &slice, int64_t first, int64_t columns,
+                std::vector<float> &scratch, std::span<Element> rows) {
+  for (size_t begin = 0; begin < rows.size();
+       begin += static_cast<size_t>(columns), ++first) {
+    std::span<Element> row = rows.subspan(begin, columns);
+    RowSource source = slice.source(first);
+    if (!source.tensor) {
+      std::fill(row.begin(), row.end(), Element(0));
+      continue;
+    }
+    int64_t element = source.row * columns;
+    readElements(*source.tensor, element, scratch);
+    SANDWICH_RETURN_IF_ERROR(
+        checkFinite(*source.name, *source.tensor, element, scratch));
+    if constexpr (std::is_same_v<Element, float>)
+      std::copy(scratch.begin(), scratch.end(), row.begin());
+    else
+      roundToBFloat16(scratch, row);
+  }
+  return {};
+}
+
+/// Moves a panel of rows, [panel][k], to its packing,
+/// [k/kStep][panel/tile][kStep/kPack][tile][kPack].
+template <typename Element>
+void packPanel(const Packing &packing, int64_t k, const Element *rows,
+               Element *packed) {
+  for (int64_t step = 0; step < k; step += packing.kStep)
+    for (int64_t tile = 0; tile < packing.panel; tile += packing.tile)
+      for (int64_t inner = 0; inner < packing.kStep; inner += packing.kPack)
+        for (int64_t row = tile; row < tile + packing.tile; ++row)
+          for (int64_t pack = 0; pack < packing.kPack; ++pack)
+            *packed++ = rows[row * k + step + inner + pack];
+}
+
+template <typename Element>
+Status packSlice(const PackedWeight &weight, const Slice &slice,
+                 const ByteSink &sink) {
+  bool isVector = weight.shape.size() == 1;
+  int64_t columns = isVector ? 1 : weight.shape[1];
+  // Rows of a vector are single elements; take all at once, as rows of the
+  // sources.
+  int64_t panel = weight.packing ? weight.packing->panel : 1;
+  std::vector<float> scratch(columns);
+  std::vector<Element> rows(panel * columns), packed(panel * columns);
+  uint64_t written = 0;
+  std::vector<std::byte> piece;
+  for (int64_t row = 0; written < weight.sliceBytes; row += panel) {
+    SANDWICH_RETURN_IF_ERROR(
+        readRows<Element>(slice, row, columns, scratch, rows));
+    std::span<const Element> result = rows;
+    if (weight.packing) {
+      packPanel(*weight.packing, columns, rows.data(), packed.data());
+      result = packed;
+    }
+    auto bytes = std::as_bytes(result);
+    written += bytes.size();
+    piece.insert(piece.end(), bytes.begin(), bytes.end());
+    // Large pieces keep the number of writes down.
+    if (piece.size() >= (1 << 20) || written == weight.sliceBytes) {
+      SANDWICH_RETURN_IF_ERROR(sink(piece));
+      piece.clear();
+    }
+  }
+  std::vector<std::byte> padding(weight.layerStride - weight.sliceBytes);
+  return sink(padding);
+}
+
+} // namespace
+
+Status sandwich::packWeight(const PackedWeight &weight,
+                            const Checkpoint &checkpoint,
+                            const ByteSink &sink) {
+  for (int64_t layer = 0; layer < weight.layers.value_or(1); ++layer) {
+    Slice slice(weight, checkpoint, layer);
+    SANDWICH_RETURN_IF_ERROR(slice.check());
+    SANDWICH_RETURN_IF_ERROR(weight.bf16
+                                 ? packSlice<uint16_t>(weight, slice, sink)
+                                 : packSlice<float>(weight, slice, sink));
+  }
+  return {};
+}

@@ -1,0 +1,43 @@
+//===- ModelToLoops.cpp - From model IR to loop IR ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+void sandwich::buildModelToSchedulePipeline(
+    OpPassManager &manager, const ModelToScheduleOptions &options) {
+  manager.addPass(createLMToGemm());
+  gemm::ScheduleMatmulsOptions scheduling;
+  scheduling.target = options.target;
+  scheduling.threads = options.threads;
+  manager.addPass(gemm::createScheduleMatmuls(scheduling));
+  manager.addPass(gemm::createPackWeights());
+}
+
+void sandwich::buildScheduleToLoopsPipeline(
+    OpPassManager &manager, const ScheduleToLoopsOptions &options) {
+  manager.addPass(createPlaceWeights());
+  AssignBuffersOptions buffers;
+  buffers.threads = options.threads;
+  buffers.maxTokens = options.maxTokens;
+  buffers.maxLogitRows = options.maxTokens;
+  manager.addPass(createAssignBuffers(buffers));
+  manager.addPass(createInsertBarriers());
+  manager.addPass(createGemmToLoops());
+  manager.addPass(createLMToLoops());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+}

@@ -1,0 +1,152 @@
+//===- sandwich-compile.cpp - The compiler driver -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Target/Target.h"
+#include "sandwich/Runtime/CpuBudget.h"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <unistd.h>
+
+using namespace sandwich;
+
+namespace {
+
+/// Draws each stage on one line of the terminal, or prints a line for each
+/// where standard error is no terminal.
+class ProgressLine {
+public:
+  void operator()(std::string_view stage, double done) {
+    using namespace std::chrono;
+    auto now = steady_clock::now();
+    if (stage != current) {
+      finishStage();
+      current = stage;
+      started = now;
+      if (!isTerminal)
+        std::fprintf(stderr, "%s\n", current.c_str());
+    } else if (now - drawn < milliseconds(50) && done < 1) {
+      return;
+    }
+    drawn = now;
+    if (!isTerminal)
+      return;
+    constexpr int width = 30;
+    std::string bar(static_cast<size_t>(done * width), '#');
+    bar.resize(width, '.');
+    if (done > 0) {
+      double elapsed = duration<double>(now - started).count();
+      std::fprintf(stderr, "\r\x1b[K%-22s [%s] %3.0f%%  %.0f s left",
+                   current.c_str(), bar.c_str(), done * 100,
+                   elapsed * (1 - done) / done);
+    } else {
+      std::fprintf(stderr, "\r\x1b[K%-22s", current.c_str());
+    }
+  }
+
+  /// Removes the line, so that what follows begins on a clean one.
+  void finishStage() {
+    if (isTerminal && !current.empty())
+      std::fprintf(stderr, "\r\x1b[K");
+    current.clear();
+  }
+
+private:
+  bool isTerminal = ::isatty(STDERR_FILENO) == 1;
+  std::string current;
+  std::chrono::steady_clock::time_point started, drawn;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CompileOptions options;
+  CLI::App app{
+      "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
+      "  sandwich-compile models/jargon-llama -o jargon.sandwich\n"
+      "  sandwich-compile Llama-3.2-1B -o llama.sandwich --dtype=bf16 "
+      "--threads=8\n"
+      "  sandwich-compile Llama-3.2-1B --emit=schedule-ir\n",
+      "sandwich-compile"};
+  app.add_option("MODEL_DIR", options.modelFolder,
+                 "Folder with config.json and *.safetensors")
+      ->required();
+  app.add_option("-o,--output", options.output,
+                 "Artifact to write (NAME.sandwich), or file for --emit's text");
+  app.add_option("--dtype", options.dtype,
+                 "Element type of weights and KV cache")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  std::vector<std::string> targets = targetNames();
+  targets.push_back("host");
+  app.add_option("--target", options.target, "CPU to compile for")
+      ->check(CLI::IsMember(targets))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads,
+                 "Threads of the team (default: what this machine allows)");
+  app.add_option("--max-tokens-per-step", options.maxTokens,
+                 "Longest piece of a prompt that one step takes")
+      ->capture_default_str();
+  app.add_option("--context", options.contextLength,
+                 "Tokens a sequence may hold (default: the model's)");
+  const std::map<std::string, Emit> kinds = {
+      {"model-ir", Emit::ModelIR},       {"schedule-ir", Emit::ScheduleIR},
+      {"loop-ir", Emit::LoopIR},         {"llvm-ir", Emit::LLVMIR},
+      {"asm", Emit::Assembly},           {"artifact", Emit::Artifact}};
+  std::string emit = "artifact";
+  app.add_option("--emit", emit,
+                 "What to write: model-ir, schedule-ir, loop-ir, llvm-ir, asm "
+                 "or artifact")
+      ->check(CLI::IsMember(kinds))
+      ->capture_default_str();
+  app.add_option("--ir", options.inputIR,
+                 "Start from this model IR or schedule IR, edited by hand, "
+                 "instead of the checkpoint's own");
+  app.add_flag("--emulate-amx", options.emulateAMX,
+               "Replace AMX by slow vector code, to test where there is none");
+  bool quiet = false;
+  app.add_flag("-q,--quiet", quiet, "No progress on standard error");
+
+  try {
+    app.parse(argc, argv);
+    options.emit = kinds.at(emit);
+    if (options.emit == Emit::Artifact && options.output.empty())
+      throw CLI::RequiredError("--output");
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  if (app.count("--threads") == 0) {
+    Result<CpuBudget> budget = readCpuBudget();
+    if (!budget) {
+      std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
+      return 1;
+    }
+    options.threads = budget->threads();
+    if (!quiet)
+      std::fprintf(stderr, "using %lld threads, limited by %s\n",
+                   static_cast<long long>(options.threads),
+                   budget->limit().c_str());
+  }
+  ProgressLine line;
+  ProgressCallback progress = [&](std::string_view stage, double done) {
+    if (!quiet)
+      line(stage, done);
+  };
+  Status status = compile(options, progress);
+  line.finishStage();
+  if (!status) {
+    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
