@@ -1,0 +1,115 @@
+//===- Artifact.h - Reading a compiled model --------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The runtime's view of `NAME.sandwich/`. Nothing in the folder is trusted:
+/// what `Artifact::open` returns has been checked against itself, against the
+/// files and against this CPU.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_ARTIFACT_ARTIFACT_H
+#define SANDWICH_ARTIFACT_ARTIFACT_H
+
+#include "sandwich/Artifact/Format.h"
+#include "sandwich/Artifact/WeightStorage.h"
+#include "sandwich/Runtime/PhaseABI.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sandwich {
+
+/// An open file, closed with its owner.
+class FileDescriptor {
+public:
+  explicit FileDescriptor(int number = -1) : number(number) {}
+  FileDescriptor(FileDescriptor &&other) noexcept;
+  FileDescriptor &operator=(FileDescriptor &&other) noexcept;
+  ~FileDescriptor();
+
+  int get() const { return number; }
+
+private:
+  int number;
+};
+
+/// The artifact's machine code, loaded. The functions are valid as long as
+/// this lives. Moves, never copies.
+class PhaseLibrary {
+public:
+  PhaseLibrary(PhaseLibrary &&other) noexcept;
+  PhaseLibrary &operator=(PhaseLibrary &&other) noexcept;
+  ~PhaseLibrary();
+
+  SandwichPhaseFunction prefill() const { return prefillFunction; }
+  SandwichPhaseFunction decode() const { return decodeFunction; }
+
+private:
+  friend class Artifact;
+  PhaseLibrary() = default;
+
+  /// Kept open because the loader knows the library by `/proc/self/fd/N`: were
+  /// the number given to another artifact's file, loading that one would
+  /// return this library.
+  FileDescriptor descriptor;
+  void *handle = nullptr;
+  SandwichPhaseFunction prefillFunction = nullptr;
+  SandwichPhaseFunction decodeFunction = nullptr;
+};
+
+struct ArtifactOpenOptions {
+  /// The features its code may use; nothing to open it without running it, as
+  /// `inspect` does.
+  std::optional<CpuFeatures> availableFeatures = CpuFeatures::host();
+};
+
+/// An artifact whose manifest is valid, whose files all have the sizes and,
+/// but for the weights, the checksums it tells. Files are opened once, so an
+/// artifact that is compiled again meanwhile does not get mixed into this one.
+class Artifact {
+public:
+  /// Opens the folder `path`. Errors name the file and the field.
+  static Result<Artifact> open(const std::string &path,
+                               const ArtifactOpenOptions &options = {});
+
+  const std::string &path() const { return folder; }
+  const proto::Manifest &manifest() const { return contents; }
+  const proto::Phase &prefill() const;
+  const proto::Phase &decode() const;
+
+  /// Contents of a file other than the weights and the machine code, such as
+  /// `artifact::tokenizerFile`; nothing if the artifact has no such file.
+  std::optional<std::string_view> file(std::string_view name) const;
+
+  uint64_t weightsBytes() const;
+
+  /// Compares the checksum of the weights, reading all of them.
+  Status verifyWeights(const ProgressCallback &progress = {}) const;
+
+  Result<WeightStorage> loadWeights(const WeightLoadOptions &options) const;
+
+  /// Loads the machine code. Errors: the loader refuses it, or a phase's
+  /// symbol is absent.
+  Result<PhaseLibrary> loadPhases() const;
+
+private:
+  Artifact() = default;
+
+  std::string folder;
+  proto::Manifest contents;
+  FileDescriptor phases;
+  FileDescriptor weights;
+  std::map<std::string, std::string, std::less<>> smallFiles;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_ARTIFACT_ARTIFACT_H

@@ -1,0 +1,113 @@
+//===- Format.h - The artifact's names, limits and manifest -----*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the writer and the reader of artifacts share: file names, limits, and
+/// the way from the bytes of `manifest.pb` to a manifest that can be trusted.
+/// proto/manifest.proto describes the fields.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_ARTIFACT_FORMAT_H
+#define SANDWICH_ARTIFACT_FORMAT_H
+
+#include "sandwich/Artifact/manifest.pb.h"
+#include "sandwich/Support/Result.h"
+#include "sandwich/Target/CpuFeatures.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace sandwich::artifact {
+
+/// The version this code writes, and the only one it reads.
+inline constexpr uint32_t formatVersion = 1;
+
+inline constexpr char manifestFile[] = "manifest.pb";
+inline constexpr char phasesFile[] = "phases.so";
+inline constexpr char weightsFile[] = "weights.bin";
+/// Only present where the checkpoint had them.
+inline constexpr char tokenizerFile[] = "tokenizer.json";
+inline constexpr char tokenizerConfigFile[] = "tokenizer_config.json";
+
+inline constexpr char prefillPhase[] = "prefill";
+inline constexpr char decodePhase[] = "decode";
+
+/// Every tensor's offset in `weights.bin` is a multiple of this.
+inline constexpr uint64_t tensorAlignment = 64;
+/// Pages in which tensors that kernels stream start on their own.
+inline constexpr uint64_t pageBytes = 4096;
+
+/// Limits that a manifest must keep; far above what any model needs, and low
+/// enough that sizes computed from them stay within 63 bits.
+namespace limits {
+inline constexpr uint64_t manifestBytes = uint64_t(4) << 20;
+/// Of any file but the weights; such a file is held in memory.
+inline constexpr uint64_t fileBytes = uint64_t(1) << 30;
+inline constexpr uint64_t weightsBytes = uint64_t(1) << 44;
+inline constexpr uint64_t workspaceBytes = uint64_t(1) << 36;
+/// Of a full context's KV cache.
+inline constexpr uint64_t kvCacheBytes = uint64_t(1) << 44;
+/// Of `max_logit_rows` rows of float32 logits.
+inline constexpr uint64_t logitsBytes = uint64_t(1) << 36;
+inline constexpr uint32_t files = 64;
+inline constexpr uint32_t tensors = 1 << 18;
+inline constexpr uint32_t tensorRank = 8;
+inline constexpr uint32_t nameBytes = 1024;
+inline constexpr uint32_t eosTokens = 256;
+inline constexpr uint32_t threads = 4096;
+inline constexpr uint32_t tokensOfStep = 1 << 20;
+inline constexpr uint32_t hiddenSize = 1 << 20;
+inline constexpr uint32_t intermediateSize = 1 << 22;
+inline constexpr uint32_t layers = 1 << 12;
+inline constexpr uint32_t heads = 1 << 14;
+inline constexpr uint32_t headDim = 1 << 12;
+inline constexpr uint32_t vocabSize = 1 << 24;
+inline constexpr uint32_t contextLength = 1 << 24;
+} // namespace limits
+
+/// XXH3 with 64 bits of `bytes`.
+uint64_t checksum(std::span<const std::byte> bytes);
+
+/// Checks every field that the runtime will use, against the limits above and
+/// against the other fields. The error names the field, its value and what is
+/// accepted.
+Status validateManifest(const proto::Manifest &manifest);
+
+/// The bytes of `manifest.pb` around `manifest`. Errors: `validateManifest`
+/// rejects it, or it is larger than `limits::manifestBytes`.
+Result<std::string> serializeManifest(const proto::Manifest &manifest);
+
+/// The manifest in the bytes of `manifest.pb`, validated. Errors: not a
+/// manifest, another format version, a wrong checksum, or whatever
+/// `validateManifest` finds.
+Result<proto::Manifest> parseManifest(std::string_view bytes);
+
+/// Whether code for `target` runs where `available` is offered. The error
+/// names the features that are missing and what to do.
+Status checkCpuFeatures(const proto::Target &target,
+                        const CpuFeatures &available);
+
+/// The phase called `name`, which a validated manifest has exactly once, or
+/// null.
+const proto::Phase *findPhase(const proto::Manifest &manifest,
+                              std::string_view name);
+
+/// The entry of the file called `name`, or null.
+const proto::File *findFile(const proto::Manifest &manifest,
+                            std::string_view name);
+
+/// Bytes of one element of `dtype` ("f32", "bf16", "f16"), or 0 if there is no
+/// such type.
+uint64_t dtypeBytes(std::string_view dtype);
+
+} // namespace sandwich::artifact
+
+#endif // SANDWICH_ARTIFACT_FORMAT_H

@@ -1,0 +1,80 @@
+//===- WeightStorage.h - The one resident copy of the weights ---*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Weights are mapped from the file, or read once into huge pages. Either way
+/// the process holds one copy of them, which every phase reads.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_ARTIFACT_WEIGHTSTORAGE_H
+#define SANDWICH_ARTIFACT_WEIGHTSTORAGE_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace sandwich {
+
+/// Told how many bytes of `total` are done, from the calling thread.
+using ProgressCallback = std::function<void(uint64_t done, uint64_t total)>;
+
+enum class WeightPlacement {
+  /// Pages of the page cache, shared with every process that maps the file.
+  /// Cutting the file while it is mapped kills the process (SIGBUS).
+  Mapped,
+  /// A private copy, in huge pages as far as the kernel has them.
+  HugePages,
+};
+
+struct WeightLoadOptions {
+  WeightPlacement placement = WeightPlacement::Mapped;
+  /// Threads that map or read at the same time, the caller among them.
+  unsigned threads = 1;
+  /// Map every page now instead of at its first use. `HugePages` always reads
+  /// everything.
+  bool populate = true;
+  ProgressCallback progress;
+};
+
+/// The bytes of `weights.bin` in memory, read-only, aligned to 4096 bytes.
+/// Moves, never copies.
+class WeightStorage {
+public:
+  /// Loads the first `size` (not zero) bytes of the file open as `descriptor`,
+  /// which may be closed afterwards. Errors do not name the file: not enough
+  /// memory, unreadable, or shorter than `size`.
+  static Result<WeightStorage> load(int descriptor, uint64_t size,
+                                    const WeightLoadOptions &options);
+
+  WeightStorage(WeightStorage &&other) noexcept;
+  WeightStorage &operator=(WeightStorage &&other) noexcept;
+  ~WeightStorage();
+
+  std::span<const std::byte> bytes() const { return contents; }
+  WeightPlacement placement() const { return where; }
+
+  /// How many of the bytes lie in huge pages now, as /proc/self/smaps tells;
+  /// zero where it cannot be read.
+  uint64_t hugePageBytes() const;
+
+private:
+  WeightStorage() = default;
+
+  std::span<const std::byte> contents;
+  /// Length of the mapping, at least that of `contents`.
+  uint64_t mappedBytes = 0;
+  WeightPlacement where = WeightPlacement::Mapped;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_ARTIFACT_WEIGHTSTORAGE_H
