@@ -14,9 +14,11 @@
 
 namespace sandwich {
 
-/// The manifest as one object with the field names of proto/manifest.proto,
-/// and `path` and `format_version` beside them. Checksums are strings of 16
-/// hexadecimal digits.
+/// A valid manifest as one object with the field names of
+/// proto/manifest.proto. Checksums are strings of 16 hexadecimal digits.
+Json toJson(const proto::Manifest &manifest);
+
+/// The same with `path` and `format_version` in front.
 Json toJson(const Artifact &artifact);
 
 } // namespace sandwich

@@ -50,7 +50,7 @@ inline constexpr uint64_t pageBytes = 4096;
 namespace limits {
 inline constexpr uint64_t manifestBytes = uint64_t(4) << 20;
 /// Of any file but the weights; such a file is held in memory.
-inline constexpr uint64_t fileBytes = uint64_t(1) << 30;
+inline constexpr uint64_t fileBytes = uint64_t(1) << 28;
 inline constexpr uint64_t weightsBytes = uint64_t(1) << 44;
 inline constexpr uint64_t workspaceBytes = uint64_t(1) << 36;
 /// Of a full context's KV cache.

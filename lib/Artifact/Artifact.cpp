@@ -1,0 +1,281 @@
+//===- Artifact.cpp - Reading a compiled model ----------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/Artifact.h"
+
+#include "Checksum.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <functional>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+FileDescriptor::FileDescriptor(FileDescriptor &&other) noexcept
+    : number(std::exchange(other.number, -1)) {}
+
+FileDescriptor &FileDescriptor::operator=(FileDescriptor &&other) noexcept {
+  std::swap(number, other.number);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (number >= 0)
+    ::close(number);
+}
+
+namespace {
+
+struct OpenFile {
+  FileDescriptor descriptor;
+  uint64_t bytes;
+};
+
+} // namespace
+
+/// Opens the regular file `name` of `folder`. Errors do not name the file.
+static Result<OpenFile> openFile(const FileDescriptor &folder,
+                                 const std::string &name) {
+  // Not blocking, as opening a pipe would wait for its writer.
+  FileDescriptor descriptor(
+      ::openat(folder.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status;
+  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0)
+    return makeError("cannot open: ", std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return makeError("is not a regular file");
+  return OpenFile{std::move(descriptor), static_cast<uint64_t>(status.st_size)};
+}
+
+/// Reads the first `size` bytes of a file and gives them to `take` in pieces.
+static Status
+readPieces(const FileDescriptor &file, uint64_t size,
+           const std::function<void(std::span<const std::byte>)> &take) {
+  constexpr uint64_t pieceBytes = uint64_t(1) << 20;
+  std::vector<std::byte> buffer(std::min(size, pieceBytes));
+  for (uint64_t offset = 0; offset < size;) {
+    ssize_t count = ::pread(file.get(), buffer.data(),
+                            std::min<uint64_t>(buffer.size(), size - offset),
+                            static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return makeError("cannot read: ", std::strerror(errno));
+    if (count == 0)
+      return makeError("was cut while it was read");
+    take(std::span(buffer).first(static_cast<size_t>(count)));
+    offset += static_cast<uint64_t>(count);
+  }
+  return {};
+}
+
+static Result<std::string> readAll(const OpenFile &file) {
+  std::string contents;
+  contents.reserve(file.bytes);
+  SANDWICH_RETURN_IF_ERROR(readPieces(
+      file.descriptor, file.bytes, [&](std::span<const std::byte> piece) {
+        contents.append(reinterpret_cast<const char *>(piece.data()),
+                        piece.size());
+      }));
+  return contents;
+}
+
+static Status checkChecksum(uint64_t found, const proto::File &entry) {
+  if (found != entry.checksum())
+    return makeError("has a wrong checksum: the file was changed; compile the "
+                     "model again");
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+static Result<proto::Manifest> readManifest(const FileDescriptor &folder) {
+  if (::faccessat(folder.get(), artifact::manifestFile, F_OK, 0) != 0 &&
+      errno == ENOENT)
+    return makeError("is absent: the folder is no Sandwich artifact, or only "
+                     "part of one");
+  SANDWICH_ASSIGN_OR_RETURN(OpenFile file,
+                            openFile(folder, artifact::manifestFile));
+  if (file.bytes > artifact::limits::manifestBytes)
+    return makeError("is ", file.bytes, " bytes long; at most ",
+                     artifact::limits::manifestBytes, " are accepted");
+  SANDWICH_ASSIGN_OR_RETURN(std::string bytes, readAll(file));
+  return artifact::parseManifest(bytes);
+}
+
+/// Opens the file that `entry` tells about and checks its size.
+static Result<OpenFile> openEntry(const FileDescriptor &folder,
+                                  const proto::File &entry) {
+  SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openFile(folder, entry.name()));
+  if (file.bytes != entry.bytes())
+    return makeError("is ", file.bytes, " bytes long instead of ",
+                     entry.bytes(), ": the file was ",
+                     file.bytes < entry.bytes() ? "cut" : "extended",
+                     "; compile the model again");
+  return file;
+}
+
+Result<Artifact> Artifact::open(const std::string &path,
+                                const ArtifactOpenOptions &options) {
+  FileDescriptor directory(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 && errno == ENOTDIR)
+    return makeError(path, ": is not a folder; an artifact is one");
+  if (directory.get() < 0)
+    return makeError(path, ": cannot open: ", std::strerror(errno));
+
+  auto manifest = readManifest(directory);
+  if (!manifest)
+    return manifest.error().inContext(path + "/" + artifact::manifestFile);
+  Artifact result;
+  result.folder = path;
+  result.contents = *std::move(manifest);
+  if (options.availableFeatures)
+    if (Status status = artifact::checkCpuFeatures(result.contents.target(),
+                                                   *options.availableFeatures);
+        !status)
+      return status.error().inContext(path);
+
+  for (const proto::File &entry : result.contents.files()) {
+    auto take = [&]() -> Status {
+      SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openEntry(directory, entry));
+      if (entry.name() == artifact::weightsFile) {
+        result.weights = std::move(file.descriptor);
+        return {};
+      }
+      if (entry.name() == artifact::phasesFile) {
+        artifact::Checksum checksum;
+        SANDWICH_RETURN_IF_ERROR(readPieces(
+            file.descriptor, file.bytes,
+            [&](std::span<const std::byte> piece) { checksum.update(piece); }));
+        SANDWICH_RETURN_IF_ERROR(checkChecksum(checksum.digest(), entry));
+        result.phases = std::move(file.descriptor);
+        return {};
+      }
+      SANDWICH_ASSIGN_OR_RETURN(std::string bytes, readAll(file));
+      SANDWICH_RETURN_IF_ERROR(checkChecksum(
+          artifact::checksum(std::as_bytes(std::span(bytes))), entry));
+      result.smallFiles.emplace(entry.name(), std::move(bytes));
+      return {};
+    };
+    if (Status status = take(); !status)
+      return status.error().inContext(path + "/" + entry.name());
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Contents
+//===----------------------------------------------------------------------===//
+
+const proto::Phase &Artifact::prefill() const {
+  return *artifact::findPhase(contents, artifact::prefillPhase);
+}
+
+const proto::Phase &Artifact::decode() const {
+  return *artifact::findPhase(contents, artifact::decodePhase);
+}
+
+std::optional<std::string_view> Artifact::file(std::string_view name) const {
+  auto found = smallFiles.find(name);
+  if (found == smallFiles.end())
+    return std::nullopt;
+  return found->second;
+}
+
+uint64_t Artifact::weightsBytes() const {
+  return artifact::findFile(contents, artifact::weightsFile)->bytes();
+}
+
+Status Artifact::verifyWeights(const ProgressCallback &progress) const {
+  const proto::File &entry =
+      *artifact::findFile(contents, artifact::weightsFile);
+  artifact::Checksum checksum;
+  uint64_t done = 0;
+  Status status =
+      readPieces(weights, entry.bytes(), [&](std::span<const std::byte> piece) {
+        checksum.update(piece);
+        done += piece.size();
+        if (progress)
+          progress(done, entry.bytes());
+      });
+  if (status)
+    status = checkChecksum(checksum.digest(), entry);
+  if (!status)
+    return status.error().inContext(folder + "/" + entry.name());
+  return {};
+}
+
+Result<WeightStorage>
+Artifact::loadWeights(const WeightLoadOptions &options) const {
+  auto storage = WeightStorage::load(weights.get(), weightsBytes(), options);
+  if (!storage)
+    return storage.error().inContext(folder + "/" + artifact::weightsFile);
+  return storage;
+}
+
+//===----------------------------------------------------------------------===//
+// Machine code
+//===----------------------------------------------------------------------===//
+
+PhaseLibrary::PhaseLibrary(PhaseLibrary &&other) noexcept
+    : descriptor(std::move(other.descriptor)),
+      handle(std::exchange(other.handle, nullptr)),
+      prefillFunction(other.prefillFunction),
+      decodeFunction(other.decodeFunction) {}
+
+PhaseLibrary &PhaseLibrary::operator=(PhaseLibrary &&other) noexcept {
+  std::swap(descriptor, other.descriptor);
+  std::swap(handle, other.handle);
+  std::swap(prefillFunction, other.prefillFunction);
+  std::swap(decodeFunction, other.decodeFunction);
+  return *this;
+}
+
+PhaseLibrary::~PhaseLibrary() {
+  if (handle)
+    ::dlclose(handle);
+}
+
+Result<PhaseLibrary> Artifact::loadPhases() const {
+  std::string name = folder + "/" + artifact::phasesFile;
+  PhaseLibrary library;
+  library.descriptor =
+      FileDescriptor(::fcntl(phases.get(), F_DUPFD_CLOEXEC, 0));
+  if (library.descriptor.get() < 0)
+    return makeError(name, ": cannot open: ", std::strerror(errno));
+  std::string path =
+      "/proc/self/fd/" + std::to_string(library.descriptor.get());
+  library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library.handle)
+    return makeError(name, ": cannot load: ", ::dlerror());
+  auto find = [&](const proto::Phase &phase) {
+    return reinterpret_cast<SandwichPhaseFunction>(
+        ::dlsym(library.handle, phase.symbol().c_str()));
+  };
+  library.prefillFunction = find(prefill());
+  library.decodeFunction = find(decode());
+  for (const proto::Phase *phase : {&prefill(), &decode()})
+    if (!find(*phase))
+      return makeError(name, ": has no function \"", phase->symbol(),
+                       "\", which the manifest names for ", phase->name());
+  return library;
+}

@@ -1,0 +1,110 @@
+//===- ArtifactJson.cpp - An artifact's contents as JSON ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/ArtifactJson.h"
+
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <functional>
+
+using namespace sandwich;
+
+static std::string hexadecimal(uint64_t value) {
+  std::array<char, 17> digits;
+  std::snprintf(digits.data(), digits.size(), "%016" PRIx64, value);
+  return digits.data();
+}
+
+/// The elements of `values`, each through `convert`.
+template <typename Repeated, typename Convert = std::identity>
+static Json toArray(const Repeated &values, Convert convert = {}) {
+  Json array = Json::array();
+  for (const auto &value : values)
+    array.push_back(convert(value));
+  return array;
+}
+
+static Json modelToJson(const proto::ModelConfiguration &model) {
+  Json object = {{"name", model.name()},
+                 {"architecture", model.architecture()},
+                 {"hidden_size", model.hidden_size()},
+                 {"intermediate_size", model.intermediate_size()},
+                 {"layers", model.layers()},
+                 {"heads", model.heads()},
+                 {"kv_heads", model.kv_heads()},
+                 {"head_dim", model.head_dim()},
+                 {"vocab_size", model.vocab_size()},
+                 {"context_length", model.context_length()},
+                 {"eos_token_ids", toArray(model.eos_token_ids())}};
+  if (model.has_bos_token_id())
+    object["bos_token_id"] = model.bos_token_id();
+  object["parameters"] = model.parameters();
+  return object;
+}
+
+static Json targetToJson(const proto::Target &target) {
+  return {{"name", target.name()},
+          {"dtype", target.dtype()},
+          {"cpu_features", toArray(target.cpu_features())},
+          {"phase_abi_version", target.phase_abi_version()}};
+}
+
+static Json scheduleToJson(const proto::Schedule &schedule) {
+  return {{"matmul", schedule.matmul()},
+          {"rows_from", schedule.rows_from()},
+          {"rows_to", schedule.rows_to()},
+          {"text", schedule.text()}};
+}
+
+static Json phaseToJson(const proto::Phase &phase) {
+  return {{"name", phase.name()},
+          {"symbol", phase.symbol()},
+          {"threads", phase.threads()},
+          {"max_tokens", phase.max_tokens()},
+          {"max_logit_rows", phase.max_logit_rows()},
+          {"workspace_bytes", phase.workspace_bytes()},
+          {"schedules", toArray(phase.schedules(), scheduleToJson)}};
+}
+
+static Json tensorToJson(const proto::Tensor &tensor) {
+  return {{"name", tensor.name()},
+          {"dtype", tensor.dtype()},
+          {"shape", toArray(tensor.shape())},
+          {"layout", tensor.layout()},
+          {"offset", tensor.offset()},
+          {"bytes", tensor.bytes()},
+          {"sources", toArray(tensor.sources())}};
+}
+
+static Json fileToJson(const proto::File &file) {
+  return {{"name", file.name()},
+          {"bytes", file.bytes()},
+          {"checksum", hexadecimal(file.checksum())}};
+}
+
+Json sandwich::toJson(const proto::Manifest &manifest) {
+  const proto::KVCache &cache = manifest.kv_cache();
+  return {{"sandwich_version", manifest.sandwich_version()},
+          {"model", modelToJson(manifest.model())},
+          {"target", targetToJson(manifest.target())},
+          {"phases", toArray(manifest.phases(), phaseToJson)},
+          {"kv_cache",
+           {{"block_tokens", cache.block_tokens()},
+            {"block_bytes", cache.block_bytes()},
+            {"dtype", cache.dtype()}}},
+          {"tensors", toArray(manifest.tensors(), tensorToJson)},
+          {"files", toArray(manifest.files(), fileToJson)}};
+}
+
+Json sandwich::toJson(const Artifact &artifact) {
+  Json object = {{"path", artifact.path()},
+                 {"format_version", artifact::formatVersion}};
+  object.update(toJson(artifact.manifest()));
+  return object;
+}

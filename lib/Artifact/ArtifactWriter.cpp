@@ -1,0 +1,414 @@
+//===- ArtifactWriter.cpp - Writing a compiled model ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/ArtifactWriter.h"
+
+#include "Checksum.h"
+#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/File.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+using namespace sandwich;
+namespace fs = std::filesystem;
+
+static Error systemError(const std::string &path, const char *action) {
+  return makeError(path, ": cannot ", action, ": ", std::strerror(errno));
+}
+
+//===----------------------------------------------------------------------===//
+// Files under construction
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A new file that counts and checksums what is appended to it.
+class OutputFile {
+public:
+  /// Creates `name` in `folder`; errors speak of `shownPath`.
+  static Result<OutputFile> create(int folder, const std::string &name,
+                                   std::string shownPath) {
+    OutputFile file;
+    file.shownPath = std::move(shownPath);
+    file.descriptor = ::openat(folder, name.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.descriptor < 0)
+      return systemError(file.shownPath, "create");
+    return file;
+  }
+
+  OutputFile(OutputFile &&other) noexcept
+      : shownPath(std::move(other.shownPath)),
+        descriptor(std::exchange(other.descriptor, -1)), length(other.length),
+        sum(std::move(other.sum)), startedWriting(other.startedWriting) {}
+  OutputFile &operator=(OutputFile &&) = delete;
+  ~OutputFile() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+
+  Status reserve(uint64_t total) {
+    if (::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0,
+                    static_cast<off_t>(total)) != 0 &&
+        errno != EOPNOTSUPP && errno != ENOSYS)
+      return systemError(shownPath, "write");
+    return {};
+  }
+
+  Status append(std::span<const std::byte> bytes) {
+    sum.update(bytes);
+    while (!bytes.empty()) {
+      ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR)
+        continue;
+      if (written < 0)
+        return systemError(shownPath, "write");
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      length += static_cast<uint64_t>(written);
+    }
+    startWriteback();
+    return {};
+  }
+
+  /// Puts everything on the disk and closes the file.
+  Status finish() {
+    // Space that `reserve` claimed and nothing used goes back.
+    if (::ftruncate(descriptor, static_cast<off_t>(length)) != 0 ||
+        ::fsync(descriptor) != 0 || ::close(std::exchange(descriptor, -1)) != 0)
+      return systemError(shownPath, "write");
+    return {};
+  }
+
+  uint64_t bytes() const { return length; }
+  uint64_t checksum() const { return sum.digest(); }
+
+private:
+  OutputFile() = default;
+
+  /// Sends what is complete to the disk while the next tensors are packed, so
+  /// that the sync at the end does not wait for gigabytes.
+  void startWriteback() {
+    constexpr uint64_t enough = uint64_t(64) << 20;
+    if (length - startedWriting < enough)
+      return;
+    (void)::sync_file_range(descriptor, static_cast<off_t>(startedWriting),
+                            static_cast<off_t>(length - startedWriting),
+                            SYNC_FILE_RANGE_WRITE);
+    startedWriting = length;
+  }
+
+  std::string shownPath;
+  int descriptor = -1;
+  uint64_t length = 0;
+  artifact::Checksum sum;
+  uint64_t startedWriting = 0;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Folders
+//===----------------------------------------------------------------------===//
+
+static const char partialSuffix[] = ".partial-";
+
+/// Whether `path` is a folder that an `ArtifactWriter` may have made: flat, and
+/// with a manifest of any version. Nothing else is ever replaced.
+static bool isArtifact(const std::string &path) {
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() != fs::file_type::directory)
+    return false;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->is_directory(error))
+      return false;
+  if (error)
+    return false;
+  std::string manifest = path + "/" + artifact::manifestFile;
+  if (fs::symlink_status(manifest, error).type() != fs::file_type::regular)
+    return false;
+  auto bytes = readTextFile(manifest, artifact::limits::manifestBytes);
+  proto::Envelope envelope;
+  return bytes && envelope.ParseFromString(*bytes) &&
+         envelope.format_version() != 0;
+}
+
+static Status checkDestination(const std::string &path) {
+  std::error_code error;
+  fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::not_found || isArtifact(path))
+    return {};
+  return makeError(path,
+                   ": exists and is not a Sandwich artifact; remove it or "
+                   "write to another place");
+}
+
+/// Removes the partial folder at `path`, made by process `maker`, if its writer
+/// is no more. A living writer holds a lock on it; the process is asked as well
+/// because a young folder is not locked yet.
+static void removeIfStale(const fs::path &path, pid_t maker) {
+  bool makerLives = ::kill(maker, 0) == 0 || errno != ESRCH;
+  if (makerLives && maker != ::getpid())
+    return;
+  int descriptor =
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0)
+    return;
+  std::error_code ignored;
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    fs::remove_all(path, ignored);
+  ::close(descriptor);
+}
+
+/// Removes what interrupted writers of the artifact `name` left in `parent`.
+static void removeStalePartials(const fs::path &parent,
+                                const std::string &name) {
+  std::string prefix = name + partialSuffix;
+  std::vector<std::pair<fs::path, pid_t>> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string candidate = entry->path().filename();
+    if (!candidate.starts_with(prefix))
+      continue;
+    pid_t maker = 0;
+    const char *last = candidate.data() + candidate.size();
+    auto [rest, problem] =
+        std::from_chars(candidate.data() + prefix.size(), last, maker);
+    if (problem == std::errc() && rest == last && maker > 0)
+      found.emplace_back(entry->path(), maker);
+  }
+  for (const auto &[path, maker] : found)
+    removeIfStale(path, maker);
+}
+
+static Status syncFolder(const std::string &path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    return systemError(path, "open");
+  int result = ::fsync(descriptor);
+  int reason = errno;
+  ::close(descriptor);
+  // Some filesystems cannot sync folders, and then nothing is to be done.
+  if (result != 0 && reason != EINVAL)
+    return makeError(path, ": cannot write: ", std::strerror(reason));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// ArtifactWriter
+//===----------------------------------------------------------------------===//
+
+struct ArtifactWriter::State {
+  ~State() {
+    if (descriptor < 0)
+      return;
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    ::close(descriptor);
+  }
+
+  std::string shownPath(std::string_view name) const {
+    return destination + "/" + std::string(name);
+  }
+  Result<OutputFile> createFile(std::string_view name) const {
+    return OutputFile::create(descriptor, std::string(name), shownPath(name));
+  }
+  void addEntry(std::string_view name, const OutputFile &file) {
+    proto::File entry;
+    entry.set_name(std::string(name));
+    entry.set_bytes(file.bytes());
+    entry.set_checksum(file.checksum());
+    files.push_back(std::move(entry));
+  }
+  Status addFile(std::string_view name, std::span<const std::byte> bytes);
+  Status moveIntoPlace();
+
+  std::string destination;
+  std::string parent;
+  std::string partial;
+  /// The partial folder, locked; -1 before it is made and after it is moved.
+  int descriptor = -1;
+  std::optional<OutputFile> weights;
+  std::vector<proto::Tensor> tensors;
+  std::vector<proto::File> files;
+};
+
+ArtifactWriter::ArtifactWriter(std::unique_ptr<State> state)
+    : state(std::move(state)) {}
+ArtifactWriter::ArtifactWriter(ArtifactWriter &&) noexcept = default;
+ArtifactWriter &ArtifactWriter::operator=(ArtifactWriter &&) noexcept = default;
+ArtifactWriter::~ArtifactWriter() = default;
+
+Result<ArtifactWriter> ArtifactWriter::create(const std::string &path) {
+  auto state = std::make_unique<State>();
+  state->destination = path;
+  while (state->destination.size() > 1 && state->destination.ends_with('/'))
+    state->destination.pop_back();
+  fs::path destination = state->destination;
+  std::string name = destination.filename();
+  if (name.empty() || name == "." || name == "..")
+    return makeError("\"", path,
+                     "\" is not a path an artifact can be written "
+                     "to; give it a name");
+  state->parent =
+      destination.has_parent_path() ? destination.parent_path().string() : ".";
+  state->partial =
+      state->destination + partialSuffix + std::to_string(::getpid());
+  SANDWICH_RETURN_IF_ERROR(checkDestination(state->destination));
+  removeStalePartials(state->parent, name);
+  if (::mkdir(state->partial.c_str(), 0777) != 0) {
+    if (errno == EEXIST)
+      return makeError(state->destination,
+                       ": is being written by this process already");
+    return systemError(state->destination, "create");
+  }
+  state->descriptor =
+      ::open(state->partial.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (state->descriptor < 0) {
+    Error error = systemError(state->destination, "create");
+    ::rmdir(state->partial.c_str());
+    return error;
+  }
+  // Only tells other writers that this one lives; where locks do not work they
+  // keep their hands off the folder anyway.
+  (void)::flock(state->descriptor, LOCK_EX | LOCK_NB);
+  SANDWICH_ASSIGN_OR_RETURN(OutputFile weights,
+                            state->createFile(artifact::weightsFile));
+  state->weights.emplace(std::move(weights));
+  return ArtifactWriter(std::move(state));
+}
+
+Status ArtifactWriter::reserveWeights(uint64_t bytes) {
+  if (bytes > artifact::limits::weightsBytes)
+    return makeError(state->shownPath(artifact::weightsFile), ": would be ",
+                     bytes, " bytes long; at most ",
+                     artifact::limits::weightsBytes, " are accepted");
+  return bytes ? state->weights->reserve(bytes) : Status();
+}
+
+Result<uint64_t> ArtifactWriter::beginTensor(proto::Tensor tensor,
+                                             uint64_t alignment) {
+  if (alignment == 0 || alignment % artifact::tensorAlignment != 0)
+    return makeError("tensor \"", tensor.name(), "\" asks for an alignment of ",
+                     alignment, ", which is not a multiple of ",
+                     artifact::tensorAlignment);
+  static const std::array<std::byte, artifact::pageBytes> zeros = {};
+  uint64_t padding = (alignment - weightsBytes() % alignment) % alignment;
+  while (padding > 0) {
+    uint64_t length = std::min<uint64_t>(padding, zeros.size());
+    SANDWICH_RETURN_IF_ERROR(
+        state->weights->append(std::span(zeros).first(length)));
+    padding -= length;
+  }
+  tensor.set_offset(weightsBytes());
+  tensor.set_bytes(0);
+  state->tensors.push_back(std::move(tensor));
+  return weightsBytes();
+}
+
+Status ArtifactWriter::appendWeights(std::span<const std::byte> bytes) {
+  if (state->tensors.empty())
+    return makeError(state->shownPath(artifact::weightsFile),
+                     ": has bytes before the first tensor");
+  SANDWICH_RETURN_IF_ERROR(state->weights->append(bytes));
+  proto::Tensor &tensor = state->tensors.back();
+  tensor.set_bytes(tensor.bytes() + bytes.size());
+  return {};
+}
+
+uint64_t ArtifactWriter::weightsBytes() const {
+  return state->weights->bytes();
+}
+
+/// The writer's own files are not for `addFile`, and a path would leave the
+/// folder.
+static Status checkAddedName(std::string_view name) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find('/') != std::string_view::npos ||
+      name == artifact::weightsFile || name == artifact::manifestFile)
+    return makeError("\"", name, "\" is not a name for a file of an artifact");
+  return {};
+}
+
+Status ArtifactWriter::State::addFile(std::string_view name,
+                                      std::span<const std::byte> bytes) {
+  SANDWICH_ASSIGN_OR_RETURN(OutputFile file, createFile(name));
+  SANDWICH_RETURN_IF_ERROR(file.append(bytes));
+  SANDWICH_RETURN_IF_ERROR(file.finish());
+  if (name != artifact::manifestFile)
+    addEntry(name, file);
+  return {};
+}
+
+Status ArtifactWriter::addFile(std::string_view name,
+                               std::span<const std::byte> bytes) {
+  SANDWICH_RETURN_IF_ERROR(checkAddedName(name));
+  return state->addFile(name, bytes);
+}
+
+Status ArtifactWriter::copyFile(std::string_view name,
+                                const std::string &source) {
+  SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(source));
+  return addFile(name, file.bytes());
+}
+
+Status ArtifactWriter::commit(proto::Manifest manifest) {
+  SANDWICH_RETURN_IF_ERROR(state->weights->finish());
+  state->addEntry(artifact::weightsFile, *state->weights);
+
+  manifest.set_sandwich_version(SANDWICH_VERSION);
+  manifest.mutable_tensors()->Assign(state->tensors.begin(),
+                                     state->tensors.end());
+  std::ranges::sort(state->files, {}, &proto::File::name);
+  manifest.mutable_files()->Assign(state->files.begin(), state->files.end());
+  auto bytes = artifact::serializeManifest(manifest);
+  if (!bytes)
+    return bytes.error().inContext(state->shownPath(artifact::manifestFile));
+
+  // Everything else is on the disk before the manifest exists.
+  SANDWICH_RETURN_IF_ERROR(syncFolder(state->partial));
+  SANDWICH_RETURN_IF_ERROR(
+      state->addFile(artifact::manifestFile,
+                     std::as_bytes(std::span(bytes->data(), bytes->size()))));
+  SANDWICH_RETURN_IF_ERROR(syncFolder(state->partial));
+  return state->moveIntoPlace();
+}
+
+Status ArtifactWriter::State::moveIntoPlace() {
+  SANDWICH_RETURN_IF_ERROR(checkDestination(destination));
+  if (::rename(partial.c_str(), destination.c_str()) == 0) {
+    ::close(std::exchange(descriptor, -1));
+    return syncFolder(parent);
+  }
+  if (errno != EEXIST && errno != ENOTEMPTY)
+    return systemError(destination, "write");
+  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, destination.c_str(),
+                  RENAME_EXCHANGE) != 0) {
+    if (errno == EINVAL)
+      return makeError(destination, ": cannot be replaced on this filesystem; "
+                                    "remove it first");
+    return systemError(destination, "replace");
+  }
+  // The destructor removes the old artifact, which is the partial folder now.
+  return syncFolder(parent);
+}

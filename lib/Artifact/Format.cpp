@@ -1,0 +1,448 @@
+//===- Format.cpp - The artifact's names, limits and manifest -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/Format.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <google/protobuf/stubs/logging.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+using namespace sandwich;
+using namespace sandwich::artifact;
+
+uint64_t artifact::checksum(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+uint64_t artifact::dtypeBytes(std::string_view dtype) {
+  if (dtype == "f32")
+    return 4;
+  if (dtype == "bf16" || dtype == "f16")
+    return 2;
+  return 0;
+}
+
+const proto::Phase *artifact::findPhase(const proto::Manifest &manifest,
+                                        std::string_view name) {
+  auto found = std::ranges::find(manifest.phases(), name, &proto::Phase::name);
+  return found == manifest.phases().end() ? nullptr : &*found;
+}
+
+const proto::File *artifact::findFile(const proto::Manifest &manifest,
+                                      std::string_view name) {
+  auto found = std::ranges::find(manifest.files(), name, &proto::File::name);
+  return found == manifest.files().end() ? nullptr : &*found;
+}
+
+//===----------------------------------------------------------------------===//
+// Validation
+//===----------------------------------------------------------------------===//
+
+/// `name[index].`, the way errors name a field of a repeated message.
+static std::string element(const char *name, int index) {
+  return std::string(name) + "[" + std::to_string(index) + "].";
+}
+
+static Status checkRange(const std::string &field, uint64_t value,
+                         uint64_t lowest, uint64_t highest) {
+  if (value < lowest || value > highest)
+    return makeError(field, " is ", value, "; ", lowest, " to ", highest,
+                     " is accepted");
+  return {};
+}
+
+/// Length of the UTF-8 sequence at the start of `text`, or 0 if it is none.
+static size_t utf8SequenceLength(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  auto continues = [&](size_t i) {
+    return i < text.size() && (byte(i) & 0xc0) == 0x80;
+  };
+  unsigned char first = byte(0);
+  if (first < 0x80)
+    return 1;
+  if (first >= 0xc2 && first <= 0xdf)
+    return continues(1) ? 2 : 0;
+  if ((first & 0xf0) == 0xe0) {
+    bool overlong = first == 0xe0 && continues(1) && byte(1) < 0xa0;
+    bool surrogate = first == 0xed && continues(1) && byte(1) >= 0xa0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    bool overlong = first == 0xf0 && continues(1) && byte(1) < 0x90;
+    bool tooLarge = first == 0xf4 && continues(1) && byte(1) >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong &&
+                   !tooLarge
+               ? 4
+               : 0;
+  }
+  return 0;
+}
+
+/// Text that can be printed to a terminal and put into an error message:
+/// UTF-8 without control characters, but for line ends where `lines` says so.
+static Status checkText(const std::string &field, std::string_view text,
+                        bool lines = false) {
+  while (!text.empty()) {
+    size_t length = utf8SequenceLength(text);
+    if (length == 0)
+      return makeError(field, " is not valid UTF-8");
+    auto first = static_cast<unsigned char>(text.front());
+    bool lineEnd = lines && first == '\n';
+    // U+0080 to U+009F control terminals as well.
+    bool control =
+        first < 0x20 || first == 0x7f ||
+        (first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    if (control && !lineEnd)
+      return makeError(field, " holds a control character");
+    text.remove_prefix(length);
+  }
+  return {};
+}
+
+/// Printable text of a reasonable length that is not empty.
+static Status checkName(const std::string &field, std::string_view name) {
+  if (name.empty())
+    return makeError(field, " is empty");
+  if (name.size() > limits::nameBytes)
+    return makeError(field, " is ", name.size(), " bytes long; at most ",
+                     limits::nameBytes, " are accepted");
+  return checkText(field, name);
+}
+
+static Status checkModel(const proto::ModelConfiguration &model) {
+  SANDWICH_RETURN_IF_ERROR(checkName("model.name", model.name()));
+  SANDWICH_RETURN_IF_ERROR(
+      checkName("model.architecture", model.architecture()));
+  SANDWICH_RETURN_IF_ERROR(checkRange("model.hidden_size", model.hidden_size(),
+                                      1, limits::hiddenSize));
+  SANDWICH_RETURN_IF_ERROR(checkRange("model.intermediate_size",
+                                      model.intermediate_size(), 1,
+                                      limits::intermediateSize));
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("model.layers", model.layers(), 1, limits::layers));
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("model.heads", model.heads(), 1, limits::heads));
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("model.kv_heads", model.kv_heads(), 1, model.heads()));
+  if (model.heads() % model.kv_heads() != 0)
+    return makeError("model.heads is ", model.heads(),
+                     ", not a multiple of model.kv_heads, which is ",
+                     model.kv_heads());
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("model.head_dim", model.head_dim(), 1, limits::headDim));
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("model.vocab_size", model.vocab_size(), 1, limits::vocabSize));
+  SANDWICH_RETURN_IF_ERROR(checkRange("model.context_length",
+                                      model.context_length(), 1,
+                                      limits::contextLength));
+  auto checkToken = [&](const std::string &field, int32_t token) -> Status {
+    if (token < 0 || static_cast<uint32_t>(token) >= model.vocab_size())
+      return makeError(field, " is ", token,
+                       ", outside the vocabulary of model.vocab_size ",
+                       model.vocab_size());
+    return {};
+  };
+  SANDWICH_RETURN_IF_ERROR(checkRange("the number of model.eos_token_ids",
+                                      model.eos_token_ids_size(), 0,
+                                      limits::eosTokens));
+  for (int32_t token : model.eos_token_ids())
+    SANDWICH_RETURN_IF_ERROR(checkToken("model.eos_token_ids", token));
+  if (model.has_bos_token_id())
+    SANDWICH_RETURN_IF_ERROR(
+        checkToken("model.bos_token_id", model.bos_token_id()));
+  return {};
+}
+
+static Status checkDtype(const std::string &field, const std::string &dtype) {
+  SANDWICH_RETURN_IF_ERROR(checkName(field, dtype));
+  if (!dtypeBytes(dtype))
+    return makeError(field, " is \"", dtype,
+                     "\"; \"f32\", \"bf16\" and \"f16\" are accepted");
+  return {};
+}
+
+static Status checkTarget(const proto::Target &target) {
+  SANDWICH_RETURN_IF_ERROR(checkName("target.name", target.name()));
+  SANDWICH_RETURN_IF_ERROR(checkDtype("target.dtype", target.dtype()));
+  for (const std::string &feature : target.cpu_features())
+    SANDWICH_RETURN_IF_ERROR(checkName("target.cpu_features", feature));
+  if (target.phase_abi_version() != SANDWICH_PHASE_ABI_VERSION)
+    return makeError("target.phase_abi_version is ", target.phase_abi_version(),
+                     ", and this version of Sandwich calls version ",
+                     SANDWICH_PHASE_ABI_VERSION, "; compile the model again");
+  return {};
+}
+
+static bool isSymbol(std::string_view name) {
+  auto isLetter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  return !name.empty() && isLetter(name.front()) &&
+         std::ranges::all_of(name, [&](char c) {
+           return isLetter(c) || (c >= '0' && c <= '9');
+         });
+}
+
+static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
+                         uint32_t vocabSize) {
+  SANDWICH_RETURN_IF_ERROR(checkName(prefix + "symbol", phase.symbol()));
+  if (!isSymbol(phase.symbol()))
+    return makeError(prefix, "symbol is \"", phase.symbol(),
+                     "\", which is not the name of a C function");
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange(prefix + "threads", phase.threads(), 1, limits::threads));
+  SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "max_tokens", phase.max_tokens(),
+                                      1, limits::tokensOfStep));
+  uint64_t logitRowBytes = uint64_t(vocabSize) * sizeof(float);
+  uint64_t maxLogitRows = std::min<uint64_t>(
+      phase.max_tokens(), limits::logitsBytes / logitRowBytes);
+  SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "max_logit_rows",
+                                      phase.max_logit_rows(), 1, maxLogitRows));
+  SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "workspace_bytes",
+                                      phase.workspace_bytes(), 0,
+                                      limits::workspaceBytes));
+  if (phase.workspace_bytes() % tensorAlignment != 0)
+    return makeError(prefix, "workspace_bytes is ", phase.workspace_bytes(),
+                     ", not a multiple of ", tensorAlignment);
+  for (int i = 0; i < phase.schedules_size(); ++i) {
+    const proto::Schedule &schedule = phase.schedules(i);
+    std::string inner = prefix + element("schedules", i);
+    SANDWICH_RETURN_IF_ERROR(checkName(inner + "matmul", schedule.matmul()));
+    SANDWICH_RETURN_IF_ERROR(
+        checkText(inner + "text", schedule.text(), /*lines=*/true));
+    if (schedule.rows_to() && schedule.rows_to() < schedule.rows_from())
+      return makeError(inner, "rows_to is ", schedule.rows_to(),
+                       ", less than rows_from, which is ",
+                       schedule.rows_from());
+  }
+  return {};
+}
+
+static Status checkPhases(const proto::Manifest &manifest) {
+  std::set<std::string> names;
+  for (int i = 0; i < manifest.phases_size(); ++i) {
+    const proto::Phase &phase = manifest.phases(i);
+    std::string prefix = element("phases", i);
+    SANDWICH_RETURN_IF_ERROR(checkName(prefix + "name", phase.name()));
+    if (phase.name() != prefillPhase && phase.name() != decodePhase)
+      return makeError(prefix, "name is \"", phase.name(), "\"; \"",
+                       prefillPhase, "\" and \"", decodePhase,
+                       "\" are accepted");
+    if (!names.insert(phase.name()).second)
+      return makeError("phases has \"", phase.name(), "\" twice");
+    SANDWICH_RETURN_IF_ERROR(
+        checkPhase(prefix, phase, manifest.model().vocab_size()));
+  }
+  for (const char *name : {prefillPhase, decodePhase})
+    if (!names.contains(name))
+      return makeError("phases has no \"", name, "\"");
+  return {};
+}
+
+static Status checkKVCache(const proto::KVCache &cache,
+                           const proto::ModelConfiguration &model) {
+  SANDWICH_RETURN_IF_ERROR(checkDtype("kv_cache.dtype", cache.dtype()));
+  if (cache.block_tokens() != SANDWICH_KV_BLOCK_TOKENS)
+    return makeError("kv_cache.block_tokens is ", cache.block_tokens(),
+                     ", and this version of Sandwich uses ",
+                     SANDWICH_KV_BLOCK_TOKENS, "; compile the model again");
+  // A key and a value for each layer, token and KV head; below 2^62 by the
+  // limits of the model's fields.
+  uint64_t least = uint64_t(2) * model.layers() * cache.block_tokens() *
+                   model.kv_heads() * model.head_dim() *
+                   dtypeBytes(cache.dtype());
+  // A layout may pad heads, but never to more than double.
+  SANDWICH_RETURN_IF_ERROR(checkRange("kv_cache.block_bytes",
+                                      cache.block_bytes(), least, 2 * least));
+  if (cache.block_bytes() % tensorAlignment != 0)
+    return makeError("kv_cache.block_bytes is ", cache.block_bytes(),
+                     ", not a multiple of ", tensorAlignment);
+  uint64_t blocks =
+      (uint64_t(model.context_length()) + cache.block_tokens() - 1) /
+      cache.block_tokens();
+  auto total = checkedMultiply(blocks, cache.block_bytes());
+  if (!total || *total > limits::kvCacheBytes)
+    return makeError("kv_cache.block_bytes is ", cache.block_bytes(),
+                     ", so that a context of ", model.context_length(),
+                     " tokens needs more than ", limits::kvCacheBytes,
+                     " bytes");
+  return {};
+}
+
+/// A name that stays in the artifact's folder.
+static Status checkFileName(const std::string &field, const std::string &name) {
+  SANDWICH_RETURN_IF_ERROR(checkName(field, name));
+  constexpr size_t longest = 255;
+  if (name == "." || name == ".." || name.size() > longest ||
+      name.find('/') != std::string::npos)
+    return makeError(field, " is \"", name, "\", which is not a plain name");
+  if (name == manifestFile)
+    return makeError(field, " is that of the manifest itself");
+  return {};
+}
+
+static Status checkFiles(const proto::Manifest &manifest) {
+  SANDWICH_RETURN_IF_ERROR(checkRange("the number of files",
+                                      manifest.files_size(), 1, limits::files));
+  std::set<std::string> names;
+  for (int i = 0; i < manifest.files_size(); ++i) {
+    const proto::File &file = manifest.files(i);
+    std::string prefix = element("files", i);
+    SANDWICH_RETURN_IF_ERROR(checkFileName(prefix + "name", file.name()));
+    if (!names.insert(file.name()).second)
+      return makeError("files has \"", file.name(), "\" twice");
+    SANDWICH_RETURN_IF_ERROR(checkRange(
+        prefix + "bytes", file.bytes(), 1,
+        file.name() == weightsFile ? limits::weightsBytes : limits::fileBytes));
+  }
+  for (const char *name : {phasesFile, weightsFile})
+    if (!names.contains(name))
+      return makeError("files has no \"", name, "\"");
+  return {};
+}
+
+/// Bytes of `tensor` without padding, or nothing if that does not fit.
+static std::optional<uint64_t> unpaddedBytes(const proto::Tensor &tensor) {
+  std::optional<uint64_t> bytes = dtypeBytes(tensor.dtype());
+  for (uint64_t dimension : tensor.shape())
+    if (bytes)
+      bytes = checkedMultiply<uint64_t>(*bytes, dimension);
+  return bytes;
+}
+
+static Status checkTensor(const std::string &prefix,
+                          const proto::Tensor &tensor, uint64_t weightsBytes) {
+  SANDWICH_RETURN_IF_ERROR(checkName(prefix + "name", tensor.name()));
+  SANDWICH_RETURN_IF_ERROR(checkDtype(prefix + "dtype", tensor.dtype()));
+  SANDWICH_RETURN_IF_ERROR(checkName(prefix + "layout", tensor.layout()));
+  for (const std::string &source : tensor.sources())
+    SANDWICH_RETURN_IF_ERROR(checkName(prefix + "sources", source));
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("the number of dimensions of " + prefix + "shape",
+                 tensor.shape_size(), 1, limits::tensorRank));
+  for (uint64_t dimension : tensor.shape())
+    SANDWICH_RETURN_IF_ERROR(
+        checkRange(prefix + "shape", dimension, 1, limits::weightsBytes));
+  if (tensor.offset() % tensorAlignment != 0)
+    return makeError(prefix, "offset is ", tensor.offset(),
+                     ", not a multiple of ", tensorAlignment);
+  auto unpadded = unpaddedBytes(tensor);
+  if (!unpadded || tensor.bytes() < *unpadded)
+    return makeError(prefix, "bytes is ", tensor.bytes(),
+                     ", too few for its shape of ", tensor.dtype());
+  auto end = checkedAdd<uint64_t>(tensor.offset(), tensor.bytes());
+  if (!end || *end > weightsBytes)
+    return makeError(prefix, "offset is ", tensor.offset(), " and bytes ",
+                     tensor.bytes(), ", beyond the ", weightsBytes,
+                     " bytes of ", weightsFile);
+  return {};
+}
+
+static Status checkTensors(const proto::Manifest &manifest) {
+  SANDWICH_RETURN_IF_ERROR(checkRange(
+      "the number of tensors", manifest.tensors_size(), 1, limits::tensors));
+  uint64_t weightsBytes = findFile(manifest, weightsFile)->bytes();
+  std::set<std::string_view> names;
+  std::vector<const proto::Tensor *> byOffset;
+  for (int i = 0; i < manifest.tensors_size(); ++i) {
+    const proto::Tensor &tensor = manifest.tensors(i);
+    SANDWICH_RETURN_IF_ERROR(
+        checkTensor(element("tensors", i), tensor, weightsBytes));
+    if (!names.insert(tensor.name()).second)
+      return makeError("tensors has \"", tensor.name(), "\" twice");
+    byOffset.push_back(&tensor);
+  }
+  std::ranges::sort(byOffset, {},
+                    [](const proto::Tensor *t) { return t->offset(); });
+  for (size_t i = 1; i < byOffset.size(); ++i) {
+    const proto::Tensor &before = *byOffset[i - 1], &after = *byOffset[i];
+    if (before.offset() + before.bytes() > after.offset())
+      return makeError("tensors \"", before.name(), "\" and \"", after.name(),
+                       "\" overlap in ", weightsFile, " at byte ",
+                       after.offset());
+  }
+  return {};
+}
+
+Status artifact::validateManifest(const proto::Manifest &manifest) {
+  SANDWICH_RETURN_IF_ERROR(
+      checkName("sandwich_version", manifest.sandwich_version()));
+  // The target first: an artifact for another interface may differ in all else.
+  SANDWICH_RETURN_IF_ERROR(checkTarget(manifest.target()));
+  SANDWICH_RETURN_IF_ERROR(checkModel(manifest.model()));
+  SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
+  SANDWICH_RETURN_IF_ERROR(checkKVCache(manifest.kv_cache(), manifest.model()));
+  SANDWICH_RETURN_IF_ERROR(checkFiles(manifest));
+  return checkTensors(manifest);
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+Result<std::string>
+artifact::serializeManifest(const proto::Manifest &manifest) {
+  SANDWICH_RETURN_IF_ERROR(validateManifest(manifest));
+  proto::Envelope envelope;
+  envelope.set_format_version(formatVersion);
+  manifest.SerializeToString(envelope.mutable_manifest());
+  envelope.set_checksum(checksum(std::as_bytes(
+      std::span(envelope.manifest().data(), envelope.manifest().size()))));
+  std::string bytes = envelope.SerializeAsString();
+  if (bytes.size() > limits::manifestBytes)
+    return makeError("is ", bytes.size(), " bytes long; at most ",
+                     limits::manifestBytes, " are accepted");
+  return bytes;
+}
+
+Result<proto::Manifest> artifact::parseManifest(std::string_view bytes) {
+  if (bytes.size() > limits::manifestBytes)
+    return makeError("is ", bytes.size(), " bytes long; at most ",
+                     limits::manifestBytes, " are accepted");
+  // What protobuf would print to standard error is told by the result.
+  google::protobuf::LogSilencer silence;
+  auto length = static_cast<int>(bytes.size());
+  proto::Envelope envelope;
+  if (!envelope.ParseFromArray(bytes.data(), length) ||
+      envelope.format_version() == 0)
+    return makeError("is not the manifest of a Sandwich artifact");
+  if (envelope.format_version() != formatVersion)
+    return makeError("has format version ", envelope.format_version(),
+                     ", and this version of Sandwich reads version ",
+                     formatVersion, "; compile the model again");
+  const std::string &inner = envelope.manifest();
+  if (checksum(std::as_bytes(std::span(inner.data(), inner.size()))) !=
+      envelope.checksum())
+    return makeError("has a wrong checksum: the file was cut or changed; "
+                     "compile the model again");
+  proto::Manifest manifest;
+  if (!manifest.ParseFromString(inner))
+    return makeError("holds no manifest that can be read");
+  SANDWICH_RETURN_IF_ERROR(validateManifest(manifest));
+  return manifest;
+}
+
+Status artifact::checkCpuFeatures(const proto::Target &target,
+                                  const CpuFeatures &available) {
+  std::string missing;
+  for (const std::string &feature : target.cpu_features())
+    if (!available.has(feature))
+      missing += (missing.empty() ? "" : ", ") + feature;
+  if (missing.empty())
+    return {};
+  return makeError("this artifact, made for ", target.name(), ", needs ",
+                   missing,
+                   ", which this CPU does not have; compile it again with "
+                   "--target=host");
+}

@@ -1,0 +1,203 @@
+//===- WeightStorage.cpp - The one resident copy of the weights -----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/WeightStorage.h"
+
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+using namespace sandwich;
+
+namespace {
+
+constexpr uint64_t hugePageSize = uint64_t(2) << 20;
+/// What a thread maps or reads before it takes the next piece.
+constexpr uint64_t pieceBytes = uint64_t(32) << 20;
+
+Error systemError(const char *action) {
+  return makeError("cannot ", action, ": ", std::strerror(errno));
+}
+
+/// Splits `total` bytes into pieces and calls `work(offset, length)`, which
+/// returns 0 or an errno, from several threads. Returns the first errno.
+template <typename Work>
+int inPieces(uint64_t total, const WeightLoadOptions &options, Work work) {
+  std::atomic<uint64_t> next = 0, done = 0;
+  std::atomic<int> failure = 0;
+  auto takePieces = [&](bool reports) {
+    while (failure == 0) {
+      uint64_t offset = next.fetch_add(pieceBytes);
+      if (offset >= total)
+        return;
+      uint64_t length = std::min(pieceBytes, total - offset);
+      if (int error = work(offset, length)) {
+        failure = error;
+        return;
+      }
+      uint64_t sum = done += length;
+      if (reports && options.progress)
+        options.progress(sum, total);
+    }
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    uint64_t useful = (total + pieceBytes - 1) / pieceBytes;
+    for (uint64_t i = 1; i < std::min<uint64_t>(options.threads, useful); ++i)
+      helpers.emplace_back(takePieces, /*reports=*/false);
+  } catch (const std::system_error &) {
+    // Fewer threads do the same work.
+  }
+  takePieces(/*reports=*/true);
+  helpers.clear();
+  if (failure == 0 && options.progress)
+    options.progress(total, total);
+  return failure;
+}
+
+/// Maps the pages of `[data, data + length)`; a page that cannot be read is an
+/// errno here where touching it would be a signal.
+int populate(std::byte *data, uint64_t length) {
+  if (::madvise(data, length, MADV_POPULATE_READ) == 0)
+    return 0;
+  // Kernels before 5.14 do not know it; the pages are mapped as they are used.
+  return errno == EINVAL ? 0 : errno;
+}
+
+int readFully(int descriptor, std::byte *data, uint64_t offset,
+              uint64_t length) {
+  while (length > 0) {
+    ssize_t count =
+        ::pread(descriptor, data, length, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return errno;
+    if (count == 0)
+      return ENODATA;
+    data += count;
+    offset += static_cast<uint64_t>(count);
+    length -= static_cast<uint64_t>(count);
+  }
+  return 0;
+}
+
+/// Anonymous memory of `length` bytes, a multiple of `hugePageSize`, aligned
+/// to it; null if there is none.
+std::byte *mapHugePages(uint64_t length) {
+  uint64_t spare = length + hugePageSize;
+  void *address = ::mmap(nullptr, spare, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return nullptr;
+  auto *begin = static_cast<std::byte *>(address);
+  uint64_t before =
+      (hugePageSize - reinterpret_cast<uintptr_t>(begin) % hugePageSize) %
+      hugePageSize;
+  if (before)
+    ::munmap(begin, before);
+  if (before < hugePageSize)
+    ::munmap(begin + before + length, hugePageSize - before);
+  begin += before;
+  // Without huge pages in the kernel the weights still load, in small ones.
+  (void)::madvise(begin, length, MADV_HUGEPAGE);
+  return begin;
+}
+
+} // namespace
+
+Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
+                                          const WeightLoadOptions &options) {
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0)
+    return systemError("read the weights");
+  if (status.st_size < 0 || static_cast<uint64_t>(status.st_size) < size)
+    return makeError("is ", status.st_size, " bytes long, less than the ", size,
+                     " bytes of the weights");
+
+  WeightStorage storage;
+  storage.where = options.placement;
+  int failure = 0;
+  if (options.placement == WeightPlacement::Mapped) {
+    void *address =
+        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED)
+      return systemError("map the weights");
+    auto *data = static_cast<std::byte *>(address);
+    storage.contents = {data, size};
+    storage.mappedBytes = size;
+    if (options.populate)
+      failure = inPieces(size, options, [&](uint64_t offset, uint64_t length) {
+        return populate(data + offset, length);
+      });
+  } else {
+    auto length = checkedAlign(size, hugePageSize);
+    std::byte *data = length ? mapHugePages(*length) : nullptr;
+    if (!data)
+      return makeError("cannot allocate ", size, " bytes for the weights");
+    storage.contents = {data, size};
+    storage.mappedBytes = *length;
+    failure = inPieces(size, options, [&](uint64_t offset, uint64_t piece) {
+      return readFully(descriptor, data + offset, offset, piece);
+    });
+    if (::mprotect(data, *length, PROT_READ) != 0)
+      return systemError("protect the weights");
+  }
+  if (failure)
+    return makeError("cannot read the weights: ", std::strerror(failure));
+  return storage;
+}
+
+WeightStorage::WeightStorage(WeightStorage &&other) noexcept
+    : contents(std::exchange(other.contents, {})),
+      mappedBytes(std::exchange(other.mappedBytes, 0)), where(other.where) {}
+
+WeightStorage &WeightStorage::operator=(WeightStorage &&other) noexcept {
+  std::swap(contents, other.contents);
+  std::swap(mappedBytes, other.mappedBytes);
+  std::swap(where, other.where);
+  return *this;
+}
+
+WeightStorage::~WeightStorage() {
+  if (mappedBytes)
+    ::munmap(const_cast<std::byte *>(contents.data()), mappedBytes);
+}
+
+uint64_t WeightStorage::hugePageBytes() const {
+  auto begin = reinterpret_cast<uintptr_t>(contents.data());
+  std::ifstream maps("/proc/self/smaps");
+  bool ours = false;
+  uint64_t sum = 0;
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t from, to;
+    uint64_t kibibytes;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2)
+      ours = from < begin + mappedBytes && to > begin;
+    else if (ours && (std::sscanf(line.c_str(), "AnonHugePages: %" SCNu64,
+                                  &kibibytes) == 1 ||
+                      std::sscanf(line.c_str(), "FilePmdMapped: %" SCNu64,
+                                  &kibibytes) == 1))
+      sum += kibibytes << 10;
+  }
+  return std::min<uint64_t>(sum, contents.size());
+}
