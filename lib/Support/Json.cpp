@@ -15,37 +15,36 @@ using namespace sandwich;
 
 namespace {
 
-/// Watches the parse for what nlohmann-json accepts and we do not. It runs as
-/// a SAX pass of its own because the parser's callback cannot stop it.
-class StrictnessCheck final : public nlohmann::json_sax<Json> {
+/// Builds the document and refuses what nlohmann-json would accept. Its own
+/// builder searches an ordered object for each key it adds, which is quadratic
+/// on a vocabulary; this one appends, and looks for duplicates at the end.
+class StrictBuilder final : public nlohmann::json_sax<Json> {
 public:
+  Json document;
   std::string problem;
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t &) override { return true; }
-  bool string(string_t &) override { return true; }
-  bool binary(binary_t &) override { return true; }
-  bool start_object(std::size_t) override {
-    keys.emplace_back();
-    return enter();
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t &) override {
+    return add(value);
   }
+  bool string(string_t &value) override { return add(std::move(value)); }
+  bool binary(binary_t &) override { return false; }
+  bool start_object(std::size_t) override { return enter(Json::object()); }
   bool key(string_t &name) override {
-    if (keys.back().insert(name).second)
-      return true;
-    problem = "duplicate key \"" + name + "\"";
-    return false;
-  }
-  bool end_object() override {
-    keys.pop_back();
-    --depth;
+    pendingKey = std::move(name);
     return true;
   }
-  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override {
+    const auto &members = containers.back()->get_ref<Json::object_t &>();
+    containers.pop_back();
+    return hasUniqueKeys(members);
+  }
+  bool start_array(std::size_t) override { return enter(Json::array()); }
   bool end_array() override {
-    --depth;
+    containers.pop_back();
     return true;
   }
   bool parse_error(std::size_t position, const std::string &,
@@ -55,25 +54,55 @@ public:
   }
 
 private:
-  bool enter() {
-    if (++depth <= maxJsonDepth)
-      return true;
-    problem = "JSON nested deeper than " + std::to_string(maxJsonDepth);
-    return false;
+  /// Puts `value` where the parse stands. A container's elements stay in place
+  /// while any container inside it is open, so the pointers kept here hold.
+  Json &place(Json value) {
+    if (containers.empty())
+      return document = std::move(value);
+    Json &parent = *containers.back();
+    if (parent.is_array())
+      return parent.get_ref<Json::array_t &>().emplace_back(std::move(value));
+    auto &members = parent.get_ref<Json::object_t &>();
+    return static_cast<Json::object_t::Container &>(members)
+        .emplace_back(std::move(pendingKey), std::move(value))
+        .second;
   }
 
-  std::vector<std::unordered_set<std::string>> keys;
-  int depth = 0;
+  template <typename T>
+  bool add(T &&value) {
+    place(Json(std::forward<T>(value)));
+    return true;
+  }
+
+  bool enter(Json container) {
+    if (containers.size() == maxJsonDepth) {
+      problem = "JSON nested deeper than " + std::to_string(maxJsonDepth);
+      return false;
+    }
+    containers.push_back(&place(std::move(container)));
+    return true;
+  }
+
+  bool hasUniqueKeys(const Json::object_t &members) {
+    std::unordered_set<std::string_view> keys;
+    keys.reserve(members.size());
+    for (const auto &[name, value] : members)
+      if (!keys.insert(name).second) {
+        problem = "duplicate key \"" + name + "\"";
+        return false;
+      }
+    return true;
+  }
+
+  std::vector<Json *> containers;
+  std::string pendingKey;
 };
 
 } // namespace
 
 Result<Json> sandwich::parseJson(std::string_view text) {
-  StrictnessCheck check;
-  if (!Json::sax_parse(text, &check))
-    return Error{check.problem.empty() ? "not valid JSON" : check.problem};
-  Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded())
-    return Error{"not valid JSON"};
-  return document;
+  StrictBuilder builder;
+  if (!Json::sax_parse(text, &builder))
+    return Error{builder.problem.empty() ? "not valid JSON" : builder.problem};
+  return std::move(builder.document);
 }

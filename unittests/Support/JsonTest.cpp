@@ -40,3 +40,27 @@ TEST(Json, RefusesCutAndTrailingText) {
   EXPECT_FALSE(parseJson("{} {}"));
   EXPECT_FALSE(parseJson("\"\xff\""));
 }
+
+TEST(Json, BuildsEveryKindOfValue) {
+  auto document = parseJson(
+      R"({"a": [1, -2, 0.5, "x", null, false, {}], "b": {"c": []}, "d": 3})");
+  ASSERT_TRUE(document);
+  Json expected = {
+      {"a", {1, -2, 0.5, "x", nullptr, false, Json::object()}},
+      {"b", {{"c", Json::array()}}},
+      {"d", 3},
+  };
+  EXPECT_EQ(*document, expected);
+  EXPECT_TRUE((*document)["a"][0].is_number_unsigned());
+  EXPECT_EQ(parseJson("7")->get<int>(), 7);
+}
+
+TEST(Json, FindsADuplicateAmongManyKeys) {
+  std::string text = "{";
+  for (int i = 0; i != 200000; ++i)
+    text += "\"k" + std::to_string(i) + "\": 0, ";
+  auto document = parseJson(text + "\"k123\": 1}");
+  ASSERT_FALSE(document);
+  EXPECT_EQ(document.error().message, "duplicate key \"k123\"");
+  EXPECT_EQ(parseJson(text + "\"k\": 1}")->size(), 200001u);
+}
