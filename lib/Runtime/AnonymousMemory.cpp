@@ -21,8 +21,8 @@ using namespace sandwich;
 /// The size of a huge page on x86-64, and of AArch64 with 4 KiB pages.
 static constexpr uint64_t hugePageBytes = uint64_t{2} << 20;
 
-Result<AnonymousMemory>
-AnonymousMemory::allocate(uint64_t bytes, const std::string &purpose) {
+Result<AnonymousMemory> AnonymousMemory::allocate(uint64_t bytes,
+                                                  const std::string &purpose) {
   AnonymousMemory memory;
   if (bytes == 0)
     return memory;

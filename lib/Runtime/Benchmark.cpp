@@ -80,8 +80,8 @@ static void readPart(void *context, int32_t thread) {
   const auto *data = reinterpret_cast<const Line *>(task.memory.data());
   size_t index = static_cast<size_t>(thread);
   size_t begin = lines / task.threads * index;
-  size_t end = index + 1 == task.threads ? lines
-                                         : lines / task.threads * (index + 1);
+  size_t end =
+      index + 1 == task.threads ? lines : lines / task.threads * (index + 1);
   Line sums[4] = {};
   size_t i = begin;
   for (; i + 4 <= end; i += 4)
@@ -173,9 +173,9 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
         return false;
       if (generates && i > 0)
         bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
-      SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                                generates ? timeDecode(engine, part)
-                                          : timePrompt(engine, part));
+      SANDWICH_ASSIGN_OR_RETURN(double seconds, generates
+                                                    ? timeDecode(engine, part)
+                                                    : timePrompt(engine, part));
       if (i > 0)
         result.samples.push_back(static_cast<double>(length) / seconds);
     }

@@ -119,8 +119,7 @@ static std::optional<CgroupQuota> readQuotaIn(const std::string &folder,
   return CgroupQuota{*quota / *period, source};
 }
 
-std::optional<CgroupQuota>
-sandwich::readCgroupQuota(const std::string &root) {
+std::optional<CgroupQuota> sandwich::readCgroupQuota(const std::string &root) {
   std::optional<CgroupQuota> tightest;
   for (const CgroupMount &mount : readMounts(root)) {
     // The path is relative to the hierarchy, of which the mount may show only
@@ -182,7 +181,8 @@ Result<CpuBudget> sandwich::readCpuBudget() {
   hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
   if (hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) != 0)
     hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
-  hwloc_bitmap_and(allowed, allowed, hwloc_topology_get_topology_cpuset(topology));
+  hwloc_bitmap_and(allowed, allowed,
+                   hwloc_topology_get_topology_cpuset(topology));
 
   // [core][n-th allowed CPU of the core]
   std::vector<std::vector<unsigned>> cores;
@@ -207,7 +207,8 @@ Result<CpuBudget> sandwich::readCpuBudget() {
       addCore(cpu->cpuset);
 
   CpuBudget budget;
-  budget.allowedCores = static_cast<unsigned>(std::max<size_t>(cores.size(), 1));
+  budget.allowedCores =
+      static_cast<unsigned>(std::max<size_t>(cores.size(), 1));
   size_t deepest = 0;
   for (const std::vector<unsigned> &core : cores)
     deepest = std::max(deepest, core.size());

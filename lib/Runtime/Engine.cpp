@@ -53,8 +53,8 @@ static Result<std::unique_ptr<PhaseTeam>> createTeam(const Artifact &artifact,
   if (options.threads <= budget.cpus.size())
     options.cpus.assign(budget.cpus.begin(),
                         budget.cpus.begin() + options.threads);
-  std::string allowance = std::to_string(budget.threads()) + " (limited by " +
-                          budget.limit() + ")";
+  std::string allowance =
+      std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
   options.oversubscribed = options.threads > budget.threads();
   if (options.oversubscribed)
     report(log, LogLevel::Warning,
@@ -96,8 +96,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
       AnonymousMemory workspace,
       AnonymousMemory::allocate(
           std::max<uint64_t>(
-              std::max(prefill.workspace_bytes(), decode.workspace_bytes()),
-              1),
+              std::max(prefill.workspace_bytes(), decode.workspace_bytes()), 1),
           "the workspace"));
   uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
   uint64_t maxPrefillRows =
@@ -121,8 +120,8 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseTeam> team,
                             createTeam(artifact, budget, options.log));
 
-  std::unique_ptr<Engine> engine(new Engine(
-      std::move(artifact), std::move(storage), std::move(phases)));
+  std::unique_ptr<Engine> engine(
+      new Engine(std::move(artifact), std::move(storage), std::move(phases)));
   engine->threads = std::move(team);
   engine->cache = std::move(cache);
   engine->workspace = std::move(workspace);
@@ -139,8 +138,7 @@ uint64_t Engine::maxDecodeSequences() const {
 Status Engine::checkToken(int32_t token, uint64_t index) const {
   if (token < 0 || static_cast<uint64_t>(token) >= vocabSize())
     return makeError("token id ", token, " (number ", index,
-                     ") is outside the vocabulary of ", vocabSize(),
-                     " tokens");
+                     ") is outside the vocabulary of ", vocabSize(), " tokens");
   return {};
 }
 
@@ -148,8 +146,8 @@ Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
   if (sequence.tokens >= contextLength() ||
       newTokens > contextLength() - sequence.tokens)
     return makeError(newTokens, " tokens after ", sequence.tokens,
-                     " are more than the model's context of ",
-                     contextLength(), " tokens");
+                     " are more than the model's context of ", contextLength(),
+                     " tokens");
   return cache.grow(sequence.blocks,
                     KVCache::blocksFor(sequence.tokens + newTokens));
 }
@@ -164,8 +162,8 @@ std::span<const float> Engine::logitSpan(uint64_t rows) const {
   return {reinterpret_cast<const float *>(logits.data()), rows * vocabSize()};
 }
 
-void Engine::runPhase(const proto::Phase &phase,
-                      SandwichPhaseFunction function, SandwichStep &step) {
+void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
+                      SandwichStep &step) {
   step.token_ids = tokenIds.data();
   step.positions = positions.data();
   step.sequences = sequences.data();
@@ -200,8 +198,7 @@ void Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
             static_cast<int32_t>(sequence.tokens));
   sequences.assign(tokens.size(), 0);
   logitRows.resize(rows);
-  std::iota(logitRows.begin(), logitRows.end(),
-            static_cast<int32_t>(firstRow));
+  std::iota(logitRows.begin(), logitRows.end(), static_cast<int32_t>(firstRow));
   SandwichStep step{};
   step.block_tables = sequence.blocks.data();
   step.num_sequences = 1;
@@ -222,8 +219,8 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
     SANDWICH_RETURN_IF_ERROR(checkToken(tokens[i], i));
   std::lock_guard lock(mutex);
   SANDWICH_RETURN_IF_ERROR(reserve(sequence, tokens.size()));
-  uint64_t largest = chunk ? std::min(chunk, maxPrefillTokens())
-                           : maxPrefillTokens();
+  uint64_t largest =
+      chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
   if (rows == LogitRows::All)
     largest = std::min(largest, maxPrefillRows);
   for (size_t first = 0; first < tokens.size();) {

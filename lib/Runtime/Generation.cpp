@@ -15,12 +15,11 @@ using namespace sandwich;
 
 Result<std::optional<Tokenizer>>
 sandwich::loadTokenizer(const Artifact &artifact) {
-  std::optional<std::string_view> text =
-      artifact.file(artifact::tokenizerFile);
+  std::optional<std::string_view> text = artifact.file(artifact::tokenizerFile);
   if (!text)
     return std::optional<Tokenizer>();
-  Result<Tokenizer> tokenizer = Tokenizer::fromText(
-      *text, artifact.file(artifact::tokenizerConfigFile));
+  Result<Tokenizer> tokenizer =
+      Tokenizer::fromText(*text, artifact.file(artifact::tokenizerConfigFile));
   if (!tokenizer)
     return tokenizer.error().inContext(artifact.path() + "/" +
                                        artifact::tokenizerFile);
@@ -88,8 +87,8 @@ sandwich::generate(Engine &engine, Sequence &sequence,
       statistics.stopReason = StopReason::Stopped;
       return statistics;
     }
-    size_t count = std::min<size_t>(engine.maxPrefillTokens(),
-                                    prompt.size() - first);
+    size_t count =
+        std::min<size_t>(engine.maxPrefillTokens(), prompt.size() - first);
     bool last = first + count == prompt.size();
     SANDWICH_RETURN_IF_ERROR(
         engine.feed(sequence, prompt.subspan(first, count),
@@ -120,9 +119,9 @@ sandwich::generate(Engine &engine, Sequence &sequence,
       statistics.stopReason = StopReason::ContextFull;
       break;
     }
-    SANDWICH_RETURN_IF_ERROR(engine.feed(
-        sequence, std::span(&statistics.tokens.back(), 1), LogitRows::Last,
-        sample));
+    SANDWICH_RETURN_IF_ERROR(
+        engine.feed(sequence, std::span(&statistics.tokens.back(), 1),
+                    LogitRows::Last, sample));
     lastToken = Clock::now();
   }
   // Every token after the first took one decode step, an end-of-text token

@@ -16,8 +16,8 @@ using namespace sandwich;
 
 Result<KVCache> KVCache::create(uint64_t blockBytes, uint64_t blocks) {
   std::optional<uint64_t> bytes = checkedMultiply(blockBytes, blocks);
-  if (!bytes || blocks > static_cast<uint64_t>(
-                             std::numeric_limits<int32_t>::max()))
+  if (!bytes ||
+      blocks > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()))
     return makeError("a KV cache of ", blocks, " blocks of ", blockBytes,
                      " bytes is larger than this machine can address");
   KVCache cache;

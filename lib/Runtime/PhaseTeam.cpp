@@ -110,12 +110,12 @@ PhaseTeam::PhaseTeam(const PhaseTeamOptions &options)
     : options(options),
       // Spinning covers the imbalance between barriers; yielding covers the
       // sampling between two steps, so that decoding never waits for a wakeup.
-      patience(options.oversubscribed
-                   ? WaitableCounter::Patience{std::chrono::microseconds(0),
-                                               std::chrono::microseconds(20)}
-                   : WaitableCounter::Patience{
-                         std::chrono::microseconds(50),
-                         std::chrono::microseconds(2000)}) {}
+      patience(
+          options.oversubscribed
+              ? WaitableCounter::Patience{std::chrono::microseconds(0),
+                                          std::chrono::microseconds(20)}
+              : WaitableCounter::Patience{std::chrono::microseconds(50),
+                                          std::chrono::microseconds(2000)}) {}
 
 Result<std::unique_ptr<PhaseTeam>>
 PhaseTeam::create(const PhaseTeamOptions &options) {
@@ -130,8 +130,8 @@ PhaseTeam::create(const PhaseTeamOptions &options) {
     team->workers.reserve(options.threads - 1);
     for (unsigned thread = 1; thread < options.threads; ++thread) {
       auto worker = std::make_unique<Worker>();
-      worker->thread = std::thread(&PhaseTeam::serve, team.get(),
-                                   std::ref(*worker), thread);
+      worker->thread =
+          std::thread(&PhaseTeam::serve, team.get(), std::ref(*worker), thread);
       team->workers.push_back(std::move(worker));
     }
   } catch (const std::exception &exception) {

@@ -74,8 +74,7 @@ tool::checkTokenIds(const std::vector<int64_t> &ids, uint64_t vocabSize) {
 }
 
 CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
-                                 std::vector<uint64_t> &list,
-                                 uint64_t smallest,
+                                 std::vector<uint64_t> &list, uint64_t smallest,
                                  const std::string &description) {
   return command
       .add_option_function<std::string>(
@@ -86,8 +85,9 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
             for (int64_t number : numbers.value_or(std::vector<int64_t>{-1})) {
               if (number < 0 || static_cast<uint64_t>(number) < smallest)
                 throw CLI::ValidationError(
-                    name, "'" + text + "' is not a list of integers of at "
-                                       "least " +
+                    name, "'" + text +
+                              "' is not a list of integers of at "
+                              "least " +
                               std::to_string(smallest) + " such as 16,128");
               list.push_back(static_cast<uint64_t>(number));
             }

@@ -72,17 +72,17 @@ static Status run(const Arguments &arguments) {
                             Engine::create(std::move(artifact), options));
   tool::catchInterrupts();
   Status written;
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::vector<BenchmarkResult> results,
-      runBenchmark(
-          *engine, arguments.benchmark,
-          [&](const BenchmarkResult &result) {
-            if (!arguments.json && written)
-              written = printLine(result);
-          },
-          [&] {
-            return tool::interrupted() || tool::outputClosed() || !written;
-          }));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<BenchmarkResult> results,
+                            runBenchmark(
+                                *engine, arguments.benchmark,
+                                [&](const BenchmarkResult &result) {
+                                  if (!arguments.json && written)
+                                    written = printLine(result);
+                                },
+                                [&] {
+                                  return tool::interrupted() ||
+                                         tool::outputClosed() || !written;
+                                }));
   SANDWICH_RETURN_IF_ERROR(written);
   if (tool::interrupted())
     tool::writeLog("info: interrupted");
@@ -124,8 +124,8 @@ they do nothing else, measured in turn.)");
   BenchmarkOptions &benchmark = arguments->benchmark;
   addListOption(*command, "-p,--prompt-tokens", benchmark.promptLengths, 0,
                 "Prompt lengths; 0: none. Default: 16,128,512");
-  addListOption(*command, "-n,--generated-tokens", benchmark.generatedTokens,
-                0, "Numbers of tokens to generate; 0: none. Default: 32");
+  addListOption(*command, "-n,--generated-tokens", benchmark.generatedTokens, 0,
+                "Numbers of tokens to generate; 0: none. Default: 32");
   command
       ->add_option("-r,--repetitions", benchmark.repetitions,
                    "How often each test is measured")

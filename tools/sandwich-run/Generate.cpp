@@ -12,6 +12,7 @@
 
 #include "sandwich/Runtime/Generation.h"
 #include "sandwich/Runtime/Tokenizer.h"
+#include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/File.h"
 
 #include <cstdio>
@@ -42,8 +43,7 @@ public:
   Status add(int32_t token) {
     if (decoder)
       return append(decoder->decode(token));
-    return prints ? append((any ? " " : "") + std::to_string(token))
-                  : Status();
+    return prints ? append((any ? " " : "") + std::to_string(token)) : Status();
   }
 
   Status finish() {
@@ -132,15 +132,14 @@ static Status run(const Arguments &arguments) {
   Sequence sequence(*engine);
   TextStream stream(tokenizer, !arguments.json);
   Status written;
-  SANDWICH_ASSIGN_OR_RETURN(
-      GenerationStatistics statistics,
-      generate(
-          *engine, sequence, prompt, arguments.generation,
-          [&](int32_t token) {
-            written = stream.add(token);
-            return written && !tool::outputClosed();
-          },
-          tool::interrupted));
+  SANDWICH_ASSIGN_OR_RETURN(GenerationStatistics statistics,
+                            generate(
+                                *engine, sequence, prompt, arguments.generation,
+                                [&](int32_t token) {
+                                  written = stream.add(token);
+                                  return written && !tool::outputClosed();
+                                },
+                                tool::interrupted));
   SANDWICH_RETURN_IF_ERROR(written);
   SANDWICH_RETURN_IF_ERROR(stream.finish());
   if (tool::interrupted())

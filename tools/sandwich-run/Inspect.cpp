@@ -33,9 +33,9 @@ format(const char *pattern, ...) {
   va_start(list, pattern);
   std::va_list again;
   va_copy(again, list);
-  std::string text(
-      static_cast<size_t>(std::max(std::vsnprintf(nullptr, 0, pattern, list), 0)),
-      '\0');
+  std::string text(static_cast<size_t>(
+                       std::max(std::vsnprintf(nullptr, 0, pattern, list), 0)),
+                   '\0');
   std::vsnprintf(text.data(), text.size() + 1, pattern, again);
   va_end(again);
   va_end(list);
@@ -59,9 +59,8 @@ static std::string describeModel(const proto::ModelConfiguration &model) {
 }
 
 static std::string describeTarget(const proto::Manifest &manifest) {
-  std::string text =
-      "target      " + manifest.target().name() + ", weights as " +
-      manifest.target().dtype() + "\n";
+  std::string text = "target      " + manifest.target().name() +
+                     ", weights as " + manifest.target().dtype() + "\n";
   if (!manifest.target().cpu_features().empty()) {
     text += "            needs";
     for (const std::string &feature : manifest.target().cpu_features())
@@ -75,21 +74,21 @@ static std::string describeTarget(const proto::Manifest &manifest) {
 }
 
 static std::string describePhase(const proto::Phase &phase) {
-  std::string text =
-      format("%-11s %s: %u threads, at most %u tokens and %u logit rows a step, "
-             "workspace %s\n",
-             phase.name().c_str(), phase.symbol().c_str(), phase.threads(),
-             phase.max_tokens(), phase.max_logit_rows(),
-             megabytes(phase.workspace_bytes()).c_str());
+  std::string text = format(
+      "%-11s %s: %u threads, at most %u tokens and %u logit rows a step, "
+      "workspace %s\n",
+      phase.name().c_str(), phase.symbol().c_str(), phase.threads(),
+      phase.max_tokens(), phase.max_logit_rows(),
+      megabytes(phase.workspace_bytes()).c_str());
   for (const proto::Schedule &schedule : phase.schedules()) {
     std::string rows = std::to_string(schedule.rows_from());
     if (schedule.rows_to() == 0)
       rows += "-";
     else if (schedule.rows_to() != schedule.rows_from())
       rows += "-" + std::to_string(schedule.rows_to());
-    text += format("            %-24s %8s tokens  %s\n",
-                   schedule.matmul().c_str(), rows.c_str(),
-                   schedule.text().c_str());
+    text +=
+        format("            %-24s %8s tokens  %s\n", schedule.matmul().c_str(),
+               rows.c_str(), schedule.text().c_str());
   }
   return text;
 }
@@ -102,8 +101,7 @@ static std::string describeTensors(const proto::Manifest &manifest) {
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
     text += format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
                    shape.c_str(), tensor.dtype().c_str(),
-                   tensor.layout().c_str(),
-                   megabytes(tensor.bytes()).c_str());
+                   tensor.layout().c_str(), megabytes(tensor.bytes()).c_str());
   }
   return text;
 }
@@ -136,11 +134,10 @@ static Status run(const Arguments &arguments) {
     return tool::writeJson(json);
   }
   const proto::Manifest &manifest = artifact.manifest();
-  std::string text = format("%s, written by Sandwich %s\n",
-                            artifact.path().c_str(),
-                            manifest.sandwich_version().c_str()) +
-                     describeModel(manifest.model()) +
-                     describeTarget(manifest);
+  std::string text =
+      format("%s, written by Sandwich %s\n", artifact.path().c_str(),
+             manifest.sandwich_version().c_str()) +
+      describeModel(manifest.model()) + describeTarget(manifest);
   for (const proto::Phase &phase : manifest.phases())
     text += describePhase(phase);
   text += describeTensors(manifest) + describeFiles(manifest);

@@ -39,8 +39,8 @@ bool tool::outputClosed() { return readerGone; }
 
 Status tool::writeJson(const Json &value) {
   // Text that a model made may hold anything; what is not UTF-8 is replaced.
-  return writeOutput(
-      value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return writeOutput(value.dump(2, ' ', false, Json::error_handler_t::replace) +
+                     "\n");
 }
 
 void tool::writeLog(const std::string &line) {
@@ -70,10 +70,10 @@ void tool::connectToTerminal(EngineOptions &options) {
       return;
     *next = Clock::now() + std::chrono::seconds(1);
     char line[80];
-    std::snprintf(line, sizeof(line), "info: loading weights: %3.0f%% of %.1f GB",
-                  100.0 * static_cast<double>(done) /
-                      static_cast<double>(total),
-                  static_cast<double>(total) / 1e9);
+    std::snprintf(
+        line, sizeof(line), "info: loading weights: %3.0f%% of %.1f GB",
+        100.0 * static_cast<double>(done) / static_cast<double>(total),
+        static_cast<double>(total) / 1e9);
     writeLog(line);
   };
 }

@@ -35,9 +35,9 @@ static Status run(const Arguments &arguments) {
     // How much of this machine a process started like this one may use.
     SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
     if (!arguments.json)
-      return tool::writeOutput("default threads: " +
-                               std::to_string(budget.threads()) +
-                               ", limited by " + budget.limit() + "\n");
+      return tool::writeOutput(
+          "default threads: " + std::to_string(budget.threads()) +
+          ", limited by " + budget.limit() + "\n");
     json["default_threads"] = budget.threads();
     json["limited_by"] = budget.limit();
     json["cpus"] = budget.cpus;

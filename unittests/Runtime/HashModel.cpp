@@ -87,7 +87,8 @@ Status sandwich::test::writeHashModel(const std::string &path,
   SANDWICH_ASSIGN_OR_RETURN(uint64_t offset, writer.beginTensor(tensor));
   static_cast<void>(offset);
   std::vector<uint32_t> weights = makeWeights();
-  SANDWICH_RETURN_IF_ERROR(writer.appendWeights(std::as_bytes(std::span(weights))));
+  SANDWICH_RETURN_IF_ERROR(
+      writer.appendWeights(std::as_bytes(std::span(weights))));
   SANDWICH_RETURN_IF_ERROR(writer.copyFile(
       artifact::phasesFile, std::string(SANDWICH_TEST_PHASES_FOLDER) +
                                 "/hash_model_" +
@@ -137,9 +138,9 @@ sandwich::test::hashModelLogits(std::span<const int32_t> tokens) {
   uint64_t state = HASH_MODEL_START;
   for (size_t i = 0; i < tokens.size(); ++i) {
     auto token = static_cast<size_t>(tokens[i]);
-    state = hashModelMix(state ^ hashModelEntry(tokens[i],
-                                                static_cast<int32_t>(i),
-                                                weights[token]));
+    state =
+        hashModelMix(state ^ hashModelEntry(tokens[i], static_cast<int32_t>(i),
+                                            weights[token]));
   }
   std::vector<float> logits(HASH_MODEL_VOCABULARY);
   for (size_t v = 0; v < logits.size(); ++v)

@@ -52,7 +52,9 @@ public:
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
   ~TemporaryFolder();
 
-  std::string file(const std::string &name) const { return folder + "/" + name; }
+  std::string file(const std::string &name) const {
+    return folder + "/" + name;
+  }
 
 private:
   std::string folder;

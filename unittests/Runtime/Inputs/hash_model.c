@@ -55,8 +55,8 @@ static void runStep(const SandwichStep *step, int32_t thread) {
   for (int64_t i = begin; i < end; ++i) {
     uint64_t state = HASH_MODEL_START;
     for (int64_t position = 0; position <= step->positions[i]; ++position)
-      state = hashModelMix(state ^
-                           *cacheEntry(step, step->sequences[i], position));
+      state =
+          hashModelMix(state ^ *cacheEntry(step, step->sequences[i], position));
     states[i] = state;
   }
   step->barrier(step->team);
