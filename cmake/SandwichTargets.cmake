@@ -19,10 +19,14 @@ function(sandwich_add_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC sandwich_options ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
 # sandwich_add_mlir_library(NAME source... [LINK target...] [DEPENDS target...])
-# MLIR itself comes from the shared library, linked once by each tool.
+# MLIR itself comes from the shared library, linked once by each tool. Symbols
+# stay visible here: MLIR's type ids are merged with the shared library's by
+# name, and with hidden ones no trait of an upstream operation is recognized.
 function(sandwich_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
@@ -52,4 +56,44 @@ function(sandwich_add_fuzzer name)
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+# sandwich_add_dialect(NAME OPS file ATTRIBUTES file [TYPES])
+# Generates the dialect's headers beside where its own are included from.
+function(sandwich_add_dialect name)
+  cmake_parse_arguments(ARG "TYPES" "OPS;ATTRIBUTES" "" ${ARGN})
+  string(TOLOWER ${name} mnemonic)
+  set(folder include/sandwich/Dialect/${name}/IR)
+  set(output ${PROJECT_BINARY_DIR}/${folder})
+  file(MAKE_DIRECTORY ${output})
+  set(generated)
+  macro(generate source result)
+    add_custom_command(
+      OUTPUT ${output}/${result}
+      COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} -I ${PROJECT_SOURCE_DIR}/include
+              -I ${MLIR_INCLUDE_DIRS} -d ${output}/${result}.d
+              ${PROJECT_SOURCE_DIR}/${folder}/${source}.td
+              -o ${output}/${result}
+      DEPFILE ${output}/${result}.d
+      DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/${source}.td
+      COMMENT "Generating ${result}")
+    list(APPEND generated ${output}/${result})
+  endmacro()
+  foreach(kind decls defs)
+    if(kind STREQUAL decls)
+      set(suffix h.inc)
+    else()
+      set(suffix cpp.inc)
+    endif()
+    generate(${ARG_OPS} ${name}Ops.${suffix} -gen-op-${kind} -dialect=${mnemonic})
+    generate(${ARG_OPS} ${name}Dialect.${suffix} -gen-dialect-${kind} -dialect=${mnemonic})
+    generate(${ARG_ATTRIBUTES} ${name}Enums.${suffix} -gen-enum-${kind})
+    generate(${ARG_ATTRIBUTES} ${name}Attributes.${suffix}
+      -gen-attrdef-${kind} -attrdefs-dialect=${mnemonic})
+    if(ARG_TYPES)
+      generate(${ARG_ATTRIBUTES} ${name}Types.${suffix}
+        -gen-typedef-${kind} -typedefs-dialect=${mnemonic})
+    endif()
+  endforeach()
+  add_custom_target(Sandwich${name}IncGen DEPENDS ${generated})
 endfunction()

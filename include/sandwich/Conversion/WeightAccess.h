@@ -1,0 +1,32 @@
+//===- WeightAccess.h - Weights in the artifact's memory --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_CONVERSION_WEIGHTACCESS_H
+#define SANDWICH_CONVERSION_WEIGHTACCESS_H
+
+#include "mlir/IR/Builders.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+
+namespace sandwich {
+
+/// The buffer of one slice of `weight`: its packing's six dimensions, or
+/// row-major where it has none.
+mlir::MemRefType getWeightBufferType(lm::WeightOp weight);
+
+/// Bytes of one slice of `weight` in the artifact.
+int64_t getWeightSliceBytes(lm::WeightOp weight);
+
+/// The slice of the weight `name` for `layer` (null where the weight has no
+/// layers), as a view of the weights argument of the phase program that
+/// `user` is in. The weight must have its offset.
+mlir::Value getWeightSlice(mlir::OpBuilder &builder, mlir::Operation *user,
+                           mlir::FlatSymbolRefAttr name, mlir::Value layer);
+
+} // namespace sandwich
+
+#endif // SANDWICH_CONVERSION_WEIGHTACCESS_H

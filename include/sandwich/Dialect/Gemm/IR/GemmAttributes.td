@@ -1,0 +1,100 @@
+//===- GemmAttributes.td - Schedules as attributes ---------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_GEMM_IR_GEMMATTRIBUTES_TD
+#define SANDWICH_DIALECT_GEMM_IR_GEMMATTRIBUTES_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "sandwich/Dialect/Gemm/IR/GemmDialect.td"
+
+def Gemm_Epilogue : I32EnumAttr<"Epilogue", "what a matmul does to its sums", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"AddResidual", 1, "add_residual">,
+    I32EnumAttrCase<"SiluMul", 2, "silu_mul">,
+    I32EnumAttrCase<"RotateAppendKV", 3, "rotate_append_kv">]> {
+  let cppNamespace = "::sandwich::gemm";
+  let genSpecializedAttr = 0;
+}
+
+def Gemm_EpilogueAttr : EnumAttr<Gemm_Dialect, Gemm_Epilogue, "epilogue"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing"> {
+  let mnemonic = "packing";
+  let summary = "How a weight lies in memory";
+  let description = [{
+    `[N/panel][K/k_step][panel/tile][k_step/k_pack][tile][k_pack]`: see
+    `sandwich::Packing`.
+
+    Constraints: (C1) all are positive; (C2) tile divides panel; (C3) k_pack
+    divides k_step.
+  }];
+  let parameters = (ins "int64_t":$panel, "int64_t":$tile,
+                        "int64_t":$kStep, "int64_t":$kPack);
+  let assemblyFormat = [{
+    `<` `panel` `=` $panel `,` `tile` `=` $tile `,` `k_step` `=` $kStep
+        `,` `k_pack` `=` $kPack `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static PackingAttr get(::mlir::MLIRContext *context,
+                           const ::sandwich::Packing &packing);
+    ::sandwich::Packing getPacking() const;
+    /// The buffer of one `[n, k]` weight slice in this packing, six
+    /// dimensions.
+    ::mlir::MemRefType getBufferType(int64_t n, int64_t k,
+                                     ::mlir::Type elementType) const;
+  }];
+}
+
+def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "How a matmul runs for a range of token counts";
+  let description = [{
+    ```mlir
+    #gemm.schedule<micro_kernel = X86_AVX512_BF16_14x32,
+                   slice = [512, 32, 512], threads = [1, 2, 1],
+                   prefetch = [1, 0]>
+    ```
+
+    Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
+    register file of its ISA; (C2) the slice and the thread grid have three
+    positive sizes; (C3) the slice's columns are a multiple of the packing's
+    panel and of the micro-kernel's columns, its K of the packing's k_step;
+    (C4) the prefetch's lines and distance are not negative.
+  }];
+  let parameters = (ins
+    "::sandwich::Schedule":$schedule);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Gemm_ScheduleTableAttr : AttrDef<Gemm_Dialect, "ScheduleTable"> {
+  let mnemonic = "table";
+  let summary = "From token counts to schedules";
+  let description = [{
+    Each entry names the largest token count it serves; the last one, written
+    `?`, serves all others.
+
+    ```mlir
+    #gemm.table<16 : #gemm.schedule<...>, ? : #gemm.schedule<...>>
+    ```
+
+    Constraints: (C1) there is at least one entry and the last is `?`;
+    (C2) token counts are positive and ascend.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$maxRows,
+    ArrayRefParameter<"ScheduleAttr">:$schedules);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // SANDWICH_DIALECT_GEMM_IR_GEMMATTRIBUTES_TD

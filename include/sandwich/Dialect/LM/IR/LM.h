@@ -1,0 +1,61 @@
+//===- LM.h - The language-model dialect ------------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_LM_IR_LM_H
+#define SANDWICH_DIALECT_LM_IR_LM_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "sandwich/Dialect/LM/IR/LMDialect.h.inc"
+#include "sandwich/Dialect/LM/IR/LMEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "sandwich/Dialect/LM/IR/LMTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "sandwich/Dialect/LM/IR/LMAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/LM/IR/LMOps.h.inc"
+
+namespace sandwich::lm {
+
+/// The attribute that marks a phase's function.
+inline constexpr llvm::StringLiteral phaseAttributeName = "lm.phase";
+
+/// The weight `name` refers to from `user`, or null.
+WeightOp lookupWeight(mlir::Operation *user, mlir::FlatSymbolRefAttr name);
+
+/// Checks that `user` is in tensor form (one result, no destination) or in
+/// buffer form (the opposite, and no tensor operand), as every operation with
+/// a destination must be.
+mlir::LogicalResult verifyForm(mlir::Operation *user, mlir::Value result,
+                               mlir::Value destination);
+
+/// The result of the tensor form or the destination of the buffer form.
+template <typename Op>
+mlir::ShapedType getDestinationType(Op op) {
+  mlir::Value value = op.getResult() ? mlir::Value(op.getResult())
+                                     : mlir::Value(op.getDestination());
+  return mlir::cast<mlir::ShapedType>(value.getType());
+}
+
+/// Reads from every buffer operand of `op` but `destination`, which it writes.
+void getBufferEffects(
+    mlir::Operation *op, mlir::Value destination,
+    llvm::SmallVectorImpl<mlir::MemoryEffects::EffectInstance> &effects);
+
+} // namespace sandwich::lm
+
+#endif // SANDWICH_DIALECT_LM_IR_LM_H

@@ -1,0 +1,63 @@
+//===- LMAttributes.td - Types and attributes of lm --------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_LM_IR_LMATTRIBUTES_TD
+#define SANDWICH_DIALECT_LM_IR_LMATTRIBUTES_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "sandwich/Dialect/LM/IR/LMDialect.td"
+
+def LM_Phase : I32EnumAttr<"Phase", "a phase of serving", [
+    I32EnumAttrCase<"Prefill", 0, "prefill">,
+    I32EnumAttrCase<"Decode", 1, "decode">]> {
+  let cppNamespace = "::sandwich::lm";
+  let genSpecializedAttr = 0;
+}
+
+/// Marks a function as a phase's program, under the name `lm.phase`. In a
+/// prefill step all tokens are consecutive positions of one sequence; in a
+/// decode step each token belongs to a sequence of its own.
+def LM_PhaseAttr : EnumAttr<LM_Dialect, LM_Phase, "phase"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
+  let mnemonic = "kv_cache";
+  let summary = "Keys and values of every token, in blocks";
+  let description = [{
+    A paged cache (PagedAttention): blocks of 16 tokens, found through one
+    block table for each sequence. A block holds, for each layer and head, the
+    keys with tokens innermost (`[head_dim][16]`), so that 16 scores form one
+    vector, and the values with the head innermost (`[16][head_dim]`).
+
+    ```mlir
+    !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, bf16>
+    ```
+
+    Constraints: (C1) `layers`, `heads` and `head_dim` are positive;
+    (C2) elements are f32 or bf16.
+  }];
+  let parameters = (ins "int64_t":$layers, "int64_t":$heads,
+                        "int64_t":$headDim, "::mlir::Type":$elementType);
+  let assemblyFormat = [{
+    `<` `layers` `=` $layers `,` `heads` `=` $heads `,`
+        `head_dim` `=` $headDim `,` $elementType `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Tokens in one block; the runtime's SANDWICH_KV_BLOCK_TOKENS.
+    static constexpr int64_t blockTokens = 16;
+
+    /// The buffer of the whole cache:
+    /// `[blocks, layers, heads, 2 (keys, values), head_dim * 16]`.
+    ::mlir::MemRefType getBufferType() const;
+  }];
+}
+
+#endif // SANDWICH_DIALECT_LM_IR_LMATTRIBUTES_TD

@@ -1,0 +1,26 @@
+//===- LMOperands.td - Kinds of operands ------------------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_LM_IR_LMOPERANDS_TD
+#define SANDWICH_DIALECT_LM_IR_LMOPERANDS_TD
+
+include "sandwich/Dialect/LM/IR/LMAttributes.td"
+
+/// [tokens, channels] values: a tensor, or its buffer.
+def LM_Activation : AnyTypeOf<[
+    2DTensorOf<[F32, BF16]>, MemRefRankOf<[F32, BF16], [2]>]>;
+def LM_ActivationTensor : 2DTensorOf<[F32, BF16]>;
+def LM_ActivationBuffer : MemRefRankOf<[F32, BF16], [2]>;
+/// [tokens] ids, positions or row numbers.
+def LM_Indices : AnyTypeOf<[1DTensorOf<[I32]>, MemRefRankOf<[I32], [1]>]>;
+/// The paged cache: as a value, or as its buffer.
+def LM_KVCache : AnyTypeOf<[LM_KVCacheType, MemRefRankOf<[F32, BF16], [5]>]>;
+/// [sequences, blocks] of the paged cache.
+def LM_BlockTables : MemRefRankOf<[I32], [2]>;
+
+#endif // SANDWICH_DIALECT_LM_IR_LMOPERANDS_TD

@@ -1,0 +1,255 @@
+//===- LMOps.td - Operations of lm -------------------------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_LM_IR_LMOPS_TD
+#define SANDWICH_DIALECT_LM_IR_LMOPS_TD
+
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "sandwich/Dialect/LM/IR/LMOperands.td"
+
+class LM_Op<string mnemonic, list<Trait> traits = []>
+    : Op<LM_Dialect, mnemonic, traits>;
+
+/// An operation that exists in tensor form only; a later pass fuses it away.
+class LM_TensorOp<string mnemonic, list<Trait> traits = []>
+    : LM_Op<mnemonic, !listconcat(traits, [Pure])>;
+
+/// An operation with a tensor form (one result, no destination) and a buffer
+/// form (a destination, no result). Constraint (C1) of every such operation.
+class LM_DestinationOp<string mnemonic, list<Trait> traits = []>
+    : LM_Op<mnemonic, !listconcat(traits, [
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+def LM_WeightOp : LM_Op<"weight", [Symbol]> {
+  let summary = "A weight of the model, by name";
+  let description = [{
+    Names a tensor that is stored in the artifact and says which tensors of
+    the checkpoint it is made from. With `layers`, there is one slice of the
+    given type for each layer, and `{}` in a source stands for its number.
+    Several sources are concatenated along the rows, or, with `interleave`,
+    alternate in groups of that many rows, each source's last group filled up
+    with zeros.
+
+    `packing`, `offset` and `layer_stride` (bytes) say how and where the
+    artifact stores it, once passes have decided.
+
+    ```mlir
+    lm.weight @q_proj : tensor<2048x2048xbf16> layers 24
+        from ["model.layers.{}.self_attn.q_proj.weight"]
+    ```
+
+    Constraints: (C1) the type has one or two static, positive dimensions;
+    (C2) there is at least one source; (C3) `layers` is positive, and a source
+    contains `{}` if and only if it is given; (C4) `interleave` is positive.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+      TypeAttrOf<RankedTensorOf<[F32, BF16]>>:$type,
+      OptionalAttr<I64Attr>:$layers, StrArrayAttr:$sources,
+      OptionalAttr<I64Attr>:$interleave, OptionalAttr<AnyAttr>:$packing,
+      OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$layer_stride);
+  let assemblyFormat = [{
+    $sym_name `:` $type (`layers` $layers^)? `from` $sources
+    (`interleave` $interleave^)? (`packing` $packing^)?
+    (`at` $offset^ (`stride` $layer_stride^)?)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType() {
+      return ::mlir::cast<::mlir::RankedTensorType>(getType());
+    }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Operations that survive to code generation
+//===----------------------------------------------------------------------===//
+
+def LM_EmbedOp : LM_DestinationOp<"embed"> {
+  let summary = "Rows of the embedding table";
+  let description = [{
+    `result[t, :] = weight[token_ids[t], :]`, widened to the result's type.
+    The weight is stored row-major.
+  }];
+  let arguments = (ins LM_Indices:$token_ids, FlatSymbolRefAttr:$weight,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $token_ids `,` $weight (`into` $destination^)? attr-dict
+    `:` type($token_ids) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+}
+
+def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [AttrSizedOperandSegments]> {
+  let summary = "Root-mean-square normalization";
+  let description = [{
+    Over each consecutive group of as many channels as the weight has (the
+    whole row for a layer's norm, one head for the query and key norms of
+    Qwen3): `x / sqrt(mean(x * x) + epsilon) * weight`, in f32, rounded to the
+    result's type.
+
+    Constraints: (C2) input and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$input, FlatSymbolRefAttr:$weight,
+                       Optional<Index>:$layer, F32Attr:$epsilon,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`[` $layer^ `]`)? `epsilon` $epsilon
+    (`into` $destination^)? attr-dict
+    `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+}
+
+def LM_RotaryTableOp : LM_DestinationOp<"rotary_table"> {
+  let summary = "Cosines and sines of the rotary position embedding";
+  let description = [{
+    `result[t, i] = cos(positions[t] * frequencies[i])` for the first half of
+    the channels, and the sine for the second half. Frequencies are in radians
+    a position and already carry the model's RoPE scaling. Computed once a
+    step, used by every layer.
+
+    Constraints: (C2) the result is f32 with twice as many channels as there
+    are frequencies.
+  }];
+  let arguments = (ins LM_Indices:$positions,
+                       DenseF32ArrayAttr:$frequencies,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $positions `frequencies` $frequencies (`into` $destination^)? attr-dict
+    `:` type($positions) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+}
+
+def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
+  let summary = "Causal attention over the paged cache";
+  let description = [{
+    For each token and query head, softmax of `scale * query . key` over the
+    positions of the token's sequence up to its own, times the values; keys and
+    values come from the cache, where this step's own tokens have been written
+    before. Query heads share the cache's heads in equal groups. The softmax
+    streams over blocks (FlashAttention), so no score matrix is stored.
+
+    The buffer form also names the block tables.
+
+    Constraints: (C2) query and result have the same number of channels, a
+    multiple of the cache's heads times its head_dim; (C3) block tables are
+    given if and only if the cache is a buffer.
+  }];
+  let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
+                       Index:$layer, LM_Indices:$positions,
+                       LM_Indices:$sequences,
+                       Optional<LM_BlockTables>:$block_tables, F32Attr:$scale,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $query `,` $kv_cache `[` $layer `]` `positions` $positions
+    `sequences` $sequences (`blocks` $block_tables^)? `scale` $scale
+    (`into` $destination^)? attr-dict
+    `:` type($query) `,` type($kv_cache) `,` type($positions) `,`
+    type($sequences) (`,` `blocks` type($block_tables)^)?
+    (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+}
+
+def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
+  let summary = "Chosen rows of an activation";
+  let description = [{
+    `result[i, :] = input[rows[i], :]`: the tokens whose logits are wanted.
+
+    Constraints: (C2) input and result agree in everything but the rows.
+  }];
+  let arguments = (ins LM_Activation:$input, LM_Indices:$rows,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $rows (`into` $destination^)? attr-dict
+    `:` type($input) `,` type($rows) (`into` type($destination)^)?
+    (`->` type($result)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Operations that fuse into matmuls
+//===----------------------------------------------------------------------===//
+
+def LM_LinearOp : LM_TensorOp<"linear"> {
+  let summary = "A dense layer";
+  let description = [{
+    `result = input * transpose(weight) + bias`, with `weight` as
+    [output channels, input channels], as checkpoints store it.
+  }];
+  let arguments = (ins LM_ActivationTensor:$input, FlatSymbolRefAttr:$weight,
+                       OptionalAttr<FlatSymbolRefAttr>:$bias,
+                       Optional<Index>:$layer);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $weight (`bias` $bias^)? (`[` $layer^ `]`)? attr-dict
+    `:` type($input) `->` type($result)
+  }];
+}
+
+def LM_RotateOp : LM_TensorOp<"rotate", [
+    AllTypesMatch<["input", "result"]>]> {
+  let summary = "Rotary position embedding";
+  let description = [{
+    Rotates each head's channel pairs (i, i + head_dim/2) by the angles of the
+    table, whose channels say what head_dim is.
+
+    Constraints: (C1) the input's channels are a multiple of the table's.
+  }];
+  let arguments = (ins LM_ActivationTensor:$input, LM_ActivationTensor:$table);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $table attr-dict `:` type($input) `,` type($table)
+  }];
+  let hasVerifier = 1;
+}
+
+def LM_AppendKVOp : LM_Op<"append_kv", [AllTypesMatch<["key", "value"]>]> {
+  let summary = "Writes a step's keys and values to the cache";
+  let description = [{
+    Constraints: (C1) keys and values have as many channels as the cache has
+    heads times head_dim.
+  }];
+  let arguments = (ins LM_ActivationTensor:$key, LM_ActivationTensor:$value,
+      Arg<LM_KVCacheType, "", [MemWrite]>:$kv_cache, Index:$layer,
+      LM_Indices:$positions, LM_Indices:$sequences);
+  let assemblyFormat = [{
+    $key `,` $value `to` $kv_cache `[` $layer `]` `positions` $positions
+    `sequences` $sequences attr-dict `:` type($key) `,` type($kv_cache)
+    `,` type($positions) `,` type($sequences)
+  }];
+  let hasVerifier = 1;
+}
+
+def LM_SiluMulOp : LM_TensorOp<"silu_mul", [
+    SameOperandsAndResultType]> {
+  let summary = "The gated activation of the feed-forward block";
+  let description = "`result = gate * sigmoid(gate) * up`.";
+  let arguments = (ins LM_ActivationTensor:$gate, LM_ActivationTensor:$up);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = "$gate `,` $up attr-dict `:` type($result)";
+}
+
+def LM_AddOp : LM_TensorOp<"add", [SameOperandsAndResultType, Commutative]> {
+  let summary = "The residual connection";
+  let arguments = (ins LM_ActivationTensor:$lhs, LM_ActivationTensor:$rhs);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+#endif // SANDWICH_DIALECT_LM_IR_LMOPS_TD

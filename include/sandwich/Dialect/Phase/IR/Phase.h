@@ -1,0 +1,68 @@
+//===- Phase.h - The SPMD program dialect -----------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_PHASE_IR_PHASE_H
+#define SANDWICH_DIALECT_PHASE_IR_PHASE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+
+#include "sandwich/Dialect/Phase/IR/PhaseDialect.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "sandwich/Dialect/Phase/IR/PhaseTypes.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "sandwich/Dialect/Phase/IR/PhaseAttributes.h.inc"
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Phase/IR/PhaseOps.h.inc"
+
+namespace sandwich::phase {
+
+/// The attribute that holds a `ProgramAttr` on a phase program.
+inline constexpr llvm::StringLiteral programAttributeName = "phase.program";
+
+/// The arguments of a phase program in buffer form, in order.
+enum class ProgramArgument : unsigned {
+  /// memref<?xi32> [tokens]
+  TokenIds,
+  /// memref<?xi32> [tokens]
+  Positions,
+  /// memref<?xi32> [tokens], rows of the block tables
+  Sequences,
+  /// memref<?xi32> [logit rows]
+  LogitRows,
+  /// memref<?x?xi32> [sequences, blocks of a sequence]
+  BlockTables,
+  /// lm.kv_cache's buffer type
+  KVCache,
+  /// memref<?x?xf32> [logit rows, vocabulary]
+  Logits,
+  /// memref<?xi8>, every packed weight
+  Weights,
+  /// memref<?xi8>, scratch memory shared by the team
+  Workspace,
+  /// index, in [0, threads)
+  Thread,
+  /// !phase.team
+  Team,
+};
+inline constexpr unsigned numProgramArguments = 11;
+
+/// The argument of the phase program `function`.
+mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);
+
+/// The program's attribute, or null where `function` is no phase program.
+ProgramAttr getProgram(mlir::func::FuncOp function);
+
+} // namespace sandwich::phase
+
+#endif // SANDWICH_DIALECT_PHASE_IR_PHASE_H

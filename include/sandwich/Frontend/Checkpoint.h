@@ -1,0 +1,133 @@
+//===- Checkpoint.h - A Hugging Face model folder ---------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Opens a folder with `config.json` and its weights (`model.safetensors`, or
+/// shards and `model.safetensors.index.json`), checks that the weights are
+/// those the configuration implies, and streams their elements.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_FRONTEND_CHECKPOINT_H
+#define SANDWICH_FRONTEND_CHECKPOINT_H
+
+#include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Frontend/Safetensors.h"
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// Names of the tensors outside the layers.
+inline constexpr std::string_view embeddingTensorName =
+    "model.embed_tokens.weight";
+inline constexpr std::string_view finalNormTensorName = "model.norm.weight";
+inline constexpr std::string_view headTensorName = "lm_head.weight";
+
+/// The name of a layer's tensor: `layerTensorName(3, "mlp.up_proj.weight")` is
+/// "model.layers.3.mlp.up_proj.weight".
+std::string layerTensorName(int64_t layer, std::string_view suffix);
+
+/// A tensor that a configuration implies. A projection's shape is
+/// [output elements, input elements].
+struct ExpectedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+/// Every tensor a checkpoint of `config` must hold, in the order a forward pass
+/// meets them. A tied head is not among them.
+std::vector<ExpectedTensor> expectedTensors(const ModelConfig &config);
+
+/// An opened checkpoint: checked configuration, mapped weights. Moves, never
+/// copies; tensors keep their addresses when it moves.
+class Checkpoint {
+public:
+  /// Opens the checkpoint in `folder`. Errors: what `parseModelConfig`,
+  /// `addGenerationConfig` and `SafetensorsFile::open` refuse, weights that are
+  /// absent, and an index that names files outside the folder, absent files, or
+  /// tensors that the named file lacks.
+  static Result<Checkpoint> open(const std::string &folder);
+
+  const ModelConfig &config() const { return modelConfig; }
+  const std::string &folder() const { return folderPath; }
+
+  /// Path of `tokenizer.json`, if there is one.
+  const std::optional<std::string> &tokenizerPath() const { return tokenizer; }
+  /// Path of `tokenizer_config.json`, if there is one.
+  const std::optional<std::string> &tokenizerConfigPath() const {
+    return tokenizerConfig;
+  }
+
+  /// The tensor called `name`, or null.
+  const TensorView *find(std::string_view name) const;
+
+  /// Checks that every tensor of `expectedTensors(config())` is there, has
+  /// exactly that shape and a usable element type, and that the one-dimensional
+  /// ones (norm scales, biases) hold only finite numbers; larger ones are
+  /// checked as they are read, with `checkFinite`. Returns the names of
+  /// tensors that the model does not use, sorted, for a warning. Among them is
+  /// `lm_head.weight` when the head is tied; `rotary_emb.inv_freq` tables,
+  /// which old checkpoints carry, are not.
+  Result<std::vector<std::string>> checkTensors() const;
+
+private:
+  struct Location {
+    const TensorView *tensor;
+    /// Index into `files`.
+    size_t file;
+  };
+
+  Checkpoint() = default;
+  Status openShards(const std::string &indexPath);
+  Status checkTensor(const ExpectedTensor &expected) const;
+
+  std::string folderPath;
+  ModelConfig modelConfig;
+  std::optional<std::string> tokenizer;
+  std::optional<std::string> tokenizerConfig;
+  std::vector<SafetensorsFile> files;
+  std::map<std::string, Location, std::less<>> locations;
+};
+
+/// Elements in one row of `tensor`: its last dimension, 1 for a scalar.
+int64_t rowLength(const TensorView &tensor);
+
+/// Converts the elements of `tensor` from number `firstElement` in row-major
+/// order on to float32, as many as `destination` holds. The element type must
+/// be usable and the elements exist, which `Checkpoint::checkTensors` shows.
+void readElements(const TensorView &tensor, int64_t firstElement,
+                  std::span<float> destination);
+
+/// `readElements` for row `row`; `destination` has `rowLength(tensor)`
+/// elements.
+void readRow(const TensorView &tensor, int64_t row,
+             std::span<float> destination);
+
+/// Rounds to bfloat16, to nearest with ties to even; a NaN stays one, and what
+/// lies beyond the largest bfloat16 becomes infinite. Both spans have the same
+/// length.
+void roundToBFloat16(std::span<const float> source,
+                     std::span<uint16_t> destination);
+
+/// Fails if `values`, which are the elements of the tensor `name` from number
+/// `firstElement` on, include a NaN or an infinity. The error gives the index
+/// of the first. One pass over the values, cheap beside reading them.
+Status checkFinite(std::string_view name, const TensorView &tensor,
+                   int64_t firstElement, std::span<const float> values);
+
+} // namespace sandwich
+
+#endif // SANDWICH_FRONTEND_CHECKPOINT_H

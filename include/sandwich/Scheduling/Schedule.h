@@ -1,0 +1,123 @@
+//===- Schedule.h - How a matmul runs ---------------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Micro-kernels, schedules and weight packings as plain data. The `gemm`
+/// dialect is their written form; solvers work on these.
+///
+/// A matmul is `result[M, N] = input[M, K] * transpose(weight[N, K])`, where M
+/// counts tokens and is known only at run time.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_SCHEDULE_H
+#define SANDWICH_SCHEDULING_SCHEDULE_H
+
+#include "sandwich/Support/Result.h"
+#include "sandwich/Target/Target.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// A single-threaded program that multiplies up to `rows` rows of the input by
+/// `columns` columns of the weight, all accumulators in registers (Sandwich
+/// paper, section 5, "Micro-Kernel Generation").
+///
+/// The name is `ISA_ROWSxCOLUMNS`, for example `X86_AVX512_BF16_14x32`.
+/// A micro-kernel also serves every smaller number of rows.
+struct MicroKernel {
+  MatrixISA isa = MatrixISA::X86_AVX2_F32;
+  int64_t rows = 0;
+  int64_t columns = 0;
+
+  std::string name() const;
+  /// Errors: a name outside the grammar.
+  static Result<MicroKernel> parse(std::string_view name);
+
+  bool operator==(const MicroKernel &) const = default;
+};
+
+/// Registers one accumulator vector or tile, and the operands, take; an error
+/// if the micro-kernel does not fit the register file of its ISA without
+/// spilling, or its shape is no multiple of what its instructions compute.
+Status verify(const MicroKernel &kernel);
+
+/// How the elements of a weight `[N, K]` lie in memory:
+/// `[N / panel][K / kStep][panel / tile][kStep / kPack][tile][kPack]`.
+///
+/// With `tile = panel` and `kStep = kPack` that is `[N / panel][K / kPack]
+/// [panel][kPack]`, what vector instructions stream; AMX wants tiles of 16
+/// columns by 32 k, each 1 KB in one piece. N is filled up with zeros to a
+/// multiple of `panel`; K must be a multiple of `kStep`.
+struct Packing {
+  int64_t panel = 32;
+  int64_t tile = 32;
+  int64_t kStep = 1;
+  int64_t kPack = 1;
+
+  bool operator==(const Packing &) const = default;
+};
+
+/// The one packing that micro-kernels of `isa` read.
+Packing packingOf(MatrixISA isa);
+
+/// How one matmul runs for a range of M.
+struct Schedule {
+  MicroKernel microKernel;
+  /// Computation slice bM, bN, bK: the block whose accumulators and operands
+  /// stay in cache. bN is a multiple of the micro-kernel's columns; bK of the
+  /// packing's kStep. A slice may be larger than the matmul.
+  std::array<int64_t, 3> slice = {0, 0, 0};
+  /// Thread grid tM, tN, tK (polymerization scheme); its product is the team.
+  std::array<int64_t, 3> threads = {1, 1, 1};
+  /// Cache lines of the weight that software prefetches for each four packed
+  /// k steps of the micro-kernel; 0 for none. One strip of rows needs as many
+  /// as it reads, S strips an S-th of that.
+  int64_t prefetchLines = 0;
+  /// How far ahead of the micro-kernel's own reads they lie, in bytes; 0: in
+  /// the slice of the weight that the thread reads next.
+  int64_t prefetchDistance = 0;
+
+  bool operator==(const Schedule &) const = default;
+};
+
+/// A schedule and the largest M it serves; the last entry of a table serves
+/// every larger M as well.
+struct ScheduleTableEntry {
+  int64_t maxRows = 0;
+  Schedule schedule;
+};
+using ScheduleTable = std::vector<ScheduleTableEntry>;
+
+/// A matmul as the rule sees it.
+struct MatmulShape {
+  int64_t n = 0;
+  int64_t k = 0;
+  /// Columns that one thread must own together (a head for rotary epilogues,
+  /// a gate and its up panel).
+  int64_t columnUnit = 1;
+  /// Whether weights are stored as bf16 (else f32).
+  bool bf16Weights = false;
+};
+
+/// The untuned schedule table: a fixed rule from the CPU model, described in
+/// docs/RationaleGemm.md. Errors: no ISA of the target fits the shape.
+Result<ScheduleTable> chooseSchedules(const MatmulShape &shape,
+                                      const Target &target, int64_t threads);
+
+/// Whether `schedule` can run `shape`; an error says what does not fit.
+Status verify(const Schedule &schedule, const MatmulShape &shape);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_SCHEDULE_H

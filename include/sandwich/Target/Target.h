@@ -1,0 +1,71 @@
+//===- Target.h - What code is compiled for ---------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The CPU model schedules are chosen from: which matrix instructions there
+/// are, how many registers hold their operands, how large the caches are.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TARGET_TARGET_H
+#define SANDWICH_TARGET_TARGET_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// The instructions a micro-kernel multiplies with, and the element type they
+/// take: the first part of a micro-kernel's name.
+enum class MatrixISA {
+  /// AVX2 and FMA, f32; bf16 weights are widened in registers.
+  X86_AVX2_F32,
+  /// AVX-512F, f32; bf16 weights are widened in registers.
+  X86_AVX512_F32,
+  /// AVX512_BF16: vdpbf16ps, pairs of bf16 into f32.
+  X86_AVX512_BF16,
+  /// AMX-TILE and AMX-BF16: tdpbf16ps, tiles of 16 rows of 64 bytes.
+  X86_AMX_BF16,
+};
+
+/// `X86_AVX512_BF16` and so on, as micro-kernel names begin.
+std::string_view name(MatrixISA isa);
+
+/// What the compiler knows of the CPU it compiles for.
+struct Target {
+  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`.
+  std::string name;
+  /// Best last; the schedule rule prefers the last that fits a matmul.
+  std::vector<MatrixISA> matrixISAs;
+  /// LLVM's names of the features the code may use, all of which the machine
+  /// that runs it must have.
+  std::vector<std::string> features;
+  /// Vector registers and their width in bytes.
+  int vectorRegisters = 16;
+  int vectorBytes = 32;
+  /// Of one core, in bytes.
+  int64_t l1DataBytes = 32 << 10;
+  int64_t l2Bytes = 1 << 20;
+
+  bool has(MatrixISA isa) const;
+};
+
+/// Names that `getTarget` accepts, besides `host`.
+std::vector<std::string> targetNames();
+
+/// The target called `name`; `host` is the best one this CPU runs, with its
+/// cache sizes. Errors: an unknown name; a host without AVX2.
+Result<Target> getTarget(std::string_view name);
+
+} // namespace sandwich
+
+#endif // SANDWICH_TARGET_TARGET_H

@@ -1,0 +1,211 @@
+//===- GemmAttributes.cpp - Schedules as attributes -----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::gemm;
+
+llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
+  return llvm::hash_combine(
+      static_cast<int>(schedule.microKernel.isa), schedule.microKernel.rows,
+      schedule.microKernel.columns,
+      llvm::hash_combine_range(schedule.slice.begin(), schedule.slice.end()),
+      llvm::hash_combine_range(schedule.threads.begin(),
+                               schedule.threads.end()),
+      schedule.prefetchLines, schedule.prefetchDistance);
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "sandwich/Dialect/Gemm/IR/GemmAttributes.cpp.inc"
+
+void GemmDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "sandwich/Dialect/Gemm/IR/GemmAttributes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t panel, int64_t tile, int64_t kStep,
+                                  int64_t kPack) {
+  if (panel <= 0 || tile <= 0 || kStep <= 0 || kPack <= 0)
+    return emitError() << "(C1) packing sizes must be positive";
+  if (panel % tile != 0)
+    return emitError() << "(C2) tile must divide panel";
+  if (kStep % kPack != 0)
+    return emitError() << "(C3) k_pack must divide k_step";
+  return success();
+}
+
+PackingAttr PackingAttr::get(MLIRContext *context, const Packing &packing) {
+  return get(context, packing.panel, packing.tile, packing.kStep,
+             packing.kPack);
+}
+
+Packing PackingAttr::getPacking() const {
+  return {getPanel(), getTile(), getKStep(), getKPack()};
+}
+
+MemRefType PackingAttr::getBufferType(int64_t n, int64_t k,
+                                      Type elementType) const {
+  return MemRefType::get({(n + getPanel() - 1) / getPanel(), k / getKStep(),
+                          getPanel() / getTile(), getKStep() / getKPack(),
+                          getTile(), getKPack()},
+                         elementType);
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSizes(AsmParser &parser, StringRef keyword,
+                              MutableArrayRef<int64_t> sizes) {
+  if (parser.parseKeyword(keyword) || parser.parseEqual())
+    return failure();
+  SMLoc location = parser.getCurrentLocation();
+  SmallVector<int64_t> parsed;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseInteger(parsed.emplace_back());
+      }))
+    return failure();
+  if (parsed.size() != sizes.size())
+    return parser.emitError(location)
+           << "'" << keyword << "' has " << sizes.size() << " sizes";
+  llvm::copy(parsed, sizes.begin());
+  return success();
+}
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  SMLoc start = parser.getCurrentLocation();
+  StringRef name;
+  Schedule schedule;
+  std::array<int64_t, 2> prefetch;
+  if (parser.parseLess() || parser.parseKeyword("micro_kernel") ||
+      parser.parseEqual())
+    return {};
+  SMLoc nameLocation = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return {};
+  Result<MicroKernel> kernel = MicroKernel::parse(name.str());
+  if (!kernel) {
+    parser.emitError(nameLocation) << "(C1) " << kernel.error().message;
+    return {};
+  }
+  schedule.microKernel = *kernel;
+  if (parser.parseComma() || parseSizes(parser, "slice", schedule.slice) ||
+      parser.parseComma() || parseSizes(parser, "threads", schedule.threads) ||
+      parser.parseComma() || parseSizes(parser, "prefetch", prefetch) ||
+      parser.parseGreater())
+    return {};
+  schedule.prefetchLines = prefetch[0];
+  schedule.prefetchDistance = prefetch[1];
+  return parser.getChecked<ScheduleAttr>(start, parser.getContext(), schedule);
+}
+
+static void printSizes(AsmPrinter &printer, StringRef keyword,
+                       ArrayRef<int64_t> sizes) {
+  printer << ", " << keyword << " = [";
+  llvm::interleaveComma(sizes, printer);
+  printer << "]";
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  const Schedule &schedule = getSchedule();
+  printer << "<micro_kernel = " << schedule.microKernel.name();
+  printSizes(printer, "slice", schedule.slice);
+  printSizes(printer, "threads", schedule.threads);
+  printSizes(printer, "prefetch",
+             {schedule.prefetchLines, schedule.prefetchDistance});
+  printer << ">";
+}
+
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     Schedule schedule) {
+  if (Status status = sandwich::verify(schedule.microKernel); !status)
+    return emitError() << "(C1) " << status.error().message;
+  for (int64_t size : schedule.slice)
+    if (size <= 0)
+      return emitError() << "(C2) slice sizes must be positive";
+  for (int64_t size : schedule.threads)
+    if (size <= 0)
+      return emitError() << "(C2) thread counts must be positive";
+  Packing packing = packingOf(schedule.microKernel.isa);
+  if (schedule.slice[1] % schedule.microKernel.columns != 0 ||
+      schedule.slice[1] % packing.panel != 0 ||
+      schedule.slice[2] % packing.kStep != 0)
+    return emitError() << "(C3) slice columns must be a multiple of "
+                       << packing.panel << " and of the micro-kernel's "
+                       << schedule.microKernel.columns
+                       << ", slice K a multiple of " << packing.kStep;
+  if (schedule.prefetchLines < 0 || schedule.prefetchDistance < 0)
+    return emitError() << "(C4) prefetch must not be negative";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule table
+//===----------------------------------------------------------------------===//
+
+Attribute ScheduleTableAttr::parse(AsmParser &parser, Type) {
+  SMLoc start = parser.getCurrentLocation();
+  SmallVector<int64_t> maxRows;
+  SmallVector<ScheduleAttr> schedules;
+  auto parseEntry = [&]() -> ParseResult {
+    if (succeeded(parser.parseOptionalQuestion()))
+      maxRows.push_back(unlimitedRows);
+    else if (parser.parseInteger(maxRows.emplace_back()))
+      return failure();
+    return failure(parser.parseColon() ||
+                   parser.parseCustomAttributeWithFallback(
+                       schedules.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseEntry))
+    return {};
+  return parser.getChecked<ScheduleTableAttr>(start, parser.getContext(),
+                                              maxRows, schedules);
+}
+
+void ScheduleTableAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(
+      llvm::zip_equal(getMaxRows(), getSchedules()), printer, [&](auto entry) {
+        auto [maxRows, schedule] = entry;
+        if (maxRows == unlimitedRows)
+          printer << "?";
+        else
+          printer << maxRows;
+        printer << " : ";
+        printer.printStrippedAttrOrType(schedule);
+      });
+  printer << ">";
+}
+
+LogicalResult
+ScheduleTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          ArrayRef<int64_t> maxRows,
+                          ArrayRef<ScheduleAttr> schedules) {
+  if (maxRows.empty() || maxRows.size() != schedules.size() ||
+      maxRows.back() != unlimitedRows)
+    return emitError() << "(C1) the last entry of a table must be '?'";
+  for (auto [previous, next] :
+       llvm::zip(maxRows.drop_back(), maxRows.drop_front()))
+    if (previous <= 0 || next <= previous)
+      return emitError() << "(C2) token counts must be positive and ascend";
+  return success();
+}

@@ -1,0 +1,225 @@
+//===- Checkpoint.cpp - A Hugging Face model folder -----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Frontend/Checkpoint.h"
+
+#include "Describe.h"
+#include "sandwich/Support/Json.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+using namespace sandwich;
+
+/// Real configurations have a few kilobytes.
+static constexpr size_t maxConfigBytes = size_t(1) << 20;
+static constexpr size_t maxIndexBytes = maxSafetensorsHeaderBytes;
+
+/// A name to be opened beside config.json must not lead out of the folder.
+static bool isPlainFileName(const std::string &name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+static bool exists(const std::string &path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+static std::optional<std::string> pathIfThere(std::string path) {
+  return exists(path) ? std::optional(std::move(path)) : std::nullopt;
+}
+
+std::string sandwich::layerTensorName(int64_t layer, std::string_view suffix) {
+  return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
+}
+
+std::vector<ExpectedTensor>
+sandwich::expectedTensors(const ModelConfig &config) {
+  std::vector<ExpectedTensor> tensors;
+  int64_t hidden = config.hiddenSize;
+  int64_t inner = config.intermediateSize;
+  int64_t query = config.queryWidth();
+  int64_t keyValue = config.keyValueWidth();
+
+  tensors.push_back(
+      {std::string(embeddingTensorName), {config.vocabSize, hidden}});
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    auto add = [&](std::string_view suffix, std::vector<int64_t> shape) {
+      tensors.push_back({layerTensorName(layer, suffix), std::move(shape)});
+    };
+    auto addProjection = [&](const std::string &name, int64_t outputs,
+                             int64_t inputs, bool bias) {
+      add(name + ".weight", {outputs, inputs});
+      if (bias)
+        add(name + ".bias", {outputs});
+    };
+    add("input_layernorm.weight", {hidden});
+    addProjection("self_attn.q_proj", query, hidden, config.qkvBias);
+    addProjection("self_attn.k_proj", keyValue, hidden, config.qkvBias);
+    addProjection("self_attn.v_proj", keyValue, hidden, config.qkvBias);
+    if (config.qkNorm) {
+      add("self_attn.q_norm.weight", {config.headDim});
+      add("self_attn.k_norm.weight", {config.headDim});
+    }
+    addProjection("self_attn.o_proj", hidden, query, config.outputBias);
+    add("post_attention_layernorm.weight", {hidden});
+    addProjection("mlp.gate_proj", inner, hidden, false);
+    addProjection("mlp.up_proj", inner, hidden, false);
+    addProjection("mlp.down_proj", hidden, inner, false);
+  }
+  tensors.push_back({std::string(finalNormTensorName), {hidden}});
+  if (!config.tieWordEmbeddings)
+    tensors.push_back(
+        {std::string(headTensorName), {config.vocabSize, hidden}});
+  return tensors;
+}
+
+/// The `weight_map` of an index: file name of each tensor.
+static Result<std::map<std::string, std::string>>
+readWeightMap(const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                            readTextFile(path, maxIndexBytes));
+  auto index = parseJson(text);
+  if (!index)
+    return index.error().inContext(path);
+  if (!index->is_object())
+    return makeError(path, ": is ", describe(*index),
+                     "; an object is expected");
+  auto weightMap = index->find("weight_map");
+  if (weightMap == index->end())
+    return makeError(path, ": weight_map is missing");
+  if (!weightMap->is_object() || weightMap->empty())
+    return makeError(path, ": weight_map is ", describe(*weightMap),
+                     "; an object that names each tensor's file is expected");
+  std::map<std::string, std::string> fileOfTensor;
+  for (const auto &[tensor, file] : weightMap->items()) {
+    if (!file.is_string() ||
+        !isPlainFileName(file.get_ref<const std::string &>()))
+      return makeError(path, ": weight_map: ", quote(tensor), " is in ",
+                       describe(file),
+                       "; the name of a file in the same folder is expected");
+    fileOfTensor.emplace(tensor, file.get<std::string>());
+  }
+  return fileOfTensor;
+}
+
+Status Checkpoint::openShards(const std::string &indexPath) {
+  SANDWICH_ASSIGN_OR_RETURN(auto fileOfTensor, readWeightMap(indexPath));
+  std::map<std::string, size_t> opened;
+  for (const auto &[tensor, fileName] : fileOfTensor) {
+    auto [entry, isNew] = opened.try_emplace(fileName, files.size());
+    if (isNew) {
+      auto file = SafetensorsFile::open(folderPath + "/" + fileName);
+      if (!file)
+        return makeError(indexPath, ": weight_map: ", quote(tensor), ": ",
+                         file.error().message);
+      files.push_back(*std::move(file));
+    }
+    const TensorView *view = files[entry->second].find(tensor);
+    if (!view)
+      return makeError(indexPath, ": weight_map: ", quote(tensor),
+                       " is not in ", quote(fileName));
+    locations.emplace(tensor, Location{view, entry->second});
+  }
+  return {};
+}
+
+Result<Checkpoint> Checkpoint::open(const std::string &folder) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(folder, failure))
+    return makeError(folder, ": ",
+                     failure          ? failure.message()
+                     : exists(folder) ? "is not a folder"
+                                      : "there is no such folder");
+  Checkpoint checkpoint;
+  checkpoint.folderPath = folder;
+
+  std::string configPath = folder + "/config.json";
+  SANDWICH_ASSIGN_OR_RETURN(std::string configText,
+                            readTextFile(configPath, maxConfigBytes));
+  auto config = parseModelConfig(configText);
+  if (!config)
+    return config.error().inContext(configPath);
+  checkpoint.modelConfig = *std::move(config);
+
+  if (auto path = pathIfThere(folder + "/generation_config.json")) {
+    SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                              readTextFile(*path, maxConfigBytes));
+    auto added = addGenerationConfig(checkpoint.modelConfig, text);
+    if (!added)
+      return added.error().inContext(*path);
+  }
+  checkpoint.tokenizer = pathIfThere(folder + "/tokenizer.json");
+  checkpoint.tokenizerConfig = pathIfThere(folder + "/tokenizer_config.json");
+
+  // Where both stand, transformers takes the single file.
+  if (auto path = pathIfThere(folder + "/model.safetensors")) {
+    SANDWICH_ASSIGN_OR_RETURN(SafetensorsFile file,
+                              SafetensorsFile::open(*path));
+    for (const auto &[name, tensor] : file.tensors())
+      checkpoint.locations.emplace(name, Location{&tensor, 0});
+    checkpoint.files.push_back(std::move(file));
+    return checkpoint;
+  }
+  if (auto path = pathIfThere(folder + "/model.safetensors.index.json")) {
+    SANDWICH_RETURN_IF_ERROR(checkpoint.openShards(*path));
+    return checkpoint;
+  }
+  return makeError(folder, ": holds no weights: neither model.safetensors nor "
+                           "model.safetensors.index.json is there");
+}
+
+const TensorView *Checkpoint::find(std::string_view name) const {
+  auto location = locations.find(name);
+  return location == locations.end() ? nullptr : location->second.tensor;
+}
+
+Status Checkpoint::checkTensor(const ExpectedTensor &expected) const {
+  auto found = locations.find(expected.name);
+  if (found == locations.end())
+    return makeError(folderPath, ": tensor ", quote(expected.name),
+                     " is missing; config.json implies one of shape ",
+                     describeShape(expected.shape));
+  const TensorView &tensor = *found->second.tensor;
+  const std::string &path = files[found->second.file].path();
+  if (tensor.shape != expected.shape)
+    return makeError(path, ": tensor ", quote(expected.name), ": shape is ",
+                     describeShape(tensor.shape), ", but config.json implies ",
+                     describeShape(expected.shape));
+  if (!isUsableElementType(tensor.elementType))
+    return makeError(path, ": tensor ", quote(expected.name), ": dtype is ",
+                     elementTypeName(tensor.elementType),
+                     ", which is not supported (F32, F16 and BF16 are)");
+  if (tensor.shape.size() != 1)
+    return {};
+  std::vector<float> values(tensor.shape[0]);
+  readElements(tensor, 0, values);
+  auto finite = checkFinite(expected.name, tensor, 0, values);
+  return finite ? finite : finite.error().inContext(path);
+}
+
+Result<std::vector<std::string>> Checkpoint::checkTensors() const {
+  std::set<std::string_view> used;
+  auto expected = expectedTensors(modelConfig);
+  for (const ExpectedTensor &tensor : expected) {
+    SANDWICH_RETURN_IF_ERROR(checkTensor(tensor));
+    used.insert(tensor.name);
+  }
+  std::vector<std::string> unused;
+  for (const SafetensorsFile &file : files)
+    for (const auto &[name, tensor] : file.tensors())
+      if (!used.contains(name) && !name.ends_with("rotary_emb.inv_freq"))
+        unused.push_back(name);
+  std::ranges::sort(unused);
+  auto repeated = std::ranges::unique(unused);
+  unused.erase(repeated.begin(), repeated.end());
+  return unused;
+}

@@ -1,0 +1,492 @@
+//===- ModelConfig.cpp - What config.json says of a model -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Frontend/ModelConfig.h"
+
+#include "Describe.h"
+#include "sandwich/Support/Json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string>
+
+using namespace sandwich;
+
+namespace {
+
+struct ArchitectureFacts {
+  std::string_view name;
+  std::string_view modelType;
+  /// What absent token ids mean; none where the family has no default.
+  std::optional<int32_t> defaultBosTokenId;
+  std::optional<int32_t> defaultEosTokenId;
+};
+
+} // namespace
+
+/// In the order of `Architecture`.
+static constexpr std::array<ArchitectureFacts, 4> architectures = {{
+    {"LlamaForCausalLM", "llama", 1, 2},
+    {"MistralForCausalLM", "mistral", 1, 2},
+    {"Qwen2ForCausalLM", "qwen2", std::nullopt, std::nullopt},
+    {"Qwen3ForCausalLM", "qwen3", std::nullopt, std::nullopt},
+}};
+
+/// What transformers takes when config.json does not say.
+static constexpr double defaultRopeTheta = 10000;
+static constexpr int64_t defaultMistralSlidingWindow = 4096;
+
+/// More than any model has; keeps the search for repeated ids short.
+static constexpr size_t maxEosTokens = 256;
+
+/// What float32 would round to zero divides a row of zeros by zero.
+static constexpr double smallestRmsNormEps = 1e-30;
+
+static const ArchitectureFacts &factsOf(Architecture architecture) {
+  return architectures[static_cast<size_t>(architecture)];
+}
+
+std::string_view sandwich::architectureName(Architecture architecture) {
+  return factsOf(architecture).name;
+}
+
+namespace {
+
+/// Typed reading of an object's fields. A field that is null counts as absent,
+/// as it does in transformers.
+class Fields {
+public:
+  /// `prefix` stands before field names in errors: "rope_scaling.".
+  Fields(const Json &object, std::string prefix)
+      : object(object), prefix(std::move(prefix)) {}
+
+  /// Whether the field is there at all, null or not.
+  bool has(const char *name) const { return object.contains(name); }
+
+  const Json *find(const char *name) const {
+    auto field = object.find(name);
+    return field == object.end() || field->is_null() ? nullptr : &*field;
+  }
+
+  Error missing(const char *name) const {
+    return makeError(prefix, name, " is missing");
+  }
+
+  /// "NAME is VALUE" and what is wrong with it.
+  template <typename... Parts>
+  Error refuse(const char *name, const Parts &...parts) const {
+    return makeError(prefix, name, " is ", describe(*find(name)), parts...);
+  }
+
+  Result<int64_t> integer(const char *name, int64_t least, int64_t most) const {
+    const Json *field = find(name);
+    if (!field)
+      return missing(name);
+    bool fits = field->is_number_unsigned()
+                    ? field->get<uint64_t>() <= uint64_t(most)
+                    : field->is_number_integer();
+    if (!fits || field->get<int64_t>() < least)
+      return refuse(name, "; a whole number from ", least, " to ", most,
+                    " is expected");
+    return field->get<int64_t>();
+  }
+
+  Result<int64_t> integerOr(const char *name, int64_t absent, int64_t least,
+                            int64_t most) const {
+    return find(name) ? integer(name, least, most) : Result(absent);
+  }
+
+  Result<double> number(const char *name, double least, double most) const {
+    const Json *field = find(name);
+    if (!field)
+      return missing(name);
+    if (!field->is_number() || !(field->get<double>() >= least) ||
+        !(field->get<double>() <= most))
+      return refuse(name, "; a number from ", least, " to ", most,
+                    " is expected");
+    return field->get<double>();
+  }
+
+  Result<bool> booleanOr(const char *name, bool absent) const {
+    const Json *field = find(name);
+    if (!field)
+      return absent;
+    if (!field->is_boolean())
+      return refuse(name, "; true or false is expected");
+    return field->get<bool>();
+  }
+
+private:
+  const Json &object;
+  std::string prefix;
+};
+
+} // namespace
+
+static Result<Json> parseObject(std::string_view text) {
+  SANDWICH_ASSIGN_OR_RETURN(Json document, parseJson(text));
+  if (!document.is_object())
+    return makeError("is ", describe(document), "; an object is expected");
+  return document;
+}
+
+static Result<Architecture> readArchitecture(const Fields &fields) {
+  const Json *names = fields.find("architectures");
+  if (!names)
+    return fields.missing("architectures");
+  if (!names->is_array() || names->size() != 1 || !(*names)[0].is_string())
+    return fields.refuse("architectures", "; a list of one name is expected");
+  const auto &name = (*names)[0].get_ref<const std::string &>();
+  auto known = std::ranges::find(architectures, name, &ArchitectureFacts::name);
+  if (known == architectures.end())
+    return fields.refuse("architectures",
+                         ", which is not supported (LlamaForCausalLM, "
+                         "MistralForCausalLM, Qwen2ForCausalLM and "
+                         "Qwen3ForCausalLM are)");
+  const Json *modelType = fields.find("model_type");
+  if (modelType && *modelType != std::string(known->modelType))
+    return fields.refuse("model_type", ", which contradicts architectures ",
+                         describe(*names));
+  return static_cast<Architecture>(known - architectures.begin());
+}
+
+static Status readSizes(const Fields &fields, ModelConfig &config) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.hiddenSize,
+      fields.integer("hidden_size", 1, config_limits::hiddenSize));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.intermediateSize,
+      fields.integer("intermediate_size", 1, config_limits::intermediateSize));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.layers,
+      fields.integer("num_hidden_layers", 1, config_limits::layers));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.heads,
+      fields.integer("num_attention_heads", 1, config_limits::heads));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.vocabSize,
+      fields.integer("vocab_size", 1, config_limits::vocabSize));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.maxPositionEmbeddings,
+      fields.integer("max_position_embeddings", 1,
+                     config_limits::maxPositionEmbeddings));
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.rmsNormEps, fields.number("rms_norm_eps", smallestRmsNormEps, 1));
+
+  SANDWICH_ASSIGN_OR_RETURN(
+      config.kvHeads, fields.integerOr("num_key_value_heads", config.heads, 1,
+                                       config_limits::heads));
+  if (config.heads % config.kvHeads != 0)
+    return makeError("num_attention_heads is ", config.heads,
+                     ", which is not a multiple of num_key_value_heads ",
+                     config.kvHeads);
+
+  if (fields.find("head_dim")) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        config.headDim, fields.integer("head_dim", 1, config_limits::headDim));
+    if (config.headDim % 2 != 0)
+      return makeError("head_dim is ", config.headDim,
+                       "; rotary embedding needs an even number");
+    return {};
+  }
+  if (config.hiddenSize % config.heads != 0)
+    return makeError("hidden_size is ", config.hiddenSize,
+                     ", which is not a multiple of num_attention_heads ",
+                     config.heads, ", and head_dim is missing");
+  config.headDim = config.hiddenSize / config.heads;
+  if (config.headDim % 2 != 0 || config.headDim > config_limits::headDim)
+    return makeError("hidden_size ", config.hiddenSize,
+                     " divided by num_attention_heads ", config.heads, " is ",
+                     config.headDim, "; an even head_dim of at most ",
+                     config_limits::headDim, " is expected");
+  return {};
+}
+
+/// Refuses what would make attention look at a part of the context only.
+static Status checkAttentionWindow(const Fields &fields,
+                                   const ModelConfig &config) {
+  if (const Json *types = fields.find("layer_types")) {
+    if (!types->is_array() || types->size() != size_t(config.layers))
+      return fields.refuse("layer_types", "; a list of num_hidden_layers ",
+                           config.layers, " names is expected");
+    for (const Json &type : *types)
+      if (type != "full_attention")
+        return makeError("layer_types has ", describe(type),
+                         "; only \"full_attention\" is supported");
+  }
+  switch (config.architecture) {
+  case Architecture::Llama:
+    return {};
+  case Architecture::Mistral: {
+    int64_t window = defaultMistralSlidingWindow;
+    // Null means no window, but an absent field means the default one.
+    if (fields.has("sliding_window")) {
+      if (!fields.find("sliding_window"))
+        return {};
+      SANDWICH_ASSIGN_OR_RETURN(
+          window, fields.integer("sliding_window", 1,
+                                 config_limits::maxPositionEmbeddings));
+    }
+    if (window < config.maxPositionEmbeddings)
+      return makeError("sliding_window is ", window,
+                       fields.has("sliding_window") ? "" : " by default",
+                       ", less than max_position_embeddings ",
+                       config.maxPositionEmbeddings,
+                       "; sliding-window attention is not supported");
+    return {};
+  }
+  case Architecture::Qwen2:
+  case Architecture::Qwen3: {
+    SANDWICH_ASSIGN_OR_RETURN(bool sliding,
+                              fields.booleanOr("use_sliding_window", false));
+    if (sliding)
+      return fields.refuse("use_sliding_window",
+                           "; sliding-window attention is not supported");
+    return {};
+  }
+  }
+  return {};
+}
+
+static Status readBiases(const Fields &fields, ModelConfig &config) {
+  SANDWICH_ASSIGN_OR_RETURN(bool attentionBias,
+                            fields.booleanOr("attention_bias", false));
+  SANDWICH_ASSIGN_OR_RETURN(bool mlpBias, fields.booleanOr("mlp_bias", false));
+  if (mlpBias)
+    return fields.refuse("mlp_bias", ", which is not supported");
+  switch (config.architecture) {
+  case Architecture::Mistral:
+    if (attentionBias)
+      return fields.refuse("attention_bias",
+                           ", but MistralForCausalLM has no biases");
+    return {};
+  case Architecture::Qwen2:
+    // Fixed by the family, whatever attention_bias says.
+    config.qkvBias = true;
+    return {};
+  case Architecture::Qwen3:
+    config.qkNorm = true;
+    [[fallthrough]];
+  case Architecture::Llama:
+    config.qkvBias = attentionBias;
+    config.outputBias = attentionBias;
+    return {};
+  }
+  return {};
+}
+
+/// Refuses what would change the arithmetic in ways the compiler does not know.
+static Status checkUnsupported(const Fields &fields) {
+  if (fields.find("quantization_config"))
+    return fields.refuse("quantization_config",
+                         "; quantized checkpoints are not supported");
+  if (const Json *activation = fields.find("hidden_act");
+      activation && *activation != "silu")
+    return fields.refuse("hidden_act", "; only \"silu\" is supported");
+  return {};
+}
+
+static Status checkFullRotation(const Fields &fields) {
+  const Json *factor = fields.find("partial_rotary_factor");
+  if (factor && (!factor->is_number() || factor->get<double>() != 1.0))
+    return fields.refuse("partial_rotary_factor", "; only 1 is supported");
+  return {};
+}
+
+static Result<std::string> readRopeType(const Fields &parameters) {
+  const Json *type = parameters.find("rope_type");
+  const Json *olderName = parameters.find("type");
+  if (type && olderName && *type != *olderName)
+    return parameters.refuse("rope_type", ", which contradicts type ",
+                             describe(*olderName));
+  const char *name = type ? "rope_type" : "type";
+  if (!type)
+    type = olderName;
+  if (!type) {
+    if (parameters.find("factor"))
+      return parameters.missing("rope_type");
+    return std::string("default");
+  }
+  if (!type->is_string() ||
+      (*type != "default" && *type != "linear" && *type != "llama3"))
+    return parameters.refuse(name, ", which is not supported (\"default\", "
+                                   "\"linear\" and \"llama3\" are)");
+  return type->get<std::string>();
+}
+
+static Result<RopeScaling> readRopeScaling(const Fields &parameters) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string type, readRopeType(parameters));
+  if (type == "default")
+    return RopeScaling(DefaultRope{});
+  SANDWICH_ASSIGN_OR_RETURN(
+      double factor, parameters.number("factor", 1, config_limits::ropeFactor));
+  if (type == "linear")
+    return RopeScaling(LinearRope{factor});
+
+  Llama3Rope rope{factor, 0, 0, 0};
+  // The smallest positive value of interest: it only keeps a quotient finite.
+  constexpr double leastFrequencyFactor = 1e-6;
+  SANDWICH_ASSIGN_OR_RETURN(rope.lowFrequencyFactor,
+                            parameters.number("low_freq_factor",
+                                              leastFrequencyFactor,
+                                              config_limits::ropeFactor));
+  SANDWICH_ASSIGN_OR_RETURN(rope.highFrequencyFactor,
+                            parameters.number("high_freq_factor",
+                                              leastFrequencyFactor,
+                                              config_limits::ropeFactor));
+  SANDWICH_ASSIGN_OR_RETURN(
+      rope.originalMaxPositionEmbeddings,
+      parameters.integer("original_max_position_embeddings", 1,
+                         config_limits::maxPositionEmbeddings));
+  if (float(rope.highFrequencyFactor) <= float(rope.lowFrequencyFactor))
+    return parameters.refuse("high_freq_factor",
+                             ", which is not above low_freq_factor ",
+                             rope.lowFrequencyFactor);
+  return RopeScaling(rope);
+}
+
+static Status readRope(const Fields &fields, ModelConfig &config) {
+  SANDWICH_RETURN_IF_ERROR(checkFullRotation(fields));
+  config.ropeTheta = defaultRopeTheta;
+  bool hasTheta = fields.find("rope_theta");
+  if (hasTheta) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        config.ropeTheta,
+        fields.number("rope_theta", 1, config_limits::ropeTheta));
+  }
+
+  const Json *older = fields.find("rope_scaling");
+  const Json *newer = fields.find("rope_parameters");
+  if (older && newer && *older != *newer)
+    return fields.refuse("rope_scaling", ", which contradicts rope_parameters ",
+                         describe(*newer));
+  if (!older && !newer)
+    return {};
+  const char *name = newer ? "rope_parameters" : "rope_scaling";
+  const Json &object = newer ? *newer : *older;
+  if (!object.is_object())
+    return fields.refuse(name, "; an object is expected");
+  for (const auto &[key, value] : object.items())
+    if (value.is_object())
+      return makeError(name, " has the object ", quote(key),
+                       "; parameters for each kind of layer are not supported");
+
+  Fields parameters(object, std::string(name) + ".");
+  SANDWICH_RETURN_IF_ERROR(checkFullRotation(parameters));
+  if (parameters.find("rope_theta")) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        double theta,
+        parameters.number("rope_theta", 1, config_limits::ropeTheta));
+    if (hasTheta && theta != config.ropeTheta)
+      return parameters.refuse("rope_theta", ", which contradicts rope_theta ",
+                               describe(*fields.find("rope_theta")));
+    config.ropeTheta = theta;
+  }
+  SANDWICH_ASSIGN_OR_RETURN(config.ropeScaling, readRopeScaling(parameters));
+  return {};
+}
+
+/// The ids of `eos_token_id`: absent, one id or a list of them. Those that
+/// `config` has already are not added again.
+static Status readEosTokens(const Fields &fields, ModelConfig &config) {
+  const Json *field = fields.find("eos_token_id");
+  if (!field)
+    return {};
+  auto add = [&](const Json &id) -> Status {
+    if (!id.is_number_unsigned() ||
+        id.get<uint64_t>() >= uint64_t(config.vocabSize))
+      return fields.refuse("eos_token_id", "; ids from 0 to ",
+                           config.vocabSize - 1, " are expected");
+    auto token = id.get<int32_t>();
+    if (std::ranges::find(config.eosTokenIds, token) ==
+        config.eosTokenIds.end())
+      config.eosTokenIds.push_back(token);
+    return {};
+  };
+  if (!field->is_array())
+    return add(*field);
+  if (field->size() > maxEosTokens)
+    return fields.refuse("eos_token_id", "; at most ", maxEosTokens,
+                         " ids are accepted");
+  for (const Json &id : *field)
+    SANDWICH_RETURN_IF_ERROR(add(id));
+  return {};
+}
+
+static Status readSpecialTokens(const Fields &fields, ModelConfig &config) {
+  const ArchitectureFacts &family = factsOf(config.architecture);
+  if (fields.find("bos_token_id")) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        int64_t id, fields.integer("bos_token_id", 0, config.vocabSize - 1));
+    config.bosTokenId = int32_t(id);
+  } else if (!fields.has("bos_token_id") && family.defaultBosTokenId &&
+             *family.defaultBosTokenId < config.vocabSize) {
+    config.bosTokenId = family.defaultBosTokenId;
+  }
+  if (!fields.has("eos_token_id") && family.defaultEosTokenId &&
+      *family.defaultEosTokenId < config.vocabSize)
+    config.eosTokenIds.push_back(*family.defaultEosTokenId);
+  return readEosTokens(fields, config);
+}
+
+Result<ModelConfig> sandwich::parseModelConfig(std::string_view text) {
+  SANDWICH_ASSIGN_OR_RETURN(Json document, parseObject(text));
+  Fields fields(document, "");
+  ModelConfig config;
+  SANDWICH_ASSIGN_OR_RETURN(config.architecture, readArchitecture(fields));
+  SANDWICH_RETURN_IF_ERROR(checkUnsupported(fields));
+  SANDWICH_RETURN_IF_ERROR(readSizes(fields, config));
+  SANDWICH_RETURN_IF_ERROR(checkAttentionWindow(fields, config));
+  SANDWICH_RETURN_IF_ERROR(readBiases(fields, config));
+  SANDWICH_RETURN_IF_ERROR(readRope(fields, config));
+  SANDWICH_ASSIGN_OR_RETURN(config.tieWordEmbeddings,
+                            fields.booleanOr("tie_word_embeddings", false));
+  SANDWICH_RETURN_IF_ERROR(readSpecialTokens(fields, config));
+  return config;
+}
+
+Status sandwich::addGenerationConfig(ModelConfig &config,
+                                     std::string_view text) {
+  SANDWICH_ASSIGN_OR_RETURN(Json document, parseObject(text));
+  return readEosTokens(Fields(document, ""), config);
+}
+
+static float llama3Frequency(const Llama3Rope &rope, float inverse) {
+  // Scalars meet tensors as float32 there, and a scalar over a tensor is the
+  // tensor's reciprocal times the scalar.
+  auto low = float(rope.lowFrequencyFactor);
+  auto original = float(rope.originalMaxPositionEmbeddings);
+  auto factor = float(rope.factor);
+  float wavelength = (1.0f / inverse) * float(2 * std::numbers::pi_v<double>);
+  if (wavelength > float(double(rope.originalMaxPositionEmbeddings) /
+                         rope.lowFrequencyFactor))
+    return inverse / factor;
+  if (wavelength < float(double(rope.originalMaxPositionEmbeddings) /
+                         rope.highFrequencyFactor))
+    return inverse;
+  float smooth = ((1.0f / wavelength) * original - low) /
+                 float(rope.highFrequencyFactor - rope.lowFrequencyFactor);
+  smooth = std::clamp(smooth, 0.0f, 1.0f);
+  return (1.0f - smooth) * inverse / factor + smooth * inverse;
+}
+
+std::vector<float> sandwich::ropeInverseFrequencies(const ModelConfig &config) {
+  std::vector<float> frequencies(config.headDim / 2);
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    float exponent = float(2 * i) / float(config.headDim);
+    float inverse = 1.0f / std::pow(float(config.ropeTheta), exponent);
+    if (const auto *linear = std::get_if<LinearRope>(&config.ropeScaling))
+      inverse /= float(linear->factor);
+    else if (const auto *llama3 = std::get_if<Llama3Rope>(&config.ropeScaling))
+      inverse = llama3Frequency(*llama3, inverse);
+    frequencies[i] = inverse;
+  }
+  return frequencies;
+}

@@ -1,0 +1,55 @@
+// RUN: sandwich-opt %s --verify-roundtrip | FileCheck %s
+
+// The whole model IR of a one-matmul model, in tensor form.
+
+// CHECK: lm.weight @embedding : tensor<320x64xbf16> from ["model.embed_tokens.weight"]
+lm.weight @embedding : tensor<320x64xbf16> from ["model.embed_tokens.weight"]
+// CHECK: lm.weight @norm : tensor<64xf32> layers 2 from ["layers.{}.norm"]
+lm.weight @norm : tensor<64xf32> layers 2 from ["layers.{}.norm"]
+// CHECK: lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.kv"]
+// CHECK-SAME: interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 8192
+lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.kv"]
+  interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 8192
+
+// CHECK-LABEL: func @decode
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
+                  %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+                  %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>,
+                  %layer: index) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  // CHECK: lm.embed %{{.*}}, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK: lm.rotary_table %{{.*}} frequencies [1.000000e+00, 5.000000e-01] : tensor<?xi32> -> tensor<?x4xf32>
+  %t = lm.rotary_table %positions frequencies [1.0, 0.5] : tensor<?xi32> -> tensor<?x4xf32>
+  // CHECK: lm.rms_norm %{{.*}}, @norm[%{{.*}}] epsilon 9.99999974E-6 : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %n = lm.rms_norm %x, @norm[%layer] epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xbf16>
+  // CHECK: lm.linear %{{.*}}, @qkv[%{{.*}}] : tensor<?x64xf32> -> tensor<?x128xf32>
+  %y = lm.linear %x, @qkv[%layer] : tensor<?x64xf32> -> tensor<?x128xf32>
+  // CHECK: lm.rotate %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x4xf32>
+  %r = lm.rotate %x, %t : tensor<?x64xf32>, tensor<?x4xf32>
+  %k = lm.embed %ids, @kv : tensor<?xi32> -> tensor<?x32xf32>
+  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>
+  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %sequences
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+  // CHECK: lm.attention %{{.*}}, %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} scale 1.250000e-01
+  %a = lm.attention %r, %cache[%layer] positions %positions sequences %sequences scale 0.125
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK: lm.silu_mul
+  %s = lm.silu_mul %a, %x : tensor<?x64xf32>
+  // CHECK: lm.add
+  %z = lm.add %s, %x : tensor<?x64xf32>
+  // CHECK: lm.gather_rows %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %z, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+lm.weight @kv : tensor<320x32xbf16> from ["kv"]
+
+// Buffer form.
+
+// CHECK-LABEL: func @buffers
+func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>, %layer: index) {
+  // CHECK: lm.rms_norm %{{.*}}, @norm[%{{.*}}] epsilon 9.99999974E-6 into %{{.*}} : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
+  lm.rms_norm %x, @norm[%layer] epsilon 1.0e-05 into %y : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
+  return
+}

@@ -1,0 +1,41 @@
+# The lit suite mirrors lib/; executed tests are in Integration and say what
+# they need:
+#   compiler       the compiler was built
+#   shared         ../shared is there (SANDWICH_SHARED overrides where)
+#   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
+import os
+
+import lit.formats
+
+config.name = "Sandwich"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.test_source_root = config.sandwich_source + "/test"
+config.test_exec_root = config.sandwich_binary + "/test"
+
+binaries = config.sandwich_binary + "/bin"
+config.environment["PATH"] = os.pathsep.join(
+    [binaries, config.llvm_tools, os.environ["PATH"]])
+config.environment["SANDWICH_BIN"] = binaries
+
+if config.sandwich_has_compiler:
+    config.available_features.add("compiler")
+else:
+    config.excludes = ["Dialect", "Conversion", "Transforms", "Pipelines"]
+
+shared = os.environ.get("SANDWICH_SHARED", config.sandwich_source + "/../shared")
+if os.path.isdir(shared):
+    config.available_features.add("shared")
+    config.substitutions.append(("%shared", os.path.realpath(shared)))
+config.substitutions.append(("%source", config.sandwich_source))
+config.substitutions.append(("%python", "/usr/bin/python3"))
+
+try:
+    with open("/proc/cpuinfo") as cpuinfo:
+        for line in cpuinfo:
+            if line.startswith("flags"):
+                for flag in line.split(":", 1)[1].split():
+                    config.available_features.add("cpu-" + flag)
+                break
+except OSError:
+    pass
