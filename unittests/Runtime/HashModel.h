@@ -30,7 +30,7 @@ struct HashModelOptions {
   uint32_t maxTokens = 8;
   uint32_t maxLogitRows = 8;
   uint32_t contextLength = 4096;
-  std::vector<int32_t> endOfTextTokens;
+  std::vector<int32_t> endOfTextTokens = {};
   bool withTokenizer = true;
 };
 

@@ -48,10 +48,10 @@ struct EngineOptions {
   /// Sequences among which `kvCacheTokens` is shared, for that rounding.
   uint64_t maxSequences = 1;
   /// Where the weights go; nothing lets the engine choose.
-  std::optional<WeightPlacement> weightPlacement;
+  std::optional<WeightPlacement> weightPlacement = {};
   /// Told how far the weights are loaded.
-  ProgressCallback progress;
-  LogCallback log;
+  ProgressCallback progress = {};
+  LogCallback log = {};
 };
 
 class Engine;

@@ -32,7 +32,7 @@ Status checkPromptLength(const proto::ModelConfiguration &model,
 struct GenerationOptions {
   /// Tokens to generate at most.
   uint64_t maxTokens = 128;
-  SamplingOptions sampling;
+  SamplingOptions sampling = {};
   /// Goes on when the model ends its text.
   bool ignoreEndOfText = false;
 };
