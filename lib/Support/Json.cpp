@@ -68,8 +68,7 @@ private:
         .second;
   }
 
-  template <typename T>
-  bool add(T &&value) {
+  template <typename T> bool add(T &&value) {
     place(Json(std::forward<T>(value)));
     return true;
   }

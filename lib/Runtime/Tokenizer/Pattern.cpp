@@ -1,0 +1,176 @@
+//===- Pattern.cpp - Literal and regular-expression search ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Pattern.h"
+
+#include "Unicode.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <algorithm>
+#include <optional>
+#include <pcre2.h>
+
+using namespace sandwich;
+using namespace sandwich::tokenizer;
+
+// A tokenizer's expression takes a handful of steps a match; one that takes
+// millions, or megabytes of backtracking, is out of hand.
+static constexpr uint32_t matchLimit = 5'000'000;
+static constexpr uint32_t heapLimitKilobytes = 64 << 10;
+static constexpr size_t initialJitStackBytes = 32 << 10;
+static constexpr size_t maxJitStackBytes = 16 << 20;
+static constexpr size_t maxExpressionBytes = 16 << 10;
+
+struct Pattern::Code {
+  explicit Code(pcre2_code *compiled) : compiled(compiled) {}
+  Code(const Code &) = delete;
+  Code &operator=(const Code &) = delete;
+  ~Code() { pcre2_code_free(compiled); }
+
+  pcre2_code *compiled;
+};
+
+struct Pattern::Searcher::Buffers {
+  explicit Buffers(const pcre2_code *compiled)
+      : match(pcre2_match_data_create_from_pattern(compiled, nullptr)),
+        context(pcre2_match_context_create(nullptr)),
+        stack(pcre2_jit_stack_create(initialJitStackBytes, maxJitStackBytes,
+                                     nullptr)) {
+    if (!context)
+      return;
+    pcre2_set_match_limit(context, matchLimit);
+    pcre2_set_heap_limit(context, heapLimitKilobytes);
+    pcre2_set_depth_limit(context, matchLimit);
+    if (stack)
+      pcre2_jit_stack_assign(context, nullptr, stack);
+  }
+  Buffers(const Buffers &) = delete;
+  Buffers &operator=(const Buffers &) = delete;
+  ~Buffers() {
+    pcre2_jit_stack_free(stack);
+    pcre2_match_context_free(context);
+    pcre2_match_data_free(match);
+  }
+
+  pcre2_match_data *match;
+  pcre2_match_context *context;
+  pcre2_jit_stack *stack;
+};
+
+static std::string describe(int pcreError) {
+  PCRE2_UCHAR message[256] = {};
+  pcre2_get_error_message(pcreError, message, sizeof(message));
+  return reinterpret_cast<const char *>(message);
+}
+
+Pattern Pattern::literal(std::string text) {
+  Pattern pattern;
+  pattern.text = std::move(text);
+  return pattern;
+}
+
+Result<Pattern> Pattern::regularExpression(const std::string &expression,
+                                           std::string name) {
+  if (expression.size() > maxExpressionBytes)
+    return makeError(name, ": is ", expression.size(), " bytes long; at most ",
+                     maxExpressionBytes, " are accepted");
+  // Oniguruma, which Hugging Face uses with Ruby's syntax, knows no UTF-less
+  // mode and lets ^ and $ match at each line. \C would split characters.
+  constexpr uint32_t options =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)>
+      context(pcre2_compile_context_create(nullptr),
+              &pcre2_compile_context_free);
+  if (context)
+    pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  pcre2_code *compiled =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()),
+                    expression.size(), options, &error, &offset, context.get());
+  if (!compiled)
+    return makeError(name, ": is not a regular expression we accept: ",
+                     describe(error), " at byte ", offset);
+  Pattern pattern;
+  pattern.code = std::make_shared<const Code>(compiled);
+  pattern.name = std::move(name);
+  // Where there is no just-in-time compiler, the interpreter serves.
+  (void)pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
+  return pattern;
+}
+
+Result<Pattern> Pattern::read(const JsonField &field) {
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> literalText,
+                            field.optionalMember("String"));
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> expression,
+                            field.optionalMember("Regex"));
+  if (literalText.has_value() == expression.has_value())
+    return field.error("must have either \"String\" or \"Regex\"");
+  if (expression) {
+    SANDWICH_ASSIGN_OR_RETURN(std::string text, expression->string());
+    return regularExpression(text, expression->path());
+  }
+  SANDWICH_ASSIGN_OR_RETURN(std::string text, literalText->string());
+  if (text.empty())
+    return literalText->error("is empty");
+  return literal(std::move(text));
+}
+
+Pattern::Searcher::Searcher(const Pattern &pattern) : pattern(pattern) {
+  if (pattern.code)
+    buffers = std::make_unique<Buffers>(pattern.code->compiled);
+}
+Pattern::Searcher::Searcher(Searcher &&) noexcept = default;
+Pattern::Searcher::~Searcher() = default;
+
+Status Pattern::Searcher::findAll(std::string_view text,
+                                  std::vector<TextRange> &matches) {
+  if (pattern.code)
+    return findExpression(text, matches);
+  size_t size = pattern.text.size();
+  for (size_t begin = text.find(pattern.text); begin != std::string_view::npos;
+       begin = text.find(pattern.text, begin + size))
+    matches.push_back({begin, begin + size});
+  return {};
+}
+
+Status Pattern::Searcher::findExpression(std::string_view text,
+                                         std::vector<TextRange> &matches) {
+  if (!buffers->match || !buffers->context)
+    return makeError(pattern.name, ": out of memory");
+  const PCRE2_SIZE *range = pcre2_get_ovector_pointer(buffers->match);
+  auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  size_t start = 0;
+  std::optional<size_t> lastEnd;
+  while (start <= text.size()) {
+    // The text is known to be UTF-8, and checking it anew for each match would
+    // be quadratic.
+    int count =
+        pcre2_match(pattern.code->compiled, subject, text.size(), start,
+                    PCRE2_NO_UTF_CHECK, buffers->match, buffers->context);
+    if (count == PCRE2_ERROR_NOMATCH)
+      break;
+    if (count < 0)
+      return makeError(pattern.name, ": ", describe(count), " at byte ", start,
+                       " of the text");
+    // \K and look-behind may put a match anywhere; only go forward.
+    size_t begin = std::max<size_t>(range[0], start);
+    size_t end = std::max<size_t>(range[1], begin);
+    if (end > begin || lastEnd != begin) {
+      matches.push_back({begin, end});
+      lastEnd = start = end;
+      continue;
+    }
+    // An empty match right after another match is none, and the search goes on
+    // behind the next character.
+    if (end == text.size())
+      break;
+    start = end + characterLength(text[end]);
+  }
+  return {};
+}

@@ -1,0 +1,33 @@
+//===- PostProcessor.h - Special tokens around a sequence -------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_RUNTIME_TOKENIZER_POSTPROCESSOR_H
+#define SANDWICH_LIB_RUNTIME_TOKENIZER_POSTPROCESSOR_H
+
+#include "JsonField.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace sandwich::tokenizer {
+
+/// The special tokens that go around the ids of a single text.
+struct PostProcessor {
+  std::vector<int32_t> prefix;
+  std::vector<int32_t> suffix;
+
+  /// Reads `post_processor` of a tokenizer.json whose ids are below
+  /// `vocabularySize`. Errors: an unsupported type, a template without its
+  /// text or with ids beyond the vocabulary.
+  static Result<PostProcessor> read(const JsonField &field,
+                                    size_t vocabularySize);
+};
+
+} // namespace sandwich::tokenizer
+
+#endif // SANDWICH_LIB_RUNTIME_TOKENIZER_POSTPROCESSOR_H

@@ -1,0 +1,151 @@
+//===- Unicode.cpp - UTF-8 and character classes --------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Unicode.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utf8proc.h>
+
+using namespace sandwich;
+using namespace sandwich::tokenizer;
+
+Utf8Prefix tokenizer::scanUtf8(std::string_view text) {
+  auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80)
+    return {Utf8Prefix::Kind::Character, 1};
+  if (lead < 0xC2 || lead > 0xF4)
+    return {Utf8Prefix::Kind::Invalid, 1};
+  size_t length = characterLength(text[0]);
+  // The second byte's range excludes overlong forms, surrogates and what lies
+  // beyond U+10FFFF.
+  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  for (size_t i = 1; i != length; ++i, low = 0x80, high = 0xBF) {
+    if (i == text.size())
+      return {Utf8Prefix::Kind::Cut, i};
+    auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < low || byte > high)
+      return {Utf8Prefix::Kind::Invalid, i};
+  }
+  return {Utf8Prefix::Kind::Character, length};
+}
+
+std::optional<size_t> tokenizer::findInvalidUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    Utf8Prefix prefix = scanUtf8(text.substr(i));
+    if (prefix.kind != Utf8Prefix::Kind::Character)
+      return i;
+    i += prefix.length;
+  }
+  return std::nullopt;
+}
+
+void tokenizer::appendCharacter(std::string &text, char32_t character) {
+  utf8proc_uint8_t bytes[4];
+  utf8proc_ssize_t length =
+      utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes);
+  text.append(reinterpret_cast<const char *>(bytes),
+              static_cast<size_t>(length));
+}
+
+bool tokenizer::isWhitespace(char32_t character) {
+  if (character < 0x80)
+    return character == ' ' || (character >= '\t' && character <= '\r');
+  if (character == 0x85)
+    return true;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+  case UTF8PROC_CATEGORY_ZS:
+  case UTF8PROC_CATEGORY_ZL:
+  case UTF8PROC_CATEGORY_ZP:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool tokenizer::isWordCharacter(char32_t character) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+  case UTF8PROC_CATEGORY_LU:
+  case UTF8PROC_CATEGORY_LL:
+  case UTF8PROC_CATEGORY_LT:
+  case UTF8PROC_CATEGORY_LM:
+  case UTF8PROC_CATEGORY_LO:
+  case UTF8PROC_CATEGORY_MN:
+  case UTF8PROC_CATEGORY_MC:
+  case UTF8PROC_CATEGORY_ME:
+  case UTF8PROC_CATEGORY_ND:
+  case UTF8PROC_CATEGORY_NL:
+  case UTF8PROC_CATEGORY_PC:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::string tokenizer::toLowercase(std::string_view text) {
+  std::string lower;
+  lower.reserve(text.size());
+  for (size_t i = 0; i < text.size(); i += characterLength(text[i])) {
+    char32_t character = firstCharacter(text.substr(i));
+    // The one character whose lower case is two.
+    if (character == 0x130)
+      lower += "i\xCC\x87";
+    else
+      appendCharacter(lower, static_cast<char32_t>(utf8proc_tolower(
+                                 static_cast<utf8proc_int32_t>(character))));
+  }
+  return lower;
+}
+
+static bool isAscii(char byte) {
+  return static_cast<unsigned char>(byte) < 0x80;
+}
+
+std::optional<std::string>
+tokenizer::toNormalizationForm(std::string_view text, NormalizationForm form) {
+  bool compose =
+      form == NormalizationForm::NFC || form == NormalizationForm::NFKC;
+  bool compatibility =
+      form == NormalizationForm::NFKC || form == NormalizationForm::NFKD;
+  auto options = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
+      (compatibility ? UTF8PROC_COMPAT : 0));
+
+  // An ASCII character is never changed and never joins what precedes it, so
+  // the text divides before each of them, and ASCII is copied.
+  std::string normalized;
+  normalized.reserve(text.size());
+  for (size_t begin = 0; begin < text.size();) {
+    size_t firstOther = static_cast<size_t>(
+        std::find_if_not(text.begin() + begin, text.end(), isAscii) -
+        text.begin());
+    size_t copied = firstOther == text.size() ? firstOther
+                    : firstOther > begin      ? firstOther - 1
+                                              : begin;
+    normalized += text.substr(begin, copied - begin);
+    if (copied == text.size())
+      break;
+    size_t end = static_cast<size_t>(
+        std::find_if(text.begin() + firstOther, text.end(), isAscii) -
+        text.begin());
+    utf8proc_uint8_t *mapped = nullptr;
+    utf8proc_ssize_t length = utf8proc_map(
+        reinterpret_cast<const utf8proc_uint8_t *>(text.data() + copied),
+        static_cast<utf8proc_ssize_t>(end - copied), &mapped, options);
+    std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped,
+                                                                  &std::free);
+    if (length < 0)
+      return std::nullopt;
+    normalized.append(reinterpret_cast<const char *>(mapped),
+                      static_cast<size_t>(length));
+    begin = end;
+  }
+  return normalized;
+}
