@@ -1,0 +1,175 @@
+//===- Engine.h - A loaded model that runs steps ----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The engine holds what a model needs to run: one copy of the weights, the
+/// compiled phases, a team of threads, a KV cache and a workspace that both
+/// phases share. It knows tokens and logits only; text is the tokenizer's, and
+/// choosing tokens the sampler's.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_ENGINE_H
+#define SANDWICH_RUNTIME_ENGINE_H
+
+#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/AnonymousMemory.h"
+#include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Runtime/KVCache.h"
+#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+enum class LogLevel { Information, Warning };
+
+/// Receives one line without its end.
+using LogCallback =
+    std::function<void(LogLevel level, const std::string &message)>;
+
+struct EngineOptions {
+  /// Tokens that all sequences together may hold; 0 means one sequence of the
+  /// model's whole context. Each sequence rounds up to whole blocks.
+  uint64_t kvCacheTokens = 0;
+  /// Sequences among which `kvCacheTokens` is shared, for that rounding.
+  uint64_t maxSequences = 1;
+  /// Where the weights go; nothing lets the engine choose.
+  std::optional<WeightPlacement> weightPlacement = {};
+  /// Told how far the weights are loaded.
+  ProgressCallback progress = {};
+  LogCallback log = {};
+};
+
+class Engine;
+
+/// The tokens one text has fed so far, and the KV cache blocks that hold them.
+/// Returns its blocks when it ends, which must be before its engine does.
+class Sequence {
+public:
+  explicit Sequence(Engine &engine) : engine(&engine) {}
+  Sequence(Sequence &&other) noexcept;
+  Sequence &operator=(Sequence &&other) noexcept;
+  ~Sequence();
+
+  /// Tokens fed so far.
+  uint64_t length() const { return tokens; }
+
+  /// Forgets everything, and returns the blocks.
+  void clear();
+
+private:
+  friend class Engine;
+
+  Engine *engine;
+  std::vector<int32_t> blocks;
+  uint64_t tokens = 0;
+};
+
+/// Which tokens' logits are wanted from a feed.
+enum class LogitRows { None, Last, All };
+
+/// Receives logits [rows, vocab_size] of the fed tokens `firstToken` to
+/// `firstToken + rows - 1`. They are valid during the call only.
+using LogitsCallback = std::function<Status(
+    std::span<const float> logits, uint64_t firstToken, uint64_t rows)>;
+
+/// One sequence's next token in a decode step.
+struct DecodeToken {
+  Sequence *sequence;
+  int32_t token;
+};
+
+/// Calls may come from any thread; they run one after another.
+class Engine {
+public:
+  /// Loads weights and code, and starts the team. Errors: files that do not
+  /// load, or memory and threads that the system does not grant.
+  static Result<std::unique_ptr<Engine>> create(Artifact artifact,
+                                                const EngineOptions &options);
+
+  Engine(const Engine &) = delete;
+  Engine &operator=(const Engine &) = delete;
+
+  const Artifact &artifact() const { return source; }
+  const proto::ModelConfiguration &model() const {
+    return source.manifest().model();
+  }
+  uint64_t vocabSize() const { return model().vocab_size(); }
+  uint64_t contextLength() const { return model().context_length(); }
+
+  /// Tokens that one prefill step takes.
+  uint64_t maxPrefillTokens() const { return source.prefill().max_tokens(); }
+  /// Sequences that one decode step takes.
+  uint64_t maxDecodeSequences() const;
+
+  /// Appends `tokens` to `sequence`, in prefill steps of at most `chunk`
+  /// tokens (0: as many as the plan takes); a piece of one token is a decode
+  /// step. Errors, found before anything is computed: no tokens, an id outside
+  /// the vocabulary, more tokens than the context holds, or no free KV blocks.
+  /// An error of `onLogits` ends the feed between two steps.
+  Status feed(Sequence &sequence, std::span<const int32_t> tokens,
+              LogitRows rows, const LogitsCallback &onLogits = {},
+              uint64_t chunk = 0);
+
+  /// Appends one token to each of several different sequences in one step and
+  /// hands over logits [batch.size(), vocab_size]. Errors as `feed`.
+  Status decode(std::span<const DecodeToken> batch,
+                const LogitsCallback &onLogits);
+
+  const WeightStorage &weights() const { return storage; }
+  PhaseTeam &team() { return *threads; }
+  const KVCache &kvCache() const { return cache; }
+
+private:
+  friend class Sequence;
+
+  Engine(Artifact source, WeightStorage storage, PhaseLibrary phases)
+      : source(std::move(source)), storage(std::move(storage)),
+        phases(std::move(phases)) {}
+
+  Status checkToken(int32_t token, uint64_t index) const;
+  Status reserve(Sequence &sequence, uint64_t newTokens);
+  void runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
+                SandwichStep &step);
+  /// Runs tokens of one sequence whose blocks are reserved.
+  void runPiece(Sequence &sequence, std::span<const int32_t> tokens,
+                uint64_t firstRow, uint64_t rows);
+  std::span<const float> logitSpan(uint64_t rows) const;
+  void release(Sequence &sequence);
+
+  Artifact source;
+  WeightStorage storage;
+  PhaseLibrary phases;
+  std::unique_ptr<PhaseTeam> threads;
+  KVCache cache;
+  AnonymousMemory workspace;
+  AnonymousMemory logits;
+  /// Rows of `logits` a prefill step may fill.
+  uint64_t maxPrefillRows = 1;
+  std::mutex mutex;
+
+  // Arguments of a step, kept to spare allocations.
+  std::vector<int32_t> tokenIds;
+  std::vector<int32_t> positions;
+  std::vector<int32_t> sequences;
+  std::vector<int32_t> blockTables;
+  std::vector<int32_t> logitRows;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_ENGINE_H

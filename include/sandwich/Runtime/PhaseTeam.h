@@ -1,0 +1,117 @@
+//===- PhaseTeam.h - The threads that run phases ----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A team of threads that enters a phase together once a step. The thread that
+/// calls `run` is the team's thread 0, so starting a step wakes only the
+/// others, and a step of one thread is a plain call. Every waiting thread
+/// spins for some microseconds, then yields its core to whoever wants it, and
+/// at last sleeps; a team without work burns no CPU.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_PHASETEAM_H
+#define SANDWICH_RUNTIME_PHASETEAM_H
+
+#include "sandwich/Support/Result.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace sandwich {
+
+/// A number that only grows, and threads that wait for it to change.
+class WaitableCounter {
+public:
+  /// How long a waiting thread keeps its core.
+  struct Patience {
+    std::chrono::microseconds spinning;
+    /// Counted from the start of the waiting.
+    std::chrono::microseconds yielding;
+  };
+
+  uint32_t value() const { return counter.load(std::memory_order_acquire); }
+  /// Adds one and wakes those who wait.
+  void advance();
+  /// Returns once the value is not `old`.
+  void waitWhile(uint32_t old, const Patience &patience);
+
+private:
+  std::atomic<uint32_t> counter{0};
+  std::atomic<uint32_t> sleepers{0};
+};
+
+struct PhaseTeamOptions {
+  /// Threads of the team, at least 1.
+  unsigned threads = 1;
+  /// Thread i stays on the CPU with operating-system index `cpus[i]` while it
+  /// works; threads beyond the list go where the system puts them.
+  std::vector<unsigned> cpus;
+  /// More threads than CPUs: whoever waits lets go of its core at once.
+  bool oversubscribed = false;
+};
+
+class PhaseTeam {
+public:
+  /// Runs on every thread; `thread` is in [0, threads of the run).
+  using Work = void (*)(void *context, int32_t thread);
+
+  /// Starts the threads. Errors: the system grants no more threads.
+  static Result<std::unique_ptr<PhaseTeam>>
+  create(const PhaseTeamOptions &options);
+
+  PhaseTeam(const PhaseTeam &) = delete;
+  PhaseTeam &operator=(const PhaseTeam &) = delete;
+  ~PhaseTeam();
+
+  unsigned size() const { return static_cast<unsigned>(workers.size()) + 1; }
+
+  /// Calls `work(context, 0..threads-1)`, each on a thread of its own, and
+  /// returns when all have returned; `threads` is in [1, size()]. One call at
+  /// a time. The calling thread is kept on its CPU meanwhile and gets its
+  /// affinity mask back.
+  void run(unsigned threads, Work work, void *context);
+
+  /// Called by every thread of the current run; returns once all have called.
+  void barrier();
+
+private:
+  // Adjacent cache lines are fetched in pairs, so what different threads write
+  // stays 128 bytes apart.
+  struct alignas(128) Worker {
+    /// Runs handed to this worker; a thread that is not in a run sleeps on.
+    WaitableCounter runs;
+    std::thread thread;
+  };
+
+  explicit PhaseTeam(const PhaseTeamOptions &options);
+  void serve(Worker &worker, unsigned thread);
+
+  const PhaseTeamOptions options;
+  const WaitableCounter::Patience patience;
+  /// Threads 1 and up.
+  std::vector<std::unique_ptr<Worker>> workers;
+
+  // Written by `run` before it advances `Worker::runs`, read by the workers
+  // after that.
+  unsigned activeThreads = 1;
+  Work currentWork = nullptr;
+  void *currentContext = nullptr;
+  bool stopping = false;
+
+  alignas(128) std::atomic<uint32_t> arrived{0};
+  alignas(128) WaitableCounter barriers;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_PHASETEAM_H

@@ -1,0 +1,203 @@
+//===- Benchmark.cpp - Speed of a loaded model ----------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Benchmark.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+using namespace sandwich;
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+/// Part of the sum that a thread of `measureReadBandwidth` makes, so that
+/// reading the weights has a result the compiler cannot leave out.
+struct ReadTask {
+  std::span<const std::byte> memory;
+  unsigned threads;
+  std::atomic<uint64_t> sum{0};
+};
+} // namespace
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
+  std::set<std::string> read;
+  for (const proto::Phase &phase : manifest.phases())
+    if (phase.name() == artifact::decodePhase)
+      for (const proto::Schedule &schedule : phase.schedules())
+        read.insert(schedule.matmul());
+  uint64_t bytes = 0;
+  for (const proto::Tensor &tensor : manifest.tensors())
+    if (read.empty() || read.count(tensor.name()))
+      bytes += tensor.bytes();
+  return bytes;
+}
+
+Result<uint64_t>
+sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
+                          const BenchmarkOptions &options) {
+  if (options.repetitions == 0)
+    return makeError("repetitions is 0; it must be at least 1");
+  if (options.promptLengths.empty() && options.generatedTokens.empty())
+    return makeError("there is nothing to measure; give a prompt length or a "
+                     "number of generated tokens");
+  uint64_t largest = 0;
+  for (const auto *lengths : {&options.promptLengths, &options.generatedTokens})
+    for (uint64_t length : *lengths) {
+      if (length == 0)
+        return makeError("a test of 0 tokens measures nothing; give at least "
+                         "1");
+      if (length > model.context_length())
+        return makeError("a test of ", length,
+                         " tokens is longer than the model's context of ",
+                         model.context_length(), " tokens");
+      largest = std::max(largest, length);
+    }
+  return largest;
+}
+
+/// Adds up `thread`'s part of the memory in 64-byte lines.
+static void readPart(void *context, int32_t thread) {
+  auto &task = *static_cast<ReadTask *>(context);
+  // As wide as a cache line; the compiler splits it into the vectors of the
+  // machine it compiles for, which is more than memory can feed.
+  typedef uint64_t Line __attribute__((vector_size(64), may_alias));
+  size_t lines = task.memory.size() / sizeof(Line);
+  const auto *data = reinterpret_cast<const Line *>(task.memory.data());
+  size_t index = static_cast<size_t>(thread);
+  size_t begin = lines / task.threads * index;
+  size_t end =
+      index + 1 == task.threads ? lines : lines / task.threads * (index + 1);
+  Line sums[4] = {};
+  size_t i = begin;
+  for (; i + 4 <= end; i += 4)
+    for (size_t j = 0; j < 4; ++j)
+      sums[j] += data[i + j];
+  for (; i < end; ++i)
+    sums[0] += data[i];
+  Line total = sums[0] + sums[1] + sums[2] + sums[3];
+  uint64_t sum = 0;
+  for (size_t j = 0; j < 8; ++j)
+    sum += total[j];
+  task.sum.fetch_add(sum, std::memory_order_relaxed);
+}
+
+double sandwich::measureReadBandwidth(Engine &engine, unsigned threads) {
+  ReadTask task;
+  task.memory = engine.weights().bytes();
+  task.threads = threads;
+  Clock::time_point start = Clock::now();
+  engine.team().run(threads, readPart, &task);
+  return static_cast<double>(task.memory.size()) / secondsSince(start) / 1e9;
+}
+
+static double mean(const std::vector<double> &values) {
+  double sum = 0;
+  for (double value : values)
+    sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+static double sampleStandardDeviation(const std::vector<double> &values) {
+  if (values.size() < 2)
+    return 0;
+  double center = mean(values);
+  double squares = 0;
+  for (double value : values)
+    squares += (value - center) * (value - center);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+}
+
+static std::vector<int32_t> randomTokens(const Engine &engine, uint64_t count) {
+  std::mt19937_64 generator(1);
+  std::vector<int32_t> tokens(count);
+  for (int32_t &token : tokens)
+    token = static_cast<int32_t>(generator() % engine.vocabSize());
+  return tokens;
+}
+
+/// Seconds that a prompt of `tokens` takes.
+static Result<double> timePrompt(Engine &engine,
+                                 std::span<const int32_t> tokens) {
+  Sequence sequence(engine);
+  Clock::time_point start = Clock::now();
+  SANDWICH_RETURN_IF_ERROR(engine.feed(sequence, tokens, LogitRows::Last));
+  return secondsSince(start);
+}
+
+/// Seconds that one decode step for each of `tokens` takes.
+static Result<double> timeDecode(Engine &engine,
+                                 std::span<const int32_t> tokens) {
+  Sequence sequence(engine);
+  Clock::time_point start = Clock::now();
+  for (const int32_t &token : tokens)
+    SANDWICH_RETURN_IF_ERROR(
+        engine.feed(sequence, std::span(&token, 1), LogitRows::Last));
+  return secondsSince(start);
+}
+
+Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
+    Engine &engine, const BenchmarkOptions &options,
+    const std::function<void(const BenchmarkResult &)> &onResult,
+    const std::function<bool()> &stopRequested) {
+  SANDWICH_ASSIGN_OR_RETURN(uint64_t largest,
+                            benchmarkTokens(engine.model(), options));
+  std::vector<int32_t> tokens = randomTokens(engine, largest);
+  std::vector<BenchmarkResult> results;
+  unsigned decodeThreads = engine.artifact().decode().threads();
+  auto weightBytes =
+      static_cast<double>(decodeWeightBytes(engine.artifact().manifest()));
+
+  auto measure = [&](bool generates, uint64_t length) -> Result<bool> {
+    BenchmarkResult result;
+    result.test = (generates ? "tg" : "pp") + std::to_string(length);
+    std::vector<double> bandwidths;
+    auto part = std::span<const int32_t>(tokens).first(length);
+    // The first repetition warms up caches and pages and is not counted.
+    for (uint64_t i = 0; i <= options.repetitions; ++i) {
+      if (stopRequested && stopRequested())
+        return false;
+      if (generates && i > 0)
+        bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
+      SANDWICH_ASSIGN_OR_RETURN(double seconds, generates
+                                                    ? timeDecode(engine, part)
+                                                    : timePrompt(engine, part));
+      if (i > 0)
+        result.samples.push_back(static_cast<double>(length) / seconds);
+    }
+    result.tokensPerSecond = mean(result.samples);
+    result.standardDeviation = sampleStandardDeviation(result.samples);
+    if (generates)
+      result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
+                          mean(bandwidths)};
+    if (onResult)
+      onResult(result);
+    results.push_back(std::move(result));
+    return true;
+  };
+  for (uint64_t length : options.promptLengths) {
+    SANDWICH_ASSIGN_OR_RETURN(bool goOn, measure(false, length));
+    if (!goOn)
+      return results;
+  }
+  for (uint64_t length : options.generatedTokens) {
+    SANDWICH_ASSIGN_OR_RETURN(bool goOn, measure(true, length));
+    if (!goOn)
+      return results;
+  }
+  return results;
+}

@@ -1,0 +1,46 @@
+//===- Arguments.h - Arguments that several commands take -------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
+#define SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
+
+#include "sandwich/Runtime/Engine.h"
+#include "sandwich/Support/Result.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sandwich::tool {
+
+/// Adds the positional argument ARTIFACT.
+void addArtifactArgument(CLI::App &command, std::string &path);
+
+/// Adds `--token-ids 1,2,3`. Anything but a list of integers is wrong usage.
+CLI::Option *addTokenIdsOption(CLI::App &command,
+                               std::vector<int64_t> &tokenIds);
+
+/// `ids` for a vocabulary of `vocabSize` tokens. Error: an id outside it.
+Result<std::vector<int32_t>> checkTokenIds(const std::vector<int64_t> &ids,
+                                           uint64_t vocabSize);
+
+/// Adds an option that takes `1,2,3`, numbers of at least `smallest`.
+CLI::Option *addListOption(CLI::App &command, const std::string &name,
+                           std::vector<uint64_t> &list, uint64_t smallest,
+                           const std::string &description);
+
+/// Adds `--weights=mapped|huge-pages`.
+void addWeightsOption(CLI::App &command,
+                      std::optional<WeightPlacement> &placement);
+
+} // namespace sandwich::tool
+
+#endif // SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H

@@ -1,0 +1,167 @@
+//===- Inspect.cpp - sandwich-run inspect ---------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+#include "Commands.h"
+#include "Terminal.h"
+
+#include "sandwich/Artifact/ArtifactJson.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <memory>
+
+using namespace sandwich;
+
+namespace {
+struct Arguments {
+  std::string artifact;
+  bool verify = false;
+  bool json = false;
+};
+} // namespace
+
+/// printf into a string.
+__attribute__((format(printf, 1, 2))) static std::string
+format(const char *pattern, ...) {
+  std::va_list list;
+  va_start(list, pattern);
+  std::va_list again;
+  va_copy(again, list);
+  std::string text(static_cast<size_t>(
+                       std::max(std::vsnprintf(nullptr, 0, pattern, list), 0)),
+                   '\0');
+  std::vsnprintf(text.data(), text.size() + 1, pattern, again);
+  va_end(again);
+  va_end(list);
+  return text;
+}
+
+static std::string megabytes(uint64_t bytes) {
+  return format("%.2f MB", static_cast<double>(bytes) / 1e6);
+}
+
+static std::string describeModel(const proto::ModelConfiguration &model) {
+  return format("model       %s (%s), %.1f million parameters\n"
+                "            %u layers, hidden %u, intermediate %u, %u heads, "
+                "%u KV heads of %u\n"
+                "            vocabulary %u, context %u tokens\n",
+                model.name().c_str(), model.architecture().c_str(),
+                static_cast<double>(model.parameters()) / 1e6, model.layers(),
+                model.hidden_size(), model.intermediate_size(), model.heads(),
+                model.kv_heads(), model.head_dim(), model.vocab_size(),
+                model.context_length());
+}
+
+static std::string describeTarget(const proto::Manifest &manifest) {
+  std::string text = "target      " + manifest.target().name() +
+                     ", weights as " + manifest.target().dtype() + "\n";
+  if (!manifest.target().cpu_features().empty()) {
+    text += "            needs";
+    for (const std::string &feature : manifest.target().cpu_features())
+      text += " " + feature;
+    text += "\n";
+  }
+  const proto::KVCache &cache = manifest.kv_cache();
+  return text + format("KV cache    %s, blocks of %u tokens and %s\n",
+                       cache.dtype().c_str(), cache.block_tokens(),
+                       megabytes(cache.block_bytes()).c_str());
+}
+
+static std::string describePhase(const proto::Phase &phase) {
+  std::string text = format(
+      "%-11s %s: %u threads, at most %u tokens and %u logit rows a step, "
+      "workspace %s\n",
+      phase.name().c_str(), phase.symbol().c_str(), phase.threads(),
+      phase.max_tokens(), phase.max_logit_rows(),
+      megabytes(phase.workspace_bytes()).c_str());
+  for (const proto::Schedule &schedule : phase.schedules()) {
+    std::string rows = std::to_string(schedule.rows_from());
+    if (schedule.rows_to() == 0)
+      rows += "-";
+    else if (schedule.rows_to() != schedule.rows_from())
+      rows += "-" + std::to_string(schedule.rows_to());
+    text +=
+        format("            %-24s %8s tokens  %s\n", schedule.matmul().c_str(),
+               rows.c_str(), schedule.text().c_str());
+  }
+  return text;
+}
+
+static std::string describeTensors(const proto::Manifest &manifest) {
+  std::string text = "tensors\n";
+  for (const proto::Tensor &tensor : manifest.tensors()) {
+    std::string shape;
+    for (uint64_t extent : tensor.shape())
+      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    text += format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
+                   shape.c_str(), tensor.dtype().c_str(),
+                   tensor.layout().c_str(), megabytes(tensor.bytes()).c_str());
+  }
+  return text;
+}
+
+static std::string describeFiles(const proto::Manifest &manifest) {
+  std::string text = "files\n";
+  for (const proto::File &file : manifest.files())
+    text += format("            %-24s %14llu bytes  XXH3 %016llx\n",
+                   file.name().c_str(),
+                   static_cast<unsigned long long>(file.bytes()),
+                   static_cast<unsigned long long>(file.checksum()));
+  return text;
+}
+
+static Status run(const Arguments &arguments) {
+  // Looking into an artifact needs nothing of the CPU it was made for.
+  ArtifactOpenOptions options;
+  options.availableFeatures.reset();
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
+                            Artifact::open(arguments.artifact, options));
+  if (arguments.verify) {
+    EngineOptions terminal;
+    tool::connectToTerminal(terminal);
+    SANDWICH_RETURN_IF_ERROR(artifact.verifyWeights(terminal.progress));
+  }
+  if (arguments.json) {
+    Json json = toJson(artifact);
+    if (arguments.verify)
+      json["weights_verified"] = true;
+    return tool::writeJson(json);
+  }
+  const proto::Manifest &manifest = artifact.manifest();
+  std::string text =
+      format("%s, written by Sandwich %s\n", artifact.path().c_str(),
+             manifest.sandwich_version().c_str()) +
+      describeModel(manifest.model()) + describeTarget(manifest);
+  for (const proto::Phase &phase : manifest.phases())
+    text += describePhase(phase);
+  text += describeTensors(manifest) + describeFiles(manifest);
+  if (arguments.verify)
+    text += "weights     the checksum is right\n";
+  return tool::writeOutput(text);
+}
+
+void tool::addInspectCommand(CLI::App &app, Action &action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App *command = app.add_subcommand(
+      "inspect", "Shows what an artifact holds, also one for another CPU");
+  command->footer(R"(Examples:
+  sandwich-run inspect tiny.sandwich
+  sandwich-run inspect tiny.sandwich --verify --json
+
+Opening an artifact checks the sizes of all files and the checksums of all but
+the weights; --verify reads the weights, too.)");
+  addArtifactArgument(*command, arguments->artifact);
+  command->add_flag("--verify", arguments->verify,
+                    "Checks the weights against their checksum");
+  command->add_flag("--json", arguments->json,
+                    "Prints one JSON object instead of text");
+  command->callback([arguments, &action] {
+    action = [arguments] { return run(*arguments); };
+  });
+}

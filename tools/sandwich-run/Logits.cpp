@@ -1,0 +1,90 @@
+//===- Logits.cpp - sandwich-run logits -----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+#include "Commands.h"
+#include "Terminal.h"
+
+#include "sandwich/Runtime/Generation.h"
+#include "sandwich/Support/File.h"
+
+#include <bit>
+#include <memory>
+
+using namespace sandwich;
+
+static_assert(std::endian::native == std::endian::little,
+              "the file is little-endian as the memory is");
+
+namespace {
+struct Arguments {
+  std::string artifact;
+  std::vector<int64_t> tokenIds;
+  std::string out;
+  uint64_t chunk = 0;
+  std::optional<WeightPlacement> weights;
+};
+} // namespace
+
+static Status run(const Arguments &arguments) {
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
+                            Artifact::open(arguments.artifact));
+  const proto::ModelConfiguration &model = artifact.manifest().model();
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::vector<int32_t> tokens,
+      tool::checkTokenIds(arguments.tokenIds, model.vocab_size()));
+  SANDWICH_RETURN_IF_ERROR(checkPromptLength(model, tokens.size()));
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                            PendingFile::create(arguments.out));
+
+  EngineOptions options;
+  options.kvCacheTokens = tokens.size();
+  options.weightPlacement = arguments.weights;
+  tool::connectToTerminal(options);
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                            Engine::create(std::move(artifact), options));
+  Sequence sequence(*engine);
+  SANDWICH_RETURN_IF_ERROR(engine->feed(
+      sequence, tokens, LogitRows::All,
+      [&](std::span<const float> logits, uint64_t, uint64_t) {
+        return file.write(std::as_bytes(logits));
+      },
+      arguments.chunk));
+  SANDWICH_RETURN_IF_ERROR(file.commit());
+  tool::writeLog("info: wrote " + arguments.out + ": float32 [" +
+                 std::to_string(tokens.size()) + ", " +
+                 std::to_string(engine->vocabSize()) + "]");
+  return {};
+}
+
+void tool::addLogitsCommand(CLI::App &app, Action &action) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App *command = app.add_subcommand(
+      "logits", "Writes the logits after every token of a prompt");
+  command->footer(R"(Example:
+  sandwich-run logits tiny.sandwich --token-ids 1,2,3 --out logits.bin
+  python3 -c 'import numpy; print(numpy.fromfile("logits.bin", "<f4"))'
+
+The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)");
+  addArtifactArgument(*command, arguments->artifact);
+  addTokenIdsOption(*command, arguments->tokenIds)->required();
+  command->add_option("--out", arguments->out, "The file to write")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--chunk", arguments->chunk,
+                   "Feeds the prompt in pieces of N tokens; a piece of one "
+                   "token runs the decode phase. By default as large as the "
+                   "plan takes")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
+      ->type_name("N");
+  addWeightsOption(*command, arguments->weights);
+  command->callback([arguments, &action] {
+    action = [arguments] { return run(*arguments); };
+  });
+}

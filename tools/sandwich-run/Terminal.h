@@ -1,0 +1,44 @@
+//===- Terminal.h - Standard output, errors and signals ---------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOOLS_SANDWICH_RUN_TERMINAL_H
+#define SANDWICH_TOOLS_SANDWICH_RUN_TERMINAL_H
+
+#include "sandwich/Runtime/Engine.h"
+#include "sandwich/Support/Json.h"
+#include "sandwich/Support/Result.h"
+
+#include <string>
+#include <string_view>
+
+namespace sandwich::tool {
+
+/// Writes all of `text` to standard output at once. A reader that went away,
+/// as `head` does, is no error: `outputClosed` tells. Error: a full disk.
+Status writeOutput(std::string_view text);
+/// Whether the reader of standard output went away.
+bool outputClosed();
+
+/// Writes `value` and a newline to standard output.
+Status writeJson(const Json &value);
+
+/// Writes a line to standard error.
+void writeLog(const std::string &line);
+
+/// From now on, the first Ctrl-C (or SIGTERM) only makes `interrupted` true;
+/// the second ends the program.
+void catchInterrupts();
+bool interrupted();
+
+/// Sends the engine's log and, for loads that take longer than a second, its
+/// progress to standard error.
+void connectToTerminal(EngineOptions &options);
+
+} // namespace sandwich::tool
+
+#endif // SANDWICH_TOOLS_SANDWICH_RUN_TERMINAL_H

@@ -1,0 +1,61 @@
+//===- sandwich-run.cpp - Runs compiled models ----------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Terminal.h"
+
+#include <csignal>
+#include <exception>
+
+using namespace sandwich;
+
+/// Exit status of a command line that makes no sense.
+static constexpr int wrongUsage = 2;
+
+int main(int argc, char **argv) {
+  // A reader that goes away shows as EPIPE, which writeOutput handles.
+  std::signal(SIGPIPE, SIG_IGN);
+
+  CLI::App app("Runs models that sandwich-compile made.", "sandwich-run");
+  app.footer(R"(Examples:
+  sandwich-compile ./tiny-llama -o tiny.sandwich
+  sandwich-run generate tiny.sandwich --prompt "Once upon a time"
+  sandwich-run bench tiny.sandwich
+  sandwich-run inspect tiny.sandwich
+
+'sandwich-run COMMAND --help' tells about one command. Exit status: 0 done; 1
+the input or the machine is at fault, and one line 'error: ...' says what to
+change; 2 wrong usage.)");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", SANDWICH_VERSION);
+  tool::Action action;
+  tool::addGenerateCommand(app, action);
+  tool::addLogitsCommand(app, action);
+  tool::addBenchCommand(app, action);
+  tool::addInspectCommand(app, action);
+  tool::addTopologyCommand(app, action);
+  tool::addTokenizeCommand(app, action);
+
+  try {
+    app.parse(argc, argv);
+    if (Status status = action(); !status) {
+      tool::writeLog("error: " + status.error().message);
+      return 1;
+    }
+    return 0;
+  } catch (const CLI::Success &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &wrong) {
+    tool::writeLog(std::string("error: ") + wrong.what() +
+                   "\nRun with --help for more information.");
+    return wrongUsage;
+  } catch (const std::exception &exception) {
+    tool::writeLog(std::string("error: ") + exception.what());
+    return 1;
+  }
+}

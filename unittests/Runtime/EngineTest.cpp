@@ -1,0 +1,285 @@
+//===- EngineTest.cpp - A loaded model that runs steps --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Engine.h"
+
+#include "HashModel.h"
+#include "Inputs/hash_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+class EngineTest : public ::testing::Test {
+protected:
+  std::unique_ptr<Engine> load(const HashModelOptions &model = {},
+                               const EngineOptions &options = {}) {
+    std::string path = folder.file("model.sandwich");
+    Status written = writeHashModel(path, model);
+    EXPECT_TRUE(written) << written.error().message;
+    Result<Artifact> artifact = Artifact::open(path);
+    EXPECT_TRUE(artifact) << artifact.error().message;
+    Result<std::unique_ptr<Engine>> engine =
+        Engine::create(std::move(*artifact), options);
+    EXPECT_TRUE(engine) << engine.error().message;
+    return std::move(*engine);
+  }
+
+  TemporaryFolder folder;
+};
+
+/// Logits as they arrive, row after row.
+struct Recorder {
+  std::vector<std::vector<float>> rows;
+  std::vector<uint64_t> tokens;
+
+  LogitsCallback callback() {
+    return [this](std::span<const float> logits, uint64_t firstToken,
+                  uint64_t count) -> Status {
+      EXPECT_EQ(logits.size(), count * HASH_MODEL_VOCABULARY);
+      for (uint64_t row = 0; row < count; ++row) {
+        auto part =
+            logits.subspan(row * HASH_MODEL_VOCABULARY, HASH_MODEL_VOCABULARY);
+        rows.emplace_back(part.begin(), part.end());
+        tokens.push_back(firstToken + row);
+      }
+      return {};
+    };
+  }
+};
+} // namespace
+
+static std::vector<int32_t> makeTokens(size_t count, unsigned seed = 1) {
+  std::vector<int32_t> tokens(count);
+  for (size_t i = 0; i < count; ++i)
+    tokens[i] = static_cast<int32_t>(hashModelMix(seed * 1000 + i) % 256);
+  return tokens;
+}
+
+static void expectAllLogits(const Recorder &recorder,
+                            std::span<const int32_t> tokens) {
+  ASSERT_EQ(recorder.rows.size(), tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_EQ(recorder.tokens[i], i);
+    EXPECT_EQ(recorder.rows[i], hashModelLogits(tokens.first(i + 1)))
+        << "after token " << i;
+  }
+}
+
+TEST_F(EngineTest, LogitsAreTheModelsForEveryThreadCountAndPiece) {
+  std::vector<int32_t> tokens = makeTokens(45);
+  for (unsigned threads = 1; threads <= 3; ++threads)
+    for (WeightPlacement placement :
+         {WeightPlacement::Mapped, WeightPlacement::HugePages}) {
+      EngineOptions options;
+      options.weightPlacement = placement;
+      std::unique_ptr<Engine> engine = load({.threads = threads}, options);
+      for (uint64_t chunk : {0, 1, 2, 7, 16, 1000}) {
+        Sequence sequence(*engine);
+        Recorder recorder;
+        Status status = engine->feed(sequence, tokens, LogitRows::All,
+                                     recorder.callback(), chunk);
+        ASSERT_TRUE(status) << status.error().message;
+        EXPECT_EQ(sequence.length(), tokens.size());
+        expectAllLogits(recorder, tokens);
+      }
+    }
+}
+
+TEST_F(EngineTest, FewerLogitRowsThanTokensStillGiveAll) {
+  std::unique_ptr<Engine> engine = load({.maxTokens = 16, .maxLogitRows = 3});
+  std::vector<int32_t> tokens = makeTokens(20);
+  Sequence sequence(*engine);
+  Recorder recorder;
+  ASSERT_TRUE(
+      engine->feed(sequence, tokens, LogitRows::All, recorder.callback()));
+  expectAllLogits(recorder, tokens);
+}
+
+TEST_F(EngineTest, LastGivesOneRow) {
+  std::unique_ptr<Engine> engine = load();
+  std::vector<int32_t> tokens = makeTokens(19);
+  Sequence sequence(*engine);
+  Recorder recorder;
+  ASSERT_TRUE(
+      engine->feed(sequence, tokens, LogitRows::Last, recorder.callback()));
+  ASSERT_EQ(recorder.rows.size(), 1u);
+  EXPECT_EQ(recorder.tokens[0], 18u);
+  EXPECT_EQ(recorder.rows[0], hashModelLogits(tokens));
+  Recorder none;
+  ASSERT_TRUE(engine->feed(sequence, tokens, LogitRows::None, none.callback()));
+  EXPECT_TRUE(none.rows.empty());
+  EXPECT_EQ(sequence.length(), 38u);
+}
+
+TEST_F(EngineTest, SequencesTakeTurnsWithoutMixing) {
+  std::unique_ptr<Engine> engine =
+      load({}, {.kvCacheTokens = 200, .maxSequences = 3});
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<Sequence> sequences;
+  for (unsigned i = 0; i < 3; ++i) {
+    texts.push_back(makeTokens(60, i));
+    sequences.emplace_back(*engine);
+  }
+  // Pieces of different lengths, so that blocks of the sequences interleave.
+  for (size_t start = 0; start < 60; start += 12)
+    for (size_t i = 0; i < 3; ++i) {
+      Recorder recorder;
+      ASSERT_TRUE(engine->feed(
+          sequences[i], std::span<const int32_t>(texts[i]).subspan(start, 12),
+          LogitRows::Last, recorder.callback(), 5 + i));
+      EXPECT_EQ(recorder.rows.at(0),
+                hashModelLogits(
+                    std::span<const int32_t>(texts[i]).first(start + 12)));
+    }
+}
+
+TEST_F(EngineTest, DecodesSeveralSequencesInOneStep) {
+  std::unique_ptr<Engine> engine =
+      load({}, {.kvCacheTokens = 200, .maxSequences = 3});
+  std::vector<std::vector<int32_t>> texts;
+  std::vector<Sequence> sequences;
+  for (unsigned i = 0; i < 3; ++i) {
+    // Tables of different lengths.
+    texts.push_back(makeTokens(3 + 17 * i, i));
+    sequences.emplace_back(*engine);
+    ASSERT_TRUE(engine->feed(sequences[i], texts[i], LogitRows::None));
+  }
+  for (int step = 0; step < 20; ++step) {
+    std::vector<DecodeToken> batch;
+    for (size_t i : {2, 0, 1}) {
+      texts[i].push_back(static_cast<int32_t>(step * 3 + i));
+      batch.push_back({&sequences[i], texts[i].back()});
+    }
+    Recorder recorder;
+    ASSERT_TRUE(engine->decode(batch, recorder.callback()));
+    ASSERT_EQ(recorder.rows.size(), 3u);
+    EXPECT_EQ(recorder.rows[0], hashModelLogits(texts[2]));
+    EXPECT_EQ(recorder.rows[1], hashModelLogits(texts[0]));
+    EXPECT_EQ(recorder.rows[2], hashModelLogits(texts[1]));
+  }
+}
+
+TEST_F(EngineTest, EndedSequencesReturnTheirBlocks) {
+  std::unique_ptr<Engine> engine = load({}, {.kvCacheTokens = 32});
+  std::vector<int32_t> tokens = makeTokens(32);
+  for (int i = 0; i < 3; ++i) {
+    Sequence sequence(*engine);
+    ASSERT_TRUE(engine->feed(sequence, tokens, LogitRows::None));
+    EXPECT_EQ(engine->kvCache().freeBlocks(), 0u);
+    Sequence moved(std::move(sequence));
+    EXPECT_EQ(moved.length(), 32u);
+  }
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 2u);
+  Sequence sequence(*engine);
+  ASSERT_TRUE(engine->feed(sequence, tokens, LogitRows::None));
+  sequence.clear();
+  EXPECT_EQ(sequence.length(), 0u);
+  Recorder recorder;
+  ASSERT_TRUE(
+      engine->feed(sequence, tokens, LogitRows::All, recorder.callback()));
+  expectAllLogits(recorder, tokens);
+}
+
+static void expectError(const Status &status, const std::string &message) {
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, message);
+}
+
+TEST_F(EngineTest, RefusesBadTokensBeforeComputing) {
+  std::unique_ptr<Engine> engine = load();
+  Sequence sequence(*engine);
+  expectError(engine->feed(sequence, {}, LogitRows::Last),
+              "there are no tokens to feed; give at least one");
+  std::vector<int32_t> tokens = {1, 2, HASH_MODEL_VOCABULARY};
+  expectError(
+      engine->feed(sequence, tokens, LogitRows::Last),
+      "token id 259 (number 2) is outside the vocabulary of 259 tokens");
+  tokens[2] = -1;
+  expectError(engine->feed(sequence, tokens, LogitRows::Last),
+              "token id -1 (number 2) is outside the vocabulary of 259 tokens");
+  expectError(engine->decode(std::vector<DecodeToken>{{&sequence, 300}}, {}),
+              "token id 300 (number 0) is outside the vocabulary of 259 "
+              "tokens");
+  EXPECT_EQ(sequence.length(), 0u);
+}
+
+TEST_F(EngineTest, RefusesMoreThanTheContext) {
+  std::unique_ptr<Engine> engine = load({.contextLength = 20});
+  Sequence sequence(*engine);
+  expectError(engine->feed(sequence, makeTokens(21), LogitRows::Last),
+              "21 tokens after 0 are more than the model's context of 20 "
+              "tokens");
+  ASSERT_TRUE(engine->feed(sequence, makeTokens(20), LogitRows::Last));
+  expectError(engine->decode(std::vector<DecodeToken>{{&sequence, 1}}, {}),
+              "1 tokens after 20 are more than the model's context of 20 "
+              "tokens");
+}
+
+TEST_F(EngineTest, RefusesMoreThanTheKVCache) {
+  std::unique_ptr<Engine> engine = load({}, {.kvCacheTokens = 16});
+  Sequence sequence(*engine);
+  expectError(engine->feed(sequence, makeTokens(17), LogitRows::Last),
+              "the KV cache is full: 2 more blocks are needed, 1 of 1 are "
+              "free");
+  // The sequence is as before and can go on.
+  std::vector<int32_t> tokens = makeTokens(16);
+  Recorder recorder;
+  ASSERT_TRUE(
+      engine->feed(sequence, tokens, LogitRows::All, recorder.callback()));
+  expectAllLogits(recorder, tokens);
+}
+
+TEST_F(EngineTest, RefusesBatchesThatThePlanDoesNotHold) {
+  std::unique_ptr<Engine> engine = load({.maxTokens = 2});
+  std::vector<Sequence> sequences;
+  std::vector<DecodeToken> batch;
+  for (int i = 0; i < 3; ++i)
+    sequences.emplace_back(*engine);
+  for (Sequence &sequence : sequences)
+    batch.push_back({&sequence, 1});
+  expectError(engine->decode(batch, {}),
+              "a decode step of 3 sequences is larger than the plan's 2");
+  batch.resize(2);
+  batch[1].sequence = batch[0].sequence;
+  expectError(engine->decode(batch, {}),
+              "one sequence is in a decode step twice");
+  expectError(engine->decode({}, {}),
+              "there are no tokens to feed; give at least one");
+}
+
+TEST_F(EngineTest, AnErrorOfTheCallbackEndsTheFeed) {
+  std::unique_ptr<Engine> engine = load({.maxTokens = 4});
+  Sequence sequence(*engine);
+  int calls = 0;
+  Status status =
+      engine->feed(sequence, makeTokens(20), LogitRows::All,
+                   [&](std::span<const float>, uint64_t, uint64_t) -> Status {
+                     ++calls;
+                     return makeError("the disk is full");
+                   });
+  expectError(status, "the disk is full");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EngineTest, NamesThreadsAndTheirLimit) {
+  std::vector<std::string> messages;
+  EngineOptions options;
+  options.log = [&](LogLevel, const std::string &message) {
+    messages.push_back(message);
+  };
+  std::unique_ptr<Engine> engine = load({.threads = 3}, options);
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_NE(messages[0].find("3 threads"), std::string::npos);
+  EXPECT_NE(messages[0].find("limited by "), std::string::npos);
+}

@@ -1,0 +1,169 @@
+//===- HashModel.cpp - A tiny artifact for tests --------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HashModel.h"
+
+#include "Inputs/hash_model.h"
+
+#include "sandwich/Artifact/ArtifactWriter.h"
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/Json.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+static std::vector<uint32_t> makeWeights() {
+  std::vector<uint32_t> weights(HASH_MODEL_VOCABULARY);
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = static_cast<uint32_t>(hashModelMix(i + 1));
+  return weights;
+}
+
+/// UTF-8 of a code point below 0x800.
+static std::string encodeUtf8(unsigned codePoint) {
+  if (codePoint < 0x80)
+    return std::string(1, static_cast<char>(codePoint));
+  return {static_cast<char>(0xc0 | codePoint >> 6),
+          static_cast<char>(0x80 | (codePoint & 0x3f))};
+}
+
+/// A tokenizer.json whose token i is byte i, followed by three special tokens:
+/// byte-level BPE without a merge. Bytes that are no printable Latin-1
+/// character are written as the code points from 256 on, in order.
+static std::string makeTokenizer() {
+  Json vocabulary = Json::object();
+  unsigned unprintable = 0;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    bool printable = (byte >= '!' && byte <= '~') ||
+                     (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+    vocabulary[encodeUtf8(printable ? byte : 256 + unprintable++)] = byte;
+  }
+  Json added = Json::array();
+  for (const char *name : {"<s>", "</s>", "<nan>"}) {
+    unsigned id = 256 + static_cast<unsigned>(added.size());
+    vocabulary[name] = id;
+    added.push_back({{"id", id},
+                     {"content", name},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  Json byteLevel = {{"type", "ByteLevel"},
+                    {"add_prefix_space", false},
+                    {"trim_offsets", true},
+                    {"use_regex", false}};
+  Json tokenizer = {
+      {"version", "1.0"},
+      {"added_tokens", added},
+      {"normalizer", nullptr},
+      {"pre_tokenizer", byteLevel},
+      {"post_processor", nullptr},
+      {"decoder", byteLevel},
+      {"model",
+       {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+  return tokenizer.dump();
+}
+
+Status sandwich::test::writeHashModel(const std::string &path,
+                                      const HashModelOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer,
+                            ArtifactWriter::create(path));
+  proto::Tensor tensor;
+  tensor.set_name("salt");
+  tensor.set_dtype("f32");
+  tensor.add_shape(HASH_MODEL_VOCABULARY);
+  tensor.set_layout("row-major");
+  SANDWICH_ASSIGN_OR_RETURN(uint64_t offset, writer.beginTensor(tensor));
+  static_cast<void>(offset);
+  std::vector<uint32_t> weights = makeWeights();
+  SANDWICH_RETURN_IF_ERROR(
+      writer.appendWeights(std::as_bytes(std::span(weights))));
+  SANDWICH_RETURN_IF_ERROR(writer.copyFile(
+      artifact::phasesFile, std::string(SANDWICH_TEST_PHASES_FOLDER) +
+                                "/hash_model_" +
+                                std::to_string(options.threads) + ".so"));
+  if (options.withTokenizer)
+    SANDWICH_RETURN_IF_ERROR(
+        writer.addFile(artifact::tokenizerFile, makeTokenizer()));
+
+  proto::Manifest manifest;
+  proto::ModelConfiguration &model = *manifest.mutable_model();
+  model.set_name("hash-model");
+  model.set_architecture("HashModel");
+  model.set_hidden_size(1);
+  model.set_intermediate_size(1);
+  model.set_layers(1);
+  model.set_heads(1);
+  model.set_kv_heads(1);
+  model.set_head_dim(1);
+  model.set_vocab_size(HASH_MODEL_VOCABULARY);
+  model.set_context_length(options.contextLength);
+  model.set_parameters(HASH_MODEL_VOCABULARY);
+  for (int32_t token : options.endOfTextTokens)
+    model.add_eos_token_ids(token);
+  proto::Target &target = *manifest.mutable_target();
+  target.set_name("any");
+  target.set_dtype("f32");
+  target.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
+  for (const char *name : {artifact::prefillPhase, artifact::decodePhase}) {
+    proto::Phase &phase = *manifest.add_phases();
+    phase.set_name(name);
+    phase.set_symbol(std::string("hash_model_") + name);
+    phase.set_threads(options.threads);
+    phase.set_max_tokens(options.maxTokens);
+    phase.set_max_logit_rows(options.maxLogitRows);
+    phase.set_workspace_bytes(options.maxTokens * sizeof(uint64_t));
+  }
+  proto::KVCache &cache = *manifest.mutable_kv_cache();
+  cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
+  cache.set_block_bytes(SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t));
+  cache.set_dtype("f32");
+  return writer.commit(std::move(manifest));
+}
+
+std::vector<float>
+sandwich::test::hashModelLogits(std::span<const int32_t> tokens) {
+  std::vector<uint32_t> weights = makeWeights();
+  uint64_t state = HASH_MODEL_START;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    auto token = static_cast<size_t>(tokens[i]);
+    state =
+        hashModelMix(state ^ hashModelEntry(tokens[i], static_cast<int32_t>(i),
+                                            weights[token]));
+  }
+  std::vector<float> logits(HASH_MODEL_VOCABULARY);
+  for (size_t v = 0; v < logits.size(); ++v)
+    logits[v] = hashModelLogit(state, static_cast<int32_t>(v), weights[v]);
+  return logits;
+}
+
+int32_t sandwich::test::hashModelNext(std::span<const int32_t> tokens) {
+  std::vector<float> logits = hashModelLogits(tokens);
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
+                              logits.begin());
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "sandwich-test-XXXXXX")
+          .string();
+  if (!::mkdtemp(pattern.data()))
+    std::abort();
+  folder = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+}

@@ -1,0 +1,83 @@
+/*===- hash_model.c - A language model that is no neural network ---*- C -*-===*
+ *
+ * Part of the Sandwich project, under the Apache License v2.0 with LLVM
+ * Exceptions. See LICENSE for license information.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * Compiled phases for the runtime's tests. A token's entry in the KV cache is
+ * a hash of its id, position and weight, and the logits after a token are a
+ * hash of all entries up to its position, in order. So a wrong block table,
+ * position, chunk, thread split or logit row changes the logits, and no
+ * tolerance is needed to see it: HashModel.cpp computes the same from the
+ * token ids alone.
+ *
+ * Feeding the last token of the vocabulary makes the logits NaN.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#include "hash_model.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
+
+/* The part [*begin, *end) of `count` items that `thread` works on. */
+static void split(int64_t count, int32_t thread, int64_t *begin, int64_t *end) {
+  *begin = count * thread / HASH_MODEL_THREADS;
+  *end = count * (thread + 1) / HASH_MODEL_THREADS;
+}
+
+static uint64_t *cacheEntry(const SandwichStep *step, int64_t sequence,
+                            int64_t position) {
+  const int32_t *table =
+      step->block_tables + sequence * step->blocks_per_sequence;
+  uint64_t *cache = (uint64_t *)step->kv_cache;
+  return cache +
+         (int64_t)table[position / SANDWICH_KV_BLOCK_TOKENS] *
+             SANDWICH_KV_BLOCK_TOKENS +
+         position % SANDWICH_KV_BLOCK_TOKENS;
+}
+
+static void runStep(const SandwichStep *step, int32_t thread) {
+  const uint32_t *weights = (const uint32_t *)step->weights;
+  uint64_t *states = (uint64_t *)step->workspace;
+  int64_t begin;
+  int64_t end;
+
+  split(step->num_tokens, thread, &begin, &end);
+  for (int64_t i = begin; i < end; ++i) {
+    int32_t token = step->token_ids[i];
+    *cacheEntry(step, step->sequences[i], step->positions[i]) =
+        hashModelEntry(token, step->positions[i], weights[token]);
+  }
+  step->barrier(step->team);
+
+  for (int64_t i = begin; i < end; ++i) {
+    uint64_t state = HASH_MODEL_START;
+    for (int64_t position = 0; position <= step->positions[i]; ++position)
+      state =
+          hashModelMix(state ^ *cacheEntry(step, step->sequences[i], position));
+    states[i] = state;
+  }
+  step->barrier(step->team);
+
+  split(HASH_MODEL_VOCABULARY, thread, &begin, &end);
+  for (int64_t row = 0; row < step->num_logit_rows; ++row) {
+    int64_t token = step->logit_rows[row];
+    for (int64_t v = begin; v < end; ++v)
+      step->logits[row * HASH_MODEL_VOCABULARY + v] =
+          step->token_ids[token] == HASH_MODEL_VOCABULARY - 1
+              ? __builtin_nanf("")
+              : hashModelLogit(states[token], (int32_t)v, weights[v]);
+  }
+}
+
+__attribute__((visibility("default"))) void
+hash_model_prefill(const SandwichStep *step, int32_t thread) {
+  runStep(step, thread);
+}
+
+__attribute__((visibility("default"))) void
+hash_model_decode(const SandwichStep *step, int32_t thread) {
+  runStep(step, thread);
+}

@@ -1,0 +1,41 @@
+/*===- hash_model.h - The arithmetic of hash_model.c ---------------*- C -*-===*
+ *
+ * Part of the Sandwich project, under the Apache License v2.0 with LLVM
+ * Exceptions. See LICENSE for license information.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef SANDWICH_UNITTESTS_RUNTIME_HASH_MODEL_H
+#define SANDWICH_UNITTESTS_RUNTIME_HASH_MODEL_H
+
+#include <stdint.h>
+
+/* One token for each byte, and three special ones. */
+#define HASH_MODEL_VOCABULARY 259
+#define HASH_MODEL_START 0x9e3779b97f4a7c15u
+
+static inline uint64_t hashModelMix(uint64_t value) {
+  value ^= value >> 32;
+  value *= 0xd6e8feb86659fd93u;
+  value ^= value >> 32;
+  value *= 0xd6e8feb86659fd93u;
+  return value ^ (value >> 32);
+}
+
+static inline uint64_t hashModelEntry(int32_t token, int32_t position,
+                                      uint32_t weight) {
+  return hashModelMix(((uint64_t)(uint32_t)token << 32 | (uint32_t)position) +
+                      hashModelMix(weight));
+}
+
+/* In [0, 16). */
+static inline float hashModelLogit(uint64_t state, int32_t token,
+                                   uint32_t weight) {
+  return (float)(hashModelMix(state + hashModelMix((uint64_t)weight << 32 |
+                                                   (uint32_t)token)) >>
+                 40) *
+         0x1p-20f;
+}
+
+#endif /* SANDWICH_UNITTESTS_RUNTIME_HASH_MODEL_H */

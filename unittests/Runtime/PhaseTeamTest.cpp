@@ -1,0 +1,160 @@
+//===- PhaseTeamTest.cpp - The threads that run phases --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/PhaseTeam.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+
+#include <numeric>
+
+using namespace sandwich;
+
+static std::unique_ptr<PhaseTeam> makeTeam(unsigned threads,
+                                           bool oversubscribed = false) {
+  PhaseTeamOptions options;
+  options.threads = threads;
+  options.oversubscribed = oversubscribed;
+  Result<std::unique_ptr<PhaseTeam>> team = PhaseTeam::create(options);
+  EXPECT_TRUE(team);
+  return std::move(*team);
+}
+
+namespace {
+/// Passes a number around: in each round every thread writes its slot, and
+/// after a barrier adds up all slots.
+struct Ring {
+  PhaseTeam *team;
+  unsigned threads;
+  int rounds;
+  std::vector<uint64_t> slots;
+  std::vector<uint64_t> sums;
+
+  Ring(PhaseTeam &team, unsigned threads, int rounds)
+      : team(&team), threads(threads), rounds(rounds), slots(threads, 0),
+        sums(threads, 0) {}
+
+  static void work(void *context, int32_t thread) {
+    auto &ring = *static_cast<Ring *>(context);
+    auto own = static_cast<size_t>(thread);
+    for (int round = 0; round < ring.rounds; ++round) {
+      ring.slots[own] = static_cast<uint64_t>(round) * 1000 + own + 1;
+      ring.team->barrier();
+      ring.sums[own] +=
+          std::accumulate(ring.slots.begin(), ring.slots.end(), uint64_t{0});
+      ring.team->barrier();
+    }
+  }
+
+  uint64_t expected() const {
+    uint64_t sum = 0;
+    for (int round = 0; round < rounds; ++round)
+      for (unsigned thread = 0; thread < threads; ++thread)
+        sum += static_cast<uint64_t>(round) * 1000 + thread + 1;
+    return sum;
+  }
+};
+} // namespace
+
+static void runRing(PhaseTeam &team, unsigned threads, int rounds) {
+  Ring ring(team, threads, rounds);
+  team.run(threads, Ring::work, &ring);
+  for (uint64_t sum : ring.sums)
+    ASSERT_EQ(sum, ring.expected());
+}
+
+TEST(PhaseTeamTest, BarrierSeparatesWritesFromReads) {
+  for (unsigned threads = 1; threads <= 4; ++threads) {
+    std::unique_ptr<PhaseTeam> team = makeTeam(threads);
+    runRing(*team, threads, 500);
+  }
+}
+
+TEST(PhaseTeamTest, WorksWithManyMoreThreadsThanCores) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(17, /*oversubscribed=*/true);
+  runRing(*team, 17, 20);
+}
+
+TEST(PhaseTeamTest, RunsOfDifferentSizesTakeTurns) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(3);
+  for (int i = 0; i < 200; ++i)
+    for (unsigned threads : {2u, 3u, 1u, 3u, 2u})
+      runRing(*team, threads, 2);
+}
+
+TEST(PhaseTeamTest, EveryThreadRunsOnceWithItsNumber) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(3);
+  std::vector<int> calls(3, 0);
+  for (int i = 0; i < 100; ++i)
+    team->run(
+        3,
+        [](void *context, int32_t thread) {
+          ++(*static_cast<std::vector<int> *>(
+              context))[static_cast<size_t>(thread)];
+        },
+        &calls);
+  EXPECT_EQ(calls, std::vector<int>(3, 100));
+}
+
+TEST(PhaseTeamTest, WakesAfterSleeping) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(2);
+  for (int i = 0; i < 3; ++i) {
+    runRing(*team, 2, 3);
+    // Longer than the threads spin and yield.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+TEST(PhaseTeamTest, SleepsWithoutBurningTime) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(4);
+  runRing(*team, 4, 3);
+  // The spinning and yielding ends by itself; CPU time counts only this
+  // process, so other programs do not disturb it.
+  auto cpuSeconds = [] {
+    timespec time;
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  double before = 0;
+  double after = 1;
+  for (int attempt = 0; attempt < 50 && after - before > 0.001; ++attempt) {
+    before = cpuSeconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    after = cpuSeconds();
+  }
+  EXPECT_LE(after - before, 0.001);
+}
+
+TEST(PhaseTeamTest, KeepsThreadsOnTheirCpusAndGivesTheMaskBack) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  PhaseTeamOptions options;
+  options.threads = 2;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE && options.cpus.size() < 2; ++cpu)
+    if (CPU_ISSET(cpu, &before))
+      options.cpus.push_back(cpu);
+  if (options.cpus.size() < 2)
+    GTEST_SKIP() << "this process may use one CPU only";
+  Result<std::unique_ptr<PhaseTeam>> team = PhaseTeam::create(options);
+  ASSERT_TRUE(team);
+  std::vector<int> cpus(2, -1);
+  (*team)->run(
+      2,
+      [](void *context, int32_t thread) {
+        (*static_cast<std::vector<int> *>(
+            context))[static_cast<size_t>(thread)] = ::sched_getcpu();
+      },
+      &cpus);
+  EXPECT_EQ(cpus[0], static_cast<int>(options.cpus[0]));
+  EXPECT_EQ(cpus[1], static_cast<int>(options.cpus[1]));
+  cpu_set_t after;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(after), &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
