@@ -98,7 +98,9 @@ def train_merges(texts: list[str], count: int) -> list[Pair]:
 
     merges: list[Pair] = []
     while len(merges) < count:
-        pair, occurrences = max(pair_counts.items(), key=lambda item: (item[1], -item[0][0], -item[0][1]))
+        pair, occurrences = max(
+            pair_counts.items(), key=lambda item: (item[1], -item[0][0], -item[0][1]), default=((0, 0), 0)
+        )
         if occurrences < 2:
             raise ValueError(f"the text has only {len(merges)} pairs worth merging; ask for a smaller vocabulary")
         merged = 256 + len(merges)

@@ -4,13 +4,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains the bundled model on the Jargon File and writes it as a Hugging Face folder.
 
-Needs Debian's packages python3-torch, python3-numpy and dict-jargon; with
-libopenblas0-pthread installed it is about 20 times faster, because Debian's torch
-multiplies matrices through whatever libblas.so.3 the system has.
+Needs Debian's packages python3-torch, python3-numpy and dict-jargon. Weights, gradients
+and optimizer are float32; matrices are multiplied in bfloat16, which is quick on CPUs
+that have AVX512_BF16. On others use --multiply float32 and install libopenblas0-pthread,
+because Debian's torch multiplies float32 through whatever libblas.so.3 the system has.
 
 The run keeps a checkpoint in its work folder and continues from it when started again
-with the same settings. With the same settings, machine and thread count the result is
-the same.
+with the same settings; --steps may still be changed before the learning rate falls.
+With the same settings, machine and thread count the result is the same.
 """
 
 import argparse
@@ -41,6 +42,9 @@ HELD_OUT_SHARE = 0.05
 # ones before that save time.
 SHORT_WINDOW = 256
 SHORT_WINDOW_SHARE = 0.75
+# The learning rate is constant until this share of the steps and then falls to zero.
+CONSTANT_SHARE = 0.6
+WARM_UP_STEPS = 100
 SAMPLE_PROMPTS = ("hacker:", "compiler:", "Real Programmers")
 SAMPLE_TOKENS = 80
 SAMPLE_TEMPERATURE = 0.8
@@ -58,14 +62,20 @@ def parse_arguments() -> argparse.Namespace:
         help="folder of the checkpoint (default: %(default)s)",
     )
     add("--export-only", action="store_true", help="train no further, write the model as the checkpoint has it")
-    add("--steps", type=int, default=2200, help="optimizer steps (default: %(default)s)")
+    add("--steps", type=int, default=3000, help="optimizer steps (default: %(default)s)")
     add("--batch-tokens", type=int, default=2048, help="tokens in a step (default: %(default)s)")
     add("--vocabulary", type=int, default=3072, help="vocabulary size (default: %(default)s)")
     add("--learning-rate", type=float, default=1.5e-3, help="peak learning rate (default: %(default)s)")
-    add("--dropout", type=float, default=0.1, help="dropout in training (default: %(default)s)")
+    add("--dropout", type=float, default=0.15, help="dropout in training (default: %(default)s)")
     add("--weight-decay", type=float, default=0.1, help="AdamW weight decay (default: %(default)s)")
+    add(
+        "--multiply",
+        choices=("bfloat16", "float32"),
+        default="bfloat16",
+        help="type of matrix products in training (default: %(default)s)",
+    )
     add("--seed", type=int, default=1, help="seed of the split, weights, order and dropout (default: %(default)s)")
-    add("--threads", type=int, default=1, help="threads; more help on an idle machine only (default: %(default)s)")
+    add("--threads", type=int, default=1, help="threads; two are slower on a busy machine (default: %(default)s)")
     add("--checkpoint-every", type=int, default=100, help="steps between checkpoints (default: %(default)s)")
     arguments = parser.parse_args()
     if arguments.steps < 1 or arguments.threads < 1 or arguments.checkpoint_every < 1:
@@ -85,12 +95,12 @@ def set_threads(count: int) -> None:
     try:
         ctypes.CDLL("libblas.so.3").openblas_set_num_threads(count)
     except (OSError, AttributeError):
-        print("note: libblas.so.3 is not OpenBLAS; training is about 20 times slower without it", flush=True)
+        print("note: libblas.so.3 is not OpenBLAS, so float32 products are about 20 times slower", flush=True)
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
     """The arguments that a checkpoint must agree with."""
-    names = ("steps", "batch_tokens", "vocabulary", "learning_rate", "dropout", "weight_decay", "seed")
+    names = ("batch_tokens", "vocabulary", "learning_rate", "dropout", "weight_decay", "multiply", "seed")
     return {name: getattr(arguments, name) for name in names}
 
 
@@ -124,12 +134,9 @@ class TokenStream:
 
 
 def learning_rate(step: int, arguments: argparse.Namespace) -> float:
-    """Linear warm-up over the first 4% of the steps, then a cosine down to 2%."""
-    warm_up = max(1, round(0.04 * arguments.steps))
-    if step < warm_up:
-        return arguments.learning_rate * (step + 1) / warm_up
-    progress = (step - warm_up) / max(1, arguments.steps - warm_up)
-    return arguments.learning_rate * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * progress)))
+    """Rises linearly over the warm-up, stays, and falls linearly to zero at the end."""
+    falling_steps = (1 - CONSTANT_SHARE) * arguments.steps
+    return arguments.learning_rate * min(1, (step + 1) / WARM_UP_STEPS, (arguments.steps - step) / falling_steps)
 
 
 @torch.no_grad()
@@ -169,13 +176,15 @@ def save_checkpoint(path: Path, state: dict[str, object]) -> None:
     os.replace(beside, path)
 
 
-def load_checkpoint(path: Path, settings: dict[str, object]) -> dict | None:
+def load_checkpoint(path: Path, settings: dict[str, object], steps: int) -> dict | None:
     if not path.exists():
         return None
     try:
         state = torch.load(path)
     except Exception as error:
         sys.exit(f"error: {path}: not a readable checkpoint ({error}); remove it to start again")
+    if state["steps"] != steps and state["step"] > CONSTANT_SHARE * min(state["steps"], steps):
+        sys.exit(f"error: {path}: --steps was {state['steps']} and cannot change now that the learning rate falls")
     if state["settings"] != settings:
         differing = [name for name in settings if state["settings"].get(name) != settings[name]]
         sys.exit(f"error: {path}: made with another --{differing[0].replace('_', '-')}; remove it to start again")
@@ -188,8 +197,12 @@ def duration(seconds: float) -> str:
 
 
 def train(
-    model: LlamaForCausalLM, stream: TokenStream, held_out: list[list[int]], arguments: argparse.Namespace,
-    state: dict, checkpoint: Path,
+    model: LlamaForCausalLM,
+    stream: TokenStream,
+    held_out: list[list[int]],
+    arguments: argparse.Namespace,
+    state: dict,
+    checkpoint: Path,
 ) -> None:
     """Runs the steps that are left and keeps `state`, and the checkpoint, up to date."""
     optimizer = build_optimizer(model, arguments)
@@ -205,8 +218,9 @@ def train(
         tokens = stream.read(step * arguments.batch_tokens, arguments.batch_tokens + 1)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, arguments)
-        logits = model(tokens[:-1].view(-1, window))
-        loss = functional.cross_entropy(logits.flatten(0, 1), tokens[1:])
+        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.multiply == "bfloat16"):
+            logits = model(tokens[:-1].view(-1, window))
+        loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[1:])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -228,8 +242,11 @@ def train(
             )
         if done % arguments.checkpoint_every == 0 or done == arguments.steps:
             state.update(
-                step=done, seconds=seconds_before + elapsed, training_loss=running_loss,
-                model=model.state_dict(), optimizer=optimizer.state_dict(), random=torch.get_rng_state(),
+                step=done,
+                seconds=seconds_before + elapsed,
+                model=model.state_dict(),
+                optimizer=optimizer.state_dict(),
+                random=torch.get_rng_state(),
             )
             save_checkpoint(checkpoint, state)
         if done % (2 * arguments.checkpoint_every) == 0:
@@ -257,7 +274,9 @@ def model_card(folder: Path, facts: dict[str, object], texts: list[tuple[str, st
         for name, prompt, text in texts
     )
     return f"""---
-license: apache-2.0
+license: other
+license_name: apache-2.0-with-llvm-exceptions
+license_link: ../../LICENSE
 language: en
 pipeline_tag: text-generation
 ---
@@ -319,13 +338,14 @@ def main() -> None:
     training_texts, held_out_texts = corpus.split_entries(entries, HELD_OUT_SHARE, arguments.seed)
     if not training_texts or not held_out_texts:
         sys.exit(f"error: {arguments.dictionary}: only {len(entries)} entries found; not the Jargon File")
-    state = load_checkpoint(checkpoint, settings)
+    state = load_checkpoint(checkpoint, settings, arguments.steps)
     if state is None:
         if arguments.export_only:
             sys.exit(f"error: {checkpoint}: no such file; nothing to export yet")
         print(f"training the tokenizer on {len(training_texts)} entries", flush=True)
         merges = train_merges(training_texts, arguments.vocabulary - 256 - len(SPECIAL_TOKENS))
         state = {"settings": settings, "merges": merges, "step": 0, "seconds": 0.0}
+    state["steps"] = arguments.steps
     tokenizer = Tokenizer(state["merges"])
     training, held_out = (
         [[*tokenizer.encode(text), tokenizer.end_of_text] for text in texts]
@@ -363,7 +383,8 @@ def main() -> None:
         "bits_per_byte": nats / math.log(2) / held_out_bytes,
         "command": "models/training/train.py"
         + "".join(
-            " " + shlex.join((f"--{name.replace('_', '-')}", str(value))) for name, value in settings.items()
+            " " + shlex.join((f"--{name.replace('_', '-')}", str(value)))
+            for name, value in {"steps": arguments.steps, **settings}.items()
         ),
     }
     texts = samples(model, tokenizer, arguments.seed)
@@ -377,7 +398,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except corpus.CorpusError as error:
+    except (corpus.CorpusError, ValueError) as error:
         sys.exit(f"error: {error}")
     except OSError as error:
         sys.exit(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
