@@ -1,0 +1,46 @@
+#!/bin/bash
+# Installs what Sandwich needs on Debian 12. Says what it installs, needs root
+# or sudo only when something is missing, and does nothing otherwise.
+#
+#   scripts/install-deps.sh             to build and test everything
+#   scripts/install-deps.sh --runtime   for the runtime-only preset, no LLVM
+set -euo pipefail
+
+runtime=(
+  build-essential cmake ninja-build pkg-config ccache
+  libhwloc-dev libtbb-dev libprotobuf-dev protobuf-compiler libgtest-dev
+  nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev libcli11-dev
+  python3 python3-numpy
+)
+compiler=(
+  llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools liblld-22-dev
+  clang-22 libclang-rt-22-dev clang-format-22 clang-tidy-22
+  zlib1g-dev libzstd-dev libxml2-dev libedit-dev libcurl4-openssl-dev
+)
+
+packages=("${runtime[@]}" "${compiler[@]}")
+case "${1:-}" in
+  "") ;;
+  --runtime) packages=("${runtime[@]}" llvm-22-tools) ;;
+  *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "error: run this as root, or install sudo; missing: ${missing[*]}" >&2
+    exit 1
+  }
+  sudo=(sudo)
+fi
+echo "Installing ${#missing[@]} packages: ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq >&2
+"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

@@ -1,0 +1,43 @@
+#!/bin/bash
+# Installs what is missing, builds and runs every test. Ends with the line
+# `N passed, N failed, N skipped`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/build.sh release
+build=build/release
+status=0
+ctest --test-dir $build --output-on-failure --parallel 2 \
+  --output-junit "$PWD/$build/unit-tests.xml" || status=1
+lit=$(sed -n 's/^LIT:[A-Z]*=//p' $build/CMakeCache.txt)
+"$lit" --verbose --xunit-xml-output "$build/lit-tests.xml" $build/test ||
+  status=1
+
+# GoogleTest binaries are one ctest test each; count their cases instead.
+python3 - $build <<'PYTHON' || status=1
+import glob, sys, xml.etree.ElementTree as tree
+build = sys.argv[1]
+passed = failed = skipped = 0
+for path in (f"{build}/unit-tests.xml", f"{build}/lit-tests.xml"):
+    for case in tree.parse(path).getroot().iter("testcase"):
+        output = case.findtext("system-out") or ""
+        cases = [line for line in output.splitlines()
+                 if line.startswith(("[       OK ]", "[  FAILED  ]",
+                                     "[  SKIPPED ]")) and " ms)" in line]
+        if cases:
+            passed += sum("[       OK ]" in line for line in cases)
+            failed += sum("[  FAILED  ]" in line for line in cases)
+            skipped += sum("[  SKIPPED ]" in line for line in cases)
+            if case.find("failure") is not None and not any(
+                    "[  FAILED  ]" in line for line in cases):
+                failed += 1
+        elif case.find("failure") is not None:
+            failed += 1
+        elif case.find("skipped") is not None:
+            skipped += 1
+        else:
+            passed += 1
+print(f"{passed} passed, {failed} failed, {skipped} skipped")
+sys.exit(failed > 0 or passed == 0)
+PYTHON
+exit $status
