@@ -98,19 +98,25 @@ function(sandwich_add_dialect name)
   add_custom_target(Sandwich${name}IncGen DEPENDS ${generated})
 endfunction()
 
-# sandwich_add_passes(NAME FOLDER): generates FOLDER/Passes.h.inc from
-# FOLDER/Passes.td; the pass group is called Sandwich<NAME>.
-function(sandwich_add_passes name folder)
-  set(output ${PROJECT_BINARY_DIR}/include/sandwich/${folder})
-  set(source ${PROJECT_SOURCE_DIR}/include/sandwich/${folder}/Passes.td)
-  file(MAKE_DIRECTORY ${output})
+# sandwich_add_passes(NAME [FOLDER folder])
+# Generates the declarations of FOLDER/Passes.td (FOLDER is NAME by default)
+# beside where it is included from, as target SandwichNAMEPassesIncGen.
+function(sandwich_add_passes name)
+  cmake_parse_arguments(ARG "" "FOLDER" "" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  set(folder include/sandwich/${ARG_FOLDER})
+  set(output ${PROJECT_BINARY_DIR}/${folder}/Passes.h.inc)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
   add_custom_command(
-    OUTPUT ${output}/Passes.h.inc
-    COMMAND ${MLIR_TABLEGEN_EXE} -gen-pass-decls -name Sandwich${name}
-            -I ${MLIR_INCLUDE_DIRS} -d ${output}/Passes.h.inc.d
-            ${source} -o ${output}/Passes.h.inc
-    DEPFILE ${output}/Passes.h.inc.d
-    DEPENDS ${source}
-    COMMENT "Generating ${folder}/Passes.h.inc")
-  add_custom_target(Sandwich${name}PassIncGen DEPENDS ${output}/Passes.h.inc)
+    OUTPUT ${output}
+    COMMAND ${MLIR_TABLEGEN_EXE} -gen-pass-decls -name=${name}
+            -I ${PROJECT_SOURCE_DIR}/include -I ${MLIR_INCLUDE_DIRS}
+            -d ${output}.d ${PROJECT_SOURCE_DIR}/${folder}/Passes.td
+            -o ${output}
+    DEPFILE ${output}.d
+    DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/Passes.td
+    COMMENT "Generating ${name}/Passes.h.inc")
+  add_custom_target(Sandwich${name}PassesIncGen DEPENDS ${output})
 endfunction()

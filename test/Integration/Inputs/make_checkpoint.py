@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Writes a small Hugging Face checkpoint with random weights.
+
+    make_checkpoint.py OUT_DIR --set hidden_size=896 --set qkv_bias=true ...
+
+Every field of config.json can be set; `--dtype`, `--shards` and `--seed` choose
+how the weights are stored.
+"""
+import argparse
+import json
+import os
+import struct
+
+import numpy as np
+
+DEFAULTS = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 160,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 320,
+    "max_position_embeddings": 512,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
+
+def tensors(config):
+    """Yields name, shape and standard deviation (None: a norm's scale)."""
+    hidden = config["hidden_size"]
+    inner = config["intermediate_size"]
+    heads = config["num_attention_heads"]
+    kv_heads = config["num_key_value_heads"]
+    head = config.get("head_dim") or hidden // heads
+    family = config["architectures"][0]
+    bias = family == "Qwen2ForCausalLM" or config.get("attention_bias", False)
+    yield "model.embed_tokens.weight", (config["vocab_size"], hidden), 1.0
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"model.layers.{layer}."
+        yield prefix + "input_layernorm.weight", (hidden,), None
+        for name, rows in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+            shape = (rows * head, hidden)
+            yield f"{prefix}self_attn.{name}_proj.weight", shape, hidden**-0.5
+            if bias:
+                yield f"{prefix}self_attn.{name}_proj.bias", shape[:1], 0.5
+        if family == "Qwen3ForCausalLM":
+            yield prefix + "self_attn.q_norm.weight", (head,), None
+            yield prefix + "self_attn.k_norm.weight", (head,), None
+        yield (prefix + "self_attn.o_proj.weight", (hidden, heads * head),
+               (heads * head)**-0.5)
+        if bias and family != "Qwen2ForCausalLM":
+            yield prefix + "self_attn.o_proj.bias", (hidden,), 0.5
+        yield prefix + "post_attention_layernorm.weight", (hidden,), None
+        yield prefix + "mlp.gate_proj.weight", (inner, hidden), hidden**-0.5
+        yield prefix + "mlp.up_proj.weight", (inner, hidden), hidden**-0.5
+        yield prefix + "mlp.down_proj.weight", (hidden, inner), inner**-0.5
+    yield "model.norm.weight", (hidden,), None
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", (config["vocab_size"], hidden), hidden**-0.5
+
+
+def encode(values, dtype):
+    if dtype == "F32":
+        return values.tobytes()
+    if dtype == "F16":
+        return values.astype(np.float16).tobytes()
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(
+        np.uint16).tobytes()
+
+
+def write_safetensors(path, entries):
+    header, offset = {}, 0
+    for name, dtype, shape, data in entries:
+        header[name] = {"dtype": dtype, "shape": list(shape),
+                        "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for *_, data in entries:
+            file.write(data)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out")
+    parser.add_argument("--set", action="append", default=[],
+                        metavar="FIELD=JSON")
+    parser.add_argument("--dtype", default="BF16",
+                        choices=("F32", "F16", "BF16"))
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+
+    config = dict(DEFAULTS)
+    for assignment in arguments.set:
+        field, value = assignment.split("=", 1)
+        try:
+            config[field] = json.loads(value)
+        except json.JSONDecodeError:
+            config[field] = value
+        if field == "architectures":
+            config[field] = [value]
+    os.makedirs(arguments.out, exist_ok=True)
+    with open(os.path.join(arguments.out, "config.json"), "w") as file:
+        json.dump(config, file, indent=2)
+
+    random = np.random.default_rng(arguments.seed)
+    entries = []
+    for name, shape, deviation in tensors(config):
+        values = random.standard_normal(shape, dtype=np.float32)
+        if deviation is None:
+            values = 1 + np.float32(0.1) * values
+        else:
+            values *= np.float32(deviation)
+        entries.append((name, arguments.dtype, shape,
+                        encode(values, arguments.dtype)))
+    if arguments.shards == 1:
+        write_safetensors(os.path.join(arguments.out, "model.safetensors"),
+                          entries)
+        return
+    weight_map = {}
+    for shard in range(arguments.shards):
+        file = f"model-{shard + 1:05}-of-{arguments.shards:05}.safetensors"
+        part = entries[shard::arguments.shards]
+        write_safetensors(os.path.join(arguments.out, file), part)
+        weight_map.update({entry[0]: file for entry in part})
+    with open(os.path.join(arguments.out, "model.safetensors.index.json"),
+              "w") as file:
+        json.dump({"metadata": {}, "weight_map": weight_map}, file)
+
+
+main()
