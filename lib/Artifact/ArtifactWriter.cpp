@@ -59,7 +59,8 @@ public:
   OutputFile(OutputFile &&other) noexcept
       : shownPath(std::move(other.shownPath)),
         descriptor(std::exchange(other.descriptor, -1)), length(other.length),
-        sum(std::move(other.sum)), startedWriting(other.startedWriting) {}
+        written(other.written), startedWriting(other.startedWriting),
+        pending(std::move(other.pending)), sum(std::move(other.sum)) {}
   OutputFile &operator=(OutputFile &&) = delete;
   ~OutputFile() {
     if (descriptor >= 0)
@@ -67,7 +68,7 @@ public:
   }
 
   Status reserve(uint64_t total) {
-    if (::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0,
+    if (::fallocate(descriptor, 0, 0,
                     static_cast<off_t>(total)) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS)
       return systemError(shownPath, "write");
@@ -76,22 +77,25 @@ public:
 
   Status append(std::span<const std::byte> bytes) {
     sum.update(bytes);
-    while (!bytes.empty()) {
-      ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written < 0)
-        return systemError(shownPath, "write");
-      bytes = bytes.subspan(static_cast<size_t>(written));
-      length += static_cast<uint64_t>(written);
+    length += bytes.size();
+    if (!pending.empty()) {
+      size_t fitting = std::min(writeBytes - pending.size(), bytes.size());
+      pending.insert(pending.end(), bytes.begin(), bytes.begin() + fitting);
+      bytes = bytes.subspan(fitting);
+      if (pending.size() < writeBytes)
+        return {};
+      SANDWICH_RETURN_IF_ERROR(write(pending));
+      pending.clear();
     }
-    startWriteback();
-    return {};
+    size_t whole = bytes.size() / writeBytes * writeBytes;
+    pending.assign(bytes.begin() + whole, bytes.end());
+    return write(bytes.first(whole));
   }
 
   /// Puts everything on the disk and closes the file.
   Status finish() {
-    // Space that `reserve` claimed and nothing used goes back.
+    SANDWICH_RETURN_IF_ERROR(write(pending));
+    // `reserve` may have made it longer.
     if (::ftruncate(descriptor, static_cast<off_t>(length)) != 0 ||
         ::fsync(descriptor) != 0 || ::close(std::exchange(descriptor, -1)) != 0)
       return systemError(shownPath, "write");
@@ -104,23 +108,46 @@ public:
 private:
   OutputFile() = default;
 
+  /// Writes of whole huge pages at multiples of their size let the page cache
+  /// hold the file in huge pages (Linux 6.16 on ext4 does). Mapping 2.7 GB then
+  /// takes milliseconds instead of a third of a second, and reads miss the TLB
+  /// less.
+  static constexpr size_t writeBytes = size_t(2) << 20;
+
+  Status write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0)
+        return systemError(shownPath, "write");
+      bytes = bytes.subspan(static_cast<size_t>(count));
+      written += static_cast<uint64_t>(count);
+    }
+    startWriteback();
+    return {};
+  }
+
   /// Sends what is complete to the disk while the next tensors are packed, so
   /// that the sync at the end does not wait for gigabytes.
   void startWriteback() {
     constexpr uint64_t enough = uint64_t(64) << 20;
-    if (length - startedWriting < enough)
+    if (written - startedWriting < enough)
       return;
     (void)::sync_file_range(descriptor, static_cast<off_t>(startedWriting),
-                            static_cast<off_t>(length - startedWriting),
+                            static_cast<off_t>(written - startedWriting),
                             SYNC_FILE_RANGE_WRITE);
-    startedWriting = length;
+    startedWriting = written;
   }
 
   std::string shownPath;
   int descriptor = -1;
+  /// Bytes appended; the last of them, less than `writeBytes`, are pending.
   uint64_t length = 0;
-  artifact::Checksum sum;
+  uint64_t written = 0;
   uint64_t startedWriting = 0;
+  std::vector<std::byte> pending;
+  artifact::Checksum sum;
 };
 
 } // namespace
@@ -219,12 +246,14 @@ static Status syncFolder(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 struct ArtifactWriter::State {
-  ~State() {
+  ~State() { removePartial(); }
+
+  void removePartial() {
     if (descriptor < 0)
       return;
     std::error_code ignored;
     fs::remove_all(partial, ignored);
-    ::close(descriptor);
+    ::close(std::exchange(descriptor, -1));
   }
 
   std::string shownPath(std::string_view name) const {
@@ -409,6 +438,7 @@ Status ArtifactWriter::State::moveIntoPlace() {
                                     "remove it first");
     return systemError(destination, "replace");
   }
-  // The destructor removes the old artifact, which is the partial folder now.
+  // What is called partial now is the old artifact.
+  removePartial();
   return syncFolder(parent);
 }

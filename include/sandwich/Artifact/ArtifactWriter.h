@@ -61,8 +61,8 @@ public:
   Result<uint64_t> beginTensor(proto::Tensor tensor,
                                uint64_t alignment = artifact::pageBytes);
 
-  /// Appends to the tensor begun last. Pieces of a megabyte or more are
-  /// fastest.
+  /// Appends to the tensor begun last. What is beyond two megabytes of `bytes`
+  /// is not copied.
   Status appendWeights(std::span<const std::byte> bytes);
 
   /// Length of `weights.bin` so far.

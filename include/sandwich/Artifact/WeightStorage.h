@@ -42,7 +42,7 @@ struct WeightLoadOptions {
   /// Map every page now instead of at its first use. `HugePages` always reads
   /// everything.
   bool populate = true;
-  ProgressCallback progress;
+  ProgressCallback progress = {};
 };
 
 /// The bytes of `weights.bin` in memory, read-only, aligned to 4096 bytes.

@@ -1,0 +1,334 @@
+//===- ArtifactTest.cpp - Reading a compiled model ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/Artifact.h"
+
+#include "TestArtifact.h"
+#include "sandwich/Artifact/ArtifactJson.h"
+
+#include <algorithm>
+#include <functional>
+#include <sys/stat.h>
+
+using namespace sandwich;
+
+namespace {
+
+class ArtifactTest : public TemporaryFolderTest {
+protected:
+  /// What opening `path` says, without its folder; empty when it opens.
+  std::string openError(const std::string &path) {
+    auto opened = Artifact::open(path);
+    if (opened)
+      return "";
+    const std::string &message = opened.error().message;
+    EXPECT_TRUE(message.starts_with(path)) << message;
+    return message.substr(std::min(message.size(), path.size()));
+  }
+
+  /// Replaces the manifest of `artifact` by one with a right checksum that the
+  /// writer would not write.
+  void spoilManifest(const std::string &artifact,
+                     const std::function<void(proto::Manifest &)> &spoil) {
+    proto::Envelope envelope;
+    ASSERT_TRUE(envelope.ParseFromString(contents(artifact + "/manifest.pb")));
+    proto::Manifest manifest;
+    ASSERT_TRUE(manifest.ParseFromString(envelope.manifest()));
+    spoil(manifest);
+    envelope.set_manifest(manifest.SerializeAsString());
+    envelope.set_checksum(
+        artifact::checksum(std::as_bytes(std::span(envelope.manifest()))));
+    overwrite(artifact + "/manifest.pb", envelope.SerializeAsString());
+  }
+};
+
+TEST_F(ArtifactTest, HoldsWhatWasWritten) {
+  std::string path = writeArtifact("a.sandwich");
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(artifact->path(), path);
+  EXPECT_EQ(artifact->manifest().model().name(), "tiny");
+  EXPECT_EQ(artifact->prefill().symbol(), "test_prefill");
+  EXPECT_EQ(artifact->decode().symbol(), "test_decode");
+  EXPECT_EQ(artifact->file("tokenizer.json"), "{\"a\": 1}");
+  EXPECT_EQ(artifact->file("tokenizer_config.json"), std::nullopt);
+  EXPECT_EQ(artifact->weightsBytes(), 4096u + 12800);
+  const proto::Tensor &head = artifact->manifest().tensors(1);
+  EXPECT_EQ(head.offset(), 4096u);
+  EXPECT_EQ(head.bytes(), 12800u);
+  EXPECT_TRUE(artifact->verifyWeights());
+
+  for (auto placement : {WeightPlacement::Mapped, WeightPlacement::HugePages}) {
+    auto weights = artifact->loadWeights({.placement = placement});
+    ASSERT_TRUE(weights) << weights.error().message;
+    auto bytes = weights->bytes().subspan(head.offset());
+    EXPECT_TRUE(std::ranges::equal(bytes.first(12000), makeBytes(12000, 2)));
+    EXPECT_TRUE(std::ranges::equal(bytes.subspan(12000), makeBytes(800, 3)));
+  }
+}
+
+TEST_F(ArtifactTest, PrintsAsJson) {
+  std::string path = writeArtifact("a.sandwich");
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  Json json = toJson(*artifact);
+  EXPECT_EQ(json["path"], path);
+  EXPECT_EQ(json["format_version"], 1);
+  EXPECT_EQ(json["files"].size(), 3u);
+  EXPECT_TRUE(parseJson(json.dump()));
+}
+
+TEST_F(ArtifactTest, RunsItsPhases) {
+  auto artifact = Artifact::open(writeArtifact("a.sandwich"));
+  ASSERT_TRUE(artifact);
+  auto library = artifact->loadPhases();
+  ASSERT_TRUE(library) << library.error().message;
+  float logits[2] = {};
+  SandwichStep step = {};
+  step.logits = logits;
+  library->prefill()(&step, 0);
+  library->decode()(&step, 1);
+  EXPECT_EQ(logits[0], 1.0f);
+  EXPECT_EQ(logits[1], 2.0f);
+}
+
+/// An artifact in use keeps its files when it is compiled again, and the new
+/// code is not taken for the old.
+TEST_F(ArtifactTest, SurvivesItsReplacement) {
+  auto before = Artifact::open(writeArtifact("a.sandwich"));
+  ASSERT_TRUE(before);
+  auto libraryBefore = before->loadPhases();
+  ASSERT_TRUE(libraryBefore);
+  proto::Manifest manifest = makeManifest();
+  manifest.mutable_phases(0)->set_symbol("test_decode");
+  auto after = Artifact::open(writeArtifact("a.sandwich", manifest));
+  ASSERT_TRUE(after);
+  auto libraryAfter = after->loadPhases();
+  ASSERT_TRUE(libraryAfter);
+  EXPECT_NE(libraryBefore->decode(), libraryAfter->decode());
+  EXPECT_TRUE(before->verifyWeights());
+  float logits[1] = {};
+  SandwichStep step = {};
+  step.logits = logits;
+  libraryBefore->prefill()(&step, 0);
+  EXPECT_EQ(logits[0], 1.0f);
+  libraryAfter->prefill()(&step, 0);
+  EXPECT_EQ(logits[0], 2.0f);
+}
+
+TEST_F(ArtifactTest, NamesAMissingFunction) {
+  proto::Manifest manifest = makeManifest();
+  manifest.mutable_phases(1)->set_symbol("absent");
+  std::string path = writeArtifact("a.sandwich", manifest);
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  auto library = artifact->loadPhases();
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().message,
+            path + "/phases.so: has no function \"absent\", which the manifest "
+                   "names for decode");
+}
+
+TEST_F(ArtifactTest, NamesMachineCodeThatDoesNotLoad) {
+  std::string path = writeArtifact("a.sandwich");
+  overwrite(path + "/phases.so", "no machine code");
+  spoilManifest(path, [](proto::Manifest &manifest) {
+    for (proto::File &file : *manifest.mutable_files())
+      if (file.name() == "phases.so") {
+        file.set_bytes(15);
+        file.set_checksum(artifact::checksum(
+            std::as_bytes(std::span("no machine code", 15))));
+      }
+  });
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  auto library = artifact->loadPhases();
+  ASSERT_FALSE(library);
+  EXPECT_TRUE(
+      library.error().message.starts_with(path + "/phases.so: cannot load: "))
+      << library.error().message;
+}
+
+TEST_F(ArtifactTest, RefusesWhatIsNoArtifact) {
+  EXPECT_EQ(openError(path("absent")),
+            ": cannot open: No such file or directory");
+  overwrite(path("file"), "text");
+  EXPECT_EQ(openError(path("file")), ": is not a folder; an artifact is one");
+  std::filesystem::create_directory(path("folder"));
+  EXPECT_EQ(openError(path("folder")),
+            "/manifest.pb: is absent: the folder is no Sandwich artifact, or "
+            "only part of one");
+  overwrite(path("folder/manifest.pb"), "text");
+  EXPECT_EQ(openError(path("folder")),
+            "/manifest.pb: is not the manifest of a Sandwich artifact");
+  overwrite(path("folder/manifest.pb"), "");
+  EXPECT_EQ(openError(path("folder")),
+            "/manifest.pb: is not the manifest of a Sandwich artifact");
+}
+
+TEST_F(ArtifactTest, RefusesOtherVersions) {
+  std::string path = writeArtifact("a.sandwich");
+  proto::Envelope envelope;
+  ASSERT_TRUE(envelope.ParseFromString(contents(path + "/manifest.pb")));
+  envelope.set_format_version(2);
+  overwrite(path + "/manifest.pb", envelope.SerializeAsString());
+  EXPECT_EQ(openError(path),
+            "/manifest.pb: has format version 2, and this version of Sandwich "
+            "reads version 1; compile the model again");
+}
+
+TEST_F(ArtifactTest, RefusesAHugeManifest) {
+  std::string path = writeArtifact("a.sandwich");
+  std::filesystem::resize_file(path + "/manifest.pb", uint64_t(1) << 40);
+  EXPECT_EQ(openError(path), "/manifest.pb: is 1099511627776 bytes long; at "
+                             "most 4194304 are accepted");
+}
+
+TEST_F(ArtifactTest, RefusesAWrongChecksumOfTheManifest) {
+  std::string path = writeArtifact("a.sandwich");
+  std::string bytes = contents(path + "/manifest.pb");
+  bytes.back() ^= 1;
+  overwrite(path + "/manifest.pb", bytes);
+  EXPECT_EQ(openError(path),
+            "/manifest.pb: has a wrong checksum: the file was cut or changed; "
+            "compile the model again");
+}
+
+TEST_F(ArtifactTest, RefusesAWrongChecksumOfEachFile) {
+  for (const char *name : {"phases.so", "tokenizer.json"}) {
+    std::string path = writeArtifact("a.sandwich");
+    std::string bytes = contents(path + "/" + name);
+    bytes[bytes.size() / 2] ^= 1;
+    overwrite(path + "/" + name, bytes);
+    EXPECT_EQ(openError(path), std::string("/") + name +
+                                   ": has a wrong checksum: the file was "
+                                   "changed; compile the model again");
+  }
+}
+
+TEST_F(ArtifactTest, FindsChangedWeightsWhenAsked) {
+  std::string path = writeArtifact("a.sandwich");
+  std::string bytes = contents(path + "/weights.bin");
+  bytes[5000] ^= 1;
+  overwrite(path + "/weights.bin", bytes);
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  uint64_t last = 0;
+  Status status = artifact->verifyWeights([&](uint64_t done, uint64_t total) {
+    EXPECT_GT(done, last);
+    EXPECT_EQ(total, bytes.size());
+    last = done;
+  });
+  EXPECT_EQ(last, bytes.size());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            path + "/weights.bin: has a wrong checksum: the file was changed; "
+                   "compile the model again");
+}
+
+TEST_F(ArtifactTest, RefusesCutAndExtendedFiles) {
+  for (const char *name : {"phases.so", "tokenizer.json", "weights.bin"}) {
+    std::string path = writeArtifact("a.sandwich");
+    std::string file = path + "/" + name;
+    uint64_t size = std::filesystem::file_size(file);
+    auto expected = [&](uint64_t changed, const char *what) {
+      return std::string("/") + name + ": is " + std::to_string(changed) +
+             " bytes long instead of " + std::to_string(size) +
+             ": the file was " + what + "; compile the model again";
+    };
+    std::filesystem::resize_file(file, size - 1);
+    EXPECT_EQ(openError(path), expected(size - 1, "cut"));
+    std::filesystem::resize_file(file, 0);
+    EXPECT_EQ(openError(path), expected(0, "cut"));
+    std::filesystem::resize_file(file, size + 1);
+    EXPECT_EQ(openError(path), expected(size + 1, "extended"));
+  }
+}
+
+TEST_F(ArtifactTest, NamesWeightsThatAreCutAfterOpening) {
+  std::string path = writeArtifact("a.sandwich");
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  std::filesystem::resize_file(path + "/weights.bin", 5000);
+  auto weights = artifact->loadWeights({});
+  ASSERT_FALSE(weights);
+  EXPECT_EQ(weights.error().message,
+            path + "/weights.bin: is 5000 bytes long, less than the 16896 "
+                   "bytes of the weights");
+  Status status = artifact->verifyWeights();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            path + "/weights.bin: was cut while it was read");
+}
+
+TEST_F(ArtifactTest, RefusesMissingFiles) {
+  for (const char *name : {"phases.so", "tokenizer.json", "weights.bin"}) {
+    std::string path = writeArtifact("a.sandwich");
+    std::filesystem::remove(path + "/" + name);
+    EXPECT_EQ(openError(path), std::string("/") + name +
+                                   ": cannot open: No such file or directory");
+  }
+}
+
+TEST_F(ArtifactTest, RefusesWhatIsNoRegularFile) {
+  std::string path = writeArtifact("a.sandwich");
+  std::string file = path + "/tokenizer.json";
+  std::filesystem::remove(file);
+  // A pipe without a writer must not make the reader wait.
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  EXPECT_EQ(openError(path), "/tokenizer.json: is not a regular file");
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_EQ(openError(path), "/tokenizer.json: is not a regular file");
+}
+
+TEST_F(ArtifactTest, RefusesUnreadableFiles) {
+  std::string path = writeArtifact("a.sandwich");
+  ASSERT_EQ(::chmod(folder.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod((path + "/weights.bin").c_str(), 0), 0);
+  WithoutPrivileges user;
+  if (!user)
+    GTEST_SKIP() << "cannot become another user";
+  EXPECT_EQ(openError(path), "/weights.bin: cannot open: Permission denied");
+}
+
+TEST_F(ArtifactTest, RefusesAbsurdManifests) {
+  std::string path = writeArtifact("a.sandwich");
+  spoilManifest(path, [](proto::Manifest &manifest) {
+    manifest.mutable_phases(0)->set_workspace_bytes(uint64_t(1) << 50);
+  });
+  EXPECT_EQ(openError(path),
+            "/manifest.pb: phases[0].workspace_bytes is 1125899906842624; 0 to "
+            "68719476736 is accepted");
+  path = writeArtifact("a.sandwich");
+  spoilManifest(path, [](proto::Manifest &manifest) {
+    manifest.mutable_files(1)->set_name("../a.sandwich/tokenizer.json");
+  });
+  EXPECT_EQ(openError(path),
+            "/manifest.pb: files[1].name is \"../a.sandwich/tokenizer.json\", "
+            "which is not a plain name");
+}
+
+TEST_F(ArtifactTest, RefusesAnotherCpu) {
+  proto::Manifest manifest = makeManifest();
+  manifest.mutable_target()->set_name("x86-64-amx");
+  manifest.mutable_target()->add_cpu_features("avx2");
+  manifest.mutable_target()->add_cpu_features("amx-bf16");
+  std::string path = writeArtifact("a.sandwich", manifest);
+  auto refused = Artifact::open(path, {CpuFeatures{CpuFeature::AVX2}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            path + ": this artifact, made for x86-64-amx, needs amx-bf16, "
+                   "which this CPU does not have; compile it again with "
+                   "--target=host");
+  EXPECT_TRUE(Artifact::open(
+      path, {CpuFeatures{CpuFeature::AVX2, CpuFeature::AMX_BF16}}));
+  EXPECT_TRUE(Artifact::open(path, {std::nullopt}));
+}
+
+} // namespace

@@ -1,0 +1,424 @@
+//===- FormatTest.cpp - The artifact's names, limits and manifest ---------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Artifact/Format.h"
+
+#include "TestArtifact.h"
+#include "sandwich/Artifact/ArtifactJson.h"
+
+#include <functional>
+#include <limits>
+
+using namespace sandwich;
+using namespace sandwich::artifact;
+
+namespace {
+
+/// A manifest that loads.
+proto::Manifest makeWholeManifest() {
+  proto::Manifest manifest = makeManifest();
+  manifest.set_sandwich_version("0.1.0");
+  *manifest.add_tensors() = makeTensor("embed", 4, 16);
+  manifest.mutable_tensors(0)->set_bytes(128);
+  *manifest.add_tensors() = makeTensor("head", 100, 64);
+  manifest.mutable_tensors(1)->set_offset(128);
+  manifest.mutable_tensors(1)->set_bytes(12800);
+  auto addFile = [&](const char *name, uint64_t bytes) {
+    proto::File &file = *manifest.add_files();
+    file.set_name(name);
+    file.set_bytes(bytes);
+    file.set_checksum(0x0123456789abcdef);
+  };
+  addFile("phases.so", 1000);
+  addFile("weights.bin", 12928);
+  addFile("tokenizer.json", 10);
+  return manifest;
+}
+
+/// What `validateManifest` says after `spoil`.
+std::string errorAfter(const std::function<void(proto::Manifest &)> &spoil) {
+  proto::Manifest manifest = makeWholeManifest();
+  spoil(manifest);
+  Status status = validateManifest(manifest);
+  return status ? "" : status.error().message;
+}
+
+constexpr uint64_t huge = std::numeric_limits<uint64_t>::max();
+
+TEST(Format, AcceptsAWholeManifest) {
+  EXPECT_EQ(errorAfter([](proto::Manifest &) {}), "");
+}
+
+TEST(Format, BytesComeBack) {
+  proto::Manifest manifest = makeWholeManifest();
+  auto bytes = serializeManifest(manifest);
+  ASSERT_TRUE(bytes);
+  auto parsed = parseManifest(*bytes);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->SerializeAsString(), manifest.SerializeAsString());
+}
+
+TEST(Format, ChecksumIsXXH3) {
+  // XXH3_64bits of no bytes, from the algorithm's specification.
+  EXPECT_EQ(checksum({}), 0x2d06800538d394c2u);
+}
+
+TEST(Format, RefusesOtherVersions) {
+  proto::Envelope envelope;
+  envelope.set_format_version(7);
+  envelope.set_manifest("of another shape");
+  auto parsed = parseManifest(envelope.SerializeAsString());
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message,
+            "has format version 7, and this version of Sandwich reads version "
+            "1; compile the model again");
+}
+
+TEST(Format, RefusesWhatIsNoManifest) {
+  for (const std::string &bytes :
+       {std::string(), std::string("not a manifest"), std::string(1000, '\0'),
+        std::string(1000, '\x0b'), std::string("\x12\x02hi", 4)}) {
+    auto parsed = parseManifest(bytes);
+    ASSERT_FALSE(parsed);
+    EXPECT_EQ(parsed.error().message,
+              "is not the manifest of a Sandwich artifact");
+  }
+}
+
+TEST(Format, RefusesAHugeFile) {
+  auto parsed = parseManifest(std::string(limits::manifestBytes + 1, '\0'));
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message,
+            "is 4194305 bytes long; at most 4194304 are accepted");
+}
+
+TEST(Format, RefusesEveryChangedByte) {
+  std::string bytes = *serializeManifest(makeWholeManifest());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] ^= 0x40;
+    EXPECT_FALSE(parseManifest(changed)) << "byte " << i;
+  }
+}
+
+TEST(Format, RefusesEveryCut) {
+  std::string bytes = *serializeManifest(makeWholeManifest());
+  for (size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_FALSE(parseManifest(std::string_view(bytes).substr(0, length)))
+        << "length " << length;
+}
+
+TEST(Format, RefusesAManifestThatIsNone) {
+  proto::Envelope envelope;
+  envelope.set_format_version(formatVersion);
+  envelope.set_manifest("\xff\xff\xff");
+  envelope.set_checksum(
+      checksum(std::as_bytes(std::span(envelope.manifest()))));
+  auto parsed = parseManifest(envelope.SerializeAsString());
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "holds no manifest that can be read");
+}
+
+TEST(Format, DoesNotWriteWhatWouldNotLoad) {
+  proto::Manifest manifest = makeWholeManifest();
+  manifest.mutable_model()->set_layers(0);
+  auto bytes = serializeManifest(manifest);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().message, "model.layers is 0; 1 to 4096 is accepted");
+}
+
+TEST(Format, ChecksText) {
+  auto errorFor = [](const std::string &name) {
+    return errorAfter(
+        [&](proto::Manifest &m) { m.mutable_model()->set_name(name); });
+  };
+  EXPECT_EQ(errorFor("model \xe2\x82\xac \xf0\x9f\xa5\xaa"), "");
+  EXPECT_EQ(errorFor(""), "model.name is empty");
+  EXPECT_EQ(errorFor(std::string(1025, 'a')),
+            "model.name is 1025 bytes long; at most 1024 are accepted");
+  for (const char *control : {"\x1b[2J", "a\nb", "\x7f", "\xc2\x9b"})
+    EXPECT_EQ(errorFor(control), "model.name holds a control character");
+  // A byte that never occurs, cut, overlong, surrogate, beyond U+10FFFF.
+  for (const char *invalid :
+       {"\xff", "\xe2\x82", "\xc3", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
+        "\xf0\x80\x80\xaf", "\xf4\x90\x80\x80", "\x80"})
+    EXPECT_EQ(errorFor(invalid), "model.name is not valid UTF-8");
+}
+
+TEST(Format, ChecksTheModel) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_model()); });
+  };
+  using Model = proto::ModelConfiguration;
+  EXPECT_EQ(errorFor([](Model &m) { m.set_architecture(""); }),
+            "model.architecture is empty");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_hidden_size(0); }),
+            "model.hidden_size is 0; 1 to 1048576 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_intermediate_size(1u << 31); }),
+            "model.intermediate_size is 2147483648; 1 to 4194304 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_layers(4097); }),
+            "model.layers is 4097; 1 to 4096 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_heads(0); }),
+            "model.heads is 0; 1 to 16384 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_kv_heads(0); }),
+            "model.kv_heads is 0; 1 to 4 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_kv_heads(8); }),
+            "model.kv_heads is 8; 1 to 4 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_kv_heads(3); }),
+            "model.heads is 4, not a multiple of model.kv_heads, which is 3");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_head_dim(~0u); }),
+            "model.head_dim is 4294967295; 1 to 4096 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_vocab_size(0); }),
+            "model.vocab_size is 0; 1 to 16777216 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_context_length(0); }),
+            "model.context_length is 0; 1 to 16777216 is accepted");
+  EXPECT_EQ(errorFor([](Model &m) { m.add_eos_token_ids(100); }),
+            "model.eos_token_ids is 100, outside the vocabulary of "
+            "model.vocab_size 100");
+  EXPECT_EQ(errorFor([](Model &m) { m.set_bos_token_id(-1); }),
+            "model.bos_token_id is -1, outside the vocabulary of "
+            "model.vocab_size 100");
+  EXPECT_EQ(errorFor([](Model &m) {
+              for (int i = 0; i < 256; ++i)
+                m.add_eos_token_ids(0);
+            }),
+            "the number of model.eos_token_ids is 257; 0 to 256 is accepted");
+}
+
+TEST(Format, ChecksTheTarget) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_target()); });
+  };
+  using Target = proto::Target;
+  EXPECT_EQ(errorFor([](Target &t) { t.set_name(""); }),
+            "target.name is empty");
+  EXPECT_EQ(errorFor([](Target &t) { t.set_dtype("f64"); }),
+            "target.dtype is \"f64\"; \"f32\", \"bf16\" and \"f16\" are "
+            "accepted");
+  EXPECT_EQ(errorFor([](Target &t) { t.add_cpu_features("\x1b[2J"); }),
+            "target.cpu_features holds a control character");
+  EXPECT_EQ(errorFor([](Target &t) { t.set_phase_abi_version(1000); }),
+            "target.phase_abi_version is 1000, and this version of Sandwich "
+            "calls version " +
+                std::to_string(SANDWICH_PHASE_ABI_VERSION) +
+                "; compile the model again");
+}
+
+TEST(Format, ChecksThePhases) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_phases(1)); });
+  };
+  using Phase = proto::Phase;
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_name("train"); }),
+            "phases[1].name is \"train\"; \"prefill\" and \"decode\" are "
+            "accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_name("prefill"); }),
+            "phases has \"prefill\" twice");
+  EXPECT_EQ(
+      errorAfter([](proto::Manifest &m) { m.mutable_phases()->RemoveLast(); }),
+      "phases has no \"decode\"");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) { m.clear_phases(); }),
+            "phases has no \"prefill\"");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_symbol(""); }),
+            "phases[1].symbol is empty");
+  for (const char *symbol : {"1x", "a b", "a-b", "\xc3\xa9"})
+    EXPECT_EQ(errorFor([&](Phase &p) { p.set_symbol(symbol); }),
+              std::string("phases[1].symbol is \"") + symbol +
+                  "\", which is not the name of a C function");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_threads(0); }),
+            "phases[1].threads is 0; 1 to 4096 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_threads(5000); }),
+            "phases[1].threads is 5000; 1 to 4096 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_max_tokens(0); }),
+            "phases[1].max_tokens is 0; 1 to 1048576 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_max_tokens(~0u); }),
+            "phases[1].max_tokens is 4294967295; 1 to 1048576 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_max_logit_rows(33); }),
+            "phases[1].max_logit_rows is 33; 1 to 32 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_max_logit_rows(0); }),
+            "phases[1].max_logit_rows is 0; 1 to 32 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_workspace_bytes(huge); }),
+            "phases[1].workspace_bytes is 18446744073709551615; 0 to "
+            "68719476736 is accepted");
+  EXPECT_EQ(errorFor([](Phase &p) { p.set_workspace_bytes(100); }),
+            "phases[1].workspace_bytes is 100, not a multiple of 64");
+  EXPECT_EQ(
+      errorFor([](Phase &p) { p.mutable_schedules(0)->set_rows_from(17); }),
+      "phases[1].schedules[0].rows_to is 16, less than rows_from, which is 17");
+  EXPECT_EQ(errorFor([](Phase &p) { p.mutable_schedules(0)->set_matmul(""); }),
+            "phases[1].schedules[0].matmul is empty");
+  EXPECT_EQ(
+      errorFor([](Phase &p) { p.mutable_schedules(0)->set_text("\x1b[2J"); }),
+      "phases[1].schedules[0].text holds a control character");
+}
+
+TEST(Format, BoundsTheLogits) {
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              m.mutable_model()->set_vocab_size(1 << 24);
+              m.mutable_phases(0)->set_max_tokens(1 << 20);
+              m.mutable_phases(0)->set_max_logit_rows(1 << 20);
+            }),
+            "phases[0].max_logit_rows is 1048576; 1 to 1024 is accepted");
+}
+
+TEST(Format, ChecksTheKVCache) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter(
+        [&](proto::Manifest &m) { spoil(*m.mutable_kv_cache()); });
+  };
+  using Cache = proto::KVCache;
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_dtype("i8"); }),
+            "kv_cache.dtype is \"i8\"; \"f32\", \"bf16\" and \"f16\" are "
+            "accepted");
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_block_tokens(0); }),
+            "kv_cache.block_tokens is 0, and this version of Sandwich uses 16; "
+            "compile the model again");
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_block_bytes(4032); }),
+            "kv_cache.block_bytes is 4032; 4096 to 8192 is accepted");
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_block_bytes(huge); }),
+            "kv_cache.block_bytes is 18446744073709551615; 4096 to 8192 is "
+            "accepted");
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_block_bytes(4100); }),
+            "kv_cache.block_bytes is 4100, not a multiple of 64");
+  // Twice the elements for f32.
+  EXPECT_EQ(errorFor([](Cache &c) { c.set_dtype("f32"); }),
+            "kv_cache.block_bytes is 4096; 8192 to 16384 is accepted");
+}
+
+TEST(Format, BoundsTheContext) {
+  // Every field keeps its own limit, and 2^45 bytes a block do not wrap.
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              m.mutable_model()->set_layers(limits::layers);
+              m.mutable_model()->set_heads(limits::heads);
+              m.mutable_model()->set_kv_heads(limits::heads);
+              m.mutable_model()->set_head_dim(limits::headDim);
+              m.mutable_model()->set_context_length(limits::contextLength);
+              m.mutable_kv_cache()->set_dtype("f32");
+              m.mutable_kv_cache()->set_block_bytes(uint64_t(1) << 45);
+            }),
+            "kv_cache.block_bytes is 35184372088832, so that a context of "
+            "16777216 tokens needs more than 17592186044416 bytes");
+}
+
+TEST(Format, ChecksTheFiles) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_files(2)); });
+  };
+  using File = proto::File;
+  for (const char *name : {"../x", "/etc/passwd", "a/b", ".", ".."})
+    EXPECT_EQ(errorFor([&](File &f) { f.set_name(name); }),
+              std::string("files[2].name is \"") + name +
+                  "\", which is not a plain name");
+  EXPECT_EQ(errorFor([](File &f) { f.set_name(std::string("a\0b", 3)); }),
+            "files[2].name holds a control character");
+  EXPECT_EQ(errorFor([](File &f) { f.set_name("manifest.pb"); }),
+            "files[2].name is that of the manifest itself");
+  EXPECT_EQ(errorFor([](File &f) { f.set_name("phases.so"); }),
+            "files has \"phases.so\" twice");
+  EXPECT_EQ(errorFor([](File &f) { f.set_bytes(0); }),
+            "files[2].bytes is 0; 1 to 268435456 is accepted");
+  EXPECT_EQ(errorFor([](File &f) { f.set_bytes(huge); }),
+            "files[2].bytes is 18446744073709551615; 1 to 268435456 is "
+            "accepted");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              m.mutable_files(0)->set_name("other.so");
+            }),
+            "files has no \"phases.so\"");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              m.mutable_files(1)->set_name("other.bin");
+            }),
+            "files has no \"weights.bin\"");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) { m.clear_files(); }),
+            "the number of files is 0; 1 to 64 is accepted");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) {
+              for (int i = 0; i < 100; ++i)
+                *m.add_files() = m.files(0);
+            }),
+            "the number of files is 103; 1 to 64 is accepted");
+}
+
+TEST(Format, ChecksTheTensors) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter(
+        [&](proto::Manifest &m) { spoil(*m.mutable_tensors(1)); });
+  };
+  using Tensor = proto::Tensor;
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_name(""); }),
+            "tensors[1].name is empty");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_name("embed"); }),
+            "tensors has \"embed\" twice");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_dtype("complex"); }),
+            "tensors[1].dtype is \"complex\"; \"f32\", \"bf16\" and \"f16\" "
+            "are accepted");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_layout(""); }),
+            "tensors[1].layout is empty");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_sources(0, "\x1b[2J"); }),
+            "tensors[1].sources holds a control character");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.clear_shape(); }),
+            "the number of dimensions of tensors[1].shape is 0; 1 to 8 is "
+            "accepted");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_shape(0, 0); }),
+            "tensors[1].shape is 0; 1 to 17592186044416 is accepted");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_shape(0, 101); }),
+            "tensors[1].bytes is 12800, too few for its shape of bf16");
+  // 2^43 * 2^43 elements wrap to a small product.
+  EXPECT_EQ(errorFor([](Tensor &t) {
+              t.set_shape(0, uint64_t(1) << 43);
+              t.set_shape(1, uint64_t(1) << 43);
+            }),
+            "tensors[1].bytes is 12800, too few for its shape of bf16");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_bytes(0); }),
+            "tensors[1].bytes is 0, too few for its shape of bf16");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_offset(130); }),
+            "tensors[1].offset is 130, not a multiple of 64");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_offset(192); }),
+            "tensors[1].offset is 192 and bytes 12800, beyond the 12928 bytes "
+            "of weights.bin");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_offset(huge - 63); }),
+            "tensors[1].offset is 18446744073709551552 and bytes 12800, beyond "
+            "the 12928 bytes of weights.bin");
+  EXPECT_EQ(errorFor([](Tensor &t) { t.set_offset(64); }),
+            "tensors \"embed\" and \"head\" overlap in weights.bin at byte 64");
+  EXPECT_EQ(errorAfter([](proto::Manifest &m) { m.clear_tensors(); }),
+            "the number of tensors is 0; 1 to 262144 is accepted");
+}
+
+TEST(Format, ChecksTheVersionOfSandwich) {
+  EXPECT_EQ(
+      errorAfter([](proto::Manifest &m) { m.set_sandwich_version("\x1b"); }),
+      "sandwich_version holds a control character");
+}
+
+TEST(Format, NamesMissingCpuFeatures) {
+  proto::Target target;
+  target.set_name("x86-64-amx");
+  target.add_cpu_features("avx2");
+  target.add_cpu_features("amx-tile");
+  target.add_cpu_features("of-the-future");
+  Status status = checkCpuFeatures(target, {CpuFeature::AVX2});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            "this artifact, made for x86-64-amx, needs amx-tile, "
+            "of-the-future, which this CPU does not have; compile it again "
+            "with --target=host");
+  target.mutable_cpu_features()->DeleteSubrange(1, 2);
+  EXPECT_TRUE(checkCpuFeatures(target, {CpuFeature::AVX2}));
+}
+
+TEST(Format, JsonHasTheFields) {
+  Json json = toJson(makeWholeManifest());
+  EXPECT_EQ(json["model"]["kv_heads"], 2);
+  EXPECT_EQ(json["model"]["eos_token_ids"], Json::array({2}));
+  EXPECT_EQ(json["phases"][1]["symbol"], "test_decode");
+  EXPECT_EQ(json["phases"][0]["schedules"][0]["rows_to"], 16);
+  EXPECT_EQ(json["kv_cache"]["block_bytes"], 4096);
+  EXPECT_EQ(json["tensors"][1]["shape"], Json::array({100, 64}));
+  EXPECT_EQ(json["files"][0]["checksum"], "0123456789abcdef");
+}
+
+} // namespace
