@@ -97,3 +97,26 @@ function(sandwich_add_dialect name)
   endforeach()
   add_custom_target(Sandwich${name}IncGen DEPENDS ${generated})
 endfunction()
+
+# sandwich_add_passes(NAME [FOLDER folder])
+# Generates the declarations of FOLDER/Passes.td (FOLDER is NAME by default)
+# beside where it is included from, as target SandwichNAMEPassesIncGen.
+function(sandwich_add_passes name)
+  cmake_parse_arguments(ARG "" "FOLDER" "" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${name})
+  endif()
+  set(folder include/sandwich/${ARG_FOLDER})
+  set(output ${PROJECT_BINARY_DIR}/${folder}/Passes.h.inc)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${MLIR_TABLEGEN_EXE} -gen-pass-decls -name=${name}
+            -I ${PROJECT_SOURCE_DIR}/include -I ${MLIR_INCLUDE_DIRS}
+            -d ${output}.d ${PROJECT_SOURCE_DIR}/${folder}/Passes.td
+            -o ${output}
+    DEPFILE ${output}.d
+    DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/Passes.td
+    COMMENT "Generating ${name}/Passes.h.inc")
+  add_custom_target(Sandwich${name}PassesIncGen DEPENDS ${output})
+endfunction()
