@@ -21,6 +21,9 @@ class ArithDialect;
 namespace func {
 class FuncDialect;
 } // namespace func
+namespace LLVM {
+class LLVMDialect;
+} // namespace LLVM
 namespace math {
 class MathDialect;
 } // namespace math
