@@ -9,6 +9,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Pipelines/Pipelines.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -20,6 +21,7 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
+  sandwich::registerSandwichPasses();
   registry.insert<sandwich::lm::LMDialect, sandwich::gemm::GemmDialect,
                   sandwich::phase::PhaseDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(

@@ -1,4 +1,4 @@
-//===- Passes.h - Between dialects --------------------------- -*- C++ -*-===//
+//===- Passes.h - Lowerings between dialects --------------------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,7 +11,35 @@
 
 #include "mlir/Pass/Pass.h"
 
-#include <memory>
+namespace mlir {
+namespace amx {
+class AMXDialect;
+} // namespace amx
+namespace arith {
+class ArithDialect;
+} // namespace arith
+namespace func {
+class FuncDialect;
+} // namespace func
+namespace LLVM {
+class LLVMDialect;
+} // namespace LLVM
+namespace math {
+class MathDialect;
+} // namespace math
+namespace memref {
+class MemRefDialect;
+} // namespace memref
+namespace scf {
+class SCFDialect;
+} // namespace scf
+namespace vector {
+class VectorDialect;
+} // namespace vector
+namespace x86vector {
+class X86VectorDialect;
+} // namespace x86vector
+} // namespace mlir
 
 namespace sandwich {
 

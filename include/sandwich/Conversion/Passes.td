@@ -1,4 +1,4 @@
-//===- Passes.td - Between dialects ------------------------*- tablegen -*-===//
+//===- Passes.td - Lowerings between dialects --------------*- tablegen -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,10 +6,76 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_CONVERSION_PASSES_TD
-#define SANDWICH_CONVERSION_PASSES_TD
+#ifndef AMXEmulation : Pass<"amx-emulate", "::mlir::ModuleOp"> {
+  let summary = "Replace AMX by vectors, to run it on any CPU";
+  let description = [{
+    Turns tiles into two-dimensional vectors and their operations into loads,
+    stores and multiplications of rows, so that a program for AMX can be
+    executed, slowly, where there is no AMX. For tests.
 
-include "mlir/Pass/PassBase.td"
+    ```mlir
+    %sums = amx.tile_mulf %a, %b, %c : !amx.tile<4x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<4x16xf32>
+    // becomes a loop over the rows of %a that yields a
+    %sums = ... : vector<4x16xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
+def ApproximateMath : Pass<"approximate-math"> {
+  let summary = "Replace transcendental functions by polynomials";
+  let description = [{
+    Applies upstream's polynomial approximations, so that no vector function
+    is left to a mathematics library: the compiled object must need no symbol
+    from anywhere else.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
+  let summary = "Lower matmuls to loops around micro-kernels";
+  let description = [{
+    Replaces every `gemm.matmul` in buffer form by the loop nest of its
+    schedules: a chain of conditions on the number of tokens, in each branch
+    loops over blocks of tokens, columns and K, and calls of micro-kernels,
+    which are functions that every matmul with the same specialization shares.
+    Each thread of the phase program runs the nest on its own columns.
+
+    ```mlir
+    gemm.matmul %x, @w epilogue(<none>)
+      schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [512, 32, 512], threads = [1, 2, 1], prefetch = [1, 0]>>)
+      into %y : memref<?x2048xbf16, strided<[2080, 1]>> into memref<?x512xf32, strided<[512, 1]>>
+    // becomes
+    scf.for %token_block = ... {
+      scf.for %column = ... {
+        scf.for %k = ... {
+          scf.for %panel = ... {
+            scf.for %strip = ... {
+              scf.index_switch %rows
+              case 11 { func.call @X86_AVX512_BF16_11x32_ld2080_prefetch1(...) }
+              ...
+            }
+          }
+        }
+        // the epilogue
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::mlir::x86vector::X86VectorDialect"
+  ];
+}
 
 def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
   let summary = "Turn dense layers into matmuls with fused epilogues";

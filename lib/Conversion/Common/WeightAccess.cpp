@@ -18,8 +18,7 @@ using namespace sandwich;
 
 MemRefType sandwich::getWeightBufferType(lm::WeightOp weight) {
   RankedTensorType type = weight.getTensorType();
-  auto packing =
-      dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr());
+  auto packing = dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr());
   if (!packing)
     return MemRefType::get(type.getShape(), type.getElementType());
   int64_t rows = type.getDimSize(0);
@@ -28,8 +27,7 @@ MemRefType sandwich::getWeightBufferType(lm::WeightOp weight) {
     int64_t sources = weight.getSources().size();
     rows = sources * llvm::alignTo(rows / sources, *group);
   }
-  return packing.getBufferType(rows, type.getDimSize(1),
-                               type.getElementType());
+  return packing.getBufferType(rows, type.getDimSize(1), type.getElementType());
 }
 
 int64_t sandwich::getWeightSliceBytes(lm::WeightOp weight) {
@@ -50,8 +48,7 @@ Value sandwich::getWeightSlice(OpBuilder &builder, Operation *user,
     offset = arith::AddIOp::create(builder, loc, offset, distance);
   }
   auto program = user->getParentOfType<func::FuncOp>();
-  Value weights =
-      phase::getArgument(program, phase::ProgramArgument::Weights);
+  Value weights = phase::getArgument(program, phase::ProgramArgument::Weights);
   return memref::ViewOp::create(builder, loc, getWeightBufferType(weight),
                                 weights, offset, ValueRange());
 }

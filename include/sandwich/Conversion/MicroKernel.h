@@ -1,0 +1,134 @@
+//===- MicroKernel.h - Micro-kernels as functions ---------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+///
+/// \file
+/// A micro-kernel becomes a private function of its own, so that it compiles
+/// once however many matmuls use it, and so that nothing around it takes its
+/// registers. One emitter for each family of instructions writes the body;
+/// another family (NEON, SVE) is another emitter.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_CONVERSION_MICROKERNEL_H
+#define SANDWICH_CONVERSION_MICROKERNEL_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/SymbolTable.h"
+#include "sandwich/Scheduling/Schedule.h"
+
+#include <array>
+#include <string>
+
+namespace sandwich {
+
+/// What the code of one micro-kernel function depends on.
+struct MicroKernelSpecialization {
+  /// With the exact number of rows it multiplies.
+  MicroKernel kernel;
+  /// Elements from one row of the input to the next.
+  int64_t inputStride = 0;
+  /// bf16 weights where the instructions multiply f32: widened in registers.
+  bool widensWeights = false;
+  /// Cache lines to prefetch in each loop step and panel, and in how many
+  /// panels at once.
+  int64_t prefetchLines = 0;
+  int64_t prefetchPanels = 1;
+
+  /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`; distinct for distinct values.
+  std::string name() const;
+  /// The element type of the input, f32 or bf16.
+  mlir::Type inputType(mlir::MLIRContext *context) const;
+  /// The element type of the weight, f32 or bf16.
+  mlir::Type weightType(mlir::MLIRContext *context) const;
+};
+
+/// The K that one step of the micro-kernel's main loop multiplies; prefetches
+/// are counted by these steps. Any remaining K is multiplied, but prefetches
+/// nothing.
+int64_t getLoopStep(MatrixISA isa);
+
+/// Elements from the beginning of a packed panel to its column `column`.
+int64_t getColumnOffset(const Packing &packing, int64_t column);
+
+/// The arguments of a micro-kernel function, which computes
+/// `sums[sumsRow + i, sumsColumn + j] (+)= sum over k of
+/// input[firstRow + i, firstK + k] * weight(k, j)`.
+struct MicroKernelArguments {
+  /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>
+  mlir::Value input;
+  /// index
+  mlir::Value firstRow, firstK;
+  /// index: how many k, a multiple of the packing's kStep.
+  mlir::Value k;
+  /// memref<?xT>: the whole packed weight.
+  mlir::Value weight;
+  /// index: the element of `weight` with the first k and column.
+  mlir::Value weightOffset;
+  /// index: elements from one panel to the next.
+  mlir::Value panelStride;
+  /// memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlir::Value sums;
+  /// index
+  mlir::Value sumsRow, sumsColumn;
+  /// i1: add to the sums, else overwrite them.
+  mlir::Value accumulate;
+  /// index: the element of `weight` to prefetch at first, and by how many
+  /// elements that moves in each loop step.
+  mlir::Value prefetchOffset, prefetchStride;
+
+  static constexpr unsigned size = 13;
+  std::array<mlir::Value, size> values() const {
+    return {input,        firstRow,       firstK,        k,       weight,
+            weightOffset, panelStride,    sums,          sumsRow, sumsColumn,
+            accumulate,   prefetchOffset, prefetchStride};
+  }
+  static MicroKernelArguments from(mlir::ValueRange values) {
+    return {values[0],  values[1],  values[2], values[3], values[4],
+            values[5],  values[6],  values[7], values[8], values[9],
+            values[10], values[11], values[12]};
+  }
+};
+
+/// Writes micro-kernel bodies for one family of instructions.
+class MicroKernelEmitter {
+public:
+  virtual ~MicroKernelEmitter() = default;
+
+  /// Emits the body at the insertion point of `builder`, without terminator.
+  virtual void emitBody(mlir::ImplicitLocOpBuilder &builder,
+                        const MicroKernelSpecialization &specialization,
+                        const MicroKernelArguments &arguments) const = 0;
+};
+
+/// The emitter for `isa`.
+const MicroKernelEmitter &getMicroKernelEmitter(MatrixISA isa);
+
+/// The micro-kernels of one module.
+class MicroKernelLibrary {
+public:
+  explicit MicroKernelLibrary(mlir::ModuleOp module) : symbols(module) {}
+
+  /// The function for `specialization`, emitted at the end of the module when
+  /// first asked for.
+  mlir::func::FuncOp get(const MicroKernelSpecialization &specialization);
+
+  /// Calls it; casts the buffers to the types it takes.
+  void call(mlir::ImplicitLocOpBuilder &builder,
+            const MicroKernelSpecialization &specialization,
+            const MicroKernelArguments &arguments);
+
+private:
+  mlir::SymbolTable symbols;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_CONVERSION_MICROKERNEL_H

@@ -1,0 +1,216 @@
+//===- AMXEmulation.cpp - AMX without AMX ---------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+
+#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_AMXEMULATION
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+Value createIndex(ImplicitLocOpBuilder &builder, int64_t value) {
+  return arith::ConstantIndexOp::create(builder, value);
+}
+
+/// Where row `row` of a tile at `indices` begins: `stride` elements further in
+/// the innermost dimension for each row, or, without, one further in the
+/// second innermost.
+SmallVector<Value> getRowPosition(ImplicitLocOpBuilder &builder,
+                                  ValueRange indices, Value stride,
+                                  int64_t row) {
+  SmallVector<Value> position(indices);
+  Value &moved = stride ? position.back() : position[position.size() - 2];
+  Value distance = createIndex(builder, row);
+  if (stride)
+    distance = arith::MulIOp::create(builder, distance, stride);
+  moved = arith::AddIOp::create(builder, moved, distance);
+  return position;
+}
+
+VectorType getRowType(VectorType type) {
+  return VectorType::get(type.getShape().drop_front(), type.getElementType());
+}
+
+struct EmulateZero : OpConversionPattern<amx::TileZeroOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(amx::TileZeroOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type type = getTypeConverter()->convertType(op.getTileType());
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, type,
+                                                   rewriter.getZeroAttr(type));
+    return success();
+  }
+};
+
+struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    auto type =
+        cast<VectorType>(getTypeConverter()->convertType(op.getTileType()));
+    Value tile = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
+    for (int64_t row = 0; row < type.getDimSize(0); ++row) {
+      Value loaded =
+          vector::LoadOp::create(builder, getRowType(type), adaptor.getBase(),
+                                 getRowPosition(builder, adaptor.getIndices(),
+                                                adaptor.getStride(), row));
+      tile = vector::InsertOp::create(builder, loaded, tile, row);
+    }
+    rewriter.replaceOp(op, tile);
+    return success();
+  }
+};
+
+/// Stores the rows of `tile`, one by one.
+void storeRows(ImplicitLocOpBuilder &builder, Value tile, Value buffer,
+               ValueRange indices, Value stride) {
+  for (int64_t row = 0; row < cast<VectorType>(tile.getType()).getDimSize(0);
+       ++row) {
+    Value value = vector::ExtractOp::create(builder, tile, row);
+    vector::StoreOp::create(builder, value, buffer,
+                            getRowPosition(builder, indices, stride, row));
+  }
+}
+
+struct EmulateStore : OpConversionPattern<amx::TileStoreOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(amx::TileStoreOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    storeRows(builder, adaptor.getVal(), adaptor.getBase(),
+              adaptor.getIndices(), adaptor.getStride());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Multiplies in loops over rows and pairs of k, through memory, so that the
+/// code stays small.
+struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(amx::TileMulFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    auto sumsType = cast<VectorType>(adaptor.getAcc().getType());
+    auto inputType = cast<VectorType>(adaptor.getLhs().getType());
+    auto weightType = cast<VectorType>(adaptor.getRhs().getType());
+    Value zero = createIndex(builder, 0), one = createIndex(builder, 1);
+    auto spill = [&](Value tile) {
+      auto type = cast<VectorType>(tile.getType());
+      Value buffer;
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        auto function = op->getParentOfType<func::FuncOp>();
+        builder.setInsertionPointToStart(&function.getBody().front());
+        buffer = memref::AllocaOp::create(
+            builder, MemRefType::get(type.getShape(), type.getElementType()));
+      }
+      storeRows(builder, tile, buffer, {zero, zero}, Value());
+      return buffer;
+    };
+    Value sums = spill(adaptor.getAcc());
+    Value input = spill(adaptor.getLhs());
+    Value weight = spill(adaptor.getRhs());
+
+    VectorType rowType = getRowType(sumsType);
+    auto rows = scf::ForOp::create(
+        builder, zero, createIndex(builder, sumsType.getDimSize(0)), one);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(rows.getBody());
+      Value row = rows.getInductionVar();
+      Value sum =
+          vector::LoadOp::create(builder, rowType, sums, ValueRange{row, zero});
+      auto pairs = scf::ForOp::create(
+          builder, zero, createIndex(builder, inputType.getDimSize(1) / 2), one,
+          sum);
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(pairs.getBody());
+        Value pair = pairs.getInductionVar();
+        Value carried = pairs.getRegionIterArg(0);
+        Value weights = vector::LoadOp::create(builder, getRowType(weightType),
+                                               weight, ValueRange{pair, zero});
+        auto halves = vector::DeinterleaveOp::create(builder, weights);
+        Value k = arith::AddIOp::create(builder, pair, pair);
+        for (auto [offset, half] : llvm::enumerate(halves.getResults())) {
+          Value position =
+              arith::AddIOp::create(builder, k, createIndex(builder, offset));
+          Value element =
+              memref::LoadOp::create(builder, input, ValueRange{row, position});
+          element =
+              arith::ExtFOp::create(builder, builder.getF32Type(), element);
+          Value broadcast =
+              vector::BroadcastOp::create(builder, rowType, element);
+          Value widened = arith::ExtFOp::create(builder, rowType, half);
+          carried = vector::FMAOp::create(builder, broadcast, widened, carried);
+        }
+        scf::YieldOp::create(builder, carried);
+      }
+      vector::StoreOp::create(builder, pairs.getResult(0), sums,
+                              ValueRange{row, zero});
+    }
+    Value result =
+        arith::ConstantOp::create(builder, builder.getZeroAttr(sumsType));
+    for (int64_t row = 0; row < sumsType.getDimSize(0); ++row) {
+      Value loaded = vector::LoadOp::create(
+          builder, rowType, sums, ValueRange{createIndex(builder, row), zero});
+      result = vector::InsertOp::create(builder, loaded, result, row);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct AMXEmulation : public sandwich::impl::AMXEmulationBase<AMXEmulation> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    TypeConverter converter;
+    converter.addConversion([](Type type) { return type; });
+    converter.addConversion([](amx::TileType type) -> Type {
+      return VectorType::get(type.getShape(), type.getElementType());
+    });
+    ConversionTarget target(*context);
+    target.addIllegalDialect<amx::AMXDialect>();
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    RewritePatternSet patterns(context);
+    patterns.add<EmulateZero, EmulateLoad, EmulateStore, EmulateMultiply>(
+        converter, context);
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

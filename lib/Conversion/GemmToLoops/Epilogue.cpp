@@ -1,0 +1,216 @@
+//===- Epilogue.cpp - What a matmul does to its sums ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Epilogue.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "sandwich/Conversion/WeightAccess.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+constexpr int64_t lanes = 16;
+
+/// Writes an epilogue in vectors of 16 columns, the last of which may be
+/// masked.
+class EpilogueWriter {
+public:
+  EpilogueWriter(ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+                 const SumsBlock &block)
+      : builder(builder), op(op), block(block),
+        sumType(VectorType::get({lanes}, builder.getF32Type())) {}
+
+  void writeElementwise();
+  LogicalResult writeSiluMul();
+
+private:
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(builder, value);
+  }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
+  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, a, b); }
+
+  /// A loop from zero to `end`.
+  void forEach(Value end, int64_t step, function_ref<void(Value)> body);
+  /// Vectors over `count` elements; `body` gets the first element's number and
+  /// the mask of the elements there are, null where there are all 16.
+  void forEachVector(Value count, bool hasTail,
+                     function_ref<void(Value, Value)> body);
+
+  Value loadSums(Value row, Value column) {
+    return vector::LoadOp::create(builder, sumType, block.sums,
+                                  ValueRange{row, column});
+  }
+  /// f32, whatever the buffer's element type.
+  Value load(Value buffer, ValueRange position, Value mask);
+  void store(Value vector, Value buffer, ValueRange position, Value mask);
+
+  ImplicitLocOpBuilder &builder;
+  gemm::MatmulOp op;
+  const SumsBlock &block;
+  VectorType sumType;
+};
+
+} // namespace
+
+void EpilogueWriter::forEach(Value end, int64_t step,
+                             function_ref<void(Value)> body) {
+  OpBuilder::InsertionGuard guard(builder);
+  auto loop = scf::ForOp::create(builder, index(0), end, index(step));
+  builder.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+void EpilogueWriter::forEachVector(Value count, bool hasTail,
+                                   function_ref<void(Value, Value)> body) {
+  Value full = count;
+  if (hasTail) {
+    Value rest = arith::RemUIOp::create(builder, count, index(lanes));
+    full = sub(count, rest);
+  }
+  forEach(full, lanes, [&](Value first) { body(first, Value()); });
+  if (!hasTail)
+    return;
+  Value some =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, full, count);
+  OpBuilder::InsertionGuard guard(builder);
+  auto conditional = scf::IfOp::create(builder, some, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(conditional.thenBlock());
+  Value mask = vector::CreateMaskOp::create(
+      builder, VectorType::get({lanes}, builder.getI1Type()),
+      ValueRange{sub(count, full)});
+  body(full, mask);
+}
+
+Value EpilogueWriter::load(Value buffer, ValueRange position, Value mask) {
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  auto type = VectorType::get({lanes}, element);
+  Value loaded;
+  if (mask) {
+    Value zeros = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
+    loaded = vector::MaskedLoadOp::create(builder, type, buffer, position, mask,
+                                          zeros);
+  } else {
+    loaded = vector::LoadOp::create(builder, type, buffer, position);
+  }
+  if (element.isF32())
+    return loaded;
+  return arith::ExtFOp::create(builder, sumType, loaded);
+}
+
+void EpilogueWriter::store(Value vector, Value buffer, ValueRange position,
+                           Value mask) {
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  if (!element.isF32())
+    vector = arith::TruncFOp::create(builder, VectorType::get({lanes}, element),
+                                     vector);
+  if (mask)
+    vector::MaskedStoreOp::create(builder, buffer, position, mask, vector);
+  else
+    vector::StoreOp::create(builder, vector, buffer, position);
+}
+
+void EpilogueWriter::writeElementwise() {
+  Value destination = op.getDestination();
+  Value bias;
+  if (op.getBiasAttr())
+    bias = getWeightSlice(builder, op, op.getBiasAttr(), op.getLayer());
+  int64_t channels = lm::getDestinationType(op).getDimSize(1);
+  forEach(block.rows, 1, [&](Value blockRow) {
+    Value row = add(block.firstRow, blockRow);
+    forEachVector(block.columns, channels % lanes != 0,
+                  [&](Value blockColumn, Value mask) {
+                    Value column = add(block.firstColumn, blockColumn);
+                    Value result = loadSums(blockRow, blockColumn);
+                    if (bias)
+                      result = arith::AddFOp::create(builder, result,
+                                                     load(bias, column, mask));
+                    if (op.getResidual())
+                      result = arith::AddFOp::create(
+                          builder, load(op.getResidual(), {row, column}, mask),
+                          result);
+                    store(result, destination, {row, column}, mask);
+                  });
+  });
+}
+
+LogicalResult EpilogueWriter::writeSiluMul() {
+  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  int64_t group = *weight.getInterleave();
+  if (weight.getSources().size() != 2)
+    return op.emitOpError("epilogue 'silu_mul' needs a weight of a gate and an "
+                          "up projection, not of ")
+           << weight.getSources().size() << " sources";
+  Value bias;
+  if (op.getBiasAttr()) {
+    if (lm::lookupWeight(op, op.getBiasAttr()).getInterleave())
+      return op.emitOpError("epilogue 'silu_mul' needs a bias that is not "
+                            "interleaved");
+    bias = getWeightSlice(builder, op, op.getBiasAttr(), op.getLayer());
+  }
+  int64_t channels = lm::getDestinationType(op).getDimSize(1);
+  // A pair of groups takes twice the columns of its result.
+  Value pairs =
+      arith::DivUIOp::create(builder, block.columns, index(2 * group));
+  Value firstResult =
+      arith::DivUIOp::create(builder, block.firstColumn, index(2));
+  bool hasTail = channels % lanes != 0 || group % lanes != 0;
+  forEach(block.rows, 1, [&](Value blockRow) {
+    Value row = add(block.firstRow, blockRow);
+    forEach(pairs, 1, [&](Value pair) {
+      Value firstGate = arith::MulIOp::create(builder, pair, index(2 * group));
+      Value resultOfPair =
+          add(firstResult, arith::MulIOp::create(builder, pair, index(group)));
+      // The last group is filled up, its end is no channel of the result.
+      Value rest = sub(index(channels), resultOfPair);
+      Value count = arith::MinSIOp::create(builder, rest, index(group));
+      forEachVector(count, hasTail, [&](Value first, Value mask) {
+        Value column = add(resultOfPair, first);
+        Value gateColumn = add(firstGate, first);
+        Value gate = loadSums(blockRow, gateColumn);
+        Value up = loadSums(blockRow, add(gateColumn, index(group)));
+        if (bias) {
+          gate = arith::AddFOp::create(builder, gate, load(bias, column, mask));
+          up = arith::AddFOp::create(
+              builder, up, load(bias, add(column, index(channels)), mask));
+        }
+        Value one = arith::ConstantOp::create(
+            builder, DenseElementsAttr::get(sumType, 1.0f));
+        Value exponential =
+            math::ExpOp::create(builder, arith::NegFOp::create(builder, gate));
+        Value activated = arith::DivFOp::create(
+            builder, gate, arith::AddFOp::create(builder, one, exponential));
+        store(arith::MulFOp::create(builder, activated, up),
+              op.getDestination(), {row, column}, mask);
+      });
+    });
+  });
+  return success();
+}
+
+LogicalResult sandwich::emitEpilogue(ImplicitLocOpBuilder &builder,
+                                     gemm::MatmulOp op,
+                                     const SumsBlock &block) {
+  switch (op.getEpilogue()) {
+  case gemm::Epilogue::None:
+  case gemm::Epilogue::AddResidual:
+    EpilogueWriter(builder, op, block).writeElementwise();
+    return success();
+  case gemm::Epilogue::SiluMul:
+    return EpilogueWriter(builder, op, block).writeSiluMul();
+  case gemm::Epilogue::RotateAppendKV:
+    return emitRotateAppendKV(builder, op, block);
+  }
+  llvm_unreachable("an epilogue without a case");
+}

@@ -1,0 +1,63 @@
+//===- Emitters.h - The families of micro-kernels ---------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_MICROKERNEL_EMITTERS_H
+#define SANDWICH_LIB_CONVERSION_MICROKERNEL_EMITTERS_H
+
+#include "sandwich/Conversion/MicroKernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace sandwich {
+
+/// AVX2, AVX-512 and AVX512_BF16.
+const MicroKernelEmitter &getX86VectorEmitter();
+
+/// AMX.
+const MicroKernelEmitter &getAMXEmitter();
+
+inline mlir::Value createIndex(mlir::ImplicitLocOpBuilder &builder,
+                               int64_t value) {
+  return mlir::arith::ConstantIndexOp::create(builder, value);
+}
+
+/// `value + constant`.
+inline mlir::Value addConstant(mlir::ImplicitLocOpBuilder &builder,
+                               mlir::Value value, int64_t constant) {
+  if (constant == 0)
+    return value;
+  return mlir::arith::AddIOp::create(builder, value,
+                                     createIndex(builder, constant));
+}
+
+/// The rows and k of the input that the micro-kernel reads.
+mlir::Value getInputBlock(mlir::ImplicitLocOpBuilder &builder, int64_t rows,
+                          const MicroKernelArguments &arguments);
+
+/// The sums that the micro-kernel writes.
+mlir::Value getSumsBlock(mlir::ImplicitLocOpBuilder &builder,
+                         const MicroKernel &kernel,
+                         const MicroKernelArguments &arguments);
+
+/// Panel `number`, from the micro-kernel's first column and k on, as one
+/// dimension.
+mlir::Value getPanel(mlir::ImplicitLocOpBuilder &builder,
+                     const Packing &packing, int64_t number,
+                     const MicroKernelArguments &arguments);
+
+/// The prefetches of one loop step, from the element `offset` on; returns the
+/// next step's offset.
+mlir::Value emitPrefetches(mlir::ImplicitLocOpBuilder &builder,
+                           const MicroKernelSpecialization &specialization,
+                           const MicroKernelArguments &arguments,
+                           mlir::Value offset);
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_CONVERSION_MICROKERNEL_EMITTERS_H

@@ -1,0 +1,180 @@
+//===- MicroKernel.cpp - Micro-kernels as functions -----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/MicroKernel.h"
+#include "Emitters.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+std::string MicroKernelSpecialization::name() const {
+  std::string name = kernel.name() + "_ld" + std::to_string(inputStride);
+  if (widensWeights)
+    name += "_widen";
+  if (prefetchLines > 0)
+    name += "_prefetch" + std::to_string(prefetchLines);
+  if (prefetchLines > 0 && prefetchPanels > 1)
+    name += "x" + std::to_string(prefetchPanels);
+  return name;
+}
+
+Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
+  if (packingOf(kernel.isa).kPack == 2)
+    return BFloat16Type::get(context);
+  return Float32Type::get(context);
+}
+
+Type MicroKernelSpecialization::weightType(MLIRContext *context) const {
+  if (widensWeights)
+    return BFloat16Type::get(context);
+  return inputType(context);
+}
+
+int64_t sandwich::getLoopStep(MatrixISA isa) {
+  // Four packed steps hide the loop's own instructions.
+  Packing packing = packingOf(isa);
+  return std::max(packing.kStep, 4 * packing.kPack);
+}
+
+int64_t sandwich::getColumnOffset(const Packing &packing, int64_t column) {
+  return column / packing.tile * packing.tile * packing.kStep +
+         column % packing.tile * packing.kPack;
+}
+
+const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
+  if (isa == MatrixISA::X86_AMX_BF16)
+    return getAMXEmitter();
+  return getX86VectorEmitter();
+}
+
+/// Types of the arguments, in order.
+static SmallVector<Type>
+getArgumentTypes(MLIRContext *context,
+                 const MicroKernelSpecialization &specialization) {
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  Type index = IndexType::get(context);
+  auto rows = [&](Type type, int64_t stride) {
+    return MemRefType::get(
+        {dynamic, dynamic}, type,
+        StridedLayoutAttr::get(context, dynamic, {stride, 1}));
+  };
+  return {rows(specialization.inputType(context), specialization.inputStride),
+          index,
+          index,
+          index,
+          MemRefType::get({dynamic}, specialization.weightType(context)),
+          index,
+          index,
+          rows(Float32Type::get(context), dynamic),
+          index,
+          index,
+          IntegerType::get(context, 1),
+          index,
+          index};
+}
+
+func::FuncOp
+MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
+  std::string name = specialization.name();
+  if (auto function = symbols.lookup<func::FuncOp>(name))
+    return function;
+  Operation *module = symbols.getOp();
+  MLIRContext *context = module->getContext();
+  auto builder = ImplicitLocOpBuilder::atBlockEnd(
+      module->getLoc(), &module->getRegion(0).front());
+  auto function = func::FuncOp::create(
+      builder, name,
+      builder.getFunctionType(getArgumentTypes(context, specialization), {}));
+  function.setPrivate();
+  function.setNoInline(true);
+  // Internal functions lose the arguments they do not use.
+  function->setAttr("llvm.linkage",
+                    LLVM::LinkageAttr::get(context, LLVM::Linkage::Internal));
+  symbols.insert(function);
+
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  getMicroKernelEmitter(specialization.kernel.isa)
+      .emitBody(builder, specialization,
+                MicroKernelArguments::from(function.getArguments()));
+  func::ReturnOp::create(builder);
+  return function;
+}
+
+void MicroKernelLibrary::call(ImplicitLocOpBuilder &builder,
+                              const MicroKernelSpecialization &specialization,
+                              const MicroKernelArguments &arguments) {
+  func::FuncOp function = get(specialization);
+  SmallVector<Value> operands;
+  for (auto [value, type] :
+       llvm::zip_equal(arguments.values(), function.getArgumentTypes())) {
+    if (value.getType() == type)
+      operands.push_back(value);
+    else
+      operands.push_back(memref::CastOp::create(builder, type, value));
+  }
+  func::CallOp::create(builder, function, operands);
+}
+
+Value sandwich::getInputBlock(ImplicitLocOpBuilder &builder, int64_t rows,
+                              const MicroKernelArguments &arguments) {
+  return memref::SubViewOp::create(
+      builder, arguments.input,
+      ArrayRef<OpFoldResult>{arguments.firstRow, arguments.firstK},
+      {builder.getIndexAttr(rows), arguments.k},
+      {builder.getIndexAttr(1), builder.getIndexAttr(1)});
+}
+
+Value sandwich::getSumsBlock(ImplicitLocOpBuilder &builder,
+                             const MicroKernel &kernel,
+                             const MicroKernelArguments &arguments) {
+  return memref::SubViewOp::create(
+      builder, arguments.sums,
+      ArrayRef<OpFoldResult>{arguments.sumsRow, arguments.sumsColumn},
+      {builder.getIndexAttr(kernel.rows), builder.getIndexAttr(kernel.columns)},
+      {builder.getIndexAttr(1), builder.getIndexAttr(1)});
+}
+
+Value sandwich::getPanel(ImplicitLocOpBuilder &builder, const Packing &packing,
+                         int64_t number,
+                         const MicroKernelArguments &arguments) {
+  Value offset = arguments.weightOffset;
+  if (number > 0) {
+    Value distance = arith::MulIOp::create(builder, arguments.panelStride,
+                                           createIndex(builder, number));
+    offset = arith::AddIOp::create(builder, offset, distance);
+  }
+  Value size = arith::MulIOp::create(builder, arguments.k,
+                                     createIndex(builder, packing.panel));
+  return memref::SubViewOp::create(builder, arguments.weight,
+                                   ArrayRef<OpFoldResult>{offset}, {size},
+                                   {builder.getIndexAttr(1)});
+}
+
+Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
+                               const MicroKernelSpecialization &specialization,
+                               const MicroKernelArguments &arguments,
+                               Value offset) {
+  constexpr int64_t lineBits = 8 * 64;
+  int64_t lineElements =
+      lineBits /
+      cast<MemRefType>(arguments.weight.getType()).getElementTypeBitWidth();
+  Value panel = offset;
+  for (int64_t i = 0; i < specialization.prefetchPanels; ++i) {
+    if (i > 0)
+      panel = arith::AddIOp::create(builder, panel, arguments.panelStride);
+    for (int64_t line = 0; line < specialization.prefetchLines; ++line)
+      memref::PrefetchOp::create(
+          builder, arguments.weight,
+          ValueRange{addConstant(builder, panel, line * lineElements)},
+          /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+  }
+  return arith::AddIOp::create(builder, offset, arguments.prefetchStride);
+}
