@@ -22,6 +22,7 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
                                         const LoopsToLLVMOptions &options) {
   if (options.emulateAMX)
     manager.addPass(createAMXEmulation());
+  manager.addPass(createPhaseToLLVM());
   manager.addPass(createApproximateMath());
   if (options.expandBF16) {
     arith::ArithExpandOpsPassOptions expand;
@@ -46,11 +47,4 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-}
-
-void sandwich::registerSandwichPasses() {
-  registerConversionPasses();
-  PassPipelineRegistration<LoopsToLLVMOptions>(
-      "loops-to-llvm", "From loop IR to the LLVM dialect",
-      buildLoopsToLLVMPipeline);
 }

@@ -6,24 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Dialect/Gemm/IR/Gemm.h"
-#include "sandwich/Dialect/LM/IR/LM.h"
-#include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Pipelines/Pipelines.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
+  sandwich::registerSandwichDialects(registry);
   mlir::registerAllPasses();
   sandwich::registerSandwichPasses();
-  registry.insert<sandwich::lm::LMDialect, sandwich::gemm::GemmDialect,
-                  sandwich::phase::PhaseDialect>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Sandwich's dialects and passes\n", registry));
 }

@@ -100,6 +100,46 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
   ];
 }
 
+def LMToLoops : Pass<"lm-to-loops", "::mlir::func::FuncOp"> {
+  let summary = "Lower lm operations of a phase program to vector loops";
+  let description = [{
+    Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,
+    `lm.attention` and `lm.gather_rows` by loops in which every thread of the
+    team does its own share. Rows are split evenly over threads; attention
+    splits (token, cache head) pairs in decode, and (query head, tile of
+    queries) pairs in prefill. No barriers are added: what an operation reads
+    must be complete before any thread reaches it.
+
+    ```mlir
+    lm.gather_rows %x, %rows into %y
+      : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
+    ```
+
+    becomes, with %begin and %end from the thread's number,
+
+    ```mlir
+    scf.for %i = %begin to %end step %c1 {
+      %row = memref.load %rows[%i] : memref<?xi32>
+      %from = arith.index_cast %row : i32 to index
+      scf.for %k = %c0 to %c32 step %c16 {
+        %v = vector.load %x[%from, %k] : memref<?x32xf32>, vector<16xf32>
+        vector.store %v, %y[%i, %k] : memref<?x32xf32>, vector<16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"accumulators", "accumulators", "int64_t", /*default=*/"24",
+           "Vectors of 16 f32 sums that fit into the target's registers beside "
+           "operands: 24 with AVX-512, 6 with AVX2">
+  ];
+}
+
 def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Give phase programs their C entry points";
   let description = [{

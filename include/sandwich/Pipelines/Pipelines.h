@@ -14,6 +14,36 @@
 
 namespace sandwich {
 
+struct ModelToScheduleOptions
+    : mlir::PassPipelineOptions<ModelToScheduleOptions> {
+  PassOptions::Option<std::string> target{
+      *this, "target", llvm::cl::desc("CPU to schedule for, or host"),
+      llvm::cl::init("host")};
+  PassOptions::Option<int64_t> threads{
+      *this, "threads", llvm::cl::desc("threads of the team"),
+      llvm::cl::init(1)};
+};
+
+/// From model IR to schedule IR: matmuls with epilogues, schedules and packed
+/// weights. Matmuls that have schedules keep them.
+void buildModelToSchedulePipeline(mlir::OpPassManager &manager,
+                                  const ModelToScheduleOptions &options);
+
+struct ScheduleToLoopsOptions
+    : mlir::PassPipelineOptions<ScheduleToLoopsOptions> {
+  PassOptions::Option<int64_t> threads{
+      *this, "threads", llvm::cl::desc("threads of the team"),
+      llvm::cl::init(1)};
+  PassOptions::Option<int64_t> maxTokens{
+      *this, "max-tokens", llvm::cl::desc("tokens of the largest step"),
+      llvm::cl::init(512)};
+};
+
+/// From schedule IR to loop IR: phase programs over buffers, all operations as
+/// loops over vectors and tiles.
+void buildScheduleToLoopsPipeline(mlir::OpPassManager &manager,
+                                  const ScheduleToLoopsOptions &options);
+
 struct LoopsToLLVMOptions
     : mlir::PassPipelineOptions<LoopsToLLVMOptions> {
   PassOptions::Option<bool> emulateAMX{
@@ -31,6 +61,9 @@ struct LoopsToLLVMOptions
 /// dialect.
 void buildLoopsToLLVMPipeline(mlir::OpPassManager &manager,
                               const LoopsToLLVMOptions &options);
+
+/// Adds Sandwich's dialects and the upstream ones its passes use.
+void registerSandwichDialects(mlir::DialectRegistry &registry);
 
 /// Registers every pass and pipeline of Sandwich.
 void registerSandwichPasses();

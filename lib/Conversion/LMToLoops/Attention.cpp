@@ -1,0 +1,456 @@
+//===- Attention.cpp - lm.attention as loops ------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LMToLoops.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <functional>
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+namespace {
+
+constexpr int64_t blockTokens = KVCacheType::blockTokens;
+static_assert(blockTokens == vectorWidth, "one vector of scores is one block");
+
+/// Blocks whose scores are held at once: sums are rescaled once for each chunk.
+constexpr int64_t chunkBlocks = 8;
+constexpr int64_t chunkTokens = chunkBlocks * blockTokens;
+
+/// Smaller than every score, and finite: its distance to any score is too.
+constexpr float masked = -1e30f;
+
+/// Where an FMA's result is needed again only after this many others, its
+/// latency is hidden.
+constexpr int64_t independentSums = 8;
+
+int64_t largestDivisor(int64_t number, int64_t limit) {
+  int64_t divisor = std::min(number, limit);
+  while (number % divisor != 0)
+    --divisor;
+  return divisor;
+}
+
+/// How many rows (queries that read the same keys) a tile has, and how they
+/// share registers.
+struct TileShape {
+  int64_t rows;
+  /// Blocks of keys multiplied at once.
+  int64_t blocks;
+  /// Sums for each score, over as many interleaved parts of a head.
+  int64_t parts;
+  /// Vectors of the head whose weighted values are summed at once.
+  int64_t valueVectors;
+};
+
+/// Rows of one tile: where each lies in the query and destination buffers.
+struct TileRows {
+  /// From the row in the tile to its token.
+  std::function<Value(Value)> token;
+  /// From the row in the tile to its head's first channel.
+  std::function<Value(Value)> channel;
+  /// Rows that exist; those beyond are computed and not stored.
+  Value count;
+  Value sequence;
+  /// The cache's head.
+  Value head;
+  /// Positions that some row attends to.
+  Value positions;
+};
+
+/// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
+/// the blocks of one sequence and head of the cache.
+class AttentionBuilder {
+public:
+  AttentionBuilder(LoopBuilder &builder, const ProgramContext &program,
+                   AttentionOp op)
+      : b(builder), program(program), op(op), cache(op.getKvCache()),
+        layer(op.getLayer()), zero(builder.index(0)) {
+    auto cacheType = cast<MemRefType>(cache.getType());
+    cacheHeads = cacheType.getDimSize(2);
+    headDim = cacheType.getDimSize(4) / blockTokens;
+    queryHeads =
+        cast<MemRefType>(op.getQuery().getType()).getDimSize(1) / headDim;
+    group = queryHeads / cacheHeads;
+    lineElements = 512 / cacheType.getElementTypeBitWidth();
+  }
+
+  void buildDecode();
+  void buildPrefill();
+
+private:
+  void allocateScratch();
+  void buildTile(const TileRows &rows);
+  void loadQueries(const TileRows &rows);
+  void computeScores(const TileRows &rows, Value firstBlock, Value blocks);
+  void weighScores(Value firstBlock, Value blocks);
+  void addValues(const TileRows &rows, Value firstBlock, Value blocks,
+                 ArrayRef<VectorPiece> pieces);
+  void storeResult(const TileRows &rows);
+
+  /// The cache's block with number `number` of the tile's sequence.
+  Value loadBlock(const TileRows &rows, Value number) {
+    return b.loadIndex(op.getBlockTables(), {rows.sequence, number});
+  }
+  void prefetch(const TileRows &rows, Value block, int64_t part, Value offset) {
+    memref::PrefetchOp::create(b, cache,
+                               {block, layer, rows.head, b.index(part), offset},
+                               /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+  }
+
+  LoopBuilder &b;
+  const ProgramContext &program;
+  AttentionOp op;
+  Value cache, layer, zero;
+  int64_t cacheHeads, headDim, queryHeads, group;
+  /// Elements of the cache in 64 bytes.
+  int64_t lineElements;
+  TileShape shape;
+  /// Whether the cache comes from memory: only then prefetching pays.
+  bool streams = false;
+
+  /// [rows, head_dim] queries times the scale.
+  Value queries;
+  /// [rows, positions of a chunk] scores, then their exponentials.
+  Value scores;
+  /// [rows, head_dim] weighted sums of values.
+  Value sums;
+  /// [rows, 16] sums of exponentials, by position modulo 16.
+  Value totals;
+  /// [16] one element a row: its position, its largest score so far, in this
+  /// chunk, and the factor that follows from both.
+  Value limits, maxima, chunkMaxima, factors;
+};
+
+} // namespace
+
+void AttentionBuilder::allocateScratch() {
+  assert(shape.rows <= vectorWidth);
+  Type f32 = b.getF32Type();
+  auto allocate = [&](ArrayRef<int64_t> dimensions, Type type) {
+    return b.scratch(program.function, dimensions, type);
+  };
+  queries = allocate({shape.rows, headDim}, f32);
+  scores = allocate({shape.rows, chunkTokens}, f32);
+  sums = allocate({shape.rows, headDim}, f32);
+  totals = allocate({shape.rows, vectorWidth}, f32);
+  limits = allocate({vectorWidth}, b.getI32Type());
+  maxima = allocate({vectorWidth}, f32);
+  chunkMaxima = allocate({vectorWidth}, f32);
+  factors = allocate({vectorWidth}, f32);
+}
+
+void AttentionBuilder::loadQueries(const TileRows &rows) {
+  Value scale = b.constant(op.getScale().convertToFloat());
+  b.storeVector(b.splat(masked), maxima, zero);
+  b.storeVector(b.splat(masked), chunkMaxima, zero);
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value token = rows.token(row), channel = rows.channel(row);
+    Value position = memref::LoadOp::create(b, op.getPositions(), token);
+    memref::StoreOp::create(b, position, limits, row);
+    b.storeVector(b.splat(0), totals, {row, zero});
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      Value query =
+          b.loadVector(op.getQuery(), {token, b.add(channel, first)}, width);
+      b.storeVector(b.mulf(query, b.broadcast(scale, width)), queries,
+                    {row, first});
+      b.storeVector(b.splat(0, width), sums, {row, first});
+    });
+  });
+}
+
+void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
+                                     Value blocks) {
+  Value lastBlock = b.sub(b.add(firstBlock, blocks), b.index(1));
+  b.forLoop(zero, blocks, shape.blocks, [&](Value block) {
+    // Where the number of blocks is no multiple, the last one comes twice.
+    SmallVector<Value> cacheBlocks;
+    for (int64_t i = 0; i < shape.blocks; ++i) {
+      Value number = b.add(b.add(firstBlock, block), i);
+      cacheBlocks.push_back(
+          loadBlock(rows, i == 0 ? number : b.min(number, lastBlock)));
+    }
+    Value nextBlock;
+    if (streams) {
+      // One beyond the chunk: its first keys are needed next.
+      Value number = b.add(b.add(firstBlock, block), shape.blocks);
+      Value end = memref::DimOp::create(b, op.getBlockTables(), 1);
+      nextBlock = loadBlock(rows, b.min(number, b.sub(end, b.index(1))));
+    }
+    int64_t count = shape.rows * shape.blocks * shape.parts;
+    SmallVector<Value> products(count, b.splat(0));
+    products = b.forLoop(
+        zero, b.index(headDim), shape.parts, products,
+        [&](Value channel, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          size_t sum = 0;
+          for (int64_t part = 0; part < shape.parts; ++part) {
+            Value partChannel = b.add(channel, part);
+            Value offset = b.mul(partChannel, blockTokens);
+            SmallVector<Value> keys;
+            for (Value cacheBlock : cacheBlocks)
+              keys.push_back(b.loadVector(
+                  cache, {cacheBlock, layer, rows.head, zero, offset}));
+            for (int64_t row = 0; row < shape.rows; ++row) {
+              Value query = b.broadcast(
+                  b.loadScalar(queries, {b.index(row), partChannel}));
+              for (Value key : keys) {
+                next[sum] = b.fma(query, key, next[sum]);
+                ++sum;
+              }
+            }
+            // Values are read right after the chunk's scores.
+            if (streams && part * blockTokens % lineElements == 0) {
+              prefetch(rows, nextBlock, 0, offset);
+              prefetch(rows, cacheBlocks.front(), 1, offset);
+            }
+          }
+          return next;
+        });
+    int64_t stride = shape.rows * shape.blocks;
+    for (int64_t i = 0; i < stride; ++i) {
+      // Added in pairs.
+      for (int64_t width = shape.parts / 2; width > 0; width /= 2)
+        for (int64_t part = 0; part < width; ++part)
+          products[i + part * stride] =
+              b.addf(products[i + part * stride],
+                     products[i + (part + width) * stride]);
+      Value column = b.mul(b.add(block, i % shape.blocks), blockTokens);
+      b.storeVector(products[i], scores, {b.index(i / shape.blocks), column});
+    }
+  });
+}
+
+void AttentionBuilder::weighScores(Value firstBlock, Value blocks) {
+  Value tokens = b.mul(blocks, blockTokens);
+  auto positionsType = VectorType::get({vectorWidth}, b.getI32Type());
+  auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
+  Value lane = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(positionsType, ArrayRef(lanes)));
+  Value firstPosition = arith::IndexCastOp::create(
+      b, b.getI32Type(), b.mul(firstBlock, blockTokens));
+
+  // Mask what a row does not attend to: later positions, of which slots that
+  // were never written may hold anything.
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value limit = arith::SubIOp::create(
+        b, memref::LoadOp::create(b, limits, row), firstPosition);
+    SmallVector<Value> largest = b.forLoop(
+        zero, tokens, vectorWidth, b.splat(masked),
+        [&](Value column, ValueRange carried) {
+          Value offset = arith::IndexCastOp::create(b, b.getI32Type(), column);
+          Value positions = arith::AddIOp::create(b, lane, b.broadcast(offset));
+          Value attends = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                                positions, b.broadcast(limit));
+          Value score = arith::SelectOp::create(
+              b, attends, b.loadVector(scores, {row, column}), b.splat(masked));
+          b.storeVector(score, scores, {row, column});
+          return SmallVector<Value>{b.maxf(score, carried[0])};
+        });
+    b.storeScalar(b.reduceMax(largest[0]), chunkMaxima, row);
+  });
+
+  // All rows in one vector.
+  Value before = b.loadVector(maxima, zero);
+  Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
+  b.storeVector(after, maxima, zero);
+  b.storeVector(math::ExpOp::create(b, b.subf(before, after)), factors, zero);
+
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value largest = b.broadcast(b.loadScalar(maxima, row));
+    Value factor = b.broadcast(b.loadScalar(factors, row));
+    Value total = b.mulf(b.loadVector(totals, {row, zero}), factor);
+    total = b.forLoop(zero, tokens, vectorWidth, total,
+                      [&](Value column, ValueRange carried) {
+                        Value score = b.loadVector(scores, {row, column});
+                        Value weight =
+                            math::ExpOp::create(b, b.subf(score, largest));
+                        b.storeVector(weight, scores, {row, column});
+                        return SmallVector<Value>{b.addf(carried[0], weight)};
+                      })[0];
+    b.storeVector(total, totals, {row, zero});
+  });
+}
+
+void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
+                                 Value blocks, ArrayRef<VectorPiece> pieces) {
+  SmallVector<Value> weighted;
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    Value factor = b.loadScalar(factors, b.index(row));
+    for (VectorPiece piece : pieces)
+      weighted.push_back(b.mulf(
+          b.loadVector(sums, {b.index(row), b.index(piece.first)}, piece.width),
+          b.broadcast(factor, piece.width)));
+  }
+  weighted = b.forLoop(
+      zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
+        Value number = b.add(firstBlock, block);
+        Value cacheBlock = loadBlock(rows, number);
+        // Slots beyond the last position may hold no numbers: not even zero
+        // times them is zero.
+        Value rest = b.sub(rows.positions, b.mul(number, blockTokens));
+        Value tokens = b.min(rest, b.index(blockTokens));
+        Value column = b.mul(block, blockTokens);
+        return b.forLoop(
+            zero, tokens, 1, carriedByBlock,
+            [&](Value token, ValueRange carried) {
+              SmallVector<Value> next(carried);
+              Value offset = b.mul(token, headDim);
+              SmallVector<Value> values;
+              for (VectorPiece piece : pieces)
+                values.push_back(
+                    b.loadVector(cache,
+                                 {cacheBlock, layer, rows.head, b.index(1),
+                                  b.add(offset, piece.first)},
+                                 piece.width));
+              size_t sum = 0;
+              for (int64_t row = 0; row < shape.rows; ++row) {
+                Value weight =
+                    b.loadScalar(scores, {b.index(row), b.add(column, token)});
+                for (auto [piece, value] : llvm::zip(pieces, values)) {
+                  next[sum] =
+                      b.fma(b.broadcast(weight, piece.width), value, next[sum]);
+                  ++sum;
+                }
+              }
+              return next;
+            });
+      });
+  size_t sum = 0;
+  for (int64_t row = 0; row < shape.rows; ++row)
+    for (VectorPiece piece : pieces)
+      b.storeVector(weighted[sum++], sums,
+                    {b.index(row), b.index(piece.first)});
+}
+
+void AttentionBuilder::storeResult(const TileRows &rows) {
+  b.forLoop(zero, rows.count, 1, [&](Value row) {
+    Value total = b.reduceAdd(b.loadVector(totals, {row, zero}));
+    Value factor = arith::DivFOp::create(b, b.constant(1), total);
+    Value token = rows.token(row), channel = rows.channel(row);
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      Value sum = b.loadVector(sums, {row, first}, width);
+      b.storeVector(b.mulf(sum, b.broadcast(factor, width)),
+                    op.getDestination(), {token, b.add(channel, first)});
+    });
+  });
+}
+
+void AttentionBuilder::buildTile(const TileRows &rows) {
+  loadQueries(rows);
+  Value blocks = b.div(b.add(rows.positions, blockTokens - 1), blockTokens);
+  SmallVector<VectorPiece> pieces = cutIntoVectors(headDim);
+  // Passes over the chunk's values, with about equally many vectors each.
+  int64_t passes = llvm::divideCeil(pieces.size(), shape.valueVectors);
+  int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
+  b.forLoop(zero, blocks, chunkBlocks, [&](Value firstBlock) {
+    Value inChunk = b.min(b.sub(blocks, firstBlock), b.index(chunkBlocks));
+    computeScores(rows, firstBlock, inChunk);
+    weighScores(firstBlock, inChunk);
+    for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
+         rest = rest.drop_front(std::min<size_t>(piecesInPass, rest.size())))
+      addValues(rows, firstBlock, inChunk, rest.take_front(piecesInPass));
+  });
+  storeResult(rows);
+}
+
+/// Each thread takes every n-th pair of a token and a head of the cache, so
+/// that all get their part of long and of short sequences. The query heads
+/// that share the cache's head are the rows of a tile: keys and values are
+/// read once for all of them.
+void AttentionBuilder::buildDecode() {
+  shape.rows = largestDivisor(
+      group, std::min<int64_t>(independentSums, program.accumulators));
+  shape.blocks = 1;
+  shape.parts = 1;
+  while (shape.parts * shape.rows < independentSums &&
+         2 * shape.parts * shape.rows <= program.accumulators &&
+         headDim % (2 * shape.parts) == 0)
+    shape.parts *= 2;
+  shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
+  streams = true;
+  allocateScratch();
+
+  Value tokens = memref::DimOp::create(b, op.getQuery(), 0);
+  b.forLoop(
+      program.thread, b.mul(tokens, cacheHeads), program.threads,
+      [&](Value pair) {
+        Value token = b.div(pair, cacheHeads);
+        Value head = b.rem(pair, cacheHeads);
+        Value sequence = b.loadIndex(op.getSequences(), token);
+        Value positions = b.add(b.loadIndex(op.getPositions(), token), 1);
+        b.forLoop(zero, b.index(group), shape.rows, [&](Value firstOfGroup) {
+          Value firstHead = b.add(b.mul(head, group), firstOfGroup);
+          TileRows rows{
+              [&](Value) { return token; },
+              [&](Value row) { return b.mul(b.add(firstHead, row), headDim); },
+              b.index(shape.rows),
+              sequence,
+              head,
+              positions};
+          buildTile(rows);
+        });
+      });
+}
+
+/// The rows of a tile are consecutive tokens of one query head. Later tiles
+/// attend to more positions: each thread takes one of each n tiles, in turn
+/// from the left and from the right, and another one first for every head.
+void AttentionBuilder::buildPrefill() {
+  shape.blocks = program.accumulators >= 16 ? 2 : 1;
+  shape.rows = std::clamp<int64_t>(program.accumulators / shape.blocks, 1, 12);
+  shape.parts = 1;
+  shape.valueVectors = shape.blocks;
+  allocateScratch();
+
+  Value tokens = memref::DimOp::create(b, op.getQuery(), 0);
+  Value tiles = b.div(b.add(tokens, shape.rows - 1), shape.rows);
+  int64_t threads = program.threads;
+  b.forLoop(zero, b.index(queryHeads), 1, [&](Value queryHead) {
+    Value place = b.rem(b.add(program.thread, queryHead), threads);
+    Value mirrored = b.sub(b.index(threads - 1), place);
+    b.forLoop(zero, tiles, threads, [&](Value firstTile) {
+      Value odd = b.rem(b.div(firstTile, threads), 2);
+      Value isOdd =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ne, odd, zero);
+      Value tile =
+          b.add(firstTile, arith::SelectOp::create(b, isOdd, mirrored, place));
+      Value exists =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, tile, tiles);
+      b.ifThen(exists, [&] {
+        Value firstToken = b.mul(tile, shape.rows);
+        Value rest = b.sub(tokens, firstToken);
+        Value count = b.min(rest, b.index(shape.rows));
+        Value lastToken = b.sub(b.add(firstToken, count), b.index(1));
+        Value sequence = b.loadIndex(op.getSequences(), lastToken);
+        Value positions = b.add(b.loadIndex(op.getPositions(), lastToken), 1);
+        Value firstChannel = b.mul(queryHead, headDim);
+        TileRows rows{
+            [&](Value row) { return b.min(b.add(firstToken, row), lastToken); },
+            [&](Value) { return firstChannel; },
+            count,
+            sequence,
+            b.div(queryHead, group),
+            positions};
+        buildTile(rows);
+      });
+    });
+  });
+}
+
+void lm::lowerAttention(LoopBuilder &builder, const ProgramContext &program,
+                        AttentionOp op) {
+  AttentionBuilder attention(builder, program, op);
+  if (program.phase == Phase::Decode)
+    attention.buildDecode();
+  else
+    attention.buildPrefill();
+}

@@ -1,0 +1,139 @@
+//===- LMToLoops.cpp - lm operations as vector loops ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LMToLoops.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+namespace sandwich {
+#define GEN_PASS_DEF_LMTOLOOPS
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+void lm::forOwnRows(LoopBuilder &builder, const ProgramContext &program,
+                    Value buffer, function_ref<void(Value row)> body) {
+  Value rows = memref::DimOp::create(builder, buffer, 0);
+  auto [begin, end] =
+      builder.threadRange(rows, program.thread, program.threads);
+  builder.forLoop(begin, end, 1, body);
+}
+
+/// Checks what the loops rely on and the operations' verifiers leave open.
+static LogicalResult verifyBuffers(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (!type)
+      continue;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)) ||
+        strides.back() != 1)
+      return op->emitOpError(
+                 "needs buffers whose last dimension is contiguous, "
+                 "got ")
+             << type;
+    if (isa<FloatType>(type.getElementType()) &&
+        llvm::any_of(type.getShape().drop_front(), ShapedType::isDynamic))
+      return op->emitOpError("needs buffers with static channels, got ")
+             << type;
+  }
+  return success();
+}
+
+/// Checks that the weight `name` has a place in the artifact.
+static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name) {
+  WeightOp weight = lookupWeight(op, name);
+  if (!weight.getOffset() || (weight.getLayers() && !weight.getLayerStride()))
+    return op->emitOpError("needs the place of weight ")
+           << name << " in the artifact";
+  return success();
+}
+
+namespace {
+
+class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    SmallVector<Operation *> operations;
+    function.walk([&](Operation *op) {
+      if (isa<AttentionOp, EmbedOp, GatherRowsOp, RMSNormOp, RotaryTableOp>(
+              op) &&
+          op->getNumResults() == 0)
+        operations.push_back(op);
+    });
+    if (operations.empty())
+      return;
+
+    phase::ProgramAttr attribute = phase::getProgram(function);
+    auto phaseAttribute =
+        function->getAttrOfType<PhaseAttr>(phaseAttributeName);
+    if (!attribute || !phaseAttribute ||
+        function.getNumArguments() != phase::numProgramArguments) {
+      operations.front()->emitOpError("must be in a phase program with '")
+          << phase::programAttributeName << "' and '" << phaseAttributeName
+          << "'";
+      return signalPassFailure();
+    }
+    if (accumulators < 1) {
+      function.emitError("lm-to-loops: accumulators must be positive");
+      return signalPassFailure();
+    }
+    ProgramContext program{
+        function, phase::getArgument(function, phase::ProgramArgument::Thread),
+        attribute.getThreads(), phaseAttribute.getValue(), accumulators};
+    for (Operation *op : operations) {
+      if (failed(lower(op, program)))
+        return signalPassFailure();
+      op->erase();
+    }
+  }
+
+private:
+  LogicalResult lower(Operation *op, const ProgramContext &program) {
+    if (failed(verifyBuffers(op)))
+      return failure();
+    LoopBuilder builder(op->getLoc(), op);
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case([&](AttentionOp attention) {
+          lowerAttention(builder, program, attention);
+          return success();
+        })
+        .Case([&](EmbedOp embed) {
+          if (failed(verifyWeight(op, embed.getWeightAttr())))
+            return failure();
+          lowerEmbed(builder, program, embed);
+          return success();
+        })
+        .Case([&](GatherRowsOp gather) {
+          lowerGatherRows(builder, program, gather);
+          return success();
+        })
+        .Case([&](RMSNormOp norm) {
+          if (failed(verifyWeight(op, norm.getWeightAttr())))
+            return failure();
+          lowerRMSNorm(builder, program, norm);
+          return success();
+        })
+        .Case([&](RotaryTableOp table) {
+          lowerRotaryTable(builder, program, table);
+          return success();
+        });
+  }
+};
+
+} // namespace
