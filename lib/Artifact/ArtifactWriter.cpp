@@ -68,8 +68,7 @@ public:
   }
 
   Status reserve(uint64_t total) {
-    if (::fallocate(descriptor, 0, 0,
-                    static_cast<off_t>(total)) != 0 &&
+    if (::fallocate(descriptor, 0, 0, static_cast<off_t>(total)) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS)
       return systemError(shownPath, "write");
     return {};

@@ -375,14 +375,18 @@ static Status checkTensors(const proto::Manifest &manifest) {
   return {};
 }
 
-Status artifact::validateManifest(const proto::Manifest &manifest) {
-  SANDWICH_RETURN_IF_ERROR(
-      checkName("sandwich_version", manifest.sandwich_version()));
+Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   // The target first: an artifact for another interface may differ in all else.
   SANDWICH_RETURN_IF_ERROR(checkTarget(manifest.target()));
   SANDWICH_RETURN_IF_ERROR(checkModel(manifest.model()));
   SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
-  SANDWICH_RETURN_IF_ERROR(checkKVCache(manifest.kv_cache(), manifest.model()));
+  return checkKVCache(manifest.kv_cache(), manifest.model());
+}
+
+Status artifact::validateManifest(const proto::Manifest &manifest) {
+  SANDWICH_RETURN_IF_ERROR(
+      checkName("sandwich_version", manifest.sandwich_version()));
+  SANDWICH_RETURN_IF_ERROR(validateConfiguration(manifest));
   SANDWICH_RETURN_IF_ERROR(checkFiles(manifest));
   return checkTensors(manifest);
 }

@@ -145,6 +145,8 @@ Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
     auto *data = static_cast<std::byte *>(address);
     storage.contents = {data, size};
     storage.mappedBytes = size;
+    // What is not in the page cache yet is then read into huge pages.
+    (void)::madvise(data, size, MADV_HUGEPAGE);
     if (options.populate)
       failure = inPieces(size, options, [&](uint64_t offset, uint64_t length) {
         return populate(data + offset, length);

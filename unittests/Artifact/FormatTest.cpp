@@ -132,6 +132,14 @@ TEST(Format, DoesNotWriteWhatWouldNotLoad) {
   EXPECT_EQ(bytes.error().message, "model.layers is 0; 1 to 4096 is accepted");
 }
 
+TEST(Format, ChecksWhatIsKnownBeforePacking) {
+  proto::Manifest manifest = makeManifest();
+  EXPECT_TRUE(validateConfiguration(manifest));
+  EXPECT_FALSE(validateManifest(manifest));
+  manifest.mutable_kv_cache()->set_block_bytes(0);
+  EXPECT_FALSE(validateConfiguration(manifest));
+}
+
 TEST(Format, ChecksText) {
   auto errorFor = [](const std::string &name) {
     return errorAfter(

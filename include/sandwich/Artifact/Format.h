@@ -81,6 +81,10 @@ uint64_t checksum(std::span<const std::byte> bytes);
 /// accepted.
 Status validateManifest(const proto::Manifest &manifest);
 
+/// The same for the fields that are known before weights are packed: all but
+/// those that `ArtifactWriter::commit` fills in.
+Status validateConfiguration(const proto::Manifest &manifest);
+
 /// The bytes of `manifest.pb` around `manifest`. Errors: `validateManifest`
 /// rejects it, or it is larger than `limits::manifestBytes`.
 Result<std::string> serializeManifest(const proto::Manifest &manifest);
