@@ -122,7 +122,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
     phase.set_symbol(std::string("hash_model_") + name);
     phase.set_threads(options.threads);
     phase.set_max_tokens(options.maxTokens);
-    phase.set_max_logit_rows(options.maxLogitRows);
+    phase.set_max_logit_rows(std::min(options.maxLogitRows, options.maxTokens));
     phase.set_workspace_bytes(options.maxTokens * sizeof(uint64_t));
   }
   proto::KVCache &cache = *manifest.mutable_kv_cache();
