@@ -179,7 +179,8 @@ Result<CpuBudget> sandwich::readCpuBudget() {
     return makeError("hwloc cannot read this machine's topology");
   }
   hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
-  if (hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) != 0)
+  // New threads inherit the mask of the thread that starts them.
+  if (hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD) != 0)
     hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
   hwloc_bitmap_and(allowed, allowed,
                    hwloc_topology_get_topology_cpuset(topology));

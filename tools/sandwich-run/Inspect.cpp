@@ -42,8 +42,15 @@ format(const char *pattern, ...) {
   return text;
 }
 
-static std::string megabytes(uint64_t bytes) {
-  return format("%.2f MB", static_cast<double>(bytes) / 1e6);
+static std::string formatBytes(uint64_t bytes) {
+  auto value = static_cast<double>(bytes);
+  if (bytes < 1000)
+    return format("%.0f B", value);
+  if (bytes < 1000000)
+    return format("%.1f kB", value / 1e3);
+  if (bytes < 1000000000)
+    return format("%.1f MB", value / 1e6);
+  return format("%.2f GB", value / 1e9);
 }
 
 static std::string describeModel(const proto::ModelConfiguration &model) {
@@ -70,7 +77,7 @@ static std::string describeTarget(const proto::Manifest &manifest) {
   const proto::KVCache &cache = manifest.kv_cache();
   return text + format("KV cache    %s, blocks of %u tokens and %s\n",
                        cache.dtype().c_str(), cache.block_tokens(),
-                       megabytes(cache.block_bytes()).c_str());
+                       formatBytes(cache.block_bytes()).c_str());
 }
 
 static std::string describePhase(const proto::Phase &phase) {
@@ -79,7 +86,7 @@ static std::string describePhase(const proto::Phase &phase) {
       "workspace %s\n",
       phase.name().c_str(), phase.symbol().c_str(), phase.threads(),
       phase.max_tokens(), phase.max_logit_rows(),
-      megabytes(phase.workspace_bytes()).c_str());
+      formatBytes(phase.workspace_bytes()).c_str());
   for (const proto::Schedule &schedule : phase.schedules()) {
     std::string rows = std::to_string(schedule.rows_from());
     if (schedule.rows_to() == 0)
@@ -99,9 +106,10 @@ static std::string describeTensors(const proto::Manifest &manifest) {
     std::string shape;
     for (uint64_t extent : tensor.shape())
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
-    text += format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
-                   shape.c_str(), tensor.dtype().c_str(),
-                   tensor.layout().c_str(), megabytes(tensor.bytes()).c_str());
+    text +=
+        format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
+               shape.c_str(), tensor.dtype().c_str(), tensor.layout().c_str(),
+               formatBytes(tensor.bytes()).c_str());
   }
   return text;
 }

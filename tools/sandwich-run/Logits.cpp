@@ -14,6 +14,7 @@
 #include "sandwich/Support/File.h"
 
 #include <bit>
+#include <filesystem>
 #include <memory>
 
 using namespace sandwich;
@@ -39,6 +40,12 @@ static Status run(const Arguments &arguments) {
       std::vector<int32_t> tokens,
       tool::checkTokenIds(arguments.tokenIds, model.vocab_size()));
   SANDWICH_RETURN_IF_ERROR(checkPromptLength(model, tokens.size()));
+  // A device or folder would be replaced by the file.
+  std::error_code ignored;
+  std::filesystem::file_status old =
+      std::filesystem::status(arguments.out, ignored);
+  if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old))
+    return makeError(arguments.out, ": is not a regular file");
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.out));
 

@@ -122,8 +122,9 @@ Status sandwich::test::writeHashModel(const std::string &path,
     phase.set_symbol(std::string("hash_model_") + name);
     phase.set_threads(options.threads);
     phase.set_max_tokens(options.maxTokens);
-    phase.set_max_logit_rows(options.maxLogitRows);
-    phase.set_workspace_bytes(options.maxTokens * sizeof(uint64_t));
+    phase.set_max_logit_rows(std::min(options.maxLogitRows, options.maxTokens));
+    // Whole cache lines, each of eight tokens' states.
+    phase.set_workspace_bytes((options.maxTokens + 7) / 8 * 64);
   }
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);

@@ -56,7 +56,8 @@ struct CpuBudget {
   std::string limit() const;
 };
 
-/// Asks the operating system. Errors: hwloc cannot read the topology.
+/// Asks the operating system, about the calling thread's affinity mask. Errors:
+/// hwloc cannot read the topology.
 Result<CpuBudget> readCpuBudget();
 
 } // namespace sandwich

@@ -29,9 +29,11 @@ static inline uint64_t hashModelEntry(int32_t token, int32_t position,
                       hashModelMix(weight));
 }
 
-/* In [0, 16). */
+/* In [0, 16); the token that spoils the logits is never chosen. */
 static inline float hashModelLogit(uint64_t state, int32_t token,
                                    uint32_t weight) {
+  if (token == HASH_MODEL_VOCABULARY - 1)
+    return -__builtin_inff();
   return (float)(hashModelMix(state + hashModelMix((uint64_t)weight << 32 |
                                                    (uint32_t)token)) >>
                  40) *

@@ -1,0 +1,69 @@
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""Running sandwich-compile."""
+
+import os
+import shutil
+import subprocess
+from os import PathLike, fspath
+from pathlib import Path
+
+from sandwich._library import SandwichError, library_path
+
+
+def _find_compiler() -> str:
+    """sandwich-compile: in the folder that SANDWICH_BIN names, on the PATH, or in
+    the `bin` beside the library's folder."""
+    folders = [
+        os.environ.get("SANDWICH_BIN", ""),
+        os.environ.get("PATH", ""),
+        str(Path(library_path()).resolve().parent.parent / "bin"),
+    ]
+    for folder in folders:
+        found = folder and shutil.which("sandwich-compile", path=folder)
+        if found:
+            return found
+    raise SandwichError(
+        "sandwich-compile is not on the PATH; build Sandwich, or set SANDWICH_BIN to "
+        "the folder that holds it"
+    )
+
+
+def compile(
+    model_dir: str | PathLike[str],
+    output: str | PathLike[str],
+    **options: str | int | bool,
+) -> None:
+    """Compiles the checkpoint in the folder `model_dir` to the artifact `output`.
+
+    Options are those of sandwich-compile with underscores for dashes:
+    `compile("llama", "llama.sandwich", dtype="bf16", threads=2)` runs
+    `sandwich-compile llama -o llama.sandwich --dtype=bf16 --threads=2`. True
+    gives the bare option, False leaves it out. What sandwich-compile refuses
+    is raised as SandwichError.
+    """
+    command = [_find_compiler(), fspath(model_dir), "-o", fspath(output)]
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            command.append(option)
+        elif value is not False:
+            command.append(f"{option}={value}")
+    result = subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    if result.returncode == 0:
+        return
+    errors = [
+        line.removeprefix("error: ")
+        for line in result.stderr.splitlines()
+        if line.startswith("error: ")
+    ]
+    raise SandwichError(
+        errors[-1]
+        if errors
+        else f"sandwich-compile ended with status {result.returncode}: "
+        f"{result.stderr.strip()}"
+    )

@@ -1,0 +1,251 @@
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""The Python package on the tests' model, and the programs in the docs.
+
+SANDWICH_LIBRARY names libsandwich.so; WRITE_HASH_MODEL, SANDWICH_RUN and
+CAPI_EXAMPLE name programs of the build, PYTHON_PAGE the page docs/Python.md.
+"""
+
+import json
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    raise unittest.SkipTest("needs numpy") from None
+
+import sandwich
+
+WRITE_HASH_MODEL = os.environ["WRITE_HASH_MODEL"]
+VOCABULARY = 259
+
+
+class ModelTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.model = sandwich.Model(cls.write("model.sandwich"))
+
+    @classmethod
+    def write(cls, name, *options):
+        path = cls.folder / name
+        subprocess.run([WRITE_HASH_MODEL, path, *options], check=True)
+        return path
+
+    def test_tells_about_the_model(self):
+        self.assertEqual(self.model.name, "hash-model")
+        self.assertEqual(self.model.vocab_size, VOCABULARY)
+        self.assertEqual(self.model.context_length, 4096)
+
+    def test_text_becomes_tokens_and_text_again(self):
+        text = "héllo \0 wörld 🥪"
+        tokens = self.model.tokenize(text)
+        self.assertEqual(tokens, list(text.encode()))
+        self.assertEqual(self.model.detokenize(tokens), text)
+        self.assertEqual(self.model.detokenize(numpy.array(tokens)), text)
+        self.assertEqual(self.model.tokenize(""), [])
+        self.assertEqual(self.model.detokenize([]), "")
+        marked = [256, 65, 257]
+        self.assertEqual(self.model.detokenize(marked), "A")
+        shown = self.model.detokenize(marked, skip_special_tokens=False)
+        self.assertEqual(shown, "<s>A</s>")
+
+    def test_logits_are_those_of_sandwich_run(self):
+        tokens = list(range(50))
+        logits = self.model.logits(tokens)
+        self.assertEqual(logits.shape, (50, VOCABULARY))
+        self.assertEqual(logits.dtype, numpy.float32)
+        out = self.folder / "logits.bin"
+        subprocess.run(
+            [
+                os.environ["SANDWICH_RUN"],
+                "logits",
+                self.folder / "model.sandwich",
+                "--token-ids=" + ",".join(map(str, tokens)),
+                f"--out={out}",
+            ],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+        expected = numpy.fromfile(out, "<f4").reshape(50, VOCABULARY)
+        numpy.testing.assert_array_equal(logits, expected)
+
+    def test_generates_the_text_of_sandwich_run(self):
+        for sampling in ({}, {"temperature": 1.5, "top_k": 50, "top_p": 0.9, "seed": 3}):
+            options = {"max_tokens": 60, **sampling}
+            command = [
+                os.environ["SANDWICH_RUN"],
+                "generate",
+                self.folder / "model.sandwich",
+                "--prompt=Hello",
+                "--json",
+            ]
+            command += [
+                f"--{name.replace('_', '-')}={value}" for name, value in options.items()
+            ]
+            result = subprocess.run(command, check=True, capture_output=True)
+            expected = json.loads(result.stdout)
+            pieces = list(self.model.generate("Hello", **options))
+            self.assertEqual("".join(pieces), expected["text"])
+            self.assertGreater(len(pieces), 1)
+            tokens = list(self.model.generate_tokens(list(b"Hello"), **options))
+            self.assertEqual(tokens, expected["tokens"])
+
+    def test_text_comes_while_it_is_made(self):
+        # Far more tokens than could be made in the time of a test.
+        model = sandwich.Model(self.write("long.sandwich", "context=4194304"))
+        text = model.generate("x", max_tokens=4_000_000)
+        self.assertTrue(next(text))
+
+    def test_stops_at_the_end(self):
+        tokens = list(self.model.generate_tokens([1, 2], max_tokens=30))
+        end = tokens[10]
+        model = sandwich.Model(self.write("end.sandwich", f"end={end}"))
+        cut = tokens[: tokens.index(end)]
+        self.assertEqual(list(model.generate_tokens([1, 2], max_tokens=30)), cut)
+        full = model.generate_tokens([1, 2], max_tokens=30, ignore_end_of_text=True)
+        self.assertEqual(list(full), tokens)
+        model = sandwich.Model(self.write("short.sandwich", "context=8"))
+        full_context = model.generate_tokens([1, 2], max_tokens=30)
+        self.assertEqual(list(full_context), tokens[:7])
+
+    def test_generations_interleave_and_threads_do_not_mix(self):
+        prompts = [[i, i + 1] for i in range(4)]
+        expected = [
+            list(self.model.generate_tokens(prompt, max_tokens=50)) for prompt in prompts
+        ]
+        running = [
+            self.model.generate_tokens(prompt, max_tokens=50) for prompt in prompts
+        ]
+        interleaved = [list(step) for step in zip(*running, strict=True)]
+        self.assertEqual([list(row) for row in zip(*interleaved)], expected)
+        found = [[] for _ in prompts]
+
+        def generate(i):
+            found[i] = list(self.model.generate_tokens(prompts[i], max_tokens=50))
+
+        threads = [threading.Thread(target=generate, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, expected)
+
+    def test_bad_input_is_one_exception(self):
+        model = self.model
+        with self.assertRaisesRegex(sandwich.SandwichError, "/absent"):
+            sandwich.Model("/absent.sandwich")
+        for tokens in ([VOCABULARY], [-1], [1 << 40]):
+            with self.assertRaisesRegex(sandwich.SandwichError, "outside the vocabul"):
+                model.logits(tokens)
+        with self.assertRaisesRegex(sandwich.SandwichError, "no tokens"):
+            model.logits([])
+        with self.assertRaisesRegex(sandwich.SandwichError, "context of 4096"):
+            model.logits([1] * 4097)
+        for tokens in ([0.5], [[1]], ["x"]):
+            with self.assertRaises(ValueError):
+                model.logits(tokens)
+        for options in ({"max_tokens": 0}, {"top_p": 0}, {"top_k": -1}):
+            with self.assertRaises(ValueError):
+                model.generate("x", **options)
+        with self.assertRaisesRegex(sandwich.SandwichError, "temperature"):
+            model.generate("x", temperature=-1)
+        with self.assertRaisesRegex(sandwich.SandwichError, "is nan"):
+            list(model.generate_tokens([VOCABULARY - 1]))
+        mute = sandwich.Model(self.write("mute.sandwich", "no-tokenizer"))
+        with self.assertRaisesRegex(sandwich.SandwichError, "tokenizer.json"):
+            mute.generate("x")
+        self.assertEqual(len(list(mute.generate_tokens([1], max_tokens=3))), 3)
+
+
+class CompileTest(unittest.TestCase):
+    """With a script in place of sandwich-compile, which shows its arguments."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        before = os.environ.get("SANDWICH_BIN")
+        os.environ["SANDWICH_BIN"] = folder.name
+
+        def restore():
+            del os.environ["SANDWICH_BIN"]
+            if before is not None:
+                os.environ["SANDWICH_BIN"] = before
+
+        self.addCleanup(restore)
+
+    def write_compiler(self, body):
+        script = self.folder / "sandwich-compile"
+        script.write_text("#!/bin/sh\n" + body)
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+    def test_passes_options(self):
+        self.write_compiler(f'for a in "$@"; do echo "$a"; done > {self.folder}/seen\n')
+        sandwich.compile(
+            pathlib.Path("in"), "o.sandwich", dtype="f32", threads=2, plan_only=True,
+            json=False,
+        )  # fmt: skip
+        self.assertEqual(
+            (self.folder / "seen").read_text().splitlines(),
+            ["in", "-o", "o.sandwich", "--dtype=f32", "--threads=2", "--plan-only"],
+        )
+
+    def test_raises_what_the_compiler_says(self):
+        self.write_compiler("echo 'info: x' >&2; echo 'error: bad head_dim' >&2; exit 1\n")
+        with self.assertRaisesRegex(sandwich.SandwichError, "^bad head_dim$"):
+            sandwich.compile("in", "out")
+        self.write_compiler("exit 3\n")
+        with self.assertRaisesRegex(sandwich.SandwichError, "status 3"):
+            sandwich.compile("in", "out")
+
+
+class DocumentationTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.model = pathlib.Path(folder.name, "tiny.sandwich")
+        subprocess.run([WRITE_HASH_MODEL, self.model], check=True)
+
+    def test_the_programs_in_python_md_run(self):
+        page = pathlib.Path(os.environ["PYTHON_PAGE"]).read_text()
+        programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        self.assertGreaterEqual(len(programs), 2)
+        for program in programs:
+            # Compiling is the compiler's to test; the model is there.
+            program = re.sub(r"^sandwich\.compile\(.*\)$", "", program, flags=re.M)
+            result = subprocess.run(
+                [sys.executable, "-c", program],
+                cwd=self.model.parent,
+                capture_output=True,
+            )
+            self.assertEqual(result.returncode, 0, result.stderr.decode())
+            self.assertTrue(result.stdout)
+
+    def test_the_program_in_capi_md_runs(self):
+        example = os.environ["CAPI_EXAMPLE"]
+        result = subprocess.run([example, self.model, "Hello"], capture_output=True)
+        self.assertEqual(result.returncode, 0, result.stderr.decode())
+        model = sandwich.Model(self.model)
+        text = model.generate("Hello", max_tokens=40, temperature=0.8, top_p=0.95, seed=7)
+        self.assertEqual(result.stdout.decode(), "".join(text) + "\n")
+        self.assertIn(b"5 prompt tokens, 40 generated", result.stderr)
+        result = subprocess.run([example, "/absent", "Hello"], capture_output=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"error: /absent", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,333 @@
+//===- CApiTest.cpp - Running compiled models from C ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/sandwich.h"
+
+#include "HashModel.h"
+#include "Inputs/hash_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+using namespace sandwich::test;
+
+namespace {
+class CApiTest : public ::testing::Test {
+protected:
+  void TearDown() override {
+    sandwich_sequence_free(sequence);
+    sandwich_model_free(model);
+    sandwich_free(error);
+  }
+
+  void load(const HashModelOptions &options = {}) {
+    std::string path = folder.file("model.sandwich");
+    sandwich::Status written = writeHashModel(path, options);
+    ASSERT_TRUE(written) << written.error().message;
+    ASSERT_EQ(sandwich_model_load(path.c_str(), nullptr, &model, &error),
+              SANDWICH_OK)
+        << error;
+    ASSERT_EQ(sandwich_sequence_create(model, &sequence, &error), SANDWICH_OK)
+        << error;
+  }
+
+  /// The error message, which is then forgotten.
+  std::string message() {
+    std::string text = error ? error : "";
+    sandwich_free(error);
+    error = nullptr;
+    return text;
+  }
+
+  TemporaryFolder folder;
+  sandwich_model *model = nullptr;
+  sandwich_sequence *sequence = nullptr;
+  char *error = nullptr;
+};
+} // namespace
+
+static const int32_t prompt[] = {72, 101, 108, 108, 111};
+
+TEST_F(CApiTest, VersionIsTheHeaders) {
+  EXPECT_EQ(sandwich_api_version(), uint32_t{SANDWICH_API_VERSION});
+}
+
+TEST_F(CApiTest, TellsAboutTheModel) {
+  load({.contextLength = 64, .endOfTextTokens = {9}});
+  EXPECT_EQ(sandwich_model_vocab_size(model), uint64_t{HASH_MODEL_VOCABULARY});
+  EXPECT_EQ(sandwich_model_context_length(model), 64u);
+  EXPECT_STREQ(sandwich_model_name(model), "hash-model");
+  EXPECT_TRUE(sandwich_model_has_tokenizer(model));
+  EXPECT_TRUE(sandwich_model_is_end_token(model, 9));
+  EXPECT_FALSE(sandwich_model_is_end_token(model, 8));
+}
+
+TEST_F(CApiTest, TextBecomesTokensAndTextAgain) {
+  load();
+  int32_t *tokens = nullptr;
+  size_t count = 0;
+  ASSERT_EQ(sandwich_tokenize(model, "a\0b", 3, 0, &tokens, &count, &error),
+            SANDWICH_OK);
+  ASSERT_EQ(count, 3u);
+  EXPECT_EQ(tokens[0], 97);
+  EXPECT_EQ(tokens[1], 0);
+  char *text = nullptr;
+  size_t bytes = 0;
+  ASSERT_EQ(sandwich_detokenize(model, tokens, count, 0, &text, &bytes, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(std::string(text, bytes), std::string("a\0b", 3));
+  EXPECT_EQ(text[bytes], '\0');
+  sandwich_free(text);
+  sandwich_free(tokens);
+  ASSERT_EQ(sandwich_tokenize(model, nullptr, 0, 0, &tokens, &count, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(count, 0u);
+  sandwich_free(tokens);
+  EXPECT_EQ(sandwich_tokenize(model, "\xff", 1, 0, &tokens, &count, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message(), "");
+}
+
+TEST_F(CApiTest, DecodesTokenByToken) {
+  load();
+  sandwich_decoder *decoder = nullptr;
+  ASSERT_EQ(sandwich_decoder_create(model, 1, &decoder, &error), SANDWICH_OK);
+  const char *text = nullptr;
+  size_t bytes = 1;
+  ASSERT_EQ(sandwich_decoder_add(decoder, 0xc3, &text, &bytes, &error),
+            SANDWICH_OK);
+  EXPECT_STREQ(text, "");
+  EXPECT_EQ(bytes, 0u);
+  ASSERT_EQ(sandwich_decoder_add(decoder, 0xa9, &text, nullptr, &error),
+            SANDWICH_OK);
+  EXPECT_STREQ(text, "\xc3\xa9");
+  ASSERT_EQ(sandwich_decoder_add(decoder, 0xc3, &text, &bytes, &error),
+            SANDWICH_OK);
+  ASSERT_EQ(sandwich_decoder_finish(decoder, &text, &bytes, &error),
+            SANDWICH_OK);
+  EXPECT_STREQ(text, "\xef\xbf\xbd");
+  // The decoder outlives the model.
+  sandwich_sequence_free(sequence);
+  sequence = nullptr;
+  sandwich_model_free(model);
+  model = nullptr;
+  ASSERT_EQ(sandwich_decoder_add(decoder, 65, &text, &bytes, &error),
+            SANDWICH_OK);
+  EXPECT_STREQ(text, "A");
+  sandwich_decoder_free(decoder);
+}
+
+TEST_F(CApiTest, FeedsAndGivesLogits) {
+  load();
+  EXPECT_EQ(sandwich_sequence_logits(sequence), nullptr);
+  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(sandwich_sequence_length(sequence), 5u);
+  const float *logits = sandwich_sequence_logits(sequence);
+  EXPECT_EQ(std::vector<float>(logits, logits + HASH_MODEL_VOCABULARY),
+            hashModelLogits(prompt));
+
+  // Longer than one step, so that rows arrive in pieces.
+  std::vector<int32_t> tokens(50);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int32_t>(i * 5);
+  std::vector<float> all(tokens.size() * HASH_MODEL_VOCABULARY);
+  sandwich_sequence_clear(sequence);
+  EXPECT_EQ(sandwich_sequence_length(sequence), 0u);
+  EXPECT_EQ(sandwich_sequence_logits(sequence), nullptr);
+  ASSERT_EQ(sandwich_sequence_feed(sequence, tokens.data(), tokens.size(),
+                                   all.data(), &error),
+            SANDWICH_OK);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    auto row = all.begin() + static_cast<long>(i * HASH_MODEL_VOCABULARY);
+    EXPECT_EQ(std::vector<float>(row, row + HASH_MODEL_VOCABULARY),
+              hashModelLogits(std::span(tokens).first(i + 1)));
+  }
+  logits = sandwich_sequence_logits(sequence);
+  EXPECT_EQ(std::memcmp(logits,
+                        &all[(tokens.size() - 1) * HASH_MODEL_VOCABULARY],
+                        HASH_MODEL_VOCABULARY * sizeof(float)),
+            0);
+}
+
+TEST_F(CApiTest, SamplesWhatFollows) {
+  load();
+  sandwich_sampler *sampler = nullptr;
+  ASSERT_EQ(sandwich_sampler_create(nullptr, &sampler, &error), SANDWICH_OK);
+  int32_t token = -1;
+  EXPECT_EQ(sandwich_sampler_sample(sampler, sequence, &token, &error),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_NE(message(), "");
+  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
+            SANDWICH_OK);
+  ASSERT_EQ(sandwich_sampler_sample(sampler, sequence, &token, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(token, hashModelNext(prompt));
+  sandwich_sampler_free(sampler);
+}
+
+TEST_F(CApiTest, Generates) {
+  load();
+  struct Seen {
+    std::vector<int32_t> tokens;
+    std::string text;
+    size_t stopAfter = 1000;
+  } seen;
+  auto callback = [](void *data, int32_t token, const char *text,
+                     size_t bytes) {
+    auto &seen = *static_cast<Seen *>(data);
+    if (token >= 0)
+      seen.tokens.push_back(token);
+    seen.text.append(text, bytes);
+    return seen.tokens.size() < seen.stopAfter ? 1 : 0;
+  };
+  sandwich_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = 30;
+  sandwich_generate_statistics statistics = {};
+  statistics.struct_size = sizeof(statistics);
+  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, &options, callback, &seen,
+                              &statistics, &error),
+            SANDWICH_OK)
+      << error;
+  EXPECT_EQ(statistics.struct_size, sizeof(statistics));
+  EXPECT_EQ(statistics.prompt_tokens, 5u);
+  EXPECT_EQ(statistics.generated_tokens, 30u);
+  EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_MAX_TOKENS);
+  EXPECT_GT(statistics.time_to_first_token_ms, 0);
+  ASSERT_EQ(seen.tokens.size(), 30u);
+  std::vector<int32_t> text(prompt, prompt + 5);
+  for (int32_t token : seen.tokens) {
+    EXPECT_EQ(token, hashModelNext(text));
+    text.push_back(token);
+  }
+  char *all = nullptr;
+  ASSERT_EQ(sandwich_detokenize(model, seen.tokens.data(), seen.tokens.size(),
+                                1, &all, nullptr, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(seen.text, all);
+  sandwich_free(all);
+
+  Seen stopped;
+  stopped.stopAfter = 2;
+  sandwich_sequence_clear(sequence);
+  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, nullptr, callback, &stopped,
+                              &statistics, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(stopped.tokens.size(), 2u);
+  EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_CALLBACK);
+}
+
+TEST_F(CApiTest, HandlesMayBeFreedInAnyOrder) {
+  load();
+  sandwich_model_free(model);
+  model = nullptr;
+  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
+            SANDWICH_OK);
+  sandwich_model_free(nullptr);
+  sandwich_sequence_free(nullptr);
+  sandwich_sampler_free(nullptr);
+  sandwich_decoder_free(nullptr);
+  sandwich_free(nullptr);
+}
+
+TEST_F(CApiTest, LoadOptionsReachTheEngine) {
+  load();
+  std::string path = folder.file("model.sandwich");
+  std::string log;
+  sandwich_load_options options = {};
+  options.struct_size = sizeof(options);
+  options.kv_cache_tokens = 16;
+  options.weights = SANDWICH_WEIGHTS_MAPPED;
+  options.log = [](void *data, int, const char *text) {
+    *static_cast<std::string *>(data) += text;
+  };
+  options.user_data = &log;
+  sandwich_model *small = nullptr;
+  ASSERT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
+            SANDWICH_OK);
+  EXPECT_NE(log.find("threads"), std::string::npos);
+  sandwich_sequence *other = nullptr;
+  ASSERT_EQ(sandwich_sequence_create(small, &other, &error), SANDWICH_OK);
+  std::vector<int32_t> tokens(17, 1);
+  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 17, nullptr, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("the KV cache is full"), std::string::npos);
+  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 16, nullptr, &error),
+            SANDWICH_OK);
+  sandwich_sequence_free(other);
+  sandwich_model_free(small);
+}
+
+TEST_F(CApiTest, OlderAndShorterOptionsAreAccepted) {
+  // As a program would pass it that knows the first two options only.
+  sandwich_sampling_options options = {};
+  options.struct_size = offsetof(sandwich_sampling_options, top_p);
+  options.top_p = 77;
+  sandwich_sampler *sampler = nullptr;
+  EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error), SANDWICH_OK);
+  sandwich_sampler_free(sampler);
+  sampler = nullptr;
+  options.struct_size = sizeof(options);
+  EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error),
+            SANDWICH_FAILED);
+  EXPECT_EQ(message(), "top-p is 77; it must be above 0 and at most 1");
+  for (size_t size : {size_t{0}, sizeof(options) + 1}) {
+    options.struct_size = size;
+    EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error),
+              SANDWICH_WRONG_USAGE);
+    EXPECT_NE(message(), "");
+  }
+  EXPECT_EQ(sampler, nullptr);
+}
+
+TEST_F(CApiTest, BadInputFailsWithAMessage) {
+  EXPECT_EQ(sandwich_model_load("/absent", nullptr, &model, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("/absent"), std::string::npos);
+  EXPECT_EQ(sandwich_model_load("/absent", nullptr, &model, nullptr),
+            SANDWICH_FAILED);
+  EXPECT_EQ(model, nullptr);
+  load({.withTokenizer = false});
+  EXPECT_FALSE(sandwich_model_has_tokenizer(model));
+  int32_t *tokens = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(sandwich_tokenize(model, "x", 1, 1, &tokens, &count, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("has no tokenizer.json"), std::string::npos);
+  int32_t outside = HASH_MODEL_VOCABULARY;
+  EXPECT_EQ(sandwich_sequence_feed(sequence, &outside, 1, nullptr, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("token id 259"), std::string::npos);
+  int32_t spoiling = HASH_MODEL_VOCABULARY - 1;
+  EXPECT_EQ(sandwich_generate(sequence, &spoiling, 1, nullptr, nullptr, nullptr,
+                              nullptr, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("is nan"), std::string::npos);
+}
+
+TEST_F(CApiTest, NullIsWrongUsage) {
+  load();
+  sandwich_model *other = nullptr;
+  EXPECT_EQ(sandwich_model_load(nullptr, nullptr, &other, nullptr),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(sandwich_model_load("x", nullptr, nullptr, &error),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(message(), "out is NULL");
+  EXPECT_EQ(sandwich_sequence_create(nullptr, &sequence, nullptr),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(sandwich_sequence_feed(nullptr, prompt, 1, nullptr, nullptr),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(sandwich_sequence_feed(sequence, nullptr, 1, nullptr, nullptr),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(sandwich_generate(sequence, nullptr, 0, nullptr, nullptr, nullptr,
+                              nullptr, nullptr),
+            SANDWICH_WRONG_USAGE);
+}

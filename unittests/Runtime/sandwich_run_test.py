@@ -1,0 +1,410 @@
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+"""sandwich-run as its users run it, on the tests' model.
+
+SANDWICH_RUN and WRITE_HASH_MODEL name the programs, SANDWICH_SHARED_LIBRARY
+names libsandwich.so.
+"""
+
+import array
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+RUN = os.environ["SANDWICH_RUN"]
+WRITE_HASH_MODEL = os.environ["WRITE_HASH_MODEL"]
+LIBRARY = os.environ["SANDWICH_SHARED_LIBRARY"]
+VOCABULARY = 259
+
+
+class RunTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def model(self, *options, name="model.sandwich"):
+        path = self.folder / name
+        subprocess.run([WRITE_HASH_MODEL, path, *options], check=True)
+        return str(path)
+
+    def run_tool(self, *arguments, status=0, **options):
+        result = subprocess.run(
+            [RUN, *map(str, arguments)], capture_output=True, timeout=120, **options
+        )
+        self.assertEqual(
+            result.returncode, status, f"{arguments}: {result.stderr.decode()}"
+        )
+        return result
+
+    def assert_error(self, expected, *arguments, status=1, **options):
+        """The tool ends with `status` and one error line holding `expected`."""
+        result = self.run_tool(*arguments, status=status, **options)
+        lines = result.stderr.decode().splitlines()
+        errors = [line for line in lines if line.startswith("error: ")]
+        self.assertEqual(len(errors), 1, lines)
+        self.assertIn(expected, errors[0])
+        self.assertEqual(result.stdout, b"")
+
+    def logits(self, model, tokens, *options):
+        out = self.folder / "logits.bin"
+        ids = ",".join(map(str, tokens))
+        self.run_tool("logits", model, "--token-ids", ids, "--out", out, *options)
+        numbers = array.array("f", out.read_bytes())
+        self.assertEqual(len(numbers), len(tokens) * VOCABULARY)
+        return [
+            numbers[i * VOCABULARY : (i + 1) * VOCABULARY] for i in range(len(tokens))
+        ]
+
+
+class GenerateTest(RunTest):
+    def test_takes_the_most_probable_token(self):
+        model = self.model()
+        prompt = [72, 105]
+        result = self.run_tool(
+            "generate", model, "--token-ids", "72,105", "--max-tokens", 6, "--json"
+        )
+        answer = json.loads(result.stdout)
+        self.assertEqual(answer["prompt_tokens"], 2)
+        self.assertEqual(len(answer["tokens"]), 6)
+        self.assertGreater(answer["ttft_ms"], 0)
+        self.assertGreater(answer["tpot_ms"], 0)
+        rows = self.logits(model, prompt + answer["tokens"][:-1])[1:]
+        for row, token in zip(rows, answer["tokens"], strict=True):
+            self.assertEqual(token, max(range(VOCABULARY), key=row.__getitem__))
+
+    def test_text_streams_and_equals_the_text_of_all_tokens(self):
+        model = self.model()
+        arguments = ("generate", model, "--prompt", "Grüße", "--max-tokens", 200)
+        answer = json.loads(self.run_tool(*arguments, "--json").stdout)
+        self.assertEqual(answer["prompt_tokens"], len("Grüße".encode()))
+        tokens = bytes(token for token in answer["tokens"] if token < 256)
+        self.assertEqual(answer["text"], tokens.decode(errors="replace"))
+        result = self.run_tool(*arguments)
+        self.assertEqual(result.stdout.decode(), answer["text"] + "\n")
+        self.assertIn(b"tokens/s", result.stderr)
+
+    def test_sampling_follows_the_seed(self):
+        model = self.model()
+        arguments = ("generate", model, "--prompt", "x", "--max-tokens", 30)
+        arguments += ("--temperature", 1.5, "--top-k", 40, "--top-p", 0.9)
+        outputs = [
+            self.run_tool(*arguments, "--seed", seed).stdout for seed in (1, 1, 2)
+        ]
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertNotEqual(outputs[0], outputs[2])
+
+    def test_reads_the_prompt_from_a_file(self):
+        model = self.model()
+        prompt = self.folder / "prompt.txt"
+        prompt.write_text("some text")
+        from_file = self.run_tool("generate", model, "--prompt-file", prompt)
+        direct = self.run_tool("generate", model, "--prompt", "some text")
+        self.assertEqual(from_file.stdout, direct.stdout)
+
+    def test_without_a_tokenizer_prints_ids(self):
+        model = self.model("no-tokenizer")
+        arguments = ("generate", model, "--token-ids", "1,2", "--max-tokens", 3)
+        answer = json.loads(self.run_tool(*arguments, "--json").stdout)
+        self.assertEqual(answer["text"], "")
+        ids = [int(word) for word in self.run_tool(*arguments).stdout.split()]
+        self.assertEqual(ids, answer["tokens"])
+        self.assert_error("has no tokenizer.json", "generate", model, "--prompt", "x")
+
+    def test_stops_at_the_end_of_the_text(self):
+        plain = self.model(name="plain.sandwich")
+        arguments = ("--prompt", "abc", "--json", "--max-tokens", 50)
+        tokens = json.loads(self.run_tool("generate", plain, *arguments).stdout)
+        end = tokens["tokens"][20]
+        first = tokens["tokens"].index(end)
+        model = self.model(f"end={end}")
+        answer = json.loads(self.run_tool("generate", model, *arguments).stdout)
+        self.assertEqual(answer["tokens"], tokens["tokens"][:first])
+        self.assertEqual(answer["stop_reason"], "end-of-text")
+        answer = json.loads(
+            self.run_tool("generate", model, *arguments, "--ignore-eos").stdout
+        )
+        self.assertEqual(answer["tokens"], tokens["tokens"])
+
+    def test_control_c_stops_cleanly(self):
+        model = self.model("context=4194304")
+        process = subprocess.Popen(
+            [RUN, "generate", model, "--prompt", "x", "--max-tokens", "4000000"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        # The first text shows that it generates.
+        self.assertTrue(process.stdout.read(1))
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"info: interrupted", log)
+        self.assertIn(b"(stopped)", log)
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        model = self.model("context=4194304")
+        process = subprocess.Popen(
+            [RUN, "generate", model, "--prompt", "x", "--max-tokens", "4000000"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.assertTrue(process.stdout.read(1))
+        process.stdout.close()
+        log = process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertNotIn(b"error", log)
+
+    def test_bad_input_is_one_error(self):
+        model = self.model("context=20")
+        generate = ("generate", model)
+        self.assert_error("longer than the model's context of 20", *generate,
+                          "--prompt", "x" * 21)  # fmt: skip
+        self.assert_error("token id 259", *generate, "--token-ids", "1,259")
+        self.assert_error("token id -1", *generate, "--token-ids", "1,-1")
+        huge = "9" * 30
+        self.assert_error("outside the vocabulary", *generate, "--token-ids", huge)
+        self.assert_error("is nan", *generate, "--token-ids", VOCABULARY - 1)
+        self.assert_error("the prompt is empty", *generate, "--prompt", "")
+        self.assert_error("prompt", *generate, "--prompt", b"\xff\xfe".decode(
+            errors="surrogateescape"))  # fmt: skip
+        missing = self.folder / "missing"
+        self.assert_error(str(missing), *generate, "--prompt-file", missing)
+        self.assert_error(str(missing), "generate", missing, "--prompt", "x")
+
+    def test_wrong_usage_is_status_2(self):
+        model = self.model()
+        for arguments in (
+            (),
+            ("frobnicate",),
+            ("generate",),
+            ("generate", model),
+            ("generate", model, "--prompt", "x", "--token-ids", "1"),
+            ("generate", model, "--token-ids", ""),
+            ("generate", model, "--token-ids", "1,,2"),
+            ("generate", model, "--token-ids", "1,x"),
+            ("generate", model, "--prompt", "x", "--max-tokens", "0"),
+            ("generate", model, "--prompt", "x", "--max-tokens", "-1"),
+            ("generate", model, "--prompt", "x", "--max-tokens", "many"),
+            ("generate", model, "--prompt", "x", "--temperature", "-1"),
+            ("generate", model, "--prompt", "x", "--temperature", "nan"),
+            ("generate", model, "--prompt", "x", "--top-p", "1.1"),
+            ("generate", model, "--prompt", "x", "--top-k", "-3"),
+            ("generate", model, "--prompt", "x", "--seed", "1.5"),
+            ("generate", model, "--prompt", "x", "--weights", "nowhere"),
+            ("bench", model, "-p", "16,x"),
+            ("bench", model, "-r", "0"),
+            ("logits", model, "--token-ids", "1"),
+            ("logits", model, "--token-ids", "1", "--out", "x", "--chunk", "0"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_error("", *arguments, status=2)
+
+    def test_a_full_disk_is_an_error(self):
+        model = self.model()
+        with open("/dev/full", "wb") as full:
+            result = subprocess.run(
+                [RUN, "generate", model, "--prompt", "x", "--json"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"error: cannot write to standard output", result.stderr)
+
+    def test_help_teaches(self):
+        text = self.run_tool("--help").stdout.decode()
+        for command in (
+            "generate",
+            "logits",
+            "bench",
+            "inspect",
+            "topology",
+            "tokenize",
+        ):
+            self.assertIn(command, text)
+            help_text = self.run_tool(command, "--help").stdout.decode()
+            self.assertIn(f"  sandwich-run {command} ", help_text)
+        self.run_tool("--version")
+
+
+class LogitsTest(RunTest):
+    def test_pieces_and_threads_agree(self):
+        tokens = [i * 37 % 256 for i in range(70)]
+        expected = self.logits(self.model("threads=1"), tokens)
+        for threads in (1, 2, 3):
+            model = self.model(f"threads={threads}")
+            for options in (
+                (),
+                ("--chunk", 1),
+                ("--chunk", 7),
+                ("--chunk", 64),
+                ("--weights", "mapped"),
+                ("--weights", "huge-pages"),
+            ):
+                with self.subTest(threads=threads, options=options):
+                    self.assertEqual(self.logits(model, tokens, *options), expected)
+
+    def test_warns_about_more_threads_than_cpus(self):
+        model = self.model("threads=3")
+        cpu = min(os.sched_getaffinity(0))
+        result = self.run_tool(
+            *("generate", model, "--token-ids", "1", "--max-tokens", "4"),
+            preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+        )
+        warnings = [
+            line
+            for line in result.stderr.decode().splitlines()
+            if line.startswith("warning: ")
+        ]
+        self.assertEqual(len(warnings), 1)
+        self.assertIn("compiled for 3 threads", warnings[0])
+        if os.cpu_count() > 1:
+            self.assertIn("the CPU affinity mask", warnings[0])
+
+    def test_bad_input_leaves_no_file(self):
+        model = self.model("context=20")
+        out = self.folder / "out.bin"
+        logits = ("logits", model, "--out", out, "--token-ids")
+        self.assert_error("token id 300", *logits, "300")
+        self.assert_error("longer than the model's context", *logits, "1," * 20 + "1")
+        self.assertEqual(list(self.folder.glob("out.bin*")), [])
+        self.assert_error("/absent/out", "logits", model, "--token-ids", "1",
+                          "--out", "/absent/out")  # fmt: skip
+        self.assert_error("not a regular file", "logits", model, "--token-ids", "1",
+                          "--out", "/dev/full")  # fmt: skip
+        self.assert_error("not a regular file", "logits", model, "--token-ids", "1",
+                          "--out", self.folder)  # fmt: skip
+
+
+class BenchTest(RunTest):
+    def test_reports_every_test(self):
+        model = self.model()
+        result = self.run_tool(
+            "bench", "-p", "16,100", "-n", "8", "-r", "4", model, "--json"
+        )
+        results = json.loads(result.stdout)["results"]
+        self.assertEqual([r["test"] for r in results], ["pp16", "pp100", "tg8"])
+        for test in results:
+            self.assertGreater(test["tokens_per_second"], 0)
+            self.assertGreaterEqual(test["stddev"], 0)
+            self.assertEqual(len(test["samples"]), 4)
+        self.assertGreater(results[2]["weights_gb_per_second"], 0)
+        self.assertGreater(results[2]["read_gb_per_second"], 0)
+        lines = self.run_tool("bench", model, "-p", "0", "-n", "4").stdout.splitlines()
+        self.assertEqual(len(lines), 1)
+        self.assertTrue(lines[0].startswith(b"tg4 "))
+
+    def test_bad_input_is_one_error(self):
+        model = self.model("context=100")
+        self.assert_error("context of 100", "bench", model, "-p", "101")
+        self.assert_error("nothing to measure", "bench", model, "-p", "0", "-n", "0")
+
+
+class InspectTest(RunTest):
+    def test_shows_the_artifact(self):
+        model = self.model()
+        text = self.run_tool("inspect", model).stdout.decode()
+        for expected in ("hash-model", "prefill", "decode", "2 threads", "weights.bin"):
+            self.assertIn(expected, text)
+        answer = json.loads(self.run_tool("inspect", model, "--json").stdout)
+        self.assertEqual(answer["model"]["vocab_size"], VOCABULARY)
+        self.assertEqual([p["name"] for p in answer["phases"]], ["prefill", "decode"])
+
+    def test_verify_reads_the_weights(self):
+        model = self.model()
+        self.run_tool("inspect", model, "--verify")
+        weights = pathlib.Path(model, "weights.bin")
+        changed = bytearray(weights.read_bytes())
+        changed[100] ^= 1
+        weights.write_bytes(changed)
+        self.run_tool("inspect", model)
+        self.assert_error("weights.bin", "inspect", model, "--verify")
+
+    def test_damage_is_one_error(self):
+        model = self.model()
+        weights = pathlib.Path(model, "weights.bin")
+        weights.write_bytes(weights.read_bytes()[:-1])
+        self.assert_error("weights.bin", "inspect", model)
+        self.assert_error("weights.bin", "generate", model, "--prompt", "x")
+        pathlib.Path(model, "manifest.pb").unlink()
+        self.assert_error("manifest.pb", "inspect", model)
+
+
+class TopologyTest(RunTest):
+    def test_draws_this_machine(self):
+        text = self.run_tool("topology").stdout.decode()
+        self.assertIn("core x ", text)
+        self.assertIn("default threads: ", text)
+        answer = json.loads(self.run_tool("topology", "--json").stdout)
+        self.assertEqual(answer["topology"]["kind"], "machine")
+        self.assertGreaterEqual(answer["default_threads"], 1)
+
+    def test_draws_another_machine(self):
+        synthetic = "synthetic:package:2 numa:2 l2:3 core:1 pu:2"
+        arguments = ("topology", "--topology", synthetic)
+        text = self.run_tool(*arguments).stdout.decode()
+        self.assertIn("package x 2, numa x 4, core x 12, cpu x 24\n", text)
+        answer = json.loads(self.run_tool(*arguments, "--json").stdout)
+        packages = answer["topology"]["children"]
+        self.assertEqual([p["kind"] for p in packages], ["package"] * 2)
+        self.assert_error("synthetic", "topology", "--topology", "synthetic:pear:2")
+        self.assert_error("/absent", "topology", "--topology", "/absent.xml")
+
+
+class TokenizeTest(RunTest):
+    def test_one_line_for_each_text(self):
+        tokenizer = pathlib.Path(self.model(), "tokenizer.json")
+        texts = self.folder / "texts"
+        arguments = ("tokenize", "--tokenizer", tokenizer, "--file", texts)
+        texts.write_text("ab\n---\n\n---\n---\n\n\nc\n---\n")
+        lines = self.run_tool(*arguments, "--separator", "---").stdout.decode()
+        self.assertEqual(lines, "97 98\n\n\n10 10 99\n\n")
+        lines = self.run_tool(*arguments, "--separator", "--").stdout.decode()
+        self.assertEqual(len(lines.splitlines()), 1)
+        texts.write_text("ab\n")
+        self.assertEqual(self.run_tool(*arguments).stdout, b"97 98 10\n")
+        texts.write_bytes(b"\xff")
+        self.assert_error(str(texts), *arguments)
+        tokenizer.write_text("{}")
+        self.assert_error("tokenizer.json", *arguments)
+
+
+class LinkageTest(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("readelf"), "needs readelf")
+    def test_nothing_of_llvm_is_linked(self):
+        for path in (RUN, LIBRARY):
+            dynamic = subprocess.run(
+                ["readelf", "-d", path], capture_output=True, check=True, text=True
+            ).stdout
+            self.assertIn("(NEEDED)", dynamic)
+            for name in ("LLVM", "MLIR", "clang"):
+                self.assertNotIn(name.lower(), dynamic.lower())
+
+    @unittest.skipUnless(shutil.which("readelf"), "needs readelf")
+    def test_the_library_shows_the_c_interface_only(self):
+        symbols = subprocess.run(
+            ["readelf", "--dyn-syms", "--wide", LIBRARY],
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        rows = [line.split() for line in symbols.splitlines()]
+        shown = [
+            row[7].split("@")[0]
+            for row in rows
+            if len(row) >= 8 and row[6].isdigit() and row[4] in ("GLOBAL", "WEAK")
+        ]
+        self.assertIn("sandwich_model_load", shown)
+        for name in shown:
+            self.assertTrue(name.startswith("sandwich_"), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
