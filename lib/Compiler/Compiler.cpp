@@ -78,11 +78,6 @@ private:
 
 } // namespace
 
-static std::string print(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << type;
-  return text;
-}
 
 static std::string print(Attribute attribute) {
   std::string text;

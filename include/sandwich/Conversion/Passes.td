@@ -6,7 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef AMXEmulation : Pass<"amx-emulate", "::mlir::ModuleOp"> {
+#ifndef SANDWICH_CONVERSION_PASSES_TD
+#define SANDWICH_CONVERSION_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AMXEmulation : Pass<"amx-emulate", "::mlir::ModuleOp"> {
   let summary = "Replace AMX by vectors, to run it on any CPU";
   let description = [{
     Turns tiles into two-dimensional vectors and their operations into loads,
