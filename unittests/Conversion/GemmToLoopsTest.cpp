@@ -236,7 +236,8 @@ std::string MatmulMemory::source() const {
   view("x", 0, test.k, test.inputStride(), inputType);
   view("y", resultOffset, test.resultColumns(), test.resultStride(),
        resultType);
-  view("r", residualOffset, test.n, test.resultStride(), "f32");
+  if (test.addsResidual())
+    view("r", residualOffset, test.n, test.resultStride(), "f32");
   if (layers)
     out << "  %layer = arith.constant " << test.layer << " : index\n";
   out << "  gemm.matmul %x, @w" << (test.bias ? " bias @b" : "")
@@ -427,7 +428,7 @@ std::vector<MatmulCase> matmulCases() {
       {.name = "AVX2WidenedSiluMul",
        .isa = MatrixISA::X86_AVX2_F32,
        .schedules =
-           "<? : " + schedule("X86_AVX2_F32_4x24", "24, 96, 32", 1, "0, 0") +
+           "<? : " + schedule("X86_AVX2_F32_2x32", "24, 64, 32", 1, "4, 1024") +
            ">",
        .n = 2 * 33,
        .k = 33,
@@ -435,13 +436,11 @@ std::vector<MatmulCase> matmulCases() {
        .bf16Result = true,
        .epilogue = "silu_mul",
        .interleave = 32});
-  cases.back().schedules =
-      "<? : " + schedule("X86_AVX2_F32_3x32", "24, 64, 32", 1, "4, 1024") + ">";
   cases.push_back(
       {.name = "AMXTwoByTwo",
        .isa = MatrixISA::X86_AMX_BF16,
        .schedules =
-           "<? : " + schedule("X86_AMX_BF16_32x32", "64, 64, 64", 2, "2, 0") +
+           "<? : " + schedule("X86_AMX_BF16_18x32", "64, 64, 64", 2, "2, 0") +
            ">",
        .n = 100,
        .k = 96,
@@ -450,9 +449,9 @@ std::vector<MatmulCase> matmulCases() {
   cases.push_back(
       {.name = "AMXOneByFour",
        .isa = MatrixISA::X86_AMX_BF16,
-       .schedules = "<? : " +
-                    schedule("X86_AMX_BF16_16x64", "64, 64, 96", 1, "16, 768") +
-                    ">",
+       .schedules =
+           "<? : " + schedule("X86_AMX_BF16_5x64", "64, 64, 96", 1, "16, 768") +
+           ">",
        .n = 96,
        .k = 96,
        .threads = 1,
