@@ -41,6 +41,14 @@ struct MatmulCase {
   bool isSilu() const { return epilogue == "silu_mul"; }
   bool addsResidual() const { return epilogue == "add_residual"; }
   bool bf16Input() const { return packingOf(isa).kPack == 2; }
+  /// AMX is emulated with the least features, as everybody has them.
+  std::string target() const {
+    if (isa == MatrixISA::X86_AVX512_F32)
+      return "x86-64-avx512";
+    if (isa == MatrixISA::X86_AVX512_BF16)
+      return "x86-64-avx512-bf16";
+    return "x86-64-avx2";
+  }
   int64_t resultColumns() const { return isSilu() ? n / 2 : n; }
   int64_t inputStride() const { return k + 32; }
   int64_t resultStride() const { return resultColumns() + 3; }
@@ -79,7 +87,7 @@ public:
   double expected(int64_t row, int64_t column, double &magnitude) const;
   float result(int64_t row, int64_t column);
 
-  ProgramBuffers buffers;
+  SandwichStep step = {};
 
 private:
   int64_t packedRow(int64_t row) const;
@@ -161,10 +169,8 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
   }
   for (int64_t i = 0; i < test.n; ++i)
     put(weights.data() + 2 * weightBytes, i, false, bias[i]);
-  buffers.weights = weights.data();
-  buffers.weightBytes = 2 * weightBytes + test.n * 4;
-  buffers.workspace = workspace.data();
-  buffers.workspaceBytes = residualOffset + rowsBytes(test);
+  step.weights = weights.data();
+  step.workspace = workspace.data();
   reset();
 }
 
@@ -293,23 +299,21 @@ class GemmToLoopsTest : public testing::TestWithParam<MatmulCase> {};
 
 TEST_P(GemmToLoopsTest, MatchesNaiveLoops) {
   const MatmulCase &test = GetParam();
-  if (test.isa != MatrixISA::X86_AMX_BF16 &&
-      test.isa != MatrixISA::X86_AVX2_F32 && !hostHas("avx512f"))
-    GTEST_SKIP() << "this CPU has no AVX-512";
-  if (test.isa == MatrixISA::X86_AVX512_BF16 && !hostHas("avx512bf16"))
-    GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  if (!hostRuns(test.target()))
+    GTEST_SKIP() << "this CPU does not run code for " << test.target();
 
   MatmulMemory memory(test);
   auto program = CompiledProgram::compile(
       memory.source(), {.passes = "gemm-to-loops",
+                        .target = test.target(),
                         .emulateAMX = test.isa == MatrixISA::X86_AMX_BF16,
-                        .expandBF16 = test.isa != MatrixISA::X86_AVX512_BF16});
+                        .expandBF16 = test.target() != "x86-64-avx512-bf16"});
   ASSERT_TRUE(program) << program.error().message << memory.source();
   for (int64_t tokens : {0, 1, 2, 5, 12, 13, 16, 31, 33, 100}) {
     memory.reset();
-    memory.buffers.tokenIds.assign(tokens, 0);
+    memory.step.num_tokens = tokens;
     for (int64_t thread = 0; thread < test.threads; ++thread)
-      (*program)->run(memory.buffers, thread);
+      (*program)->run(memory.step, static_cast<int32_t>(thread));
     for (int64_t row = 0; row <= maxTokens; ++row)
       for (int64_t column = 0; column < test.resultStride(); ++column) {
         float got = memory.result(row, column);

@@ -17,6 +17,7 @@
 #ifndef SANDWICH_UNITTESTS_CONVERSION_JITTEST_H
 #define SANDWICH_UNITTESTS_CONVERSION_JITTEST_H
 
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstdint>
@@ -27,33 +28,17 @@
 
 namespace sandwich::test {
 
-/// The arguments of a phase program. Only sizes that a test uses matter.
-struct ProgramBuffers {
-  std::vector<int32_t> tokenIds, positions, sequences, logitRows;
-  /// [sequences][blocksPerSequence]
-  std::vector<int32_t> blockTables;
-  int64_t blocksPerSequence = 0;
-  /// The sizes of the cache's five dimensions, and its bytes.
-  std::vector<int64_t> cacheShape = {0, 1, 1, 2, 16};
-  void *cache = nullptr;
-  /// [logitRows][vocabulary]
-  std::vector<float> logits;
-  int64_t vocabulary = 0;
-  void *weights = nullptr;
-  int64_t weightBytes = 0;
-  void *workspace = nullptr;
-  int64_t workspaceBytes = 0;
-};
-
 struct CompileOptions {
   /// A textual pass pipeline from the program to loop IR.
   std::string passes;
+  /// The target the machine code may use the features of.
+  std::string target = "host";
   /// Options of `loops-to-llvm`.
   bool emulateAMX = false;
   bool expandBF16 = false;
 };
 
-/// A compiled function called `program`, in machine code.
+/// A phase program called `program`, in machine code.
 class CompiledProgram {
 public:
   /// Errors: what MLIR or LLVM reports.
@@ -61,8 +46,8 @@ public:
   compile(const std::string &source, const CompileOptions &options);
   virtual ~CompiledProgram() = default;
 
-  /// Runs the program as thread `thread`.
-  virtual void run(ProgramBuffers &buffers, int64_t thread) = 0;
+  /// Runs the program as thread `thread`. Barriers do nothing.
+  virtual void run(SandwichStep step, int32_t thread) = 0;
 };
 
 /// The arguments of a phase program in IR, as every program declares them:
@@ -73,8 +58,8 @@ programArguments(const std::string &cache = "memref<?x1x1x2x16xbf16>");
 /// `#phase.program` of a team.
 std::string programAttribute(int64_t threads, int64_t maxTokens);
 
-/// Whether this CPU has `feature`, by LLVM's name.
-bool hostHas(const std::string &feature);
+/// Whether this CPU runs code for `target`.
+bool hostRuns(const std::string &target);
 
 /// Memory aligned to 64 bytes, as the runtime gives it to programs.
 class AlignedBytes {
