@@ -23,6 +23,7 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   if (options.emulateAMX)
     manager.addPass(createAMXEmulation());
   manager.addPass(createPhaseToLLVM());
+  manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
   if (options.expandBF16) {
     arith::ArithExpandOpsPassOptions expand;

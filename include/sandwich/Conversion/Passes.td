@@ -157,4 +157,13 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {
+  let summary = "Remove what describes the model and is not code";
+  let description = [{
+    Erases every `lm.weight`, and the attributes of phases and phase programs,
+    once all operations that refer to them are lowered: LLVM IR has no place
+    for them.
+  }];
+}
+
 #endif // SANDWICH_CONVERSION_PASSES_TD

@@ -8,11 +8,210 @@
 
 #include "Epilogue.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "sandwich/Conversion/LoopBuilder.h"
+#include "sandwich/Conversion/WeightAccess.h"
+
 using namespace mlir;
 using namespace sandwich;
+
+namespace {
+
+constexpr int64_t blockTokens = lm::KVCacheType::blockTokens;
+
+/// Writes the heads of one block of sums, head by head.
+class HeadWriter {
+public:
+  HeadWriter(LoopBuilder &builder, gemm::MatmulOp op, const SumsBlock &block)
+      : b(builder), op(op), block(block), headDim(gemm::getHeadDim(op)),
+        layer(op.getLayer() ? op.getLayer() : builder.index(0)) {}
+
+  void write();
+
+private:
+  using RotatedBody = function_ref<void(Value first, Value lower, Value upper)>;
+
+  void writeQueries(Value head, Value column);
+  void writeKeys(Value head, Value column);
+  void writeValues(Value head, Value column);
+
+  /// Sums of the block's row from channel `first` of the head at `column`,
+  /// with their bias.
+  Value loadBiased(Value row, Value column, Value first, int64_t width);
+  /// `1 / sqrt(mean(x * x) + epsilon)` of a head.
+  Value normFactor(Value row, Value column);
+  /// Calls `body` for the pairs of a head in vectors, after `norm` (null for
+  /// none) and rotation: channels from `first` on, and from `first +
+  /// head_dim / 2` on.
+  void rotate(Value row, Value column, FlatSymbolRefAttr norm,
+              RotatedBody body);
+  Value token(Value row) { return b.add(block.firstRow, row); }
+  /// The cache block of the row's position, and the slot in it.
+  std::pair<Value, Value> locate(Value row);
+
+  LoopBuilder &b;
+  gemm::MatmulOp op;
+  const SumsBlock &block;
+  int64_t headDim;
+  Value layer;
+};
+
+} // namespace
+
+Value HeadWriter::loadBiased(Value row, Value column, Value first,
+                             int64_t width) {
+  Value blockColumn = b.add(column, first);
+  Value sums = b.loadVector(block.sums, {row, blockColumn}, width);
+  if (!op.getBiasAttr())
+    return sums;
+  Value bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
+  return b.addf(
+      sums, b.loadVector(bias, b.add(block.firstColumn, blockColumn), width));
+}
+
+Value HeadWriter::normFactor(Value row, Value column) {
+  // A head has few vectors: one chain of sums for each.
+  Value total;
+  for (VectorPiece piece : cutIntoVectors(headDim)) {
+    Value x = loadBiased(row, column, b.index(piece.first), piece.width);
+    Value sum = b.reduceAdd(b.mulf(x, x));
+    total = total ? b.addf(total, sum) : sum;
+  }
+  Value mean =
+      arith::DivFOp::create(b, total, b.constant(static_cast<float>(headDim)));
+  Value epsilon = b.constant(op.getNormEpsilon()->convertToFloat());
+  Value root = math::SqrtOp::create(b, b.addf(mean, epsilon));
+  return arith::DivFOp::create(b, b.constant(1), root);
+}
+
+void HeadWriter::rotate(Value row, Value column, FlatSymbolRefAttr norm,
+                        RotatedBody body) {
+  int64_t half = headDim / 2;
+  Value factor, weight;
+  if (norm) {
+    factor = normFactor(row, column);
+    weight = getWeightSlice(b, op, norm, op.getLayer());
+  }
+  auto load = [&](Value first, int64_t width) {
+    Value x = loadBiased(row, column, first, width);
+    if (!norm)
+      return x;
+    return b.mulf(b.mulf(x, b.broadcast(factor, width)),
+                  b.loadVector(weight, first, width));
+  };
+  b.forVectors(half, [&](Value first, int64_t width) {
+    Value second = b.add(first, half);
+    Value lower = load(first, width), upper = load(second, width);
+    Value table = op.getRotaryTable();
+    Value cosine = b.loadVector(table, {token(row), first}, width);
+    Value sine = b.loadVector(table, {token(row), second}, width);
+    body(first, b.subf(b.mulf(lower, cosine), b.mulf(upper, sine)),
+         b.addf(b.mulf(upper, cosine), b.mulf(lower, sine)));
+  });
+}
+
+std::pair<Value, Value> HeadWriter::locate(Value row) {
+  Value position = b.loadIndex(op.getPositions(), token(row));
+  Value sequence = b.loadIndex(op.getSequences(), token(row));
+  Value cacheBlock = b.loadIndex(op.getBlockTables(),
+                                 {sequence, b.div(position, blockTokens)});
+  return {cacheBlock, b.rem(position, blockTokens)};
+}
+
+void HeadWriter::writeQueries(Value head, Value column) {
+  Value channel = b.mul(head, headDim);
+  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+    rotate(row, column, op.getQueryNormAttr(),
+           [&](Value first, Value lower, Value upper) {
+             Value lowerChannel = b.add(channel, first);
+             b.storeVector(lower, op.getDestination(),
+                           {token(row), lowerChannel});
+             b.storeVector(upper, op.getDestination(),
+                           {token(row), b.add(lowerChannel, headDim / 2)});
+           });
+  });
+}
+
+void HeadWriter::writeKeys(Value head, Value column) {
+  Type element = cast<MemRefType>(op.getKvCache().getType()).getElementType();
+  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+    auto [cacheBlock, slot] = locate(row);
+    // Tokens are innermost: channels lie `blockTokens` apart.
+    auto scatter = [&, cacheBlock = cacheBlock, slot = slot](Value vector,
+                                                             Value first) {
+      auto type = cast<VectorType>(vector.getType());
+      if (!element.isF32())
+        vector = arith::TruncFOp::create(b, type.clone(element), vector);
+      Value offset = b.add(b.mul(first, blockTokens), slot);
+      for (int64_t i = 0; i < type.getNumElements(); ++i) {
+        Value key = vector::ExtractOp::create(b, vector, i);
+        memref::StoreOp::create(b, key, op.getKvCache(),
+                                ValueRange{cacheBlock, layer, head, b.index(0),
+                                           b.add(offset, i * blockTokens)});
+      }
+    };
+    rotate(row, column, op.getKeyNormAttr(),
+           [&](Value first, Value lower, Value upper) {
+             scatter(lower, first);
+             scatter(upper, b.add(first, headDim / 2));
+           });
+  });
+}
+
+void HeadWriter::writeValues(Value head, Value column) {
+  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+    auto [cacheBlock, slot] = locate(row);
+    Value offset = b.mul(slot, headDim);
+    b.forVectors(
+        headDim, [&, cacheBlock = cacheBlock](Value first, int64_t width) {
+          b.storeVector(
+              loadBiased(row, column, first, width), op.getKvCache(),
+              {cacheBlock, layer, head, b.index(1), b.add(offset, first)});
+        });
+  });
+}
+
+void HeadWriter::write() {
+  int64_t queryHeads = lm::getDestinationType(op).getDimSize(1) / headDim;
+  int64_t cacheHeads =
+      cast<MemRefType>(op.getKvCache().getType()).getDimSize(2);
+  Value firstHead = b.div(block.firstColumn, headDim);
+  auto isBelow = [&](Value head, int64_t limit) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, head,
+                                 b.index(limit));
+  };
+  b.forLoop(b.index(0), block.columns, headDim, [&](Value column) {
+    Value head = b.add(firstHead, b.div(column, headDim));
+    b.ifThenElse(
+        isBelow(head, queryHeads), [&] { writeQueries(head, column); },
+        [&] {
+          Value key = b.sub(head, b.index(queryHeads));
+          b.ifThenElse(
+              isBelow(key, cacheHeads), [&] { writeKeys(key, column); },
+              [&] { writeValues(b.sub(key, b.index(cacheHeads)), column); });
+        });
+  });
+}
 
 LogicalResult sandwich::emitRotateAppendKV(ImplicitLocOpBuilder &builder,
                                            gemm::MatmulOp op,
                                            const SumsBlock &block) {
-  return op.emitOpError("epilogue 'rotate_append_kv' cannot be lowered yet");
+  int64_t headDim = gemm::getHeadDim(op);
+  auto cache = cast<MemRefType>(op.getKvCache().getType());
+  int64_t sums =
+      lm::lookupWeight(op, op.getWeightAttr()).getTensorType().getDimSize(0);
+  int64_t queries = lm::getDestinationType(op).getDimSize(1);
+  if (headDim % 2 != 0)
+    return op.emitOpError("epilogue 'rotate_append_kv' needs an even head_dim, "
+                          "got ")
+           << headDim;
+  if (cache.getDimSize(3) != 2 ||
+      cache.getDimSize(4) != headDim * blockTokens ||
+      cache.getDimSize(2) * headDim * 2 != sums - queries)
+    return op.emitOpError("epilogue 'rotate_append_kv' needs a cache of ")
+           << (sums - queries) / headDim / 2 << " heads of " << headDim
+           << " channels, got " << cache;
+  LoopBuilder loops(builder.getLoc(), builder);
+  HeadWriter(loops, op, block).write();
+  return success();
 }

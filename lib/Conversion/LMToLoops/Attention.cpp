@@ -178,13 +178,6 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
       cacheBlocks.push_back(
           loadBlock(rows, i == 0 ? number : b.min(number, lastBlock)));
     }
-    Value nextBlock;
-    if (streams) {
-      // One beyond the chunk: its first keys are needed next.
-      Value number = b.add(b.add(firstBlock, block), shape.blocks);
-      Value end = memref::DimOp::create(b, op.getBlockTables(), 1);
-      nextBlock = loadBlock(rows, b.min(number, b.sub(end, b.index(1))));
-    }
     int64_t count = shape.rows * shape.blocks * shape.parts;
     SmallVector<Value> products(count, b.splat(0));
     products = b.forLoop(
@@ -209,7 +202,6 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
             }
             // Values are read right after the chunk's scores.
             if (streams && part * blockTokens % lineElements == 0) {
-              prefetch(rows, nextBlock, 0, offset);
               prefetch(rows, cacheBlocks.front(), 1, offset);
             }
           }
@@ -282,6 +274,7 @@ void AttentionBuilder::weighScores(Value firstBlock, Value blocks) {
 
 void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
                                  Value blocks, ArrayRef<VectorPiece> pieces) {
+  Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
   SmallVector<Value> weighted;
   for (int64_t row = 0; row < shape.rows; ++row) {
     Value factor = b.loadScalar(factors, b.index(row));
@@ -294,6 +287,11 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
         Value cacheBlock = loadBlock(rows, number);
+        // The keys of the next chunk are read right after this one's values.
+        Value nextBlock;
+        if (streams)
+          nextBlock =
+              loadBlock(rows, b.min(b.add(number, chunkBlocks), lastBlock));
         // Slots beyond the last position may hold no numbers: not even zero
         // times them is zero.
         Value rest = b.sub(rows.positions, b.mul(number, blockTokens));
@@ -304,6 +302,9 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
             [&](Value token, ValueRange carried) {
               SmallVector<Value> next(carried);
               Value offset = b.mul(token, headDim);
+              for (VectorPiece piece : pieces)
+                if (streams && piece.first % lineElements == 0)
+                  prefetch(rows, nextBlock, 0, b.add(offset, piece.first));
               SmallVector<Value> values;
               for (VectorPiece piece : pieces)
                 values.push_back(

@@ -94,8 +94,10 @@ MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
       builder, name,
       builder.getFunctionType(getArgumentTypes(context, specialization), {}));
   function.setPrivate();
+  // Not inlined by MLIR, and through LLVM's own attribute not by LLVM either;
+  // internal functions lose the arguments they do not use.
   function.setNoInline(true);
-  // Internal functions lose the arguments they do not use.
+  function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
   function->setAttr("llvm.linkage",
                     LLVM::LinkageAttr::get(context, LLVM::Linkage::Internal));
   symbols.insert(function);

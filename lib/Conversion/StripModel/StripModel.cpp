@@ -1,0 +1,36 @@
+//===- StripModel.cpp - Nothing but code ----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_STRIPMODEL
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+struct StripModel : public sandwich::impl::StripModelBase<StripModel> {
+  void runOnOperation() override {
+    for (auto weight :
+         llvm::make_early_inc_range(getOperation().getOps<lm::WeightOp>()))
+      weight.erase();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      function->removeDiscardableAttr(phase::programAttributeName);
+      function->removeDiscardableAttr(lm::phaseAttributeName);
+    }
+  }
+};
+
+} // namespace

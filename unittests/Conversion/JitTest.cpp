@@ -1,0 +1,122 @@
+//===- JitTest.cpp - Running phase programs in tests ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "JitTest.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "sandwich/CodeGen/ObjectCode.h"
+#include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Target/CpuFeatures.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+
+Error fromLLVM(llvm::Error error) {
+  return makeError(llvm::toString(std::move(error)));
+}
+
+class JitProgram final : public CompiledProgram {
+public:
+  void run(SandwichStep step, int32_t thread) override {
+    step.barrier = [](void *) {};
+    function(&step, thread);
+  }
+
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  SandwichPhaseFunction function = nullptr;
+};
+
+} // namespace
+
+Result<std::unique_ptr<CompiledProgram>>
+CompiledProgram::compile(const std::string &source,
+                         const CompileOptions &options) {
+  static const bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    registerAllPasses();
+    registerSandwichPasses();
+    return true;
+  }();
+  (void)initialized;
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
+
+  DialectRegistry registry;
+  registerSandwichDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    diagnostics += diagnostic.str() + "\n";
+    return success();
+  });
+
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, &context);
+  if (!module)
+    return makeError(diagnostics);
+  PassManager manager(&context);
+  if (failed(parsePassPipeline(options.passes, manager)))
+    return makeError("'", options.passes, "' is no pass pipeline");
+  LoopsToLLVMOptions lowering;
+  lowering.emulateAMX = options.emulateAMX;
+  lowering.expandBF16 = options.expandBF16;
+  buildLoopsToLLVMPipeline(manager, lowering);
+  if (failed(manager.run(*module)))
+    return makeError(diagnostics);
+  auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(*module, *llvmContext);
+  if (!llvmModule)
+    return makeError(diagnostics);
+  SANDWICH_RETURN_IF_ERROR(optimize(*llvmModule, target));
+
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit)
+    return fromLLVM(jit.takeError());
+  llvmModule->setDataLayout((*jit)->getDataLayout());
+  if (llvm::Error error = (*jit)->addIRModule(llvm::orc::ThreadSafeModule(
+          std::move(llvmModule), std::move(llvmContext))))
+    return fromLLVM(std::move(error));
+  auto symbol = (*jit)->lookup("sandwich_program");
+  if (!symbol)
+    return fromLLVM(symbol.takeError());
+  auto result = std::make_unique<JitProgram>();
+  result->function = symbol->toPtr<SandwichPhaseFunction>();
+  result->jit = std::move(*jit);
+  return std::unique_ptr<CompiledProgram>(std::move(result));
+}
+
+std::string sandwich::test::programArguments(const std::string &cache) {
+  return "%token_ids: memref<?xi32>, %positions: memref<?xi32>, "
+         "%sequences: memref<?xi32>, %logit_rows: memref<?xi32>, "
+         "%block_tables: memref<?x?xi32>, %cache: " +
+         cache +
+         ", %logits: memref<?x?xf32>, %weights: memref<?xi8>, "
+         "%workspace: memref<?xi8>, %thread: index, %team: !phase.team";
+}
+
+std::string sandwich::test::programAttribute(int64_t threads,
+                                             int64_t maxTokens) {
+  return "phase.program = #phase.program<threads = " + std::to_string(threads) +
+         ", max_tokens = " + std::to_string(maxTokens) +
+         ", max_logit_rows = 1, workspace_bytes = 0>";
+}
+
+bool sandwich::test::hostRuns(const std::string &name) {
+  Result<Target> target = getTarget(name);
+  return target && CpuFeatures::host().hasAll(target->features);
+}

@@ -1,0 +1,96 @@
+//===- JitTest.h - Running phase programs in tests --------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+///
+/// \file
+/// Compiles the text of a phase program for this CPU, in memory, and calls it
+/// as each thread of its team in turn, which is what a step does where there
+/// is no barrier inside.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_UNITTESTS_CONVERSION_JITTEST_H
+#define SANDWICH_UNITTESTS_CONVERSION_JITTEST_H
+
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sandwich::test {
+
+struct CompileOptions {
+  /// A textual pass pipeline from the program to loop IR.
+  std::string passes;
+  /// The target the machine code may use the features of.
+  std::string target = "host";
+  /// Options of `loops-to-llvm`.
+  bool emulateAMX = false;
+  bool expandBF16 = false;
+};
+
+/// A phase program called `program`, in machine code.
+class CompiledProgram {
+public:
+  /// Errors: what MLIR or LLVM reports.
+  static Result<std::unique_ptr<CompiledProgram>>
+  compile(const std::string &source, const CompileOptions &options);
+  virtual ~CompiledProgram() = default;
+
+  /// Runs the program as thread `thread`. Barriers do nothing.
+  virtual void run(SandwichStep step, int32_t thread) = 0;
+};
+
+/// The arguments of a phase program in IR, as every program declares them:
+/// `%token_ids` to `%team`. `cache` is the type of the cache's buffer.
+std::string
+programArguments(const std::string &cache = "memref<?x1x1x2x16xbf16>");
+
+/// `#phase.program` of a team.
+std::string programAttribute(int64_t threads, int64_t maxTokens);
+
+/// Whether this CPU runs code for `target`.
+bool hostRuns(const std::string &target);
+
+/// Memory aligned to 64 bytes, as the runtime gives it to programs.
+class AlignedBytes {
+public:
+  explicit AlignedBytes(size_t bytes)
+      : storage(bytes + 64),
+        begin(storage.data() +
+              (64 - reinterpret_cast<uintptr_t>(storage.data()) % 64) % 64) {}
+  unsigned char *data() { return begin; }
+  template <typename T> T *as(size_t offset = 0) {
+    return reinterpret_cast<T *>(begin + offset);
+  }
+
+private:
+  std::vector<unsigned char> storage;
+  unsigned char *begin;
+};
+
+/// bf16 as its bits, rounded to nearest even.
+inline uint16_t toBF16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+inline float fromBF16(uint16_t value) {
+  uint32_t bits = static_cast<uint32_t>(value) << 16;
+  float result;
+  std::memcpy(&result, &bits, 4);
+  return result;
+}
+
+} // namespace sandwich::test
+
+#endif // SANDWICH_UNITTESTS_CONVERSION_JITTEST_H
