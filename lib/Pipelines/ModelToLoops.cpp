@@ -11,6 +11,7 @@
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -37,7 +38,7 @@ void sandwich::buildScheduleToLoopsPipeline(
   manager.addPass(createAssignBuffers(buffers));
   manager.addPass(createInsertBarriers());
   manager.addPass(createGemmToLoops());
-  manager.addPass(createLMToLoops());
+  manager.addNestedPass<func::FuncOp>(createLMToLoops());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 }
