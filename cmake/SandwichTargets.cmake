@@ -7,6 +7,10 @@ target_include_directories(sandwich_options INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
 target_compile_options(sandwich_options INTERFACE
   -Wall -Wextra -Wno-unused-parameter)
+if(SANDWICH_BUILD_FUZZERS)
+  # Coverage feedback from every library, not only the fuzzers' own files.
+  target_compile_options(sandwich_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(SANDWICH_SANITIZE)
   target_compile_options(sandwich_options INTERFACE
     -fsanitize=${SANDWICH_SANITIZE} -fno-omit-frame-pointer)

@@ -8,6 +8,7 @@
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Artifact/ArtifactWriter.h"
+#include "sandwich/Artifact/Format.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/WeightPacker.h"
 #include "sandwich/Conversion/WeightAccess.h"
@@ -239,6 +240,8 @@ proto::Manifest Compilation::makeManifest() {
 }
 
 Status Compilation::writeArtifact(const std::string &sharedObject) {
+  proto::Manifest manifest = makeManifest();
+  SANDWICH_RETURN_IF_ERROR(artifact::validateConfiguration(manifest));
   SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer,
                             ArtifactWriter::create(options.output));
   std::vector<PackedWeight> weights = listWeights();
@@ -283,7 +286,7 @@ Status Compilation::writeArtifact(const std::string &sharedObject) {
   if (checkpoint.tokenizerConfigPath())
     SANDWICH_RETURN_IF_ERROR(writer.copyFile(
         "tokenizer_config.json", *checkpoint.tokenizerConfigPath()));
-  return writer.commit(makeManifest());
+  return writer.commit(std::move(manifest));
 }
 
 Status Compilation::run() {

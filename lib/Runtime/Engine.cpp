@@ -112,7 +112,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
 
   WeightLoadOptions loading;
   loading.placement =
-      options.weightPlacement.value_or(WeightPlacement::HugePages);
+      options.weightPlacement.value_or(WeightPlacement::Mapped);
   loading.threads = budget.threads();
   loading.progress = options.progress;
   SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,

@@ -23,7 +23,8 @@ static Error systemError(const std::string &path, const char *action) {
 }
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO would otherwise block until somebody writes to it.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return systemError(path, "open");
   struct stat status;

@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <unistd.h>
@@ -69,6 +70,8 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
+  // A file-size limit is then a failed write, which names the file.
+  std::signal(SIGXFSZ, SIG_IGN);
   CompileOptions options;
   CLI::App app{
       "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace sandwich;
@@ -63,6 +64,8 @@ TEST_F(FileTest, RefusesWhatIsNoFile) {
   EXPECT_FALSE(MappedFile::open(path("absent")));
   EXPECT_FALSE(MappedFile::open(folder));
   EXPECT_FALSE(MappedFile::open("/dev/zero"));
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(MappedFile::open(path("fifo")));
 }
 
 TEST_F(FileTest, MapsAnEmptyFile) {
