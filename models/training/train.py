@@ -16,6 +16,7 @@ With the same settings, machine and thread count the result is the same.
 
 import argparse
 import ctypes
+import fcntl
 import json
 import math
 import os
@@ -62,7 +63,7 @@ def parse_arguments() -> argparse.Namespace:
         help="folder of the checkpoint (default: %(default)s)",
     )
     add("--export-only", action="store_true", help="train no further, write the model as the checkpoint has it")
-    add("--steps", type=int, default=3000, help="optimizer steps (default: %(default)s)")
+    add("--steps", type=int, default=2200, help="optimizer steps (default: %(default)s)")
     add("--batch-tokens", type=int, default=2048, help="tokens in a step (default: %(default)s)")
     add("--vocabulary", type=int, default=3072, help="vocabulary size (default: %(default)s)")
     add("--learning-rate", type=float, default=1.5e-3, help="peak learning rate (default: %(default)s)")
@@ -152,11 +153,16 @@ def mean_loss(model: LlamaForCausalLM, entries: list[list[int]]) -> tuple[float,
     total, count = 0.0, 0
     for window in text.split(model.config.max_position_embeddings):
         if len(window) > 1:
-            logits = model(window[None, :-1])[0]
+            logits = model(window[None, :-1])[0].float()
             total += functional.cross_entropy(logits, window[1:], reduction="sum").item()
             count += len(window) - 1
     model.train(was_training)
     return total / count, count
+
+
+def matrix_products(arguments: argparse.Namespace) -> torch.autocast:
+    """The context in which matrix products are of the type asked for."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=arguments.multiply == "bfloat16")
 
 
 def build_optimizer(model: LlamaForCausalLM, arguments: argparse.Namespace) -> torch.optim.AdamW:
@@ -218,7 +224,7 @@ def train(
         tokens = stream.read(step * arguments.batch_tokens, arguments.batch_tokens + 1)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, arguments)
-        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.multiply == "bfloat16"):
+        with matrix_products(arguments):
             logits = model(tokens[:-1].view(-1, window))
         loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[1:])
         optimizer.zero_grad(set_to_none=True)
@@ -250,7 +256,9 @@ def train(
             )
             save_checkpoint(checkpoint, state)
         if done % (2 * arguments.checkpoint_every) == 0:
-            print(f"step {done}/{arguments.steps}  held-out loss {mean_loss(model, held_out)[0]:.3f}", flush=True)
+            with matrix_products(arguments):
+                held_out_loss, _ = mean_loss(model, held_out)
+            print(f"step {done}/{arguments.steps}  held-out loss {held_out_loss:.3f}", flush=True)
 
 
 def samples(model: LlamaForCausalLM, tokenizer: Tokenizer, seed: int) -> list[tuple[str, str, str]]:
@@ -333,6 +341,13 @@ def main() -> None:
     checkpoint = arguments.work / "checkpoint.pt"
     arguments.work.mkdir(parents=True, exist_ok=True)
     settings = settings_of(arguments)
+    # Held until the process ends; two trainings would overwrite each other's checkpoints.
+    lock = open(arguments.work / "lock", "w")
+    if not arguments.export_only:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"error: {arguments.work}: another training uses this folder")
 
     entries = corpus.parse_entries(corpus.read_dictionary(arguments.dictionary))
     training_texts, held_out_texts = corpus.split_entries(entries, HELD_OUT_SHARE, arguments.seed)
