@@ -121,14 +121,14 @@ Result<std::string> sandwich::linkSharedObject(const std::string &object) {
   SANDWICH_RETURN_IF_ERROR(file.write(object));
   SANDWICH_RETURN_IF_ERROR(file.commit());
 
-  const char *arguments[] = {"ld.lld",      "-shared",       "--no-undefined",
-                             "--build-id=none", "-z",        "now",
-                             "--threads=1", "-o",            output.c_str(),
+  const char *arguments[] = {"ld.lld",          "-shared", "--no-undefined",
+                             "--build-id=none", "-z",      "now",
+                             "--threads=1",     "-o",      output.c_str(),
                              input.c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  lld::Result linked = lld::lldMain(arguments, stream, stream,
-                                    {{lld::Gnu, &lld::elf::link}});
+  lld::Result linked =
+      lld::lldMain(arguments, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (linked.retCode != 0)
     return makeError("linking failed: ", messages);
   return readTextFile(output, size_t(1) << 30);

@@ -43,9 +43,8 @@ class Compilation {
 public:
   Compilation(const CompileOptions &options, const ProgressCallback &progress,
               Checkpoint checkpoint, Target target)
-      : options(options), progress(progress),
-        checkpoint(std::move(checkpoint)), target(std::move(target)),
-        context(registry()) {
+      : options(options), progress(progress), checkpoint(std::move(checkpoint)),
+        target(std::move(target)), context(registry()) {
     context.loadAllAvailableDialects();
   }
 
@@ -79,7 +78,6 @@ private:
 
 } // namespace
 
-
 static std::string print(Attribute attribute) {
   std::string text;
   llvm::raw_string_ostream(text) << attribute;
@@ -107,11 +105,11 @@ Status Compilation::buildModule() {
   return {};
 }
 
-Status
-Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
+Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (problem.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+    if (problem.empty() &&
+        diagnostic.getSeverity() == DiagnosticSeverity::Error)
       problem = diagnostic.str();
     return success();
   });
@@ -193,8 +191,8 @@ proto::Manifest Compilation::makeManifest() {
   const ModelConfig &config = checkpoint.config();
   proto::Manifest manifest;
   proto::ModelConfiguration &model = *manifest.mutable_model();
-  auto folder = std::filesystem::absolute(options.modelFolder)
-                    .lexically_normal();
+  auto folder =
+      std::filesystem::absolute(options.modelFolder).lexically_normal();
   model.set_name(folder.has_filename() ? folder.filename()
                                        : folder.parent_path().filename());
   model.set_architecture(std::string(architectureName(config.architecture)));
@@ -247,8 +245,8 @@ Status Compilation::writeArtifact(const std::string &sharedObject) {
   std::vector<PackedWeight> weights = listWeights();
   uint64_t total = 0;
   for (const PackedWeight &weight : weights)
-    total = std::max(total, weight.offset + weight.layerStride *
-                                                weight.layers.value_or(1));
+    total = std::max(total, weight.offset +
+                                weight.layerStride * weight.layers.value_or(1));
   SANDWICH_RETURN_IF_ERROR(writer.reserveWeights(total));
   for (const PackedWeight &weight : weights) {
     proto::Tensor tensor;
@@ -358,8 +356,7 @@ Status Compilation::run() {
   }
   SANDWICH_ASSIGN_OR_RETURN(std::string object,
                             emitCode(*code, target, CodeKind::Object));
-  SANDWICH_ASSIGN_OR_RETURN(std::string sharedObject,
-                            linkSharedObject(object));
+  SANDWICH_ASSIGN_OR_RETURN(std::string sharedObject, linkSharedObject(object));
   module = std::move(loops);
   return writeArtifact(sharedObject);
 }

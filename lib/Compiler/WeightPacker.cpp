@@ -25,8 +25,7 @@ struct RowSource {
 /// The checkpoint's tensors that make up one slice of a weight.
 class Slice {
 public:
-  Slice(const PackedWeight &weight, const Checkpoint &checkpoint,
-        int64_t layer)
+  Slice(const PackedWeight &weight, const Checkpoint &checkpoint, int64_t layer)
       : weight(weight) {
     for (std::string name : weight.sources) {
       if (size_t position = name.find("{}"); position != name.npos)
@@ -49,8 +48,8 @@ public:
     if (weight.interleave) {
       int64_t group = row / *weight.interleave;
       auto count = static_cast<int64_t>(tensors.size());
-      return at(group % count, group / count * *weight.interleave +
-                                   row % *weight.interleave);
+      return at(group % count,
+                group / count * *weight.interleave + row % *weight.interleave);
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (row < tensors[i]->shape[0])

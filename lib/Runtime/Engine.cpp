@@ -111,8 +111,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
       AnonymousMemory::allocate(*logitsBytes, "the logits"));
 
   WeightLoadOptions loading;
-  loading.placement =
-      options.weightPlacement.value_or(WeightPlacement::Mapped);
+  loading.placement = options.weightPlacement.value_or(WeightPlacement::Mapped);
   loading.threads = budget.threads();
   loading.progress = options.progress;
   SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,

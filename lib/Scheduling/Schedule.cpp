@@ -63,11 +63,13 @@ Result<MicroKernel> MicroKernel::parse(std::string_view text) {
     std::string_view shape = text.substr(file.name.size() + 1);
     size_t cross = shape.find('x');
     MicroKernel kernel{file.isa};
-    if (cross != shape.npos && parsePositive(shape.substr(0, cross), kernel.rows) &&
+    if (cross != shape.npos &&
+        parsePositive(shape.substr(0, cross), kernel.rows) &&
         parsePositive(shape.substr(cross + 1), kernel.columns))
       return kernel;
   }
-  return makeError("'", text, "' is no micro-kernel's name; they are "
+  return makeError("'", text,
+                   "' is no micro-kernel's name; they are "
                    "ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32");
 }
 
@@ -109,8 +111,9 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   if (readsBF16 && !shape.bf16Weights)
     return makeError(schedule.microKernel.name(), " needs bf16 weights");
   if (shape.k % packing.kStep != 0)
-    return makeError(schedule.microKernel.name(), " needs K to be a multiple of ",
-                     packing.kStep, "; it is ", shape.k);
+    return makeError(schedule.microKernel.name(),
+                     " needs K to be a multiple of ", packing.kStep, "; it is ",
+                     shape.k);
   if (schedule.slice[1] % shape.columnUnit != 0)
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", shape.columnUnit,

@@ -33,9 +33,7 @@ const std::vector<NamedTarget> &namedTargets() {
       {"x86-64-avx512-bf16",
        MatrixISA::X86_AVX512_BF16,
        {AVX512VNNI, AVX512BF16}},
-      {"x86-64-amx",
-       MatrixISA::X86_AMX_BF16,
-       {AMX_TILE, AMX_BF16}},
+      {"x86-64-amx", MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
   };
   return targets;
 }
@@ -82,8 +80,9 @@ Result<Target> sandwich::getTarget(std::string_view name) {
         target.l2Bytes = static_cast<int64_t>(caches.level2);
       return target;
     }
-    return Error{"this CPU lacks AVX2 and FMA, the least Sandwich compiles for; "
-                 "name the machine that will run the artifact with --target"};
+    return Error{
+        "this CPU lacks AVX2 and FMA, the least Sandwich compiles for; "
+        "name the machine that will run the artifact with --target"};
   }
   std::string known;
   for (size_t index = 0; index < namedTargets().size(); ++index) {

@@ -158,8 +158,8 @@ LogicalResult ProgramBuilder::collectBuffers() {
       // A residual is added in place, unless somebody still needs it.
       if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
         if (Value residual = matmul.getResidual()) {
-          bool lastUse = llvm::all_of(
-              residual.getUsers(), [&](Operation *user) {
+          bool lastUse =
+              llvm::all_of(residual.getUsers(), [&](Operation *user) {
                 return user->getBlock() == op->getBlock() &&
                        position[user] <= position[op];
               });
@@ -205,10 +205,10 @@ void ProgramBuilder::extendLives() {
 }
 
 int64_t ProgramBuilder::sizeOf(const Buffer &buffer) {
-  int64_t rows = buffer.rows == RowKind::Tokens ? limits.maxTokens
-                                                : limits.maxLogitRows;
-  int64_t bytes = rows * rowStride(buffer.type) *
-                  buffer.type.getElementTypeBitWidth() / 8;
+  int64_t rows =
+      buffer.rows == RowKind::Tokens ? limits.maxTokens : limits.maxLogitRows;
+  int64_t bytes =
+      rows * rowStride(buffer.type) * buffer.type.getElementTypeBitWidth() / 8;
   return llvm::alignTo(bytes, 64);
 }
 
@@ -222,9 +222,8 @@ int64_t ProgramBuilder::assignOffsets() {
       if (other->firstUse <= buffer->lastUse &&
           buffer->firstUse <= other->lastUse)
         living.push_back(other);
-    llvm::sort(living, [](Buffer *a, Buffer *b) {
-      return a->offset < b->offset;
-    });
+    llvm::sort(living,
+               [](Buffer *a, Buffer *b) { return a->offset < b->offset; });
     int64_t size = sizeOf(*buffer);
     for (Buffer *other : living)
       if (other->offset < buffer->offset + size)
@@ -255,15 +254,14 @@ func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
       bytes,
       builder.getIndexType(),
       phase::TeamType::get(context)};
-  auto function = func::FuncOp::create(
-      builder, phase.getName(), builder.getFunctionType(arguments, {}));
+  auto function = func::FuncOp::create(builder, phase.getName(),
+                                       builder.getFunctionType(arguments, {}));
   function->setAttr(lm::phaseAttributeName,
                     phase->getAttr(lm::phaseAttributeName));
-  function->setAttr(phase::programAttributeName,
-                    phase::ProgramAttr::get(context, limits.threads,
-                                            limits.maxTokens,
-                                            limits.maxLogitRows,
-                                            workspaceBytes));
+  function->setAttr(
+      phase::programAttributeName,
+      phase::ProgramAttr::get(context, limits.threads, limits.maxTokens,
+                              limits.maxLogitRows, workspaceBytes));
   return function;
 }
 
@@ -363,7 +361,8 @@ LogicalResult ProgramBuilder::run() {
         memref::ViewOp::create(builder, padded, workspace, offset, rows);
     buffer->view = memref::SubViewOp::create(
         builder, view,
-        ArrayRef<OpFoldResult>{builder.getIndexAttr(0), builder.getIndexAttr(0)},
+        ArrayRef<OpFoldResult>{builder.getIndexAttr(0),
+                               builder.getIndexAttr(0)},
         ArrayRef<OpFoldResult>{
             rows, builder.getIndexAttr(buffer->type.getDimSize(1))},
         ArrayRef<OpFoldResult>{builder.getIndexAttr(1),
@@ -376,8 +375,7 @@ LogicalResult ProgramBuilder::run() {
 }
 
 namespace {
-struct AssignBuffers
-    : sandwich::impl::AssignBuffersBase<AssignBuffers> {
+struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
   using AssignBuffersBase::AssignBuffersBase;
 
   void runOnOperation() override {

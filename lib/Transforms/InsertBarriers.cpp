@@ -157,8 +157,7 @@ void BarrierInserter::visit(Block &block, AccessSet &pending) {
 }
 
 namespace {
-struct InsertBarriers
-    : sandwich::impl::InsertBarriersBase<InsertBarriers> {
+struct InsertBarriers : sandwich::impl::InsertBarriersBase<InsertBarriers> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!phase::getProgram(function))

@@ -34,8 +34,7 @@ struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
       }
       int64_t alignment = weight.getTensorType().getRank() == 2 ? 4096 : 64;
       offset = llvm::alignTo(offset, alignment);
-      int64_t stride =
-          llvm::alignTo(getWeightSliceBytes(weight), alignment);
+      int64_t stride = llvm::alignTo(getWeightSliceBytes(weight), alignment);
       weight.setOffset(offset);
       if (weight.getLayers())
         weight.setLayerStride(stride);

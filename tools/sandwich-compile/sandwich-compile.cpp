@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Compiler/Compiler.h"
-#include "sandwich/Target/Target.h"
 #include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Target/Target.h"
 
 #include <CLI/CLI.hpp>
 
@@ -83,8 +83,9 @@ int main(int argc, char **argv) {
   app.add_option("MODEL_DIR", options.modelFolder,
                  "Folder with config.json and *.safetensors")
       ->required();
-  app.add_option("-o,--output", options.output,
-                 "Artifact to write (NAME.sandwich), or file for --emit's text");
+  app.add_option(
+      "-o,--output", options.output,
+      "Artifact to write (NAME.sandwich), or file for --emit's text");
   app.add_option("--dtype", options.dtype,
                  "Element type of weights and KV cache")
       ->check(CLI::IsMember({"bf16", "f32"}))
@@ -102,9 +103,9 @@ int main(int argc, char **argv) {
   app.add_option("--context", options.contextLength,
                  "Tokens a sequence may hold (default: the model's)");
   const std::map<std::string, Emit> kinds = {
-      {"model-ir", Emit::ModelIR},       {"schedule-ir", Emit::ScheduleIR},
-      {"loop-ir", Emit::LoopIR},         {"llvm-ir", Emit::LLVMIR},
-      {"asm", Emit::Assembly},           {"artifact", Emit::Artifact}};
+      {"model-ir", Emit::ModelIR}, {"schedule-ir", Emit::ScheduleIR},
+      {"loop-ir", Emit::LoopIR},   {"llvm-ir", Emit::LLVMIR},
+      {"asm", Emit::Assembly},     {"artifact", Emit::Artifact}};
   std::string emit = "artifact";
   app.add_option("--emit", emit,
                  "What to write: model-ir, schedule-ir, loop-ir, llvm-ir, asm "

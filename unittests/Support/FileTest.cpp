@@ -44,15 +44,17 @@ TEST_F(FileTest, WritesBesideAndRenames) {
 }
 
 TEST_F(FileTest, LeavesNothingWithoutCommit) {
-  { ASSERT_TRUE(PendingFile::create(path("a"))); }
+  {
+    ASSERT_TRUE(PendingFile::create(path("a")));
+  }
   EXPECT_EQ(filesInFolder(), 0u);
 }
 
 TEST_F(FileTest, NamesAFullDisk) {
   if (::access("/dev/full", W_OK) != 0)
     GTEST_SKIP() << "no /dev/full";
-  std::filesystem::create_symlink(
-      "/dev/full", path("a") + ".partial-" + std::to_string(::getpid()));
+  std::filesystem::create_symlink("/dev/full", path("a") + ".partial-" +
+                                                   std::to_string(::getpid()));
   auto pending = PendingFile::create(path("a"));
   ASSERT_TRUE(pending);
   auto status = pending->write("hello");

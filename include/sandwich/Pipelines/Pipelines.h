@@ -19,9 +19,9 @@ struct ModelToScheduleOptions
   PassOptions::Option<std::string> target{
       *this, "target", llvm::cl::desc("CPU to schedule for, or host"),
       llvm::cl::init("host")};
-  PassOptions::Option<int64_t> threads{
-      *this, "threads", llvm::cl::desc("threads of the team"),
-      llvm::cl::init(1)};
+  PassOptions::Option<int64_t> threads{*this, "threads",
+                                       llvm::cl::desc("threads of the team"),
+                                       llvm::cl::init(1)};
 };
 
 /// From model IR to schedule IR: matmuls with epilogues, schedules and packed
@@ -31,9 +31,9 @@ void buildModelToSchedulePipeline(mlir::OpPassManager &manager,
 
 struct ScheduleToLoopsOptions
     : mlir::PassPipelineOptions<ScheduleToLoopsOptions> {
-  PassOptions::Option<int64_t> threads{
-      *this, "threads", llvm::cl::desc("threads of the team"),
-      llvm::cl::init(1)};
+  PassOptions::Option<int64_t> threads{*this, "threads",
+                                       llvm::cl::desc("threads of the team"),
+                                       llvm::cl::init(1)};
   PassOptions::Option<int64_t> maxTokens{
       *this, "max-tokens", llvm::cl::desc("tokens of the largest step"),
       llvm::cl::init(512)};
@@ -44,8 +44,7 @@ struct ScheduleToLoopsOptions
 void buildScheduleToLoopsPipeline(mlir::OpPassManager &manager,
                                   const ScheduleToLoopsOptions &options);
 
-struct LoopsToLLVMOptions
-    : mlir::PassPipelineOptions<LoopsToLLVMOptions> {
+struct LoopsToLLVMOptions : mlir::PassPipelineOptions<LoopsToLLVMOptions> {
   PassOptions::Option<bool> emulateAMX{
       *this, "emulate-amx",
       llvm::cl::desc("replace AMX by vectors, to run on any CPU"),

@@ -1,4 +1,5 @@
-/*===- PhaseABI.h - Between compiled phases and the runtime ---------*- C -*-===*
+/*===- PhaseABI.h - Between compiled phases and the runtime ---------*- C
+ * -*-===*
  *
  * Part of the Sandwich project, under the Apache License v2.0 with LLVM
  * Exceptions. See LICENSE for license information.
@@ -57,7 +58,8 @@ typedef struct SandwichStep {
   const void *weights;
   /** Blocks of the manifest's `kv_block_bytes` each, aligned to 64 bytes. */
   void *kv_cache;
-  /** The plan's `workspace_bytes`, aligned to 64 bytes; no state between steps. */
+  /** The plan's `workspace_bytes`, aligned to 64 bytes; no state between steps.
+   */
   void *workspace;
   /** [num_logit_rows, vocab_size], written by the step. */
   float *logits;

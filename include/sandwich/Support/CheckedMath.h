@@ -21,8 +21,7 @@
 namespace sandwich {
 
 /// `a + b`, or nothing if it does not fit.
-template <std::integral T>
-std::optional<T> checkedAdd(T a, T b) {
+template <std::integral T> std::optional<T> checkedAdd(T a, T b) {
   T result;
   if (__builtin_add_overflow(a, b, &result))
     return std::nullopt;
@@ -30,8 +29,7 @@ std::optional<T> checkedAdd(T a, T b) {
 }
 
 /// `a * b`, or nothing if it does not fit.
-template <std::integral T>
-std::optional<T> checkedMultiply(T a, T b) {
+template <std::integral T> std::optional<T> checkedMultiply(T a, T b) {
   T result;
   if (__builtin_mul_overflow(a, b, &result))
     return std::nullopt;

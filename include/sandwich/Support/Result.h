@@ -35,16 +35,14 @@ struct Error {
 };
 
 /// Builds an `Error` from streamable parts: `makeError("head_dim is ", n)`.
-template <typename... Parts>
-Error makeError(const Parts &...parts) {
+template <typename... Parts> Error makeError(const Parts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return {stream.str()};
 }
 
 /// A value of type `T`, or the `Error` that kept it from being made.
-template <typename T>
-class [[nodiscard]] Result {
+template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : storage(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : storage(std::in_place_index<1>, std::move(error)) {}
@@ -64,8 +62,7 @@ private:
 };
 
 /// Success, or an `Error`.
-template <>
-class [[nodiscard]] Result<void> {
+template <> class [[nodiscard]] Result<void> {
 public:
   Result() = default;
   Result(Error error) : failure(std::move(error)), failed(true) {}

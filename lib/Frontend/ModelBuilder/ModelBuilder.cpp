@@ -53,10 +53,10 @@ private:
   void addWeight(StringRef symbol, ArrayRef<int64_t> shape, std::string source,
                  bool inLayers) {
     Type type = shape.size() == 1 ? builder.getF32Type() : elementType;
-    lm::WeightOp::create(
-        builder, symbol, RankedTensorType::get(shape, type),
-        builder.getStrArrayAttr({source}),
-        inLayers ? std::optional<int64_t>(config.layers) : std::nullopt);
+    lm::WeightOp::create(builder, symbol, RankedTensorType::get(shape, type),
+                         builder.getStrArrayAttr({source}),
+                         inLayers ? std::optional<int64_t>(config.layers)
+                                  : std::nullopt);
   }
 
   /// Every tensor the checkpoint must hold, from the one list that says so;
@@ -158,9 +158,9 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     Type indices =
         RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
-    auto type = builder.getFunctionType(
-        {indices, indices, indices, indices, cacheType},
-        activation(config.vocabSize));
+    auto type =
+        builder.getFunctionType({indices, indices, indices, indices, cacheType},
+                                activation(config.vocabSize));
     auto function =
         func::FuncOp::create(builder, lm::stringifyPhase(phase), type);
     function->setAttr(lm::phaseAttributeName,
@@ -172,12 +172,12 @@ private:
     Value logitRows = function.getArgument(3);
     Value cache = function.getArgument(4);
 
-    Value table = lm::RotaryTableOp::create(
-                      builder, activation(config.headDim), positions,
-                      builder.getDenseF32ArrayAttr(
-                          ropeInverseFrequencies(config)),
-                      Value())
-                      .getResult();
+    Value table =
+        lm::RotaryTableOp::create(
+            builder, activation(config.headDim), positions,
+            builder.getDenseF32ArrayAttr(ropeInverseFrequencies(config)),
+            Value())
+            .getResult();
     Value x = lm::EmbedOp::create(builder, activation(config.hiddenSize),
                                   tokenIds, symbol(embedding), Value())
                   .getResult();

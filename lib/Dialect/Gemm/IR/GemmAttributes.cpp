@@ -133,9 +133,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     Schedule schedule) {
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   Schedule schedule) {
   if (Status status = sandwich::verify(schedule.microKernel); !status)
     return emitError() << "(C1) " << status.error().message;
   for (int64_t size : schedule.slice)
@@ -170,9 +169,9 @@ Attribute ScheduleTableAttr::parse(AsmParser &parser, Type) {
       maxRows.push_back(unlimitedRows);
     else if (parser.parseInteger(maxRows.emplace_back()))
       return failure();
-    return failure(parser.parseColon() ||
-                   parser.parseCustomAttributeWithFallback(
-                       schedules.emplace_back()));
+    return failure(
+        parser.parseColon() ||
+        parser.parseCustomAttributeWithFallback(schedules.emplace_back()));
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      parseEntry))
@@ -183,16 +182,16 @@ Attribute ScheduleTableAttr::parse(AsmParser &parser, Type) {
 
 void ScheduleTableAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  llvm::interleaveComma(
-      llvm::zip_equal(getMaxRows(), getSchedules()), printer, [&](auto entry) {
-        auto [maxRows, schedule] = entry;
-        if (maxRows == unlimitedRows)
-          printer << "?";
-        else
-          printer << maxRows;
-        printer << " : ";
-        printer.printStrippedAttrOrType(schedule);
-      });
+  llvm::interleaveComma(llvm::zip_equal(getMaxRows(), getSchedules()), printer,
+                        [&](auto entry) {
+                          auto [maxRows, schedule] = entry;
+                          if (maxRows == unlimitedRows)
+                            printer << "?";
+                          else
+                            printer << maxRows;
+                          printer << " : ";
+                          printer.printStrippedAttrOrType(schedule);
+                        });
   printer << ">";
 }
 

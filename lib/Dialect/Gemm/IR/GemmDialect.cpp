@@ -50,7 +50,8 @@ MatmulShape gemm::getShape(MatmulOp op) {
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
                      Value input, FlatSymbolRefAttr weight) {
   build(builder, state, result, input, weight, /*bias=*/nullptr,
-        /*layer=*/nullptr, EpilogueAttr::get(builder.getContext(), Epilogue::None),
+        /*layer=*/nullptr,
+        EpilogueAttr::get(builder.getContext(), Epilogue::None),
         /*residual=*/nullptr, /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
         /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
         /*query_norm=*/nullptr, /*key_norm=*/nullptr,
@@ -79,10 +80,9 @@ LogicalResult MatmulOp::verify() {
   if (!weight || weight.getTensorType().getRank() != 2 ||
       weight.getTensorType().getDimSize(1) != channels(getInput()) ||
       weight.getLayers().has_value() != static_cast<bool>(getLayer()))
-    return emitOpError("(C2) ")
-           << getWeightAttr() << " must be a weight with "
-           << channels(getInput()) << " input channels"
-           << (getLayer() ? " for each layer" : "");
+    return emitOpError("(C2) ") << getWeightAttr() << " must be a weight with "
+                                << channels(getInput()) << " input channels"
+                                << (getLayer() ? " for each layer" : "");
 
   Epilogue epilogue = getEpilogue();
   bool rotates = epilogue == Epilogue::RotateAppendKV;
@@ -127,10 +127,9 @@ LogicalResult MatmulOp::verify() {
   if (!getSchedules())
     return success();
   MatmulShape shape = getShape(*this);
-  bool bf16Input = lm::getDestinationType(*this) &&
-                   cast<ShapedType>(getInput().getType())
-                       .getElementType()
-                       .isBF16();
+  bool bf16Input =
+      lm::getDestinationType(*this) &&
+      cast<ShapedType>(getInput().getType()).getElementType().isBF16();
   for (ScheduleAttr schedule : getSchedules()->getSchedules()) {
     const MicroKernel &kernel = schedule.getSchedule().microKernel;
     if (Status status = sandwich::verify(schedule.getSchedule(), shape);
@@ -148,6 +147,5 @@ void MatmulOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   lm::getBufferEffects(*this, getDestination(), effects);
   if (getKvCache())
-    effects.emplace_back(MemoryEffects::Write::get(),
-                         &getKvCacheMutable()[0]);
+    effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
 }

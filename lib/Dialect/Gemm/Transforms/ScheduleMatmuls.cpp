@@ -46,8 +46,7 @@ static ScheduleTableAttr getTable(MLIRContext *context,
 }
 
 namespace {
-struct ScheduleMatmuls
-    : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
+struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
   using ScheduleMatmulsBase::ScheduleMatmulsBase;
 
   void runOnOperation() override {

@@ -84,8 +84,7 @@ WeightOp lm::lookupWeight(Operation *user, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<WeightOp>(user, name);
 }
 
-LogicalResult lm::verifyForm(Operation *user, Value result,
-                             Value destination) {
+LogicalResult lm::verifyForm(Operation *user, Value result, Value destination) {
   if (!result == !destination)
     return user->emitOpError(
         "(C1) needs a result (tensor form) or a destination (buffer form)");
@@ -113,7 +112,7 @@ void lm::getBufferEffects(
 /// The weight of `op`, checked to exist and to be stacked if and only if a
 /// layer is given.
 static FailureOr<WeightOp> findWeight(Operation *op, FlatSymbolRefAttr name,
-                                     bool hasLayer) {
+                                      bool hasLayer) {
   WeightOp weight = lookupWeight(op, name);
   if (!weight)
     return op->emitOpError("names no lm.weight: ") << name;
@@ -214,8 +213,8 @@ LogicalResult AttentionOp::verify() {
         buffer.getDimSize(4) % KVCacheType::blockTokens != 0)
       return emitOpError("(C4) cache buffer must have keys and values of 16 "
                          "tokens in each block");
-    width =
-        buffer.getDimSize(2) * (buffer.getDimSize(4) / KVCacheType::blockTokens);
+    width = buffer.getDimSize(2) *
+            (buffer.getDimSize(4) / KVCacheType::blockTokens);
   }
   if (width <= 0 || size % width != 0)
     return emitOpError(
@@ -240,8 +239,7 @@ LogicalResult GatherRowsOp::verify() {
 
 LogicalResult RotateOp::verify() {
   if (channels(getInput().getType()) % channels(getTable().getType()) != 0)
-    return emitOpError(
-        "(C1) input channels must be a multiple of the table's");
+    return emitOpError("(C1) input channels must be a multiple of the table's");
   return success();
 }
 

@@ -44,8 +44,7 @@ mlir::LogicalResult verifyForm(mlir::Operation *user, mlir::Value result,
                                mlir::Value destination);
 
 /// The result of the tensor form or the destination of the buffer form.
-template <typename Op>
-mlir::ShapedType getDestinationType(Op op) {
+template <typename Op> mlir::ShapedType getDestinationType(Op op) {
   mlir::Value value = op.getResult() ? mlir::Value(op.getResult())
                                      : mlir::Value(op.getDestination());
   return mlir::cast<mlir::ShapedType>(value.getType());
