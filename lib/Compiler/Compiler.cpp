@@ -233,7 +233,7 @@ proto::Manifest Compilation::makeManifest() {
   cache.set_block_bytes(uint64_t(config.layers) * config.kvHeads * 2 *
                         config.headDim * SANDWICH_KV_BLOCK_TOKENS *
                         (options.dtype == "bf16" ? 2 : 4));
-  cache.set_dtype(options.dtype);
+  cache.set_dtype(options.dtype == "bf16" ? "f16" : "f32");
   return manifest;
 }
 

@@ -32,8 +32,9 @@ public:
                Type elementType)
       : config(config), builder(UnknownLoc::get(context), context),
         elementType(elementType),
-        cacheType(lm::KVCacheType::get(context, config.layers, config.kvHeads,
-                                       config.headDim, elementType)) {}
+        cacheType(lm::KVCacheType::get(
+            context, config.layers, config.kvHeads, config.headDim,
+            cacheElementType(context, elementType))) {}
 
   OwningOpRef<ModuleOp> build() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getLoc());
@@ -45,6 +46,12 @@ public:
   }
 
 private:
+  /// Keys and values of a bf16 model are kept as f16: as small, and with three
+  /// more bits of precision, which their range leaves room for.
+  static Type cacheElementType(MLIRContext *context, Type elementType) {
+    return elementType.isBF16() ? Float16Type::get(context) : elementType;
+  }
+
   RankedTensorType activation(int64_t channels) {
     return RankedTensorType::get({ShapedType::kDynamic, channels},
                                  builder.getF32Type());

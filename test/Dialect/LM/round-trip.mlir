@@ -14,7 +14,7 @@ lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.kv
 // CHECK-LABEL: func @decode
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
                   %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
-                  %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>,
+                  %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>,
                   %layer: index) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
   // CHECK: lm.embed %{{.*}}, @embedding : tensor<?xi32> -> tensor<?x64xf32>
@@ -28,12 +28,12 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
   // CHECK: lm.rotate %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x4xf32>
   %r = lm.rotate %x, %t : tensor<?x64xf32>, tensor<?x4xf32>
   %k = lm.embed %ids, @kv : tensor<?xi32> -> tensor<?x32xf32>
-  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>
+  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>
   lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
   // CHECK: lm.attention %{{.*}}, %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} scale 1.250000e-01
   %a = lm.attention %r, %cache[%layer] positions %positions sequences %sequences scale 0.125
-    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
   // CHECK: lm.silu_mul
   %s = lm.silu_mul %a, %x : tensor<?x64xf32>
   // CHECK: lm.add

@@ -65,8 +65,8 @@ LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t headDim, Type elementType) {
   if (layers <= 0 || heads <= 0 || headDim <= 0)
     return emitError() << "(C1) layers, heads and head_dim must be positive";
-  if (!elementType.isF32() && !elementType.isBF16())
-    return emitError() << "(C2) elements must be f32 or bf16";
+  if (!elementType.isF32() && !elementType.isF16())
+    return emitError() << "(C2) elements must be f32 or f16";
   return success();
 }
 

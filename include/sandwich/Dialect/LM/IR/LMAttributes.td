@@ -37,11 +37,11 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     vector, and the values with the head innermost (`[16][head_dim]`).
 
     ```mlir
-    !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, bf16>
+    !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, f16>
     ```
 
     Constraints: (C1) `layers`, `heads` and `head_dim` are positive;
-    (C2) elements are f32 or bf16.
+    (C2) elements are f32 or f16.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads,
                         "int64_t":$headDim, "::mlir::Type":$elementType);

@@ -19,7 +19,7 @@ def LM_ActivationBuffer : MemRefRankOf<[F32, BF16], [2]>;
 /// [tokens] ids, positions or row numbers.
 def LM_Indices : AnyTypeOf<[1DTensorOf<[I32]>, MemRefRankOf<[I32], [1]>]>;
 /// The paged cache: as a value, or as its buffer.
-def LM_KVCache : AnyTypeOf<[LM_KVCacheType, MemRefRankOf<[F32, BF16], [5]>]>;
+def LM_KVCache : AnyTypeOf<[LM_KVCacheType, MemRefRankOf<[F32, F16], [5]>]>;
 /// [sequences, blocks] of the paged cache.
 def LM_BlockTables : MemRefRankOf<[I32], [2]>;
 
