@@ -43,4 +43,15 @@ fi
 echo "Installing ${#missing[@]} packages: ${missing[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 "${sudo[@]}" apt-get update -qq >&2
+for package in "${missing[@]}"; do
+  # Captured first: with pipefail, grep -q would end apt-cache by SIGPIPE.
+  candidate=$(apt-cache policy "$package")
+  if ! grep -q 'Candidate: [^(]' <<<"$candidate"; then
+    echo "error: apt knows no package $package. LLVM 22 is among Debian 12's" \
+      "security updates; enable them with the line" \
+      "'deb http://deb.debian.org/debian-security bookworm-security main'" \
+      "in /etc/apt/sources.list" >&2
+    exit 1
+  fi
+done
 "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
