@@ -9,7 +9,6 @@
 #include "JitTest.h"
 
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -49,7 +48,6 @@ CompiledProgram::compile(const std::string &source,
   static const bool initialized = [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    registerAllPasses();
     registerSandwichPasses();
     return true;
   }();

@@ -1,0 +1,28 @@
+// RUN: sandwich-opt %s -amx-emulate | FileCheck %s
+
+// Tiles that a loop carries become vectors; their rows are loaded and stored
+// one by one, and multiplied in a loop over rows and pairs of k.
+// CHECK-LABEL: func @multiply
+// CHECK-NOT: amx
+// CHECK: arith.constant dense<0.000000e+00> : vector<4x16xf32>
+// CHECK: scf.for {{.*}} -> (vector<4x16xf32>)
+// CHECK-COUNT-4: vector.load %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
+// CHECK-COUNT-16: vector.load %{{.*}} : memref<?xbf16>, vector<32xbf16>
+// CHECK: vector.deinterleave
+// CHECK-COUNT-2: vector.fma
+// CHECK: scf.yield %{{.*}} : vector<4x16xf32>
+// CHECK-COUNT-4: vector.store %{{.*}} : memref<?x?xf32>, vector<16xf32>
+// CHECK-NOT: amx
+func.func @multiply(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32>, %k: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = amx.tile_zero : !amx.tile<4x16xf32>
+  %sums = scf.for %i = %c0 to %k step %c32 iter_args(%carried = %zero) -> !amx.tile<4x16xf32> {
+    %input = amx.tile_load %a[%c0, %i] : memref<?x?xbf16> into !amx.tile<4x32xbf16>
+    %weight = amx.tile_load %b[%i], %c32 : memref<?xbf16> into !amx.tile<16x32xbf16>
+    %next = amx.tile_mulf %input, %weight, %carried : !amx.tile<4x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<4x16xf32>
+    scf.yield %next : !amx.tile<4x16xf32>
+  }
+  amx.tile_store %c[%c0, %c0], %sums : memref<?x?xf32>, !amx.tile<4x16xf32>
+  return
+}

@@ -1,0 +1,481 @@
+//===- LMToLoopsTest.cpp - lm operations against naive loops --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "JitTest.h"
+#include "TestMemory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+
+/// A phase program around `body`, after `globals`.
+std::string makeProgram(const std::string &globals, const std::string &phase,
+                        int64_t threads, const std::string &cache,
+                        const std::string &body) {
+  return globals + "func.func @program(" + programArguments(cache) +
+         ") attributes {lm.phase = #lm.phase<" + phase + ">, " +
+         programAttribute(threads, maxTokens) +
+         "} {\n%c0 = arith.constant 0 : index\n"
+         "%tokens = memref.dim %positions, %c0 : memref<?xi32>\n" +
+         body + "return\n}\n";
+}
+
+std::unique_ptr<CompiledProgram> compile(const std::string &source,
+                                         const std::string &target = "host") {
+  bool narrow = target == "x86-64-avx2";
+  CompileOptions options;
+  options.passes = narrow ? "func.func(lm-to-loops{accumulators=6})"
+                          : "func.func(lm-to-loops)";
+  options.target = target;
+  options.expandBF16 = narrow || !hostRuns("x86-64-avx512-bf16");
+  auto program = CompiledProgram::compile(source, options);
+  EXPECT_TRUE(program) << program.error().message << source;
+  return program ? std::move(*program) : nullptr;
+}
+
+void runTeam(CompiledProgram &program, ProgramBuffers &buffers,
+             int64_t threads) {
+  for (int64_t thread = 0; thread < threads; ++thread)
+    program.run(buffers.step(), static_cast<int32_t>(thread));
+}
+
+//===----------------------------------------------------------------------===//
+// lm.embed
+//===----------------------------------------------------------------------===//
+
+struct EmbedCase {
+  std::string name;
+  int64_t channels;
+  bool bf16;
+  int64_t threads;
+  /// panel, tile, k_step and k_pack; empty for a row-major weight.
+  std::vector<int64_t> packing = {};
+};
+void PrintTo(const EmbedCase &test, std::ostream *out) { *out << test.name; }
+class EmbedTest : public testing::TestWithParam<EmbedCase> {};
+
+TEST_P(EmbedTest, CopiesRows) {
+  const EmbedCase &test = GetParam();
+  constexpr int64_t vocabulary = 75, offset = 64;
+  std::mt19937 random(1);
+  int64_t rows = vocabulary;
+  std::string packing;
+  if (!test.packing.empty()) {
+    int64_t panel = test.packing[0];
+    rows = (vocabulary + panel - 1) / panel * panel;
+    std::ostringstream text;
+    text << " packing #gemm.packing<panel = " << panel
+         << ", tile = " << test.packing[1] << ", k_step = " << test.packing[2]
+         << ", k_pack = " << test.packing[3] << ">";
+    packing = text.str();
+  }
+  int64_t bytes = offset + rows * test.channels * 4;
+  AlignedBytes weights(bytes);
+  Elements weight{weights.data() + offset, test.bf16};
+  weight.fillRandom(rows * test.channels, random);
+  auto place = [&](int64_t n, int64_t k) {
+    if (test.packing.empty())
+      return n * test.channels + k;
+    int64_t panel = test.packing[0], tile = test.packing[1],
+            step = test.packing[2], pack = test.packing[3];
+    int64_t result = n / panel;
+    result = result * (test.channels / step) + k / step;
+    result = result * (panel / tile) + n % panel / tile;
+    result = result * (step / pack) + k % step / pack;
+    result = result * tile + n % tile;
+    return result * pack + k % pack;
+  };
+
+  Activations activations(false, 1, false, test.channels, 5);
+  std::ostringstream globals;
+  globals << "lm.weight @embedding : tensor<" << vocabulary << "x"
+          << test.channels << "x" << elementName(test.bf16)
+          << "> from [\"embedding\"]" << packing << " at " << offset << "\n";
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      globals.str(), "decode", test.threads, "memref<?x1x1x2x16xbf16>",
+      activations.views("%tokens", "%tokens") +
+          "lm.embed %token_ids, @embedding into %destination : "
+          "memref<?xi32> into " +
+          activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  buffers.weights = weights.data();
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.assign(tokens, 0);
+    buffers.tokenIds.clear();
+    for (int64_t t = 0; t < tokens; ++t)
+      buffers.tokenIds.push_back(random() % vocabulary);
+    if (tokens > 1)
+      buffers.tokenIds[1] = vocabulary - 1;
+    activations.resetDestination();
+    runTeam(*program, buffers, test.threads);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t c = 0; c < test.channels; ++c)
+        ASSERT_EQ(activations.destination.get(t * activations.stride + c),
+                  weight.get(place(buffers.tokenIds[t], c)));
+    activations.expectRestUntouched(tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Weights, EmbedTest,
+    testing::Values(EmbedCase{"RowMajorBF16", 64, true, 1},
+                    EmbedCase{"RowMajorF32Tail", 50, false, 2},
+                    EmbedCase{"PackedPairs", 64, true, 3, {32, 32, 2, 2}},
+                    EmbedCase{"PackedTiles", 96, true, 2, {64, 16, 32, 2}},
+                    EmbedCase{"PackedF32", 50, false, 3, {32, 32, 1, 1}},
+                    EmbedCase{"PackedBF16Single", 48, true, 1, {32, 32, 1, 1}}),
+    [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
+// lm.rms_norm
+//===----------------------------------------------------------------------===//
+
+struct NormCase {
+  std::string name;
+  int64_t channels;
+  /// Of the weight.
+  int64_t size;
+  bool bf16Input, bf16Weight, bf16Result;
+  int64_t threads;
+  /// Whether the second of two layers is read.
+  bool layers = false;
+};
+void PrintTo(const NormCase &test, std::ostream *out) { *out << test.name; }
+class RMSNormTest : public testing::TestWithParam<NormCase> {};
+
+TEST_P(RMSNormTest, NormalizesGroups) {
+  const NormCase &test = GetParam();
+  constexpr float epsilon = 1e-3f;
+  std::mt19937 random(2);
+  int64_t stride = (test.size * 4 + 63) / 64 * 64;
+  AlignedBytes weights(2 * stride);
+  Elements other{weights.data(), false};
+  other.fill(2 * stride / 4, std::numeric_limits<float>::quiet_NaN());
+  Elements weight{weights.data() + (test.layers ? stride : 0), test.bf16Weight};
+  weight.fillRandom(test.size, random);
+  Activations activations(test.bf16Input, test.channels, test.bf16Result,
+                          test.channels, 32);
+  activations.input.fillRandom(maxTokens * test.channels, random);
+
+  std::ostringstream globals;
+  globals << "lm.weight @norm : tensor<" << test.size << "x"
+          << elementName(test.bf16Weight) << ">"
+          << (test.layers ? " layers 2 from [\"norm{}\"]" : " from [\"norm\"]")
+          << " at 0";
+  if (test.layers)
+    globals << " stride " << stride;
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      globals.str() + "\n", "prefill", test.threads, "memref<?x1x1x2x16xbf16>",
+      activations.views("%tokens", "%tokens") +
+          "%layer = arith.constant 1 : index\n"
+          "lm.rms_norm %input, @norm" +
+          (test.layers ? "[%layer]" : "") +
+          " epsilon 1.0e-3 into %destination : " + activations.inputType() +
+          " into " + activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  buffers.weights = weights.data();
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.assign(tokens, 0);
+    activations.resetDestination();
+    runTeam(*program, buffers, test.threads);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t c = 0; c < test.channels; ++c) {
+        int64_t first = t * test.channels + c / test.size * test.size;
+        double squares = 0;
+        for (int64_t i = 0; i < test.size; ++i)
+          squares += std::pow<double>(activations.input.get(first + i), 2);
+        activations.expectNear(t, c,
+                               activations.input.get(t * test.channels + c) /
+                                   std::sqrt(squares / test.size + epsilon) *
+                                   weight.get(c % test.size));
+      }
+    activations.expectRestUntouched(tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, RMSNormTest,
+    testing::Values(NormCase{"Rows", 256, 256, false, false, true, 2},
+                    NormCase{"RowsTail", 211, 211, false, true, false, 3},
+                    NormCase{"Layers", 160, 160, true, true, true, 1, true},
+                    NormCase{"Heads", 384, 128, true, false, false, 3},
+                    NormCase{"NarrowHeads", 30, 10, false, false, false, 2},
+                    NormCase{"HeadsOf48", 96, 48, false, true, true, 2, true}),
+    [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
+// lm.rotary_table
+//===----------------------------------------------------------------------===//
+
+class RotaryTableTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(RotaryTableTest, MatchesLibraryToTheLastBits) {
+  int64_t half = GetParam();
+  constexpr int64_t threads = 3;
+  std::vector<float> frequencies;
+  std::ostringstream list;
+  for (int64_t i = 0; i < half; ++i) {
+    frequencies.push_back(
+        std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(half)));
+    list << (i ? ", " : "") << std::scientific << std::setprecision(9)
+         << frequencies[i];
+  }
+  Activations activations(false, 1, false, 2 * half, 3);
+  std::unique_ptr<CompiledProgram> program = compile(
+      makeProgram("", "prefill", threads, "memref<?x1x1x2x16xbf16>",
+                  activations.views("%tokens", "%tokens") +
+                      "lm.rotary_table %positions frequencies [" + list.str() +
+                      "] into %destination : memref<?xi32> into " +
+                      activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  std::mt19937 random(3);
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.clear();
+    for (int64_t t = 0; t < tokens; ++t)
+      buffers.positions.push_back(t < 3 ? t : random() % 200000);
+    activations.resetDestination();
+    runTeam(*program, buffers, threads);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t i = 0; i < half; ++i) {
+        float angle = static_cast<float>(buffers.positions[t]) * frequencies[i];
+        const Elements &table = activations.destination;
+        int64_t row = t * activations.stride;
+        ASSERT_NEAR(table.get(row + i), std::cos(static_cast<double>(angle)),
+                    1e-7)
+            << angle;
+        ASSERT_NEAR(table.get(row + half + i),
+                    std::sin(static_cast<double>(angle)), 1e-7)
+            << angle;
+      }
+    activations.expectRestUntouched(tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Halves, RotaryTableTest,
+                         testing::Values(5, 24, 32, 64));
+
+//===----------------------------------------------------------------------===//
+// lm.gather_rows
+//===----------------------------------------------------------------------===//
+
+class GatherRowsTest : public testing::TestWithParam<bool> {};
+
+TEST_P(GatherRowsTest, CopiesRows) {
+  bool bf16 = GetParam();
+  constexpr int64_t channels = 75, threads = 2;
+  std::mt19937 random(4);
+  Activations activations(bf16, channels, bf16, channels, 21);
+  activations.input.fillRandom(maxTokens * channels, random);
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      "", "prefill", threads, "memref<?x1x1x2x16xbf16>",
+      "%rows = memref.dim %logit_rows, %c0 : memref<?xi32>\n" +
+          activations.views("%tokens", "%rows") +
+          "lm.gather_rows %input, %logit_rows into %destination : " +
+          activations.inputType() + ", memref<?xi32> into " +
+          activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  buffers.positions.assign(maxTokens, 0);
+  for (int64_t rows : tokenCounts) {
+    buffers.logitRows.clear();
+    for (int64_t i = 0; i < rows; ++i)
+      buffers.logitRows.push_back(random() % maxTokens);
+    activations.resetDestination();
+    runTeam(*program, buffers, threads);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t c = 0; c < channels; ++c)
+        ASSERT_EQ(activations.destination.get(i * activations.stride + c),
+                  activations.input.get(buffers.logitRows[i] * channels + c));
+    activations.expectRestUntouched(rows);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Elements, GatherRowsTest, testing::Bool());
+
+//===----------------------------------------------------------------------===//
+// lm.attention
+//===----------------------------------------------------------------------===//
+
+struct AttentionCase {
+  std::string name;
+  std::string phase;
+  int64_t cacheHeads, group, headDim;
+  bool bf16Cache, bf16Query, bf16Result;
+  int64_t threads;
+  std::string target = "host";
+};
+void PrintTo(const AttentionCase &test, std::ostream *out) {
+  *out << test.name;
+}
+
+class AttentionTest : public testing::TestWithParam<AttentionCase> {
+protected:
+  void check(CompiledProgram &program, Activations &activations,
+             const std::vector<int32_t> &positions,
+             const std::vector<int32_t> &sequences);
+};
+
+void AttentionTest::check(CompiledProgram &program, Activations &activations,
+                          const std::vector<int32_t> &positions,
+                          const std::vector<int32_t> &sequences) {
+  const AttentionCase &test = GetParam();
+  int64_t tokens = positions.size(), headDim = test.headDim;
+  std::mt19937 random(tokens);
+  int64_t numSequences = 1, last = 0;
+  for (int64_t t = 0; t < tokens; ++t) {
+    numSequences = std::max<int64_t>(numSequences, sequences[t] + 1);
+    last = std::max<int64_t>(last, positions[t]);
+  }
+  Cache cache({test.cacheHeads, test.headDim, test.bf16Cache}, numSequences,
+              last / blockTokens + 2, random);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int64_t s = 0; s < numSequences; ++s) {
+    int64_t length = 0;
+    for (int64_t t = 0; t < tokens; ++t)
+      if (sequences[t] == s)
+        length = std::max<int64_t>(length, positions[t] + 1);
+    for (int64_t p = 0; p < length; ++p)
+      for (int64_t h = 0; h < test.cacheHeads; ++h)
+        for (int64_t c = 0; c < headDim; ++c) {
+          cache.elements.set(cache.key(s, p, h, c), 2 * uniform(random));
+          cache.elements.set(cache.value(s, p, h, c), uniform(random));
+        }
+  }
+  activations.input.fillRandom(tokens * activations.channels, random);
+
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  cache.describe(buffers);
+  buffers.positions = positions;
+  buffers.sequences = sequences;
+  activations.resetDestination();
+  runTeam(program, buffers, test.threads);
+
+  std::vector<double> weights;
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t h = 0; h < test.cacheHeads * test.group; ++h) {
+      double largest = -std::numeric_limits<double>::infinity(), total = 0;
+      weights.assign(positions[t] + 1, 0);
+      for (int64_t p = 0; p <= positions[t]; ++p) {
+        for (int64_t c = 0; c < headDim; ++c)
+          weights[p] +=
+              0.25 *
+              activations.input.get(t * activations.channels + h * headDim +
+                                    c) *
+              cache.elements.get(cache.key(sequences[t], p, h / test.group, c));
+        largest = std::max(largest, weights[p]);
+      }
+      for (double &weight : weights)
+        total += weight = std::exp(weight - largest);
+      for (int64_t c = 0; c < headDim; ++c) {
+        double expected = 0;
+        for (int64_t p = 0; p <= positions[t]; ++p)
+          expected += weights[p] / total *
+                      cache.elements.get(
+                          cache.value(sequences[t], p, h / test.group, c));
+        ASSERT_NO_FATAL_FAILURE(
+            activations.expectNear(t, h * headDim + c, expected))
+            << tokens << " tokens, head " << h << ", position " << positions[t];
+      }
+    }
+  activations.expectRestUntouched(tokens);
+}
+
+TEST_P(AttentionTest, MatchesNaiveAttention) {
+  const AttentionCase &test = GetParam();
+  if (!hostRuns(test.target))
+    GTEST_SKIP() << "this CPU does not run code for " << test.target;
+  int64_t channels = test.cacheHeads * test.group * test.headDim;
+  Activations activations(test.bf16Query, channels, test.bf16Result, channels,
+                          16);
+  std::string cacheType =
+      CacheShape{test.cacheHeads, test.headDim, test.bf16Cache}.type();
+  std::ostringstream body;
+  body << activations.views("%tokens", "%tokens")
+       << "%layer = arith.constant 1 : index\n"
+          "lm.attention %input, %cache[%layer] positions %positions "
+          "sequences %sequences blocks %block_tables scale 0.25 "
+          "into %destination : "
+       << activations.inputType() << ", " << cacheType
+       << ", memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into "
+       << activations.destinationType() << "\n";
+  std::unique_ptr<CompiledProgram> program =
+      compile(makeProgram("", test.phase, test.threads, cacheType, body.str()),
+              test.target);
+  ASSERT_TRUE(program);
+
+  if (test.phase == "decode") {
+    // Contexts of one position, of whole blocks and chunks, and around them.
+    const std::vector<int32_t> contexts = {0,   15,  16,  40, 127, 128,
+                                           143, 257, 300, 1,  2,   31};
+    for (int64_t tokens : tokenCounts) {
+      std::vector<int32_t> positions, sequences;
+      for (int64_t t = 0; t < tokens; ++t) {
+        positions.push_back(contexts[(t + tokens) % contexts.size()]);
+        sequences.push_back(static_cast<int32_t>(tokens - 1 - t));
+      }
+      ASSERT_NO_FATAL_FAILURE(
+          check(*program, activations, positions, sequences));
+    }
+    return;
+  }
+  for (int64_t first : {0, 5, 130, 249})
+    for (int64_t tokens : tokenCounts) {
+      std::vector<int32_t> positions(tokens);
+      std::iota(positions.begin(), positions.end(), first);
+      ASSERT_NO_FATAL_FAILURE(check(*program, activations, positions,
+                                    std::vector<int32_t>(tokens, 1)));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Decode, AttentionTest,
+    testing::Values(
+        AttentionCase{"F32", "decode", 2, 1, 64, false, false, false, 1},
+        AttentionCase{"BF16", "decode", 3, 1, 128, true, true, true, 2},
+        AttentionCase{"Grouped", "decode", 2, 4, 64, true, false, false, 3},
+        AttentionCase{"SevenInAGroup", "decode", 1, 7, 48, true, true, true, 2},
+        AttentionCase{"TilesOfAGroup", "decode", 1, 12, 48, false, true, false,
+                      2},
+        AttentionCase{"OddVectors", "decode", 2, 2, 50, true, false, true, 3},
+        AttentionCase{"HeadsOf80", "decode", 2, 2, 80, false, false, false, 1},
+        AttentionCase{"AVX2", "decode", 2, 2, 128, true, true, true, 2,
+                      "x86-64-avx2"}),
+    [](const auto &info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Prefill, AttentionTest,
+    testing::Values(
+        AttentionCase{"F32", "prefill", 2, 1, 64, false, false, false, 1},
+        AttentionCase{"BF16", "prefill", 2, 1, 128, true, true, true, 2},
+        AttentionCase{"Grouped", "prefill", 2, 3, 48, true, false, false, 3},
+        AttentionCase{"OddVectors", "prefill", 1, 2, 50, false, true, true, 3},
+        AttentionCase{"HeadsOf80", "prefill", 1, 2, 80, true, true, false, 2},
+        AttentionCase{"AVX2", "prefill", 2, 2, 64, true, false, true, 2,
+                      "x86-64-avx2"}),
+    [](const auto &info) { return info.param.name; });
+
+} // namespace

@@ -1,0 +1,243 @@
+//===- RotateAppendKVTest.cpp - The epilogue of query, key and value ------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestMemory.h"
+
+#include <cstddef>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+
+constexpr int64_t k = 24;
+constexpr float epsilon = 1e-3f;
+
+struct RotateCase {
+  std::string name;
+  int64_t queryHeads, cacheHeads, headDim;
+  bool bf16Cache, bf16Query, bias, norms;
+  /// Columns of the matmul's slice.
+  int64_t sliceColumns;
+  int64_t threads;
+  int64_t channels() const { return (queryHeads + 2 * cacheHeads) * headDim; }
+};
+void PrintTo(const RotateCase &test, std::ostream *out) { *out << test.name; }
+
+/// The layers of a weight in memory; only the one that is read holds numbers.
+class LayeredWeight {
+public:
+  LayeredWeight(int64_t size, AlignedBytes &memory, size_t &used)
+      : offset(used), stride((size * 4 + 63) / 64 * 64),
+        elements{memory.data() + used + CacheShape::layer * stride, false} {
+    Elements{memory.data() + used, false}.fill(
+        CacheShape::layers * stride / 4,
+        std::numeric_limits<float>::quiet_NaN());
+    used += CacheShape::layers * stride;
+  }
+  std::string define(const std::string &name, const std::string &shape,
+                     const std::string &packing = "") const {
+    std::ostringstream ir;
+    ir << "lm.weight @" << name << " : tensor<" << shape << "xf32> layers "
+       << CacheShape::layers << " from [\"" << name << "{}\"]" << packing
+       << " at " << offset << " stride " << stride << "\n";
+    return ir.str();
+  }
+
+  int64_t offset, stride;
+  Elements elements;
+};
+
+class RotateAppendKVTest : public testing::TestWithParam<RotateCase> {
+protected:
+  RotateAppendKVTest()
+      : test(GetParam()), random(5), memory(1 << 20),
+        weight((test.channels() + 31) / 32 * 32 * k, memory, used),
+        bias(test.channels(), memory, used),
+        queryNorm(test.headDim, memory, used),
+        keyNorm(test.headDim, memory, used), tableOffset(used),
+        table{memory.data() + used, false},
+        activations(false, k, test.bf16Query, test.queryHeads * test.headDim,
+                    8) {
+    for (int64_t n = 0; n < test.channels(); ++n)
+      for (int64_t i = 0; i < k; ++i)
+        weight.elements.set(packed(n, i), uniform(random));
+    bias.elements.fillRandom(test.channels(), random);
+    queryNorm.elements.fillRandom(test.headDim, random);
+    keyNorm.elements.fillRandom(test.headDim, random);
+    table.fillRandom(maxTokens * test.headDim, random);
+    activations.input.fillRandom(maxTokens * k, random);
+  }
+
+  int64_t packed(int64_t n, int64_t i) const {
+    return (n / 32 * k + i) * 32 + n % 32;
+  }
+  std::string source() const;
+  /// The head of a token as it is stored, one value for each channel.
+  std::vector<double> expectedHead(int64_t token, int64_t head) const;
+  void check(CompiledProgram &program, const std::vector<int32_t> &positions,
+             const std::vector<int32_t> &sequences);
+
+  const RotateCase &test;
+  std::mt19937 random;
+  std::uniform_real_distribution<float> uniform{-1, 1};
+  AlignedBytes memory;
+  size_t used = 0;
+  LayeredWeight weight, bias, queryNorm, keyNorm;
+  size_t tableOffset;
+  Elements table;
+  Activations activations;
+};
+
+std::string RotateAppendKVTest::source() const {
+  CacheShape cache{test.cacheHeads, test.headDim, test.bf16Cache};
+  std::ostringstream ir;
+  std::string headDim = std::to_string(test.headDim);
+  std::string tableType = "memref<?x" + headDim + "xf32>";
+  ir << weight.define(
+            "w", std::to_string(test.channels()) + "x" + std::to_string(k),
+            " packing #gemm.packing<panel = 32, tile = 32, k_step = 1, "
+            "k_pack = 1>")
+     << bias.define("b", std::to_string(test.channels()))
+     << queryNorm.define("query_norm", headDim)
+     << keyNorm.define("key_norm", headDim) << "func.func @program("
+     << programArguments(cache.type()) << ") attributes {"
+     << programAttribute(test.threads, maxTokens)
+     << "} {\n%c0 = arith.constant 0 : index\n"
+        "%tokens = memref.dim %positions, %c0 : memref<?xi32>\n"
+     << activations.views("%tokens", "%tokens")
+     << "%table_offset = arith.constant " << tableOffset
+     << " : index\n%table = memref.view %weights[%table_offset][%tokens] : "
+        "memref<?xi8> to "
+     << tableType << "\n%layer = arith.constant " << CacheShape::layer
+     << " : index\ngemm.matmul %input, @w" << (test.bias ? " bias @b" : "")
+     << "[%layer] epilogue(<rotate_append_kv>) rotary(%table : " << tableType
+     << ") cache(%cache : " << cache.type()
+     << ") positions(%positions : memref<?xi32>) "
+        "sequences(%sequences : memref<?xi32>) "
+        "blocks(%block_tables : memref<?x?xi32>) "
+     << (test.norms ? "query_norm @query_norm key_norm @key_norm "
+                      "epsilon 1.0e-3 "
+                    : "")
+     << "schedules(<? : <micro_kernel = X86_AVX2_F32_2x32, slice = [7, "
+     << test.sliceColumns << ", 16], threads = [1, " << test.threads
+     << ", 1], prefetch = [0, 0]>>) into %destination : "
+     << activations.inputType() << " into " << activations.destinationType()
+     << "\nreturn\n}\n";
+  return ir.str();
+}
+
+std::vector<double> RotateAppendKVTest::expectedHead(int64_t token,
+                                                     int64_t head) const {
+  std::vector<double> x(test.headDim), result(test.headDim);
+  double squares = 0;
+  for (int64_t c = 0; c < test.headDim; ++c) {
+    int64_t n = head * test.headDim + c;
+    if (test.bias)
+      x[c] = bias.elements.get(n);
+    for (int64_t i = 0; i < k; ++i)
+      x[c] += static_cast<double>(activations.input.get(token * k + i)) *
+              weight.elements.get(packed(n, i));
+    squares += x[c] * x[c];
+  }
+  if (head >= test.queryHeads + test.cacheHeads)
+    return x;
+  const Elements &norm =
+      (head < test.queryHeads ? queryNorm : keyNorm).elements;
+  if (test.norms)
+    for (int64_t c = 0; c < test.headDim; ++c)
+      x[c] *= norm.get(c) / std::sqrt(squares / test.headDim + epsilon);
+  int64_t half = test.headDim / 2;
+  for (int64_t c = 0; c < half; ++c) {
+    double cosine = table.get(token * test.headDim + c);
+    double sine = table.get(token * test.headDim + half + c);
+    result[c] = x[c] * cosine - x[c + half] * sine;
+    result[c + half] = x[c + half] * cosine + x[c] * sine;
+  }
+  return result;
+}
+
+void RotateAppendKVTest::check(CompiledProgram &program,
+                               const std::vector<int32_t> &positions,
+                               const std::vector<int32_t> &sequences) {
+  int64_t tokens = positions.size();
+  constexpr int64_t numSequences = maxTokens, blocksPerSequence = 4;
+  Cache cache({test.cacheHeads, test.headDim, test.bf16Cache}, numSequences,
+              blocksPerSequence, random);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  cache.describe(buffers);
+  buffers.weights = memory.data();
+  buffers.positions = positions;
+  buffers.sequences = sequences;
+  activations.resetDestination();
+  for (int64_t thread = 0; thread < test.threads; ++thread)
+    program.run(buffers.step(), static_cast<int32_t>(thread));
+
+  auto expectAndErase = [&](int64_t index, double expected) {
+    double result = cache.elements.get(index);
+    ASSERT_TRUE(std::abs(result - expected) <=
+                tolerance(expected, test.bf16Cache))
+        << result << " instead of " << expected;
+    cache.elements.set(index, std::numeric_limits<float>::quiet_NaN());
+  };
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t h = 0; h < test.queryHeads + 2 * test.cacheHeads; ++h) {
+      std::vector<double> head = expectedHead(t, h);
+      int64_t key = h - test.queryHeads, value = key - test.cacheHeads;
+      for (int64_t c = 0; c < test.headDim; ++c) {
+        SCOPED_TRACE(testing::Message() << "token " << t << " of " << tokens
+                                        << " head " << h << " channel " << c);
+        if (key < 0)
+          activations.expectNear(t, h * test.headDim + c, head[c]);
+        else if (value < 0)
+          expectAndErase(cache.key(sequences[t], positions[t], key, c),
+                         head[c]);
+        else
+          expectAndErase(cache.value(sequences[t], positions[t], value, c),
+                         head[c]);
+        if (HasFatalFailure())
+          return;
+      }
+    }
+  activations.expectRestUntouched(tokens);
+  for (int64_t i = 0; i < cache.size(); ++i)
+    ASSERT_TRUE(std::isnan(cache.elements.get(i)))
+        << "element " << i << " of the cache was written";
+}
+
+TEST_P(RotateAppendKVTest, MatchesNaiveLoops) {
+  auto program = CompiledProgram::compile(
+      source(), {.passes = "gemm-to-loops",
+                 .expandBF16 = !hostRuns("x86-64-avx512-bf16")});
+  ASSERT_TRUE(program) << program.error().message << source();
+  for (int64_t tokens : tokenCounts) {
+    // Each token of a sequence of its own, then all of one.
+    std::vector<int32_t> positions, sequences;
+    for (int64_t t = 0; t < tokens; ++t) {
+      positions.push_back(random() % (4 * blockTokens));
+      sequences.push_back(static_cast<int32_t>(tokens - 1 - t));
+    }
+    ASSERT_NO_FATAL_FAILURE(check(**program, positions, sequences));
+    std::iota(positions.begin(), positions.end(), 5);
+    ASSERT_NO_FATAL_FAILURE(
+        check(**program, positions, std::vector<int32_t>(tokens, 3)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Heads, RotateAppendKVTest,
+    testing::Values(
+        RotateCase{"F32", 2, 2, 64, false, false, false, false, 64, 1},
+        RotateCase{"BF16Bias", 3, 1, 128, true, true, true, false, 256, 2},
+        RotateCase{"NormsAndBias", 4, 2, 48, false, true, true, true, 192, 3},
+        RotateCase{"Norms", 2, 2, 128, true, false, false, true, 128, 2},
+        RotateCase{"NarrowHeads", 6, 2, 10, true, true, false, true, 160, 1}),
+    [](const auto &info) { return info.param.name; });
+
+} // namespace

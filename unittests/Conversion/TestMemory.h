@@ -1,0 +1,240 @@
+//===- TestMemory.h - The memory of phase programs in tests -----*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_UNITTESTS_CONVERSION_TESTMEMORY_H
+#define SANDWICH_UNITTESTS_CONVERSION_TESTMEMORY_H
+
+#include "JitTest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+namespace sandwich::test {
+
+inline constexpr int64_t maxTokens = 64;
+inline constexpr int64_t blockTokens = 16;
+inline constexpr float untouched = 12345.0f;
+inline const std::vector<int64_t> tokenCounts = {0, 1, 2, 7, 16, 33};
+
+/// f32 or bf16 elements in memory that others own.
+struct Elements {
+  unsigned char *base = nullptr;
+  bool bf16 = false;
+
+  float get(int64_t i) const {
+    if (bf16)
+      return fromBF16(reinterpret_cast<uint16_t *>(base)[i]);
+    return reinterpret_cast<float *>(base)[i];
+  }
+  void set(int64_t i, float value) const {
+    if (!bf16)
+      reinterpret_cast<float *>(base)[i] = value;
+    else if (std::isnan(value))
+      reinterpret_cast<uint16_t *>(base)[i] = 0x7fc0;
+    else
+      reinterpret_cast<uint16_t *>(base)[i] = toBF16(value);
+  }
+  void fill(int64_t count, float value) const {
+    for (int64_t i = 0; i < count; ++i)
+      set(i, value);
+  }
+  void fillRandom(int64_t count, std::mt19937 &random) const {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (int64_t i = 0; i < count; ++i)
+      set(i, uniform(random));
+  }
+  /// Whether element `i` still holds what `fill(untouched)` wrote.
+  bool isUntouched(int64_t i) const {
+    return get(i) == (bf16 ? fromBF16(toBF16(untouched)) : untouched);
+  }
+};
+
+/// The arguments of a step; only those that a test uses matter.
+struct ProgramBuffers {
+  std::vector<int32_t> tokenIds, positions, sequences, logitRows;
+  /// [sequences][blocksPerSequence]
+  std::vector<int32_t> blockTables;
+  int64_t blocksPerSequence = 0;
+  void *cache = nullptr, *weights = nullptr, *workspace = nullptr;
+
+  SandwichStep step() {
+    SandwichStep step{};
+    step.token_ids = tokenIds.data();
+    step.positions = positions.data();
+    step.sequences = sequences.data();
+    step.block_tables = blockTables.data();
+    step.logit_rows = logitRows.data();
+    step.num_tokens = static_cast<int64_t>(positions.size());
+    step.num_sequences =
+        blocksPerSequence == 0
+            ? 0
+            : static_cast<int64_t>(blockTables.size()) / blocksPerSequence;
+    step.blocks_per_sequence = blocksPerSequence;
+    step.num_logit_rows = static_cast<int64_t>(logitRows.size());
+    step.weights = weights;
+    step.kv_cache = cache;
+    step.workspace = workspace;
+    return step;
+  }
+};
+
+inline std::string elementName(bool bf16) { return bf16 ? "bf16" : "f32"; }
+
+/// The error an element may have: of f32 arithmetic, and of rounding it.
+inline double tolerance(double expected, bool bf16) {
+  return bf16 ? 1e-5 + std::abs(expected) / 256
+              : 1e-5 * (1 + std::abs(expected));
+}
+
+/// Two activations in one workspace, and the views of them as IR: `%input`,
+/// [tokens, input channels], and `%destination`, padded to a stride.
+class Activations {
+public:
+  Activations(bool bf16Input, int64_t inputChannels, bool bf16Destination,
+              int64_t channels, int64_t padding)
+      : inputChannels(inputChannels), channels(channels),
+        stride(channels + padding),
+        destinationOffset((maxTokens * inputChannels * 4 + 63) / 64 * 64),
+        workspace(destinationOffset + (maxTokens + 1) * stride * 4),
+        input{workspace.data(), bf16Input},
+        destination{workspace.data() + destinationOffset, bf16Destination} {}
+
+  std::string inputType() const {
+    return "memref<?x" + std::to_string(inputChannels) + "x" +
+           elementName(input.bf16) + ">";
+  }
+  std::string destinationType() const {
+    return "memref<?x" + std::to_string(channels) + "x" +
+           elementName(destination.bf16) + ", strided<[" +
+           std::to_string(stride) + ", 1]>>";
+  }
+  /// Defines `%input` and `%destination` with `rows` rows, an SSA name.
+  std::string views(const std::string &inputRows,
+                    const std::string &rows) const {
+    std::ostringstream ir;
+    std::string padded = "memref<?x" + std::to_string(stride) + "x" +
+                         elementName(destination.bf16) + ">";
+    ir << "%zero = arith.constant 0 : index\n"
+       << "%offset = arith.constant " << destinationOffset << " : index\n"
+       << "%input = memref.view %workspace[%zero][" << inputRows
+       << "] : memref<?xi8> to " << inputType() << "\n"
+       << "%padded = memref.view %workspace[%offset][" << rows
+       << "] : memref<?xi8> to " << padded << "\n"
+       << "%destination = memref.subview %padded[0, 0][" << rows << ", "
+       << channels << "][1, 1] : " << padded << " to " << destinationType()
+       << "\n";
+    return ir.str();
+  }
+  void describe(ProgramBuffers &buffers) {
+    buffers.workspace = workspace.data();
+  }
+  void resetDestination() {
+    destination.fill((maxTokens + 1) * stride, untouched);
+  }
+  /// Expects that nothing but the channels of `rows` rows was written.
+  void expectRestUntouched(int64_t rows) {
+    for (int64_t row = 0; row <= maxTokens; ++row)
+      for (int64_t c = row < rows ? channels : 0; c < stride; ++c)
+        ASSERT_TRUE(destination.isUntouched(row * stride + c))
+            << "row " << row << " column " << c << " of " << rows << " rows";
+  }
+  void expectNear(int64_t row, int64_t channel, double expected) {
+    double result = destination.get(row * stride + channel);
+    // Also false for what is no number.
+    ASSERT_TRUE(std::abs(result - expected) <=
+                tolerance(expected, destination.bf16))
+        << "row " << row << " channel " << channel << ": " << result
+        << " instead of " << expected;
+  }
+
+  int64_t inputChannels, channels, stride, destinationOffset;
+  AlignedBytes workspace;
+  Elements input, destination;
+};
+
+/// One layer of several in a cache.
+struct CacheShape {
+  int64_t heads, headDim;
+  bool bf16;
+
+  static constexpr int64_t layers = 3;
+  static constexpr int64_t layer = 1;
+
+  std::string type() const {
+    return "memref<?x" + std::to_string(layers) + "x" + std::to_string(heads) +
+           "x2x" + std::to_string(headDim * blockTokens) + "x" +
+           elementName(bf16) + ">";
+  }
+};
+
+/// A cache in scattered blocks; what is not written is no number.
+class Cache {
+public:
+  Cache(const CacheShape &shape, int64_t sequences, int64_t blocksPerSequence,
+        std::mt19937 &random)
+      : elements{nullptr, shape.bf16}, shape(shape),
+        blocks(sequences * blocksPerSequence + 3), memory(size() * 4),
+        blocksPerSequence(blocksPerSequence) {
+    elements.base = memory.data();
+    elements.fill(size(), std::numeric_limits<float>::quiet_NaN());
+    std::vector<int32_t> numbers(blocks);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    std::shuffle(numbers.begin(), numbers.end(), random);
+    tables.assign(numbers.begin(),
+                  numbers.begin() + sequences * blocksPerSequence);
+  }
+
+  int64_t key(int64_t sequence, int64_t position, int64_t head,
+              int64_t channel) const {
+    return base(sequence, position, head, 0) + channel * blockTokens +
+           position % blockTokens;
+  }
+  int64_t value(int64_t sequence, int64_t position, int64_t head,
+                int64_t channel) const {
+    return base(sequence, position, head, 1) +
+           position % blockTokens * shape.headDim + channel;
+  }
+  void describe(ProgramBuffers &buffers) {
+    buffers.cache = memory.data();
+    buffers.blockTables = tables;
+    buffers.blocksPerSequence = blocksPerSequence;
+  }
+
+  int64_t size() const {
+    return blocks * CacheShape::layers * shape.heads * 2 * shape.headDim *
+           blockTokens;
+  }
+
+  Elements elements;
+
+private:
+  int64_t base(int64_t sequence, int64_t position, int64_t head,
+               int64_t part) const {
+    int64_t block =
+        tables[sequence * blocksPerSequence + position / blockTokens];
+    int64_t slice = block * CacheShape::layers + CacheShape::layer;
+    return ((slice * shape.heads + head) * 2 + part) * shape.headDim *
+           blockTokens;
+  }
+
+  CacheShape shape;
+  int64_t blocks;
+  AlignedBytes memory;
+  int64_t blocksPerSequence;
+  std::vector<int32_t> tables;
+};
+
+} // namespace sandwich::test
+
+#endif // SANDWICH_UNITTESTS_CONVERSION_TESTMEMORY_H
