@@ -8,8 +8,10 @@
 
 #include "JitTest.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "sandwich/CodeGen/ObjectCode.h"
@@ -103,7 +105,7 @@ std::string sandwich::test::programArguments(const std::string &cache) {
          "%sequences: memref<?xi32>, %logit_rows: memref<?xi32>, "
          "%block_tables: memref<?x?xi32>, %cache: " +
          cache +
-         ", %logits: memref<?x?xf32>, %weights: memref<?xi8>, "
+         ", %logits: memref<?x16xf32>, %weights: memref<?xi8>, "
          "%workspace: memref<?xi8>, %thread: index, %team: !phase.team";
 }
 

@@ -51,7 +51,8 @@ public:
 };
 
 /// The arguments of a phase program in IR, as every program declares them:
-/// `%token_ids` to `%team`. `cache` is the type of the cache's buffer.
+/// `%token_ids` to `%team`, logits over a vocabulary of 16. `cache` is the
+/// type of the cache's buffer.
 std::string
 programArguments(const std::string &cache = "memref<?x1x1x2x16xbf16>");
 
