@@ -89,6 +89,11 @@ private:
 
 } // namespace
 
+static bool hasBufferForm(Operation *op) {
+  return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
+                         lm::AttentionOp, lm::GatherRowsOp, gemm::MatmulOp>(op);
+}
+
 LogicalResult ProgramBuilder::checkSignature() {
   FunctionType type = phase.getFunctionType();
   auto isIndices = [](Type type) {
@@ -102,8 +107,13 @@ LogicalResult ProgramBuilder::checkSignature() {
       !isa<RankedTensorType>(type.getResult(0)))
     return phase.emitError("a phase takes token ids, positions, sequences, "
                            "logit rows and a cache, and returns logits");
+  if (!llvm::hasSingleElement(phase.getBody()))
+    return phase.emitError("a phase has one block");
   cacheType = cast<lm::KVCacheType>(type.getInput(4));
   logits = phase.getBody().front().getTerminator()->getOperand(0);
+  if (!hasBufferForm(logits.getDefiningOp()) || !logits.hasOneUse())
+    return phase.emitError("a phase returns what an operation with a buffer "
+                           "form computes for nothing else");
   return success();
 }
 
@@ -147,11 +157,15 @@ LogicalResult ProgramBuilder::collectBuffers() {
       }
       return WalkResult::advance();
     }
+    if (op->getNumRegions() != 0 && op != phase) {
+      op->emitOpError("cannot be in a phase; only loops over layers can hold "
+                      "operations");
+      return WalkResult::interrupt();
+    }
     for (Value value : op->getResults()) {
       if (!isa<RankedTensorType>(value.getType()) || value == logits)
         continue;
-      if (!isa<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp, lm::AttentionOp,
-               lm::GatherRowsOp, gemm::MatmulOp>(op)) {
+      if (!hasBufferForm(op)) {
         op->emitOpError("has no buffer form; convert it first");
         return WalkResult::interrupt();
       }
@@ -379,9 +393,13 @@ struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
   using AssignBuffersBase::AssignBuffersBase;
 
   void runOnOperation() override {
-    if (threads < 1 || maxTokens < 1 || maxLogitRows < 1) {
-      getOperation().emitError(
-          "threads, max-tokens and max-logit-rows must be positive");
+    if (threads < 1 || threads > phase::maxThreads || maxTokens < 1 ||
+        maxTokens > phase::maxStepRows || maxLogitRows < 1 ||
+        maxLogitRows > phase::maxStepRows) {
+      getOperation().emitError("threads must be between 1 and ")
+          << phase::maxThreads
+          << ", max-tokens and max-logit-rows between 1 and "
+          << phase::maxStepRows;
       return signalPassFailure();
     }
     for (auto function :

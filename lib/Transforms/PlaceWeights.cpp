@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -21,6 +23,9 @@ namespace sandwich {
 using namespace mlir;
 using namespace sandwich;
 
+/// So that no offset in the artifact overflows.
+static constexpr int64_t maxArtifactBytes = int64_t(1) << 62;
+
 namespace {
 struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
   void runOnOperation() override {
@@ -32,13 +37,30 @@ struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
         weight.erase();
         continue;
       }
-      int64_t alignment = weight.getTensorType().getRank() == 2 ? 4096 : 64;
-      offset = llvm::alignTo(offset, alignment);
+      RankedTensorType type = weight.getTensorType();
+      auto packing =
+          dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr());
+      if (packing && (type.getRank() != 2 ||
+                      type.getDimSize(1) % packing.getKStep() != 0)) {
+        weight.emitOpError("does not fit its packing ") << packing;
+        return signalPassFailure();
+      }
+      int64_t alignment = type.getRank() == 2 ? 4096 : 64;
+      // One slice cannot overflow by the weight's own constraints.
       int64_t stride = llvm::alignTo(getWeightSliceBytes(weight), alignment);
+      int64_t layers = weight.getLayers().value_or(1);
+      offset = llvm::alignTo(offset, alignment);
+      std::optional<int64_t> bytes = checkedMultiply(stride, layers);
+      std::optional<int64_t> end =
+          bytes ? checkedAdd(offset, *bytes) : std::nullopt;
+      if (!end || *end > maxArtifactBytes) {
+        weight.emitOpError("ends beyond the largest artifact of 2^62 bytes");
+        return signalPassFailure();
+      }
       weight.setOffset(offset);
       if (weight.getLayers())
         weight.setLayerStride(stride);
-      offset += stride * weight.getLayers().value_or(1);
+      offset = *end;
     }
   }
 };

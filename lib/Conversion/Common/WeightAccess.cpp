@@ -19,7 +19,7 @@ using namespace sandwich;
 MemRefType sandwich::getWeightBufferType(lm::WeightOp weight) {
   RankedTensorType type = weight.getTensorType();
   auto packing = dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr());
-  if (!packing)
+  if (!packing || type.getRank() != 2)
     return MemRefType::get(type.getShape(), type.getElementType());
   int64_t rows = type.getDimSize(0);
   if (std::optional<uint64_t> group = weight.getInterleave()) {

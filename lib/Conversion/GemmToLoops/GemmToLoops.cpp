@@ -209,6 +209,15 @@ LogicalResult MatmulLowering::plan() {
       (op.getLayer() && !weightOp.getLayerStride()))
     return op.emitOpError("needs a weight with a packing and a place: ")
            << op.getWeightAttr();
+  for (FlatSymbolRefAttr name :
+       {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
+    if (!name)
+      continue;
+    lm::WeightOp vector = lm::lookupWeight(op, name);
+    if (!vector.getOffset() || (op.getLayer() && !vector.getLayerStride()))
+      return op.emitOpError("needs the place of weight ")
+             << name << " in the artifact";
+  }
   FailureOr<int64_t> inputStride = getRowStride(op, op.getInput(), "an input");
   if (failed(inputStride) ||
       failed(getRowStride(op, op.getDestination(), "a destination")) ||

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Dominance.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_LMTOGEMM
@@ -79,6 +80,25 @@ static FailureOr<RotatedProjection> matchRotated(Value value) {
   return match;
 }
 
+/// Whether the norms of query and key, null where there is none, differ in
+/// nothing but their weights.
+static bool sameNorm(lm::RMSNormOp query, lm::RMSNormOp key, Value layer) {
+  if (!query || !key)
+    return !query && !key;
+  return query.getEpsilon() == key.getEpsilon() && query.getLayer() == layer &&
+         key.getLayer() == layer;
+}
+
+/// Erases those of `operations` (some may be null, or the same) that nothing
+/// uses, users before what they use.
+static void eraseUnused(ArrayRef<Operation *> operations) {
+  llvm::SmallSetVector<Operation *, 8> unique(operations.begin(),
+                                              operations.end());
+  for (Operation *op : unique)
+    if (op && op->use_empty())
+      op->erase();
+}
+
 FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
                                   StringRef name, bool interleaved) {
   Builder builder(module.getContext());
@@ -89,10 +109,14 @@ FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
 
   SmallVector<Attribute> sources;
   auto first = symbols.lookup<lm::WeightOp>(parts.front().getValue());
+  if (!first)
+    return {};
   SmallVector<int64_t> shape(first.getTensorType().getShape());
   shape[0] = 0;
   for (FlatSymbolRefAttr part : parts) {
     auto weight = symbols.lookup<lm::WeightOp>(part.getValue());
+    if (!weight)
+      return {};
     RankedTensorType type = weight.getTensorType();
     if (weight.getLayers() != first.getLayers() || weight.getInterleave() ||
         type.getElementType() != first.getTensorType().getElementType() ||
@@ -154,7 +178,7 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
     query = failure();
   }
   if (failed(query) || value.getInput() != key->linear.getInput() ||
-      !query->norm != !key->norm ||
+      !sameNorm(query->norm, key->norm, value.getLayer()) ||
       query->linear.getLayer() != key->linear.getLayer() ||
       value.getLayer() != key->linear.getLayer() ||
       append.getLayer() != value.getLayer() ||
@@ -195,13 +219,8 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
       return append.emitOpError("must come before the query's uses");
   query->rotate.replaceAllUsesWith(matmul.getResult());
   append.erase();
-  for (Operation *dead :
-       {query->rotate.getOperation(), key->rotate.getOperation(),
-        query->norm.getOperation(), key->norm.getOperation(),
-        query->linear.getOperation(), key->linear.getOperation(),
-        value.getOperation()})
-    if (dead && dead->use_empty())
-      dead->erase();
+  eraseUnused({query->rotate, key->rotate, query->norm, key->norm,
+               query->linear, key->linear, value});
   return success();
 }
 
@@ -221,9 +240,7 @@ LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
                                        {}, gemm::Epilogue::SiluMul);
   silu.replaceAllUsesWith(matmul.getResult());
   silu.erase();
-  for (lm::LinearOp linear : {gate, up})
-    if (linear->use_empty())
-      linear.erase();
+  eraseUnused({gate, up});
   return success();
 }
 

@@ -49,8 +49,8 @@ public:
     Value rows = loadSize(offsetof(SandwichStep, num_logit_rows));
     Value sequences = loadSize(offsetof(SandwichStep, num_sequences));
     Value blocks = loadSize(offsetof(SandwichStep, blocks_per_sequence));
-    // Nothing in a program reads the sizes of these three: what it accesses
-    // follows from tables and static offsets.
+    // Nothing in a program reads these sizes: what it accesses follows from
+    // tables and static offsets.
     Value unknown = LLVM::ConstantOp::create(builder, builder.getI64Type(),
                                              builder.getI64IntegerAttr(0));
 
@@ -68,7 +68,8 @@ public:
     set(ProgramArgument::BlockTables, offsetof(SandwichStep, block_tables),
         {sequences, blocks});
     set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
-    set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
+    set(ProgramArgument::Logits, offsetof(SandwichStep, logits),
+        {rows, unknown});
     set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
     set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace), unknown);
     arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;
@@ -151,6 +152,8 @@ void lowerTeam(func::FuncOp program) {
   program.setFunctionType(FunctionType::get(
       program.getContext(), program.getBody().front().getArgumentTypes(), {}));
   program.setPrivate();
+  // With a pointer for a team it is no phase program any more.
+  program->removeDiscardableAttr(phase::programAttributeName);
 }
 
 struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {

@@ -42,8 +42,11 @@ void GemmDialect::registerAttributes() {
 LogicalResult PackingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t panel, int64_t tile, int64_t kStep,
                                   int64_t kPack) {
-  if (panel <= 0 || tile <= 0 || kStep <= 0 || kPack <= 0)
-    return emitError() << "(C1) packing sizes must be positive";
+  constexpr int64_t maxSize = 4096;
+  for (int64_t size : {panel, tile, kStep, kPack})
+    if (size <= 0 || size > maxSize)
+      return emitError() << "(C1) packing sizes must be between 1 and "
+                         << maxSize;
   if (panel % tile != 0)
     return emitError() << "(C2) tile must divide panel";
   if (kStep % kPack != 0)
@@ -137,12 +140,15 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    Schedule schedule) {
   if (Status status = sandwich::verify(schedule.microKernel); !status)
     return emitError() << "(C1) " << status.error().message;
+  constexpr int64_t maxPrefetchLines = 1024;
   for (int64_t size : schedule.slice)
-    if (size <= 0)
-      return emitError() << "(C2) slice sizes must be positive";
+    if (size <= 0 || size > lm::maxDimension)
+      return emitError() << "(C2) slice sizes must be between 1 and "
+                         << lm::maxDimension;
   for (int64_t size : schedule.threads)
-    if (size <= 0)
-      return emitError() << "(C2) thread counts must be positive";
+    if (size <= 0 || size > maxThreads)
+      return emitError() << "(C2) thread counts must be between 1 and "
+                         << maxThreads;
   Packing packing = packingOf(schedule.microKernel.isa);
   if (schedule.slice[1] % schedule.microKernel.columns != 0 ||
       schedule.slice[1] % packing.panel != 0 ||
@@ -151,8 +157,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << packing.panel << " and of the micro-kernel's "
                        << schedule.microKernel.columns
                        << ", slice K a multiple of " << packing.kStep;
-  if (schedule.prefetchLines < 0 || schedule.prefetchDistance < 0)
-    return emitError() << "(C4) prefetch must not be negative";
+  if (schedule.prefetchLines < 0 || schedule.prefetchLines > maxPrefetchLines ||
+      schedule.prefetchDistance < 0 ||
+      schedule.prefetchDistance > lm::maxDimension)
+    return emitError() << "(C4) prefetch lines must be between 0 and "
+                       << maxPrefetchLines << ", their distance between 0 and "
+                       << lm::maxDimension;
   return success();
 }
 

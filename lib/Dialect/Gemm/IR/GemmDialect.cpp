@@ -102,12 +102,17 @@ LogicalResult MatmulOp::verify() {
   int64_t sums = weight.getTensorType().getDimSize(0);
   int64_t result = lm::getDestinationType(*this).getDimSize(1);
   if (epilogue == Epilogue::SiluMul) {
-    if (!weight.getInterleave())
+    // The weight itself may not be verified yet.
+    if (weight.getInterleave().value_or(0) == 0 ||
+        *weight.getInterleave() > lm::maxInterleave)
       return emitOpError("(C3) needs a weight that interleaves gate and up");
     if (result * 2 != sums)
       return emitOpError("(C4) result must have ") << sums / 2 << " channels";
   } else if (rotates) {
     int64_t headDim = getHeadDim(*this);
+    if (headDim > lm::maxHeadDim)
+      return emitOpError("(C4) heads must have at most ")
+             << lm::maxHeadDim << " channels";
     if (result % headDim != 0 || sums % headDim != 0 || result >= sums ||
         (sums - result) / headDim % 2 != 0)
       return emitOpError("(C4) channels must be query heads, and as many key "

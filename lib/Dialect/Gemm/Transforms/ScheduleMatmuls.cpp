@@ -55,8 +55,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().emitError(model.error().message);
       return signalPassFailure();
     }
-    if (threads < 1) {
-      getOperation().emitError("threads must be positive");
+    if (threads < 1 || threads > maxThreads) {
+      getOperation().emitError("threads must be between 1 and ") << maxThreads;
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -63,8 +64,11 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
 LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t layers, int64_t heads,
                                   int64_t headDim, Type elementType) {
-  if (layers <= 0 || heads <= 0 || headDim <= 0)
-    return emitError() << "(C1) layers, heads and head_dim must be positive";
+  if (layers <= 0 || layers > maxLayers || heads <= 0 || heads > maxLayers ||
+      headDim <= 0 || headDim > maxHeadDim)
+    return emitError() << "(C1) layers and heads must be between 1 and "
+                       << maxLayers << ", head_dim between 1 and "
+                       << maxHeadDim;
   if (!elementType.isF32() && !elementType.isF16())
     return emitError() << "(C2) elements must be f32 or f16";
   return success();
@@ -79,6 +83,11 @@ MemRefType KVCacheType::getBufferType() const {
 //===----------------------------------------------------------------------===//
 // Helpers of operations with a destination
 //===----------------------------------------------------------------------===//
+
+bool lm::hasChannels(Type type) {
+  int64_t channels = cast<ShapedType>(type).getDimSize(1);
+  return channels > 0 && channels <= maxDimension;
+}
 
 WeightOp lm::lookupWeight(Operation *user, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<WeightOp>(user, name);
@@ -142,19 +151,32 @@ void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
   if (type.getRank() < 1 || type.getRank() > 2 || !type.hasStaticShape() ||
-      llvm::any_of(type.getShape(), [](int64_t size) { return size <= 0; }))
-    return emitOpError(
-        "(C1) needs a type with one or two static, positive dimensions");
+      llvm::any_of(type.getShape(), [](int64_t size) {
+        return size <= 0 || size > maxDimension;
+      }))
+    return emitOpError("(C1) needs a type with one or two static dimensions "
+                       "between 1 and ")
+           << maxDimension;
   if (getSources().empty())
     return emitOpError("(C2) needs a source");
-  if (getLayers() && *getLayers() <= 0)
-    return emitOpError("(C3) layers must be positive");
+  int64_t layers = getLayersAttr() ? getLayersAttr().getInt() : 1;
+  if (layers <= 0 || layers > maxLayers)
+    return emitOpError("(C3) layers must be between 1 and ") << maxLayers;
   for (auto source : getSources().getAsRange<StringAttr>())
     if (source.getValue().contains("{}") != getLayers().has_value())
       return emitOpError("(C3) source ")
              << source << " must contain '{}' if and only if there are layers";
-  if (getInterleave() && *getInterleave() <= 0)
-    return emitOpError("(C4) interleave must be positive");
+  if (IntegerAttr group = getInterleaveAttr())
+    if (group.getInt() <= 0 || group.getInt() > maxInterleave ||
+        type.getRank() != 2)
+      return emitOpError("(C4) interleave must be between 1 and ")
+             << maxInterleave << ", on two dimensions";
+  constexpr int64_t maxElements = int64_t(1) << 48;
+  // Two dimensions cannot overflow by (C1).
+  std::optional<int64_t> elements =
+      checkedMultiply(type.getNumElements(), layers);
+  if (!elements || *elements >= maxElements)
+    return emitOpError("(C5) all layers must have fewer than 2^48 elements");
   return success();
 }
 
@@ -182,7 +204,9 @@ LogicalResult RMSNormOp::verify() {
   if (size != getDestinationType(*this).getDimSize(1))
     return emitOpError("(C2) input and result differ in channels");
   RankedTensorType type = weight->getTensorType();
-  if (type.getRank() != 1 || size % type.getDimSize(0) != 0)
+  // The weight itself may not be verified yet.
+  if (type.getRank() != 1 || !type.hasStaticShape() ||
+      type.getDimSize(0) <= 0 || size % type.getDimSize(0) != 0)
     return emitOpError("(C3) channels must be a multiple of the weight's size");
   return success();
 }
@@ -209,14 +233,19 @@ LogicalResult AttentionOp::verify() {
     width = cache.getHeads() * cache.getHeadDim();
   } else {
     auto buffer = cast<MemRefType>(getKvCache().getType());
+    int64_t layers = buffer.getDimSize(1), heads = buffer.getDimSize(2);
+    int64_t headDim = buffer.getDimSize(4) / KVCacheType::blockTokens;
     if (buffer.getDimSize(3) != 2 ||
-        buffer.getDimSize(4) % KVCacheType::blockTokens != 0)
+        buffer.getDimSize(4) % KVCacheType::blockTokens != 0 || layers <= 0 ||
+        layers > maxLayers || heads <= 0 || heads > maxLayers || headDim <= 0 ||
+        headDim > maxHeadDim)
       return emitOpError("(C4) cache buffer must have keys and values of 16 "
-                         "tokens in each block");
-    width = buffer.getDimSize(2) *
-            (buffer.getDimSize(4) / KVCacheType::blockTokens);
+                         "tokens in each block, of at most ")
+             << maxLayers << " layers and heads of " << maxHeadDim
+             << " channels";
+    width = heads * headDim;
   }
-  if (width <= 0 || size % width != 0)
+  if (size % width != 0)
     return emitOpError(
         "(C2) query channels must be a multiple of the cache's heads times "
         "head_dim");
@@ -234,6 +263,26 @@ LogicalResult GatherRowsOp::verify() {
   if (input.getDimSize(1) != type.getDimSize(1) ||
       input.getElementType() != type.getElementType())
     return emitOpError("(C2) input and result differ in more than rows");
+  return success();
+}
+
+LogicalResult LinearOp::verify() {
+  int64_t inputs = channels(getInput().getType());
+  int64_t outputs = channels(getResult().getType());
+  FailureOr<WeightOp> weight =
+      findWeight(*this, getWeightAttr(), static_cast<bool>(getLayer()));
+  if (failed(weight))
+    return failure();
+  if (weight->getTensorType().getShape() != ArrayRef{outputs, inputs})
+    return emitOpError("(C1) weight must be ") << outputs << " x " << inputs;
+  if (!getBiasAttr())
+    return success();
+  FailureOr<WeightOp> bias =
+      findWeight(*this, getBiasAttr(), static_cast<bool>(getLayer()));
+  if (failed(bias))
+    return failure();
+  if (bias->getTensorType().getShape() != ArrayRef{outputs})
+    return emitOpError("(C2) bias must have ") << outputs << " elements";
   return success();
 }
 

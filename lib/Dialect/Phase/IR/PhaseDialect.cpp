@@ -46,9 +46,71 @@ LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t threads, int64_t maxTokens,
                                   int64_t maxLogitRows,
                                   int64_t workspaceBytes) {
-  if (threads <= 0 || maxTokens <= 0 || maxLogitRows <= 0 || workspaceBytes < 0)
-    return emitError() << "(C1) threads, max_tokens and max_logit_rows must be "
-                          "positive, workspace_bytes not negative";
+  if (threads <= 0 || threads > maxThreads || maxTokens <= 0 ||
+      maxTokens > maxStepRows || maxLogitRows <= 0 ||
+      maxLogitRows > maxStepRows || workspaceBytes < 0)
+    return emitError() << "(C1) threads must be between 1 and " << maxThreads
+                       << ", max_tokens and max_logit_rows between 1 and "
+                       << maxStepRows << ", workspace_bytes not negative";
+  return success();
+}
+
+/// Whether `type` is the type of a program's argument in position `argument`.
+static bool isArgumentType(ProgramArgument argument, Type type) {
+  MLIRContext *context = type.getContext();
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  auto isBuffer = [&](ArrayRef<int64_t> shape, unsigned width) {
+    return type == MemRefType::get(shape, IntegerType::get(context, width));
+  };
+  switch (argument) {
+  case ProgramArgument::TokenIds:
+  case ProgramArgument::Positions:
+  case ProgramArgument::Sequences:
+  case ProgramArgument::LogitRows:
+    return isBuffer({dynamic}, 32);
+  case ProgramArgument::BlockTables:
+    return isBuffer({dynamic, dynamic}, 32);
+  case ProgramArgument::Weights:
+  case ProgramArgument::Workspace:
+    return isBuffer({dynamic}, 8);
+  case ProgramArgument::Thread:
+    return isa<IndexType>(type);
+  case ProgramArgument::Team:
+    return isa<TeamType>(type);
+  case ProgramArgument::KVCache:
+  case ProgramArgument::Logits:
+    break;
+  }
+  auto buffer = dyn_cast<MemRefType>(type);
+  if (!buffer ||
+      !isa<Float32Type, Float16Type, BFloat16Type>(buffer.getElementType()) ||
+      !buffer.getLayout().isIdentity() || buffer.getMemorySpace() ||
+      buffer.getRank() < 2 || !buffer.isDynamicDim(0))
+    return false;
+  if (argument == ProgramArgument::Logits)
+    return buffer.getRank() == 2;
+  return buffer.getRank() == 5 &&
+         llvm::none_of(buffer.getShape().drop_front(), ShapedType::isDynamic);
+}
+
+LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
+                                                     NamedAttribute attribute) {
+  if (attribute.getName() != programAttributeName)
+    return op->emitError("unknown attribute '") << attribute.getName() << "'";
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function || !isa<ProgramAttr>(attribute.getValue()))
+    return op->emitError(
+        "(C2) 'phase.program' is a #phase.program on a function");
+  FunctionType type = function.getFunctionType();
+  bool fits = llvm::hasSingleElement(function.getBody()) &&
+              type.getNumInputs() == numProgramArguments &&
+              type.getNumResults() == 0;
+  for (unsigned i = 0; fits && i < numProgramArguments; ++i)
+    fits = isArgumentType(static_cast<ProgramArgument>(i), type.getInput(i));
+  if (!fits)
+    return op->emitError("(C2) a phase program is one block that takes token "
+                         "ids, positions, sequences, logit rows, block tables, "
+                         "cache, logits, weights, workspace, thread and team");
   return success();
 }
 

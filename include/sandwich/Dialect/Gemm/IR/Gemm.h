@@ -31,6 +31,9 @@ namespace sandwich::gemm {
 /// The largest row count of a table's last entry, written `?`.
 inline constexpr int64_t unlimitedRows = INT64_MAX;
 
+/// The most threads in one direction of a thread grid.
+inline constexpr int64_t maxThreads = 1024;
+
 /// What `op` multiplies, as schedules see it.
 MatmulShape getShape(MatmulOp op);
 

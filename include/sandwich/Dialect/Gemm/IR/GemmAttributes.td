@@ -33,8 +33,8 @@ def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing"> {
     `[N/panel][K/k_step][panel/tile][k_step/k_pack][tile][k_pack]`: see
     `sandwich::Packing`.
 
-    Constraints: (C1) all are positive; (C2) tile divides panel; (C3) k_pack
-    divides k_step.
+    Constraints: (C1) all are between 1 and 4096; (C2) tile divides panel;
+    (C3) k_pack divides k_step.
   }];
   let parameters = (ins "int64_t":$panel, "int64_t":$tile,
                         "int64_t":$kStep, "int64_t":$kPack);
@@ -65,10 +65,11 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     ```
 
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
-    register file of its ISA; (C2) the slice and the thread grid have three
-    positive sizes; (C3) the slice's columns are a multiple of the packing's
+    register file of its ISA; (C2) the slice has three sizes between 1 and
+    2147483647, the thread grid between 1 and 1024; (C3) the slice's columns are a multiple of the packing's
     panel and of the micro-kernel's columns, its K of the packing's k_step;
-    (C4) the prefetch's lines and distance are not negative.
+    (C4) prefetched lines are between 0 and 1024, at a distance of 0 to
+    2147483647 bytes.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

@@ -34,6 +34,19 @@ namespace sandwich::lm {
 /// The attribute that marks a phase's function.
 inline constexpr llvm::StringLiteral phaseAttributeName = "lm.phase";
 
+/// The most elements of one dimension, so that the bytes of a tensor with two
+/// fit 64 bits.
+inline constexpr int64_t maxDimension = INT32_MAX;
+/// The most of a stacked weight's layers.
+inline constexpr int64_t maxLayers = 1 << 16;
+/// The most rows that alternate between the sources of a weight.
+inline constexpr int64_t maxInterleave = 1 << 12;
+/// The most channels of one attention head.
+inline constexpr int64_t maxHeadDim = 1 << 14;
+
+/// Whether the second dimension of `type` is between 1 and `maxDimension`.
+bool hasChannels(mlir::Type type);
+
 /// The weight `name` refers to from `user`, or null.
 WeightOp lookupWeight(mlir::Operation *user, mlir::FlatSymbolRefAttr name);
 

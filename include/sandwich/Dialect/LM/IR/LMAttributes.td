@@ -40,8 +40,8 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, f16>
     ```
 
-    Constraints: (C1) `layers`, `heads` and `head_dim` are positive;
-    (C2) elements are f32 or f16.
+    Constraints: (C1) `layers` and `heads` are between 1 and 65536, `head_dim`
+    is between 1 and 16384; (C2) elements are f32 or f16.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads,
                         "int64_t":$headDim, "::mlir::Type":$elementType);

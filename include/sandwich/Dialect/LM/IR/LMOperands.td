@@ -11,11 +11,17 @@
 
 include "sandwich/Dialect/LM/IR/LMAttributes.td"
 
+/// Channels are known and few enough that no size computed from them
+/// overflows; only the number of tokens is dynamic.
+def LM_HasChannels : CPred<"::sandwich::lm::hasChannels($_self)">;
 /// [tokens, channels] values: a tensor, or its buffer.
-def LM_Activation : AnyTypeOf<[
-    2DTensorOf<[F32, BF16]>, MemRefRankOf<[F32, BF16], [2]>]>;
-def LM_ActivationTensor : 2DTensorOf<[F32, BF16]>;
-def LM_ActivationBuffer : MemRefRankOf<[F32, BF16], [2]>;
+def LM_ActivationTensor : ConfinedType<
+    2DTensorOf<[F32, BF16]>, [LM_HasChannels],
+    "2D tensor of f32 or bf16 with a static, positive number of channels">;
+def LM_ActivationBuffer : ConfinedType<
+    MemRefRankOf<[F32, BF16], [2]>, [LM_HasChannels],
+    "2D memref of f32 or bf16 with a static, positive number of channels">;
+def LM_Activation : AnyTypeOf<[LM_ActivationTensor, LM_ActivationBuffer]>;
 /// [tokens] ids, positions or row numbers.
 def LM_Indices : AnyTypeOf<[1DTensorOf<[I32]>, MemRefRankOf<[I32], [1]>]>;
 /// The paged cache: as a value, or as its buffer.

@@ -51,9 +51,11 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
         from ["model.layers.{}.self_attn.q_proj.weight"]
     ```
 
-    Constraints: (C1) the type has one or two static, positive dimensions;
-    (C2) there is at least one source; (C3) `layers` is positive, and a source
-    contains `{}` if and only if it is given; (C4) `interleave` is positive.
+    Constraints: (C1) the type has one or two static dimensions between 1 and
+    2147483647; (C2) there is at least one source; (C3) `layers` is between 1
+    and 65536, and a source contains `{}` if and only if it is given;
+    (C4) `interleave` is between 1 and 4096, on a weight with two dimensions;
+    (C5) all layers together have fewer than 2^48 elements.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypeAttrOf<RankedTensorOf<[F32, BF16]>>:$type,
@@ -86,7 +88,8 @@ def LM_EmbedOp : LM_DestinationOp<"embed"> {
   let summary = "Rows of the embedding table";
   let description = [{
     `result[t, :] = weight[token_ids[t], :]`, widened to the result's type.
-    The weight is stored row-major.
+
+    Constraints: (C2) the weight has two dimensions and the result's channels.
   }];
   let arguments = (ins LM_Indices:$token_ids, FlatSymbolRefAttr:$weight,
                        Optional<LM_ActivationBuffer>:$destination);
@@ -105,7 +108,8 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [AttrSizedOperandSegments]> {
     Qwen3): `x / sqrt(mean(x * x) + epsilon) * weight`, in f32, rounded to the
     result's type.
 
-    Constraints: (C2) input and result have the same number of channels.
+    Constraints: (C2) input and result have the same number of channels;
+    (C3) that is a multiple of the weight's size.
   }];
   let arguments = (ins LM_Activation:$input, FlatSymbolRefAttr:$weight,
                        Optional<Index>:$layer, F32Attr:$epsilon,
@@ -152,7 +156,9 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
 
     Constraints: (C2) query and result have the same number of channels, a
     multiple of the cache's heads times its head_dim; (C3) block tables are
-    given if and only if the cache is a buffer.
+    given if and only if the cache is a buffer; (C4) a cache's buffer holds
+    keys and values of 16 tokens in each block, and its sizes are those of a
+    `!lm.kv_cache`.
   }];
   let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
                        Index:$layer, LM_Indices:$positions,
@@ -196,6 +202,10 @@ def LM_LinearOp : LM_TensorOp<"linear"> {
   let description = [{
     `result = input * transpose(weight) + bias`, with `weight` as
     [output channels, input channels], as checkpoints store it.
+
+    Constraints: (C1) the weight exists and has the result's and the input's
+    channels; (C2) the bias has the result's channels; (C3) a layer is given if
+    and only if weight and bias have layers.
   }];
   let arguments = (ins LM_ActivationTensor:$input, FlatSymbolRefAttr:$weight,
                        OptionalAttr<FlatSymbolRefAttr>:$bias,
@@ -205,6 +215,7 @@ def LM_LinearOp : LM_TensorOp<"linear"> {
     $input `,` $weight (`bias` $bias^)? (`[` $layer^ `]`)? attr-dict
     `:` type($input) `->` type($result)
   }];
+  let hasVerifier = 1;
 }
 
 def LM_RotateOp : LM_TensorOp<"rotate", [

@@ -30,6 +30,11 @@ namespace sandwich::phase {
 /// The attribute that holds a `ProgramAttr` on a phase program.
 inline constexpr llvm::StringLiteral programAttributeName = "phase.program";
 
+/// The largest team.
+inline constexpr int64_t maxThreads = 1024;
+/// The most tokens, and rows of logits, of one step.
+inline constexpr int64_t maxStepRows = 1 << 16;
+
 /// The arguments of a phase program in buffer form, in order.
 enum class ProgramArgument : unsigned {
   /// memref<?xi32> [tokens]
@@ -44,7 +49,7 @@ enum class ProgramArgument : unsigned {
   BlockTables,
   /// lm.kv_cache's buffer type
   KVCache,
-  /// memref<?x?xf32> [logit rows, vocabulary]
+  /// memref<?xNxf32> [logit rows, vocabulary]
   Logits,
   /// memref<?xi8>, every packed weight
   Weights,

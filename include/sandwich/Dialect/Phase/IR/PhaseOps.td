@@ -23,13 +23,17 @@ def Phase_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 def Phase_ProgramAttr : AttrDef<Phase_Dialect, "Program"> {
   let mnemonic = "program";
   let summary = "The team and the limits of a phase program";
   let description = [{
-    Constraints: (C1) all sizes are positive, workspace bytes not negative.
+    Constraints: (C1) `threads` is between 1 and 1024, `max_tokens` and
+    `max_logit_rows` between 1 and 65536, `workspace_bytes` not negative;
+    (C2) it is `phase.program` on a function of one block with the arguments of
+    a phase program.
   }];
   let parameters = (ins "int64_t":$threads, "int64_t":$maxTokens,
                         "int64_t":$maxLogitRows, "int64_t":$workspaceBytes);

@@ -1,0 +1,544 @@
+// RUN: sandwich-opt %s -split-input-file -verify-diagnostics
+
+// #gemm.packing (C1): no size is zero.
+// expected-error @below {{(C1) packing sizes must be between 1 and 4096}}
+module attributes {test.a = #gemm.packing<panel = 32, tile = 0, k_step = 2, k_pack = 2>} {}
+
+// -----
+
+// #gemm.packing (C1): nor negative.
+// expected-error @below {{(C1) packing sizes must be between 1 and 4096}}
+module attributes {test.a = #gemm.packing<panel = 32, tile = 32, k_step = -2, k_pack = 2>} {}
+
+// -----
+
+// #gemm.packing (C1): nor so large that rounding up to it overflows.
+// expected-error @below {{(C1) packing sizes must be between 1 and 4096}}
+module attributes {test.a = #gemm.packing<panel = 9223372036854775807, tile = 1, k_step = 1, k_pack = 1>} {}
+
+// -----
+
+// #gemm.packing (C2): a panel is whole tiles.
+// expected-error @below {{(C2) tile must divide panel}}
+module attributes {test.a = #gemm.packing<panel = 32, tile = 12, k_step = 2, k_pack = 2>} {}
+
+// -----
+
+// #gemm.packing (C3): a step is whole groups of k.
+// expected-error @below {{(C3) k_pack must divide k_step}}
+module attributes {test.a = #gemm.packing<panel = 32, tile = 32, k_step = 3, k_pack = 2>} {}
+
+// -----
+
+// #gemm.schedule (C1): the name begins with an ISA that is known.
+// expected-error @below {{(C1) 'ARM_NEON_F32_8x12' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = ARM_NEON_F32_8x12, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): it names rows and columns.
+// expected-error @below {{(C1) 'X86_AVX512_F32' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): separated by an x.
+// expected-error @below {{(C1) 'X86_AVX512_F32_14' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_14, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): as numbers, and nothing after them.
+// expected-error @below {{(C1) 'X86_AVX512_F32_14x32y' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_14x32y, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): that are positive.
+// expected-error @below {{(C1) 'X86_AVX512_F32_0x32' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_0x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): and fit 64 bits.
+// expected-error @below {{(C1) 'X86_AVX512_F32_99999999999999999999x32' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_99999999999999999999x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): 16 x 32 sums alone are all 32 registers of AVX-512.
+// expected-error @below {{(C1) X86_AVX512_F32_16x32 needs 35 registers, X86_AVX512_F32 has 32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_16x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): 15 x 32 sums leave 2 of the 3 registers for operands.
+// expected-error @below {{(C1) X86_AVX512_BF16_15x32 needs 33 registers, X86_AVX512_BF16 has 32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_15x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): AVX2 has half as many, half as wide.
+// expected-error @below {{(C1) X86_AVX2_F32_7x16 needs 17 registers, X86_AVX2_F32 has 16}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_7x16, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): AMX has 8 tiles, 32 x 48 sums take 6 of them.
+// expected-error @below {{(C1) X86_AMX_BF16_32x48 needs 9 registers, X86_AMX_BF16 has 8}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x48, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): columns are whole vectors.
+// expected-error @below {{(C1) X86_AVX512_F32_6x24 needs 1 to 64 rows and a multiple of 16 columns, at most 256}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_F32_6x24, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): rows are few.
+// expected-error @below {{(C1) X86_AVX2_F32_65x8 needs 1 to 64 rows and a multiple of 8 columns, at most 256}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_65x8, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C1): and columns.
+// expected-error @below {{(C1) X86_AVX2_F32_1x264 needs 1 to 64 rows and a multiple of 8 columns, at most 256}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_1x264, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): a slice is not empty.
+// expected-error @below {{(C2) slice sizes must be between 1 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [0, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): sizes of a slice can be multiplied.
+// expected-error @below {{(C2) slice sizes must be between 1 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 9223372036854775776, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): a slice has three sizes.
+// expected-error @below {{'slice' has 3 sizes}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): some thread does the work.
+// expected-error @below {{(C2) thread counts must be between 1 and 1024}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 0, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): teams are limited.
+// expected-error @below {{(C2) thread counts must be between 1 and 1024}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1025, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): a thread grid has three sizes.
+// expected-error @below {{'threads' has 3 sizes}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C3): a slice has whole panels.
+// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 16, slice K a multiple of 2}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x16, slice = [12, 48, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C3): and whole micro-kernels.
+// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 64, slice K a multiple of 2}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_6x64, slice = [12, 96, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C3): its K is whole packed steps.
+// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 32, slice K a multiple of 32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 48], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C4): lines are counted.
+// expected-error @below {{(C4) prefetch lines must be between 0 and 1024, their distance between 0 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [-1, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C4): and not so many that their number overflows.
+// expected-error @below {{(C4) prefetch lines must be between 0 and 1024, their distance between 0 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [4611686018427387904, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C4): prefetches look ahead.
+// expected-error @below {{(C4) prefetch lines must be between 0 and 1024, their distance between 0 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, -64]>} {}
+
+// -----
+
+// #gemm.schedule (C4): but not beyond every weight.
+// expected-error @below {{(C4) prefetch lines must be between 0 and 1024, their distance between 0 and 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 2147483648]>} {}
+
+// -----
+
+// #gemm.schedule (C2): prefetch has two sizes.
+// expected-error @below {{'prefetch' has 2 sizes}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1]>} {}
+
+// -----
+
+// #gemm.table (C1): there is an entry for every token count.
+// expected-error @below {{(C1) the last entry of a table must be '?'}}
+module attributes {test.a = #gemm.table<16 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>} {}
+
+// -----
+
+// #gemm.table (C1): a table is not empty.
+// expected-error @below {{(C1) the last entry of a table must be '?'}}
+module attributes {test.a = #gemm.table<>} {}
+
+// -----
+
+// #gemm.table (C2): token counts ascend.
+// expected-error @below {{(C2) token counts must be positive and ascend}}
+module attributes {test.a = #gemm.table<16 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, 12 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>} {}
+
+// -----
+
+// #gemm.table (C2): each appears once.
+// expected-error @below {{(C2) token counts must be positive and ascend}}
+module attributes {test.a = #gemm.table<16 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, 16 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>} {}
+
+// -----
+
+// #gemm.table (C2): they are positive.
+// expected-error @below {{(C2) token counts must be positive and ascend}}
+module attributes {test.a = #gemm.table<0 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>} {}
+
+// -----
+
+// #gemm.table (C2): only one entry is the last.
+// expected-error @below {{(C2) token counts must be positive and ascend}}
+module attributes {test.a = #gemm.table<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>} {}
+
+// -----
+
+// gemm.matmul (C1): a result or a destination.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C1): all operands are in the same form.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %y: memref<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C1) mixes tensor form and buffer form}}
+  gemm.matmul %x, @w epilogue(<none>) into %y : tensor<?x64xf32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): the weight exists.
+
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @missing must be a weight with 64 input channels}}
+  %y = gemm.matmul %x, @missing epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): it is a matrix.
+lm.weight @w : tensor<64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): it takes the input's channels.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x48xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 48 input channels}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x48xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): it has layers if one is given.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %layer: index) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels for each layer}}
+  %y = gemm.matmul %x, @w[%layer] epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): and a layer is given if it has them.
+lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): a residual is only for the epilogue that adds it.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
+  %y = gemm.matmul %x, @w epilogue(<none>) residual(%r : tensor<?x32xf32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): which needs it.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'add_residual' does not take, or lacks one}}
+  %y = gemm.matmul %x, @w epilogue(<add_residual>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): rotation needs a table, a cache, positions and sequences.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): queries are normalized if and only if keys are.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): in buffer form the cache is found through block tables.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x512xf32>, %p: memref<?xi32>, %y: memref<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x512xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): gate and up lie together in the weight.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) needs a weight that interleaves gate and up}}
+  %y = gemm.matmul %x, @w epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): gate and up make one channel.
+lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 16
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) result must have 16 channels}}
+  %y = gemm.matmul %x, @w epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): without epilogue there is a channel for each row of the weight.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) result must have 32 channels}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): so has the residual.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x16xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) residual must have 32 channels}}
+  %y = gemm.matmul %x, @w epilogue(<add_residual>) residual(%r : tensor<?x16xf32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): queries are whole heads.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x48xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): for each key there is a value.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): there are keys.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x96xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): heads are small enough to unroll over.
+lm.weight @w : tensor<98304x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32768xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) heads must have at most 16384 channels}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32768xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32768xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C5): a bias for each row of the weight.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+lm.weight @b : tensor<64xf32> from ["b"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements}}
+  %y = gemm.matmul %x, @w bias @b epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C5): that exists.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements}}
+  %y = gemm.matmul %x, @w bias @b epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C5): for each layer.
+lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
+lm.weight @b : tensor<32xf32> from ["b"]
+func.func @f(%x: tensor<?x64xf32>, %layer: index) {
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements for each layer}}
+  %y = gemm.matmul %x, @w bias @b[%layer] epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C5): norms are of one head.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C5) @n must be a weight of 32 elements}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): instructions for bf16 need bf16 weights.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_BF16_12x32 needs bf16 weights}}
+  %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): and bf16 inputs.
+lm.weight @w : tensor<32x64xbf16> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_BF16_12x32 does not read an input of 'f32'}}
+  %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): those for f32 do not read bf16 inputs.
+lm.weight @w : tensor<32x64xbf16> from ["w"]
+func.func @f(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_F32_12x32 does not read an input of 'bf16'}}
+  %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_F32_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): AMX multiplies 32 k at once.
+lm.weight @w : tensor<32x48xbf16> from ["w"]
+func.func @f(%x: tensor<?x48xbf16>) {
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AMX_BF16_32x32 needs K to be a multiple of 32; it is 48}}
+  %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x48xbf16> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): a head is on one thread.
+lm.weight @w : tensor<192x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x64xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 64, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C6) slice columns 32 must be a multiple of 64, which the epilogue needs together}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x64xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 64, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C6): every schedule of a table is checked, here that gate and up are together.
+lm.weight @w : tensor<128x64xf32> from ["gate", "up"] interleave 32
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C6) slice columns 96 must be a multiple of 64, which the epilogue needs together}}
+  %y = gemm.matmul %x, @w epilogue(<silu_mul>) schedules(<6 : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>, ? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 96, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): also where the weight, which is verified later, groups nothing.
+%x = tensor.empty() : tensor<4x64xf32>
+// expected-error @below {{'gemm.matmul' op (C3) needs a weight that interleaves gate and up}}
+%y = gemm.matmul %x, @w epilogue(<silu_mul>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<4x64xf32> -> tensor<4x16xf32>
+lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 0
+
+// -----
+
+// The generic form meets the same checks, not an assertion.
+// expected-error @below {{'gemm.matmul' op expected 1 or more operands, but found 0}}
+"gemm.matmul"() : () -> ()

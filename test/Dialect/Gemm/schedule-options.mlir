@@ -1,0 +1,10 @@
+// RUN: not sandwich-opt %s -gemm-schedule="target=m68k" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not sandwich-opt %s -gemm-schedule="target=x86-64-avx2 threads=0" 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not sandwich-opt %s -gemm-schedule="target=x86-64-avx2 threads=1025" 2>&1 | FileCheck %s --check-prefix=MANY
+
+// Options are checked before anything is scheduled.
+
+// TARGET: error: unknown target 'm68k'; known are x86-64-avx2, x86-64-avx512, x86-64-avx512-bf16, x86-64-amx, host
+// FEW: error: threads must be between 1 and 1024
+// MANY: error: threads must be between 1 and 1024
+module {}

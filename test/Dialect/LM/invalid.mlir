@@ -1,0 +1,436 @@
+// RUN: sandwich-opt %s -split-input-file -verify-diagnostics
+
+// lm.weight (C1): a weight is a vector or a matrix.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+lm.weight @w : tensor<2x64x64xf32> from ["w"]
+
+// -----
+
+// lm.weight (C1): a scalar is no weight.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+lm.weight @w : tensor<f32> from ["w"]
+
+// -----
+
+// lm.weight (C1): its dimensions are known.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+lm.weight @w : tensor<?x64xf32> from ["w"]
+
+// -----
+
+// lm.weight (C1): it is not empty.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+lm.weight @w : tensor<64x0xf32> from ["w"]
+
+// -----
+
+// lm.weight (C1): a dimension that overflows 32 bits is refused.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+lm.weight @w : tensor<2147483648xf32> from ["w"]
+
+// -----
+
+// lm.weight: elements are those the artifact stores.
+// expected-error @below {{'lm.weight' op attribute 'type' failed to satisfy constraint: type attribute of ranked tensor of 32-bit float or bfloat16 type values}}
+lm.weight @w : tensor<64xf16> from ["w"]
+
+// -----
+
+// lm.weight (C2): a weight comes from somewhere.
+// expected-error @below {{'lm.weight' op (C2) needs a source}}
+lm.weight @w : tensor<64xf32> from []
+
+// -----
+
+// lm.weight (C3): there are layers if they are counted.
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
+lm.weight @w : tensor<64xf32> layers 0 from ["w.{}"]
+
+// -----
+
+// lm.weight (C3): their number is not negative.
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
+lm.weight @w : tensor<64xf32> layers -1 from ["w.{}"]
+
+// -----
+
+// lm.weight (C3): nor larger than any model has.
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
+lm.weight @w : tensor<64xf32> layers 65537 from ["w.{}"]
+
+// -----
+
+// lm.weight (C3): a stacked weight has a source for each layer.
+// expected-error @below {{'lm.weight' op (C3) source "w" must contain '{}' if and only if there are layers}}
+lm.weight @w : tensor<64xf32> layers 2 from ["w"]
+
+// -----
+
+// lm.weight (C3): every source of a single weight is one tensor.
+// expected-error @below {{'lm.weight' op (C3) source "u.{}" must contain '{}' if and only if there are layers}}
+lm.weight @w : tensor<64x64xf32> from ["w", "u.{}"]
+
+// -----
+
+// lm.weight (C4): groups of interleaved rows are not empty.
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+lm.weight @w : tensor<64x64xf32> from ["w"] interleave 0
+
+// -----
+
+// lm.weight (C4): a negative group is refused, though it is a large unsigned one.
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+lm.weight @w : tensor<64x64xf32> from ["w"] interleave -9223372036854775808
+
+// -----
+
+// lm.weight (C4): groups fit a slice of a schedule.
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+lm.weight @w : tensor<64x64xf32> from ["w"] interleave 4097
+
+// -----
+
+// lm.weight (C4): a vector has no rows to interleave.
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+lm.weight @w : tensor<64xf32> from ["w"] interleave 16
+
+// -----
+
+// lm.weight (C5): the bytes of all layers can be counted.
+// expected-error @below {{'lm.weight' op (C5) all layers must have fewer than 2^48 elements}}
+lm.weight @w : tensor<2147483647x2147483647xf32> layers 65536 from ["w.{}"]
+
+// -----
+
+// lm.weight (C5): 2^48 elements are the first too many.
+// expected-error @below {{'lm.weight' op (C5) all layers must have fewer than 2^48 elements}}
+lm.weight @w : tensor<65536x65536xf32> layers 65536 from ["w.{}"]
+
+// -----
+
+// !lm.kv_cache (C1): a cache has layers.
+// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
+func.func private @f(!lm.kv_cache<layers = 0, heads = 1, head_dim = 32, f32>)
+
+// -----
+
+// !lm.kv_cache (C1): it has heads.
+// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = -1, head_dim = 32, f32>)
+
+// -----
+
+// !lm.kv_cache (C1): heads have channels, few enough to unroll over.
+// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 16385, f32>)
+
+// -----
+
+// !lm.kv_cache (C2): elements are those attention reads.
+// expected-error @below {{(C2) elements must be f32 or bf16}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>)
+
+// -----
+
+// `lm.phase` is the only attribute of the dialect.
+// expected-error @below {{unknown attribute 'lm.stage'}}
+func.func private @f() attributes {lm.stage = #lm.phase<decode>}
+
+// -----
+
+// `lm.phase` says which phase.
+// expected-error @below {{'lm.phase' is a #lm.phase on a function}}
+func.func private @f() attributes {lm.phase = 0 : i64}
+
+// -----
+
+// `lm.phase` marks functions only.
+// expected-error @below {{'lm.phase' is a #lm.phase on a function}}
+module attributes {lm.phase = #lm.phase<decode>} {}
+
+// -----
+
+// Every operation with a destination (C1): a result or a destination.
+lm.weight @e : tensor<8x64xf32> from ["e"]
+func.func @f(%ids: tensor<?xi32>) {
+  // expected-error @below {{'lm.embed' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  lm.embed %ids, @e : tensor<?xi32>
+  return
+}
+
+// -----
+
+// Every operation with a destination (C1): not both.
+lm.weight @e : tensor<8x64xf32> from ["e"]
+func.func @f(%ids: tensor<?xi32>, %y: memref<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  %x = lm.embed %ids, @e into %y : tensor<?xi32> into memref<?x64xf32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Every operation with a destination (C1): tensors are not read into buffers.
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.rms_norm' op (C1) mixes tensor form and buffer form}}
+  lm.rms_norm %x, @n epsilon 1.0 into %y : tensor<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Every operation with a destination (C1): nor buffers into tensors.
+func.func @f(%positions: memref<?xi32>) -> tensor<?x2xf32> {
+  // expected-error @below {{'lm.rotary_table' op (C1) mixes tensor form and buffer form}}
+  %t = lm.rotary_table %positions frequencies [1.0] : memref<?xi32> -> tensor<?x2xf32>
+  return %t : tensor<?x2xf32>
+}
+
+// -----
+
+// Activations have a static number of channels.
+func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?xi32>) -> tensor<?x?xf32> {
+  // expected-error @below {{'lm.gather_rows' op operand #0 must be 2D tensor of f32 or bf16 with a static, positive number of channels or 2D memref of f32 or bf16 with a static, positive number of channels, but got 'tensor<?x?xf32>'}}
+  %y = lm.gather_rows %x, %rows : tensor<?x?xf32>, tensor<?xi32> -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+
+// -----
+
+// Activations have channels: a table of no angles would divide by zero.
+func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x0xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rotate' op operand #1 must be 2D tensor of f32 or bf16 with a static, positive number of channels, but got 'tensor<?x0xf32>'}}
+  %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x0xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.embed: its table is a weight.
+func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op names no lm.weight: @missing}}
+  %x = lm.embed %ids, @missing : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.embed: its table has no layers.
+lm.weight @e : tensor<8x64xf32> layers 2 from ["e{}"]
+func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op must index a layer of @e if and only if it has layers}}
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.embed (C2): rows of the table are rows of the result.
+lm.weight @e : tensor<8x32xf32> from ["e"]
+func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op (C2) weight and result differ in channels}}
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.embed (C2): the table is a matrix.
+lm.weight @e : tensor<64xf32> from ["e"]
+func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op (C2) weight and result differ in channels}}
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.rms_norm: a stacked weight needs the layer.
+lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rms_norm' op must index a layer of @n if and only if it has layers}}
+  %y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.rms_norm (C2): channels stay.
+lm.weight @n : tensor<32xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.rms_norm' op (C2) input and result differ in channels}}
+  %y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.rms_norm (C3): whole groups of channels are normalized.
+lm.weight @n : tensor<48xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rms_norm' op (C3) channels must be a multiple of the weight's size}}
+  %y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.rms_norm (C3): also where the weight, which is verified later, is empty.
+%x = tensor.empty() : tensor<4x64xf32>
+// expected-error @below {{'lm.rms_norm' op (C3) channels must be a multiple of the weight's size}}
+%y = lm.rms_norm %x, @n epsilon 1.0 : tensor<4x64xf32> -> tensor<4x64xf32>
+lm.weight @n : tensor<0xf32> from ["n"]
+
+// -----
+
+// lm.rotary_table (C2): a cosine and a sine for each frequency.
+func.func @f(%positions: tensor<?xi32>) -> tensor<?x6xf32> {
+  // expected-error @below {{'lm.rotary_table' op (C2) result must be f32 with two channels for each frequency}}
+  %t = lm.rotary_table %positions frequencies [1.0, 0.5] : tensor<?xi32> -> tensor<?x6xf32>
+  return %t : tensor<?x6xf32>
+}
+
+// -----
+
+// lm.rotary_table (C2): angles need the precision of f32.
+func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xbf16> {
+  // expected-error @below {{'lm.rotary_table' op (C2) result must be f32 with two channels for each frequency}}
+  %t = lm.rotary_table %positions frequencies [1.0, 0.5] : tensor<?xi32> -> tensor<?x4xbf16>
+  return %t : tensor<?x4xbf16>
+}
+
+// -----
+
+// lm.attention (C2): as many channels out as in.
+func.func @f(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.attention' op (C2) query and result differ in channels}}
+  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.attention (C2): query heads share the cache's heads in equal groups.
+func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x96xf32> {
+  // expected-error @below {{'lm.attention' op (C2) query channels must be a multiple of the cache's heads times head_dim}}
+  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0
+    : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// lm.attention (C3): a cache's buffer is found through block tables.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %positions: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C3) block tables belong to the buffer form}}
+  lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C4): keys and values of whole blocks.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
+  // expected-error @below {{'lm.attention' op (C4) cache buffer must have keys and values of 16 tokens in each block, of at most 65536 layers and heads of 16384 channels}}
+  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x500xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C4): a head has no more channels than code can be unrolled for.
+func.func @f(%q: memref<?x16777216xf32>, %cache: memref<?x1x1x2x268435456xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
+  // expected-error @below {{'lm.attention' op (C4) cache buffer must have keys and values of 16 tokens in each block, of at most 65536 layers and heads of 16384 channels}}
+  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
+    : memref<?x16777216xf32>, memref<?x1x1x2x268435456xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x16777216xf32>
+  return
+}
+
+// -----
+
+// lm.gather_rows (C2): rows are copied, not converted.
+func.func @f(%x: tensor<?x64xf32>, %rows: tensor<?xi32>) -> tensor<?x64xbf16> {
+  // expected-error @below {{'lm.gather_rows' op (C2) input and result differ in more than rows}}
+  %y = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// -----
+
+// lm.linear: its weight exists.
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op names no lm.weight: @missing}}
+  %y = lm.linear %x, @missing : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.linear: a function is no weight.
+func.func private @w()
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op names no lm.weight: @w}}
+  %y = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.linear (C1): weights are stored as output channels by input channels.
+lm.weight @w : tensor<64x32xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op (C1) weight must be 32 x 64}}
+  %y = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.linear (C2): one bias for each output channel.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+lm.weight @b : tensor<64xf32> from ["b"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op (C2) bias must have 32 elements}}
+  %y = lm.linear %x, @w bias @b : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.linear (C3): weight and bias are of one layer.
+lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
+lm.weight @b : tensor<32xf32> from ["b"]
+func.func @f(%x: tensor<?x64xf32>, %layer: index) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op must index a layer of @b if and only if it has layers}}
+  %y = lm.linear %x, @w bias @b[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.rotate (C1): whole heads are rotated.
+func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rotate' op (C1) input channels must be a multiple of the table's}}
+  %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x48xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.append_kv (C1): keys and values fill the cache's heads.
+func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) {
+  // expected-error @below {{'lm.append_kv' op (C1) keys and values must have 64 channels}}
+  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %positions
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+// The generic form meets the same checks, not an assertion.
+// expected-error @below {{'lm.weight' op attribute 'type' failed to satisfy constraint: type attribute of ranked tensor of 32-bit float or bfloat16 type values}}
+"lm.weight"() {sym_name = "w", type = tensor<*xf32>, sources = []} : () -> ()

@@ -1,0 +1,203 @@
+// RUN: sandwich-opt %s -split-input-file -verify-diagnostics
+
+// #phase.program (C1): a program is run by somebody.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 0, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): a team is limited.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 1025, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): a step has tokens.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = -1, max_logit_rows = 16, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): the bytes of a step's activations can be counted.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 4611686018427387904, max_logit_rows = 16, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): a step has logits.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 0, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): the bytes of its logits can be counted.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 65537, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C1): no workspace is smaller than none.
+// expected-error @below {{(C1) threads must be between 1 and 1024, max_tokens and max_logit_rows between 1 and 65536, workspace_bytes not negative}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = -1>} {}
+
+// -----
+
+// `phase.program` is the only attribute of the dialect.
+// expected-error @below {{unknown attribute 'phase.step'}}
+func.func private @f() attributes {phase.step = 1 : i64}
+
+// -----
+
+// #phase.program (C2): other attributes do not say what a program needs.
+// expected-error @below {{(C2) 'phase.program' is a #phase.program on a function}}
+func.func private @f() attributes {phase.program = 2 : i64}
+
+// -----
+
+// #phase.program (C2): only functions are programs.
+// expected-error @below {{(C2) 'phase.program' is a #phase.program on a function}}
+module attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {}
+
+// -----
+
+// #phase.program (C2): a program has a body.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func private @f(memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x?xi32>, memref<?x2x1x2x512xf32>, memref<?x64xf32>, memref<?xi8>, memref<?xi8>, index, !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>}
+
+// -----
+
+// #phase.program (C2): a program is straight.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  cf.br ^next
+^next:
+  return
+}
+
+// -----
+
+// #phase.program (C2): it has all arguments.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): it returns nothing.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team) -> index
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return %thread : index
+}
+
+// -----
+
+// #phase.program (C2): token ids are 32-bit integers.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi64>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): positions are one for each token.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<4xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): sequences are contiguous.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32, strided<[2]>>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): block tables have a row for each sequence.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a cache has a static layout inside of a block.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x?xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a cache has five dimensions.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a cache holds numbers.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xi8>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): logits have rows.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): weights are bytes.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xf32>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): the workspace is bytes.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<1024xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a thread is an index.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: i32, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a team is a team.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: index)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
