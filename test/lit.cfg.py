@@ -2,8 +2,10 @@
 # they need:
 #   compiler       the compiler was built
 #   shared         ../shared is there (SANDWICH_SHARED overrides where)
+#   torch          Debian's python3-torch is installed
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import os
+import subprocess
 
 import lit.formats
 
@@ -28,7 +30,12 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
     config.substitutions.append(("%shared", os.path.realpath(shared)))
 config.substitutions.append(("%source", config.sandwich_source))
-config.substitutions.append(("%python", "/usr/bin/python3"))
+python = "/usr/bin/python3"
+config.substitutions.append(("%python", python))
+if subprocess.run([python, "-c", "import torch"],
+                  stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL).returncode == 0:
+    config.available_features.add("torch")
 
 try:
     with open("/proc/cpuinfo") as cpuinfo:

@@ -57,7 +57,12 @@ private:
     return registry;
   }
 
+  Type elementType();
   Status buildModule();
+  Status readModule(const std::string &path);
+  Status checkModule();
+  Status checkWeight(lm::WeightOp weight);
+  Status checkPhase(StringRef name);
   Status runPipeline(function_ref<void(OpPassManager &)> build);
   Status writeText(const std::string &text);
   Status writeModule();
@@ -78,30 +83,120 @@ private:
 
 } // namespace
 
-static std::string print(Attribute attribute) {
+template <typename TypeOrAttribute>
+static std::string print(TypeOrAttribute value) {
   std::string text;
-  llvm::raw_string_ostream(text) << attribute;
+  llvm::raw_string_ostream(text) << value;
   return text;
 }
 
+/// Where a matrix or vector may begin in the weights' file.
+static uint64_t alignmentOf(const PackedWeight &weight) {
+  return weight.shape.size() == 2 ? 4096 : 64;
+}
+
+/// Element type of matrices.
+Type Compilation::elementType() {
+  if (options.dtype == "bf16")
+    return BFloat16Type::get(&context);
+  return Float32Type::get(&context);
+}
+
 Status Compilation::buildModule() {
-  if (options.inputIR) {
-    std::string problem;
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-      if (problem.empty())
-        problem = diagnostic.str();
-      return success();
-    });
-    module = parseSourceFile<ModuleOp>(*options.inputIR, &context);
-    if (!module)
-      return makeError(*options.inputIR, ": ",
-                       problem.empty() ? "cannot be read" : problem);
+  if (!options.inputIR) {
+    module = buildModel(&context, checkpoint.config(), elementType());
     return {};
   }
-  Builder builder(&context);
-  Type elementType = options.dtype == "bf16" ? Type(builder.getBF16Type())
-                                             : Type(builder.getF32Type());
-  module = buildModel(&context, checkpoint.config(), elementType);
+  SANDWICH_RETURN_IF_ERROR(readModule(*options.inputIR));
+  Status status = checkModule();
+  return status ? status : status.error().inContext(*options.inputIR);
+}
+
+Status Compilation::readModule(const std::string &path) {
+  std::string problem;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (!problem.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return success();
+    problem = path + ": ";
+    if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+      problem += "line " + std::to_string(place.getLine()) + ": ";
+    problem += diagnostic.str();
+    return success();
+  });
+  // Large or endless files would be read into memory by the parser.
+  constexpr size_t longest = size_t(64) << 20;
+  SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, longest));
+  module = parseSourceString<ModuleOp>(text, &context, path);
+  if (!module)
+    return makeError(problem.empty() ? path + ": is not a module" : problem);
+  return {};
+}
+
+/// IR from outside may be of another model, and nothing after it would notice:
+/// the sizes in it decide what is read and written.
+Status Compilation::checkModule() {
+  for (auto weight : module->getOps<lm::WeightOp>())
+    if (Status status = checkWeight(weight); !status)
+      return status.error().inContext("weight " + weight.getSymName().str());
+  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill"));
+  return checkPhase("decode");
+}
+
+/// Whether the checkpoint's tensors make up `weight` exactly.
+Status Compilation::checkWeight(lm::WeightOp weight) {
+  if (weight.getPackingAttr() &&
+      !isa<gemm::PackingAttr>(weight.getPackingAttr()))
+    return makeError("packing is ", print(weight.getPackingAttr()),
+                     "; a #gemm.packing is expected");
+  RankedTensorType type = weight.getTensorType();
+  int64_t layers = weight.getLayers().value_or(1);
+  if (weight.getLayers() && layers != checkpoint.config().layers)
+    return makeError("has ", layers, " layers, the checkpoint ",
+                     checkpoint.config().layers);
+  auto sources = llvm::to_vector(weight.getSources().getAsRange<StringAttr>());
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    int64_t rows = 0;
+    for (StringAttr source : sources) {
+      std::string name = source.str();
+      if (size_t place = name.find("{}"); place != name.npos)
+        name.replace(place, 2, std::to_string(layer));
+      const TensorView *tensor = checkpoint.find(name);
+      if (!tensor)
+        return makeError("tensor ", name, " is not in the checkpoint");
+      ArrayRef<int64_t> shape = tensor->shape;
+      if (shape.size() != static_cast<size_t>(type.getRank()) ||
+          shape.drop_front() != type.getShape().drop_front())
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has other dimensions");
+      if (weight.getInterleave() &&
+          shape.front() !=
+              type.getDimSize(0) / static_cast<int64_t>(sources.size()))
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has ", shape.front(), " rows");
+      rows += shape.front();
+    }
+    if (rows != type.getDimSize(0))
+      return makeError("its type is ", print(type), ", but its sources have ",
+                       rows, " rows");
+  }
+  return {};
+}
+
+/// Whether the function `name` has the caches and logits the runtime prepares.
+Status Compilation::checkPhase(StringRef name) {
+  auto function = module->lookupSymbol<func::FuncOp>(name);
+  if (!function || function.isExternal() ||
+      !function->hasAttr(lm::phaseAttributeName))
+    return makeError("has no function @", name.str(), " with lm.phase");
+  OwningOpRef<ModuleOp> own =
+      buildModel(&context, checkpoint.config(), elementType());
+  FunctionType expected =
+      own->lookupSymbol<func::FuncOp>(name).getFunctionType();
+  if (function.getFunctionType() != expected)
+    return makeError(
+        "@", name.str(), " is of type ", print(function.getFunctionType()),
+        ", but this checkpoint as ", options.dtype, " needs ", print(expected));
   return {};
 }
 
@@ -159,7 +254,10 @@ std::vector<PackedWeight> Compilation::listWeights() {
       packed.packing = packing.getPacking();
     packed.offset = *weight.getOffset();
     packed.sliceBytes = getWeightSliceBytes(weight);
-    packed.layerStride = weight.getLayerStride().value_or(packed.sliceBytes);
+    packed.layerStride =
+        weight.getLayers()
+            ? *weight.getLayerStride()
+            : llvm::alignTo(packed.sliceBytes, alignmentOf(packed));
     weights.push_back(std::move(packed));
   }
   return weights;
@@ -262,9 +360,8 @@ Status Compilation::writeArtifact(const std::string &sharedObject) {
           print(gemm::PackingAttr::get(&context, *weight.packing)));
     for (const std::string &source : weight.sources)
       tensor.add_sources(source);
-    SANDWICH_ASSIGN_OR_RETURN(
-        uint64_t offset,
-        writer.beginTensor(tensor, weight.shape.size() == 2 ? 4096 : 64));
+    SANDWICH_ASSIGN_OR_RETURN(uint64_t offset,
+                              writer.beginTensor(tensor, alignmentOf(weight)));
     if (offset != weight.offset)
       return makeError("weight ", weight.name, " would lie at ", offset,
                        " instead of ", weight.offset,

@@ -23,36 +23,54 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
+def compare(reference, actual):
+    """The three figures that the options limit, in the order of their help."""
+    p, q = log_softmax(reference), log_softmax(actual)
+    top = np.argsort(-p, axis=-1)[:, :50]
+    top_difference = np.abs(np.take_along_axis(p, top, -1) -
+                            np.take_along_axis(q, top, -1)).max()
+    divergence = (np.exp(p) * (p - q)).sum(-1).mean()
+    return top_difference, divergence, np.abs(reference - actual).max()
+
+
+def check(what, reference, actual, limits):
+    """Prints the figures; exits where one is beyond its limit."""
+    if reference.shape != actual.shape or not len(reference):
+        sys.exit(f"{what}: shapes differ: {reference.shape}, {actual.shape}")
+    if not np.isfinite(actual).all():
+        sys.exit(f"{what}: logits are not finite")
+    figures = compare(reference, actual)
+    print(f"{what}: positions {len(reference)}, top-50 log-probability "
+          "difference {:.3g}, mean KL {:.3g}, logit difference {:.3g}".format(
+              *figures), flush=True)
+    for figure, limit in zip(figures, limits):
+        if limit is not None and not figure <= limit:
+            sys.exit(f"{what}: {figure:.3g} is more than {limit:.3g}")
+
+
+def add_limits(parser):
+    parser.add_argument("--top-difference", type=float)
+    parser.add_argument("--kl", type=float)
+    parser.add_argument("--largest-difference", type=float)
+
+
+def limits_of(arguments):
+    return (arguments.top_difference, arguments.kl,
+            arguments.largest_difference)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("reference")
     parser.add_argument("actual")
     parser.add_argument("--vocab", type=int, required=True)
-    parser.add_argument("--top-difference", type=float)
-    parser.add_argument("--kl", type=float)
-    parser.add_argument("--largest-difference", type=float)
+    add_limits(parser)
     arguments = parser.parse_args()
-    load = lambda path: np.fromfile(path, "<f4").reshape(-1, arguments.vocab)
-    reference, actual = load(arguments.reference), load(arguments.actual)
-    if reference.shape != actual.shape or not len(reference):
-        sys.exit(f"shapes differ: {reference.shape} and {actual.shape}")
-    if not np.isfinite(actual).all():
-        sys.exit("logits are not finite")
-
-    p, q = log_softmax(reference), log_softmax(actual)
-    top = np.argsort(-p, axis=-1)[:, :50]
-    difference = np.abs(np.take_along_axis(p, top, -1) -
-                        np.take_along_axis(q, top, -1)).max()
-    divergence = (np.exp(p) * (p - q)).sum(-1).mean()
-    largest = np.abs(reference - actual).max()
-    print(f"positions {len(p)}, top-50 log-probability difference "
-          f"{difference:.3g}, mean KL {divergence:.3g}, logit difference "
-          f"{largest:.3g}")
-    for value, limit in ((difference, arguments.top_difference),
-                         (divergence, arguments.kl),
-                         (largest, arguments.largest_difference)):
-        if limit is not None and not value <= limit:
-            sys.exit(f"{value:.3g} is more than {limit:.3g}")
+    reference, actual = (
+        np.fromfile(path, "<f4").reshape(-1, arguments.vocab)
+        for path in (arguments.reference, arguments.actual))
+    check(arguments.actual, reference, actual, limits_of(arguments))
 
 
-main()
+if __name__ == "__main__":
+    main()

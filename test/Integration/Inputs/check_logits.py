@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks artifacts' logits against the reference.
+
+    check_logits.py MODEL_DIR ARTIFACT... [--tokens N] [--chunks 0,7,1]
+                    [--pieces X] [--agree X] [limits of compare_logits.py]
+
+Every artifact takes the same N random tokens at once (0) and in pieces of the
+other lengths of --chunks; a piece of one token runs the decode phase. --pieces
+limits the difference of any logit between pieces and the whole, --agree that
+between the artifacts.
+"""
+import argparse
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+
+import compare_logits
+from reference import Reference
+
+
+def run(artifact, ids, chunk, vocab):
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "logits")
+        command = ["sandwich-run", "logits", artifact, "--out", out,
+                   "--token-ids", ",".join(map(str, ids))]
+        if chunk:
+            command += ["--chunk", str(chunk)]
+        subprocess.run(command, check=True)
+        return np.fromfile(out, "<f4").reshape(-1, vocab)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("artifacts", nargs="+")
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--chunks", default="0,7,1")
+    parser.add_argument("--pieces", type=float)
+    parser.add_argument("--agree", type=float)
+    compare_logits.add_limits(parser)
+    arguments = parser.parse_args()
+
+    reference = Reference(arguments.model)
+    vocab = reference.config["vocab_size"]
+    random = np.random.default_rng(1)
+    ids = random.integers(vocab, size=arguments.tokens)
+    # The last rows of the embedding and of the head are the likeliest to be
+    # lost.
+    ids[:2] = 0, vocab - 1
+    expected = reference.logits(ids)
+    first = None
+    for artifact in arguments.artifacts:
+        whole = None
+        for chunk in map(int, arguments.chunks.split(",")):
+            what = f"{os.path.basename(artifact)} in pieces of {chunk}"
+            actual = run(artifact, ids, chunk, vocab)
+            compare_logits.check(what, expected, actual,
+                                 compare_logits.limits_of(arguments))
+            if whole is None:
+                whole = actual
+            compare_logits.check(what + " and whole", whole, actual,
+                                 (None, None, arguments.pieces))
+        if first is None:
+            first = whole
+        compare_logits.check(f"{os.path.basename(artifact)} and the first",
+                             first, whole, (None, None, arguments.agree))
+
+
+main()
