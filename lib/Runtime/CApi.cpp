@@ -139,8 +139,8 @@ sandwich_status sandwich_model_load(const char *path,
     require(out, "out is NULL");
     sandwich_load_options given = readOptions(options);
     SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
-    SANDWICH_ASSIGN_OR_RETURN(std::optional<Tokenizer> tokenizer,
-                              loadTokenizer(artifact));
+    auto loaded = std::make_shared<LoadedModel>();
+    SANDWICH_ASSIGN_OR_RETURN(loaded->tokenizer, loadTokenizer(artifact));
     EngineOptions engineOptions;
     engineOptions.maxSequences = std::max<uint64_t>(given.max_sequences, 1);
     engineOptions.kvCacheTokens = given.kv_cache_tokens;
@@ -170,8 +170,6 @@ sandwich_status sandwich_model_load(const char *path,
       engineOptions.progress = [&given](uint64_t done, uint64_t total) {
         given.progress(given.user_data, done, total);
       };
-    auto loaded = std::make_shared<LoadedModel>();
-    loaded->tokenizer = std::move(tokenizer);
     SANDWICH_ASSIGN_OR_RETURN(
         loaded->engine, Engine::create(std::move(artifact), engineOptions));
     *out = new sandwich_model{std::move(loaded)};

@@ -119,8 +119,10 @@ static std::string formatBytes(uint64_t bytes) {
 
 static std::string describe(const MachineNode &node) {
   std::string text = node.kind;
-  if (node.index >= 0)
-    text += " " + std::to_string(node.index);
+  if (node.index >= 0) {
+    text += ' ';
+    text += std::to_string(node.index);
+  }
   if (node.bytes > 0)
     text += " (" + formatBytes(node.bytes) + ")";
   return text;
@@ -152,9 +154,13 @@ static uint64_t count(const MachineNode &node, const std::string &kind) {
 std::string sandwich::drawMachine(const MachineNode &machine) {
   std::string text;
   for (const char *kind : {"package", "numa", "core", "cpu"})
-    if (uint64_t parts = count(machine, kind))
-      text += (text.empty() ? "" : ", ") + std::string(kind) + " x " +
-              std::to_string(parts);
+    if (uint64_t parts = count(machine, kind)) {
+      if (!text.empty())
+        text += ", ";
+      text += kind;
+      text += " x ";
+      text += std::to_string(parts);
+    }
   text += "\n";
   draw(machine, "", text);
   return text;

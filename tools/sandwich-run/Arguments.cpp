@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -81,16 +82,14 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
           name,
           [&list, name, smallest](const std::string &text) {
             std::optional<std::vector<int64_t>> numbers = parseList(text);
-            list.clear();
-            for (int64_t number : numbers.value_or(std::vector<int64_t>{-1})) {
-              if (number < 0 || static_cast<uint64_t>(number) < smallest)
-                throw CLI::ValidationError(
-                    name, "'" + text +
-                              "' is not a list of integers of at "
-                              "least " +
-                              std::to_string(smallest) + " such as 16,128");
-              list.push_back(static_cast<uint64_t>(number));
-            }
+            if (!numbers ||
+                *std::min_element(numbers->begin(), numbers->end()) <
+                    static_cast<int64_t>(smallest))
+              throw CLI::ValidationError(
+                  name, "'" + text +
+                            "' is not a list of integers of at least " +
+                            std::to_string(smallest) + " such as 16,128");
+            list.assign(numbers->begin(), numbers->end());
           },
           description)
       ->type_name("N,N");
@@ -105,7 +104,7 @@ void tool::addWeightsOption(CLI::App &command,
             placement = name == "mapped" ? WeightPlacement::Mapped
                                          : WeightPlacement::HugePages;
           },
-          "Where the weights lie: 'mapped' shares the page cache with other "
+          "Where the weights lie: 'mapped', the default, shares the page cache with "
           "processes, 'huge-pages' reads a copy that is faster to stream")
       ->check(CLI::IsMember({"mapped", "huge-pages"}))
       ->type_name("mapped|huge-pages");

@@ -43,7 +43,13 @@ public:
   Status add(int32_t token) {
     if (decoder)
       return append(decoder->decode(token));
-    return prints ? append((any ? " " : "") + std::to_string(token)) : Status();
+    if (!prints)
+      return {};
+    // Without a tokenizer there are only ids, which are no text.
+    if (any)
+      SANDWICH_RETURN_IF_ERROR(tool::writeOutput(" "));
+    any = true;
+    return tool::writeOutput(std::to_string(token));
   }
 
   Status finish() {
@@ -56,7 +62,6 @@ public:
 
 private:
   Status append(const std::string &piece) {
-    any = true;
     made += piece;
     return prints ? tool::writeOutput(piece) : Status();
   }

@@ -104,8 +104,11 @@ static std::string describeTensors(const proto::Manifest &manifest) {
   std::string text = "tensors\n";
   for (const proto::Tensor &tensor : manifest.tensors()) {
     std::string shape;
-    for (uint64_t extent : tensor.shape())
-      shape += (shape.empty() ? "" : "x") + std::to_string(extent);
+    for (uint64_t extent : tensor.shape()) {
+      if (!shape.empty())
+        shape += 'x';
+      shape += std::to_string(extent);
+    }
     text +=
         format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
                shape.c_str(), tensor.dtype().c_str(), tensor.layout().c_str(),

@@ -60,9 +60,13 @@ static Status run(const Arguments &arguments) {
       return makeError(arguments.file, ": text ", i + 1, ": ",
                        ids.error().message);
     std::string line;
-    for (int32_t id : *ids)
-      line += (line.empty() ? "" : " ") + std::to_string(id);
-    SANDWICH_RETURN_IF_ERROR(tool::writeOutput(line + "\n"));
+    for (int32_t id : *ids) {
+      if (!line.empty())
+        line += ' ';
+      line += std::to_string(id);
+    }
+    line += '\n';
+    SANDWICH_RETURN_IF_ERROR(tool::writeOutput(line));
   }
   return {};
 }

@@ -72,7 +72,7 @@ static void runRing(PhaseTeam &team, unsigned threads, int rounds) {
 TEST(PhaseTeamTest, BarrierSeparatesWritesFromReads) {
   for (unsigned threads = 1; threads <= 4; ++threads) {
     std::unique_ptr<PhaseTeam> team = makeTeam(threads);
-    runRing(*team, threads, 500);
+    runRing(*team, threads, 200);
   }
 }
 
@@ -83,7 +83,7 @@ TEST(PhaseTeamTest, WorksWithManyMoreThreadsThanCores) {
 
 TEST(PhaseTeamTest, RunsOfDifferentSizesTakeTurns) {
   std::unique_ptr<PhaseTeam> team = makeTeam(3);
-  for (int i = 0; i < 200; ++i)
+  for (int i = 0; i < 50; ++i)
     for (unsigned threads : {2u, 3u, 1u, 3u, 2u})
       runRing(*team, threads, 2);
 }
