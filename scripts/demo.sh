@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-prompt=${1:-"hacker:"}
+prompt=${1:-"magic cookie:"}
 bin=build/release/bin
 artifact=build/jargon-llama.sandwich
 
@@ -18,4 +18,4 @@ echo "== The plan" >&2
 $bin/sandwich-run inspect "$artifact" >&2
 echo "== Generating" >&2
 $bin/sandwich-run generate "$artifact" --prompt "$prompt" --max-tokens 200 \
-  --temperature 0.7 --top-p 0.95 --seed 7
+  --temperature 0.55 --seed 7
