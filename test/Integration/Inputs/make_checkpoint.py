@@ -44,7 +44,9 @@ def tensors(config):
     head = config.get("head_dim") or hidden // heads
     family = config["architectures"][0]
     bias = family == "Qwen2ForCausalLM" or config.get("attention_bias", False)
-    yield "model.embed_tokens.weight", (config["vocab_size"], hidden), 1.0
+    # A tied head of unit deviation would make logits too large to compare.
+    yield ("model.embed_tokens.weight", (config["vocab_size"], hidden),
+           hidden**-0.5 if config["tie_word_embeddings"] else 1.0)
     for layer in range(config["num_hidden_layers"]):
         prefix = f"model.layers.{layer}."
         yield prefix + "input_layernorm.weight", (hidden,), None
