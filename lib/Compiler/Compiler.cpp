@@ -27,6 +27,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -78,7 +79,7 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   /// Filled at the level that still has them, for the manifest.
-  std::map<std::string, proto::Phase> phases;
+  llvm::MapVector<std::string, proto::Phase> phases;
 };
 
 } // namespace

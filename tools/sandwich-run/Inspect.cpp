@@ -80,22 +80,42 @@ static std::string describeTarget(const proto::Manifest &manifest) {
                        formatBytes(cache.block_bytes()).c_str());
 }
 
-static std::string describePhase(const proto::Phase &phase) {
-  std::string text = format(
-      "%-11s %s: %u threads, at most %u tokens and %u logit rows a step, "
-      "workspace %s\n",
-      phase.name().c_str(), phase.symbol().c_str(), phase.threads(),
-      phase.max_tokens(), phase.max_logit_rows(),
-      formatBytes(phase.workspace_bytes()).c_str());
+/// One line for each schedule, the matmul's name only in its first.
+static std::string describeSchedules(const proto::Phase &phase) {
+  std::string text, previous;
   for (const proto::Schedule &schedule : phase.schedules()) {
     std::string rows = std::to_string(schedule.rows_from());
     if (schedule.rows_to() == 0)
-      rows += "-";
+      rows += " or more";
     else if (schedule.rows_to() != schedule.rows_from())
-      rows += "-" + std::to_string(schedule.rows_to());
+      rows += " to " + std::to_string(schedule.rows_to());
+    // The attribute's name says nothing here.
+    std::string_view decision = schedule.text();
+    if (size_t start = decision.find("X86_"); start != decision.npos)
+      decision.remove_prefix(start);
+    if (decision.ends_with('>'))
+      decision.remove_suffix(1);
+    text += format(
+        "  %-26s %12s tokens  %.*s\n",
+        schedule.matmul() == previous ? "" : schedule.matmul().c_str(),
+        rows.c_str(), static_cast<int>(decision.size()), decision.data());
+    previous = schedule.matmul();
+  }
+  return text;
+}
+
+static std::string describePhases(const proto::Manifest &manifest) {
+  std::string text, previous;
+  for (const proto::Phase &phase : manifest.phases()) {
+    text += format("%-11s %s: %u threads, at most %u tokens and %u logit rows "
+                   "a step, workspace %s\n",
+                   phase.name().c_str(), phase.symbol().c_str(),
+                   phase.threads(), phase.max_tokens(), phase.max_logit_rows(),
+                   formatBytes(phase.workspace_bytes()).c_str());
+    std::string schedules = describeSchedules(phase);
     text +=
-        format("            %-24s %8s tokens  %s\n", schedule.matmul().c_str(),
-               rows.c_str(), schedule.text().c_str());
+        schedules == previous ? "            the same schedules\n" : schedules;
+    previous = std::move(schedules);
   }
   return text;
 }
@@ -149,9 +169,8 @@ static Status run(const Arguments &arguments) {
       format("%s, written by Sandwich %s\n", artifact.path().c_str(),
              manifest.sandwich_version().c_str()) +
       describeModel(manifest.model()) + describeTarget(manifest);
-  for (const proto::Phase &phase : manifest.phases())
-    text += describePhase(phase);
-  text += describeTensors(manifest) + describeFiles(manifest);
+  text += describePhases(manifest) + describeTensors(manifest) +
+          describeFiles(manifest);
   if (arguments.verify)
     text += "weights     the checksum is right\n";
   return tool::writeOutput(text);

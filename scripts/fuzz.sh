@@ -1,0 +1,20 @@
+#!/bin/bash
+# Builds the fuzzers with sanitizers and runs each for a while.
+#
+#   scripts/fuzz.sh [SECONDS]     60 by default
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-60}
+build=build/asan
+scripts/build.sh asan
+for fuzzer in $build/fuzz/*Fuzzer; do
+  name=$(basename "$fuzzer")
+  echo "== $name, $seconds s" >&2
+  corpus=$(mktemp -d)
+  seeds=$build/fuzz/seeds/$name
+  [ -d "$seeds" ] && cp "$seeds"/* "$corpus"
+  "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 \
+    -artifact_prefix="$build/" -print_final_stats=1 "$corpus"
+  rm -rf "$corpus"
+done
