@@ -1,0 +1,62 @@
+// RUN: sandwich-opt %s -lm-to-loops | FileCheck %s
+// RUN: sandwich-opt %s "-lm-to-loops=accumulators=6" | FileCheck %s --check-prefix=NARROW
+// RUN: not sandwich-opt %s "-lm-to-loops=accumulators=0" 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: lm-to-loops: accumulators must be positive
+
+// The two query heads that share a head of the cache are one tile: four parts
+// of each score, and all four vectors of values at once. Keys and values are
+// prefetched.
+
+// CHECK-LABEL: func @decode
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xbf16>, vector<16xbf16>
+// CHECK: memref.prefetch {{.*}}, read, locality<3>, data
+// Positions that a token does not attend to are masked before the maximum.
+// CHECK: arith.cmpi sle
+// CHECK: arith.select
+// CHECK: vector.reduction <maxnumf>
+// CHECK: math.exp {{.*}} : vector<16xf32>
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK: memref.prefetch
+// CHECK-NOT: lm.attention
+// With the registers of AVX2: two parts, and two vectors of values.
+// NARROW-LABEL: func @decode
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// NARROW: math.exp
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
+  lm.attention %q, %cache[%c1] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+  return
+}
+
+// Tiles of twelve tokens by two blocks of keys, or by two vectors of values.
+
+// CHECK-LABEL: func @prefill
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// CHECK-NOT: memref.prefetch
+// CHECK: math.exp
+// CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// NARROW-LABEL: func @prefill
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+// NARROW: math.exp
+// NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
+func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<prefill>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
+  lm.attention %q, %cache[%c1] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+  return
+}

@@ -1,0 +1,75 @@
+// RUN: sandwich-opt %s -lm-to-loops -split-input-file -verify-diagnostics
+
+// Only phase programs have threads and weights.
+func.func @plain(%x: memref<?x32xf32>, %rows: memref<?xi32>) {
+  // expected-error @below {{'lm.gather_rows' op must be in a phase program with 'phase.program' and 'lm.phase'}}
+  lm.gather_rows %x, %rows into %x : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// Weights must have their place.
+lm.weight @embedding : tensor<100x32xbf16> from ["embedding"]
+func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // expected-error @below {{'lm.embed' op needs the place of weight @embedding in the artifact}}
+  lm.embed %token_ids, @embedding into %x : memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// So must each layer's slice.
+lm.weight @norm : tensor<32xf32> layers 2 from ["norm{}"] at 0
+func.func @program(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // expected-error @below {{'lm.rms_norm' op needs the place of weight @norm in the artifact}}
+  lm.rms_norm %x, @norm[%c1] epsilon 1.0e-5 into %x : memref<?x32xf32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// Vectors need contiguous channels.
+func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.subview %x[0, 0] [%tokens, 32] [1, 2] : memref<?x64xf32> to memref<?x32xf32, strided<[64, 2]>>
+  // expected-error @below {{'lm.gather_rows' op needs buffers whose last dimension is contiguous, got 'memref<?x32xf32, strided<[64, 2]>>'}}
+  lm.gather_rows %y, %logit_rows into %logits : memref<?x32xf32, strided<[64, 2]>>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// The number of channels is code.
+func.func @dynamic(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens, %tokens] : memref<?xi8> to memref<?x?xf32>
+  // expected-error @below {{'lm.gather_rows' op needs buffers with static channels, got 'memref<?x?xf32>'}}
+  lm.gather_rows %x, %logit_rows into %x : memref<?x?xf32>, memref<?xi32> into memref<?x?xf32>
+  return
+}

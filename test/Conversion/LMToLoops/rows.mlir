@@ -1,0 +1,104 @@
+// RUN: sandwich-opt %s -lm-to-loops -canonicalize -cse | FileCheck %s
+
+// Each thread copies its own rows, in vectors.
+
+// CHECK-LABEL: func @gather_rows
+func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
+  // CHECK: %[[ROWS:.*]] = memref.dim %[[NUMBERS:arg3]], %{{.*}} : memref<?xi32>
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[THREAD:.*]], %[[ROWS]]
+  // CHECK: %[[BEGIN:.*]] = arith.divui %[[FIRST]], %[[C4]]
+  // CHECK: %[[END:.*]] = arith.divui %{{.*}}, %[[C4]]
+  // CHECK: scf.for %[[ROW:.*]] = %[[BEGIN]] to %[[END]]
+  // CHECK:   %[[NUMBER:.*]] = memref.load %[[NUMBERS]][%[[ROW]]]
+  // CHECK:   %[[FROM:.*]] = arith.index_cast %[[NUMBER]] : i32 to index
+  // CHECK:   scf.for %[[K:.*]] =
+  // CHECK:     %[[PIECE:.*]] = vector.load %[[X:.*]][%[[FROM]], %[[K]]] : memref<?x32xf32>, vector<16xf32>
+  // CHECK:     vector.store %[[PIECE]], %{{.*}}[%[[ROW]], %[[K]]]
+  // CHECK-NOT: lm.gather_rows
+  lm.gather_rows %x, %logit_rows into %logits : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// Channels that fill no vector are one narrower vector; bf16 is widened.
+
+lm.weight @narrow : tensor<100x20xbf16> from ["narrow"] at 128
+// CHECK-LABEL: func @embed
+func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x20xf32>
+  // CHECK: memref.view %{{.*}}[%c128][] : memref<?xi8> to memref<100x20xbf16>
+  // CHECK: vector.load %{{.*}} : memref<100x20xbf16>, vector<16xbf16>
+  // CHECK: arith.extf %{{.*}} : vector<16xbf16> to vector<16xf32>
+  // CHECK: vector.load %{{.*}} : memref<100x20xbf16>, vector<4xbf16>
+  // CHECK: vector.store %{{.*}} : memref<?x20xf32>, vector<4xf32>
+  lm.embed %token_ids, @narrow into %x : memref<?xi32> into memref<?x20xf32>
+  return
+}
+
+// A tied output head is read where matmuls have it.
+
+lm.weight @tied : tensor<100x64xbf16> from ["tied"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2> at 0
+// CHECK-LABEL: func @embed_packed
+func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: vector.load %{{.*}} : memref<4x2x2x16x16x2xbf16>, vector<2xbf16>
+  lm.embed %token_ids, @tied into %x : memref<?xi32> into memref<?x64xf32>
+  return
+}
+
+// Squares add up in four independent sums.
+
+lm.weight @norm : tensor<256xf32> layers 2 from ["norm{}"] at 0 stride 1024
+// CHECK-LABEL: func @rms_norm
+func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xf32>
+  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+  // CHECK: vector.reduction <add>
+  // CHECK: math.sqrt
+  lm.rms_norm %x, @norm[%c1] epsilon 1.0e-5 into %x : memref<?x256xf32> into memref<?x256xf32>
+  return
+}
+
+// Angles are reduced in f64, frequencies are constants.
+
+// CHECK-LABEL: func @rotary_table
+func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x4xf32>
+  // CHECK-DAG: arith.constant dense<[1.000000e+00, 5.000000e-01]> : vector<2xf32>
+  // CHECK: arith.sitofp %{{.*}} : i32 to f32
+  // CHECK: arith.extf %{{.*}} : vector<2xf32> to vector<2xf64>
+  // CHECK: math.roundeven %{{.*}} : vector<2xf64>
+  lm.rotary_table %positions frequencies [1.0, 0.5] into %x : memref<?xi32> into memref<?x4xf32>
+  return
+}
