@@ -12,6 +12,7 @@ import lit.formats
 config.name = "Sandwich"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
 config.test_source_root = config.sandwich_source + "/test"
 config.test_exec_root = config.sandwich_binary + "/test"
 
@@ -23,7 +24,7 @@ config.environment["SANDWICH_BIN"] = binaries
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")
 else:
-    config.excludes = ["Dialect", "Conversion", "Transforms", "Pipelines"]
+    config.excludes += ["Dialect", "Conversion", "Transforms", "Pipelines"]
 
 shared = os.environ.get("SANDWICH_SHARED", config.sandwich_source + "/../shared")
 if os.path.isdir(shared):

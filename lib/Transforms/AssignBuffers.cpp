@@ -169,7 +169,8 @@ LogicalResult ProgramBuilder::collectBuffers() {
         op->emitOpError("has no buffer form; convert it first");
         return WalkResult::interrupt();
       }
-      // A residual is added in place, unless somebody still needs it.
+      // A residual is added in place, unless somebody still needs it, be it the
+      // matmul itself for other channels.
       if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
         if (Value residual = matmul.getResidual()) {
           bool lastUse =
@@ -177,7 +178,8 @@ LogicalResult ProgramBuilder::collectBuffers() {
                 return user->getBlock() == op->getBlock() &&
                        position[user] <= position[op];
               });
-          if (lastUse && residual.getType() == value.getType()) {
+          if (lastUse && residual != matmul.getInput() &&
+              residual.getType() == value.getType()) {
             bufferOf[value] = bufferOf[residual];
             continue;
           }

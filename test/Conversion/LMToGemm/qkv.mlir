@@ -14,9 +14,9 @@ lm.weight @layers.self_attn.v_proj : tensor<32x64xbf16> layers 2 from ["layers.{
 // CHECK-LABEL: func @prefill(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32>, %[[T:[a-z0-9]+]]: tensor<?x16xf32>, %[[P:[a-z0-9]+]]: tensor<?xi32>, %[[S:[a-z0-9]+]]: tensor<?xi32>, %[[C:[a-z0-9]+]]: !lm.kv_cache<{{.*}}>, %[[L:[a-z0-9]+]]: index)
 func.func @prefill(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>,
-    %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, bf16>, %layer: index) -> tensor<?x64xf32> {
+    %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, %layer: index) -> tensor<?x64xf32> {
   // CHECK-NEXT: %[[Q:.*]] = gemm.matmul %[[X]], @layers.self_attn.qkv_proj[%[[L]]] epilogue(<rotate_append_kv>) rotary(%[[T]] : tensor<?x16xf32>)
-  // CHECK-SAME: cache(%[[C]] : !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, bf16>)
+  // CHECK-SAME: cache(%[[C]] : !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>)
   // CHECK-SAME: positions(%[[P]] : tensor<?xi32>) sequences(%[[S]] : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
   // CHECK-NEXT: return %[[Q]]
   %q = lm.linear %x, @layers.self_attn.q_proj[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -25,7 +25,7 @@ func.func @prefill(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: t
   %rq = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
   lm.append_kv %rk, %v to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, bf16>, tensor<?xi32>, tensor<?xi32>
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>, tensor<?xi32>
   return %rq : tensor<?x64xf32>
 }
 
@@ -33,14 +33,14 @@ func.func @prefill(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: t
 
 // CHECK-LABEL: func @decode(
 func.func @decode(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>,
-    %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, bf16>, %layer: index) -> tensor<?x64xf32> {
+    %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, %layer: index) -> tensor<?x64xf32> {
   // CHECK-NEXT: gemm.matmul %{{.*}}, @layers.self_attn.qkv_proj[%{{.*}}] epilogue(<rotate_append_kv>)
   // CHECK-NEXT: return
   %v = lm.linear %x, @layers.self_attn.v_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %k = lm.linear %x, @layers.self_attn.k_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
   lm.append_kv %rk, %v to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, bf16>, tensor<?xi32>, tensor<?xi32>
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>, tensor<?xi32>
   %q = lm.linear %x, @layers.self_attn.q_proj[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
   %rq = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
   return %rq : tensor<?x64xf32>

@@ -53,3 +53,12 @@ func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>
   lm.rms_norm %x, @norm[%layer] epsilon 1.0e-05 into %y : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
   return
 }
+
+// Frequencies keep every bit, those that are no numbers included.
+
+// CHECK-LABEL: func @frequencies
+func.func @frequencies(%positions: tensor<?xi32>) -> tensor<?x8xf32> {
+  // CHECK: lm.rotary_table %{{.*}} frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0x7F800000]
+  %t = lm.rotary_table %positions frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0x7F800000] : tensor<?xi32> -> tensor<?x8xf32>
+  return %t : tensor<?x8xf32>
+}

@@ -30,6 +30,34 @@ using namespace sandwich::lm;
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/LM/IR/LMAttributes.cpp.inc"
 
+/// Reads what `printFrequencies` prints.
+static ParseResult parseFrequencies(OpAsmParser &parser,
+                                    DenseF32ArrayAttr &frequencies) {
+  SmallVector<float> values;
+  auto parseOne = [&]() -> ParseResult {
+    APFloat value(APFloat::IEEEsingle());
+    if (parser.parseFloat(value.getSemantics(), value))
+      return failure();
+    values.push_back(value.convertToFloat());
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  frequencies = parser.getBuilder().getDenseF32ArrayAttr(values);
+  return success();
+}
+
+/// Prints every digit that distinguishes a float, which the attribute's own
+/// printer does not: printed IR must give the same machine code.
+static void printFrequencies(OpAsmPrinter &printer, Operation *,
+                             DenseF32ArrayAttr frequencies) {
+  printer << "[";
+  llvm::interleaveComma(frequencies.asArrayRef(), printer, [&](float value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << "]";
+}
+
 #define GET_OP_CLASSES
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
 

@@ -138,7 +138,7 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table"> {
                        Optional<LM_ActivationBuffer>:$destination);
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
-    $positions `frequencies` $frequencies (`into` $destination^)? attr-dict
+    $positions `frequencies` custom<Frequencies>($frequencies) (`into` $destination^)? attr-dict
     `:` type($positions) (`into` type($destination)^)? (`->` type($result)^)?
   }];
 }

@@ -1,0 +1,91 @@
+// RUN: sandwich-opt %s -phase-to-llvm -canonicalize -split-input-file | FileCheck %s
+
+// A program gets an entry point of the C type SandwichPhaseFunction, which reads
+// the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 40,
+// 48, 56 and 64, then each buffer with its own.
+
+// CHECK-LABEL: func @sandwich_decode(
+// CHECK-SAME: %[[STEP:[a-z0-9]+]]: !llvm.ptr, %[[NUMBER:[a-z0-9]+]]: i32)
+// CHECK-DAG: %[[THREAD:.*]] = arith.index_cast %[[NUMBER]] : i32 to index
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][40]
+// CHECK-NEXT: %[[NUM_TOKENS:.*]] = llvm.load %[[P]] : !llvm.ptr -> i64
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][64]
+// CHECK-NEXT: %[[NUM_ROWS:.*]] = llvm.load %[[P]]
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][48]
+// CHECK-NEXT: %[[NUM_SEQUENCES:.*]] = llvm.load %[[P]]
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][56]
+// CHECK-NEXT: %[[NUM_BLOCKS:.*]] = llvm.load %[[P]]
+
+// Token ids are the first field.
+// CHECK: %[[P:.*]] = llvm.load %[[STEP]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.insertvalue %[[P]]{{.*}}[0]
+// CHECK: llvm.insertvalue %[[P]]{{.*}}[1]
+// CHECK: llvm.insertvalue %[[NUM_TOKENS]]{{.*}}[3, 0]
+// CHECK: %[[IDS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
+// CHECK: llvm.getelementptr %[[STEP]][8]
+// CHECK: llvm.insertvalue %[[NUM_TOKENS]]{{.*}}[3, 0]
+// CHECK: %[[POSITIONS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
+// CHECK: llvm.getelementptr %[[STEP]][16]
+// CHECK: llvm.insertvalue %[[NUM_TOKENS]]{{.*}}[3, 0]
+// CHECK: %[[SEQUENCES:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
+// CHECK: llvm.getelementptr %[[STEP]][32]
+// CHECK: llvm.insertvalue %[[NUM_ROWS]]{{.*}}[3, 0]
+// CHECK: %[[ROWS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
+// CHECK: llvm.getelementptr %[[STEP]][24]
+// CHECK: llvm.insertvalue %[[NUM_BLOCKS]]{{.*}}[3, 1]
+// CHECK: llvm.insertvalue %[[NUM_SEQUENCES]]{{.*}}[3, 0]
+// CHECK: %[[BLOCKS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?x?xi32>
+// CHECK: llvm.getelementptr %[[STEP]][80]
+// CHECK: %[[CACHE:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?x2x1x2x512xf32>
+// CHECK: llvm.getelementptr %[[STEP]][96]
+// CHECK: llvm.insertvalue %[[NUM_ROWS]]{{.*}}[3, 0]
+// CHECK: %[[LOGITS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?x64xf32>
+// CHECK: llvm.getelementptr %[[STEP]][72]
+// CHECK: %[[WEIGHTS:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi8>
+// CHECK: llvm.getelementptr %[[STEP]][88]
+// CHECK: %[[WORKSPACE:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi8>
+// CHECK: call @decode(%[[IDS]], %[[POSITIONS]], %[[SEQUENCES]], %[[ROWS]], %[[BLOCKS]], %[[CACHE]], %[[LOGITS]], %[[WEIGHTS]], %[[WORKSPACE]], %[[THREAD]], %[[STEP]])
+
+// The program is private, its team the step, whose `barrier` at 104 is called
+// with its `team` at 112; with a pointer it is no phase program any more.
+
+// CHECK-LABEL: func private @decode(
+// CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
+// CHECK-NOT: phase.program
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[TEAM]][104]
+// CHECK-NEXT: %[[BARRIER:.*]] = llvm.load %[[P]]
+// CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[TEAM]][112]
+// CHECK-NEXT: %[[ARGUMENT:.*]] = llvm.load %[[P]]
+// CHECK-NEXT: llvm.call %[[BARRIER]](%[[ARGUMENT]]) : !llvm.ptr, (!llvm.ptr) -> ()
+// CHECK-NEXT: return
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  phase.barrier %team
+  return
+}
+
+// -----
+
+// Where a program does not know how many logits there are, neither does its
+// entry point.
+
+// CHECK-LABEL: func @sandwich_prefill(
+// CHECK: llvm.getelementptr %{{.*}}[96]
+// CHECK: builtin.unrealized_conversion_cast {{.*}} to memref<?x?xf32>
+// CHECK: call @prefill
+func.func @prefill(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x?xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  return
+}
+
+// -----
+
+// Other functions have no entry point.
+
+// CHECK-NOT: sandwich_
+// CHECK: func @helper()
+func.func @helper() {
+  return
+}

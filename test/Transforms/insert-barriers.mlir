@@ -1,0 +1,190 @@
+// RUN: sandwich-opt %s -phase-insert-barriers -split-input-file | FileCheck %s
+
+// Operations that split the same rows the same way need no barrier between
+// them: a thread reads what it wrote itself.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @n : tensor<64xf32> from ["n"]
+// CHECK-LABEL: func @rows
+func.func @rows(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK-NOT: phase.barrier
+  // CHECK: lm.embed
+  // CHECK-NEXT: lm.rms_norm
+  // CHECK-NEXT: lm.rms_norm
+  // CHECK-NEXT: return
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  lm.rms_norm %x, @n epsilon 1.0 into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.rms_norm %x, @n epsilon 1.0 into %logits : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// A matmul reads all channels of a row and writes some: what it reads must be
+// complete, and what it wrote must be before it is read.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @n : tensor<64xf32> from ["n"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+// CHECK-LABEL: func @columns
+// CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !phase.team)
+func.func @columns(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: phase.barrier %[[TEAM]]
+  // CHECK-NEXT: gemm.matmul
+  // CHECK-NEXT: phase.barrier %[[TEAM]]
+  // CHECK-NEXT: lm.rms_norm
+  // CHECK-NEXT: return
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  lm.rms_norm %y, @n epsilon 1.0 into %logits : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Two matmuls of one input write to different bytes: nothing crosses. A third
+// that overwrites what the first still reads on another thread waits.
+
+lm.weight @w : tensor<64x64xf32> from ["w"]
+// CHECK-LABEL: func @bytes
+func.func @bytes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 12288>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %c8188 = arith.constant 8188 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // The last four bytes of %y for 16 tokens.
+  %z = memref.view %workspace[%c8188][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: gemm.matmul
+  // CHECK-NEXT: gemm.matmul
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul
+  // CHECK-NEXT: return
+  gemm.matmul %x, @w epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<none>) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<none>) into %z : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// The end of a layer meets the begin of the next one, so there is a barrier at
+// the begin of the loop's body, which also covers the way into it. The cache is
+// memory like any other.
+
+lm.weight @e : tensor<320x32xf32> from ["e"]
+lm.weight @n : tensor<32xf32> layers 2 from ["n{}"]
+lm.weight @qkv : tensor<96x32xf32> layers 2 from ["q{}", "k{}", "v{}"]
+lm.weight @o : tensor<32x32xf32> layers 2 from ["o{}"]
+// CHECK-LABEL: func @layers
+func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4096 = arith.constant 4096 : index
+  %c8192 = arith.constant 8192 : index
+  %c12288 = arith.constant 12288 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %norm = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %query = memref.view %workspace[%c8192][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %table = memref.view %workspace[%c12288][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // CHECK: lm.rotary_table
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: scf.for
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.rms_norm
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul {{.*}}<rotate_append_kv>
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.attention
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul {{.*}}<add_residual>
+  // CHECK-NEXT: }
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.gather_rows
+  // CHECK-NEXT: return
+  lm.rotary_table %positions frequencies [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.29, 0.28, 0.27, 0.26, 0.25, 0.24, 0.23, 0.22] into %table : memref<?xi32> into memref<?x32xf32>
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x32xf32>
+  scf.for %layer = %c0 to %c2 step %c1 {
+    lm.rms_norm %x, @n[%layer] epsilon 1.0 into %norm : memref<?x32xf32> into memref<?x32xf32>
+    gemm.matmul %norm, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xf32>)
+      positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) into %query
+      : memref<?x32xf32> into memref<?x32xf32>
+    lm.attention %query, %cache[%layer] positions %positions sequences %sequences blocks %blocks scale 1.0 into %norm
+      : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+    gemm.matmul %norm, @o[%layer] epilogue(<add_residual>) residual(%x : memref<?x32xf32>) into %x : memref<?x32xf32> into memref<?x32xf32>
+  }
+  lm.gather_rows %x, %rows into %logits : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// A loop whose iterations stay within their rows needs none at all.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
+// CHECK-LABEL: func @row_loop
+func.func @row_loop(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  // CHECK-NOT: phase.barrier
+  // CHECK: return
+  lm.embed %ids, @e into %logits : memref<?xi32> into memref<?x64xf32>
+  scf.for %layer = %c0 to %c2 step %c1 {
+    lm.rms_norm %logits, @n[%layer] epsilon 1.0 into %logits : memref<?x64xf32> into memref<?x64xf32>
+  }
+  return
+}
+
+// -----
+
+// A barrier that is there is not doubled, and without a program there is no team
+// to wait for.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+// CHECK-LABEL: func @twice
+func.func @twice(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  phase.barrier %team
+  gemm.matmul %x, @w epilogue(<none>) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+// CHECK-LABEL: func @no_program
+func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>, %y: memref<?x64xf32>) {
+  // CHECK-NOT: phase.barrier
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
