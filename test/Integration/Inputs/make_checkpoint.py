@@ -95,6 +95,38 @@ def write_safetensors(path, entries):
             file.write(data)
 
 
+def random_tensors(config, dtype, seed):
+    """Name, dtype, shape and bytes of every tensor, as write_safetensors takes
+    them."""
+    random = np.random.default_rng(seed)
+    entries = []
+    for name, shape, deviation in tensors(config):
+        values = random.standard_normal(shape, dtype=np.float32)
+        if deviation is None:
+            values = 1 + np.float32(0.1) * values
+        else:
+            values *= np.float32(deviation)
+        entries.append((name, dtype, shape, encode(values, dtype)))
+    return entries
+
+
+def write_checkpoint(out, config, entries, shards=1):
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "config.json"), "w") as file:
+        json.dump(config, file, indent=2)
+    if shards == 1:
+        write_safetensors(os.path.join(out, "model.safetensors"), entries)
+        return
+    weight_map = {}
+    for shard in range(shards):
+        file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+        part = entries[shard::shards]
+        write_safetensors(os.path.join(out, file), part)
+        weight_map.update({entry[0]: file for entry in part})
+    with open(os.path.join(out, "model.safetensors.index.json"), "w") as file:
+        json.dump({"metadata": {}, "weight_map": weight_map}, file)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out")
@@ -115,33 +147,10 @@ def main():
             config[field] = value
         if field == "architectures":
             config[field] = [value]
-    os.makedirs(arguments.out, exist_ok=True)
-    with open(os.path.join(arguments.out, "config.json"), "w") as file:
-        json.dump(config, file, indent=2)
-
-    random = np.random.default_rng(arguments.seed)
-    entries = []
-    for name, shape, deviation in tensors(config):
-        values = random.standard_normal(shape, dtype=np.float32)
-        if deviation is None:
-            values = 1 + np.float32(0.1) * values
-        else:
-            values *= np.float32(deviation)
-        entries.append((name, arguments.dtype, shape,
-                        encode(values, arguments.dtype)))
-    if arguments.shards == 1:
-        write_safetensors(os.path.join(arguments.out, "model.safetensors"),
-                          entries)
-        return
-    weight_map = {}
-    for shard in range(arguments.shards):
-        file = f"model-{shard + 1:05}-of-{arguments.shards:05}.safetensors"
-        part = entries[shard::arguments.shards]
-        write_safetensors(os.path.join(arguments.out, file), part)
-        weight_map.update({entry[0]: file for entry in part})
-    with open(os.path.join(arguments.out, "model.safetensors.index.json"),
-              "w") as file:
-        json.dump({"metadata": {}, "weight_map": weight_map}, file)
+    write_checkpoint(arguments.out, config,
+                     random_tensors(config, arguments.dtype, arguments.seed),
+                     arguments.shards)
 
 
-main()
+if __name__ == "__main__":
+    main()

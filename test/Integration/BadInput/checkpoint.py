@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checkpoints that sandwich-compile must refuse. unittests/Frontend has the
+details of each file's format; these are the ways it reaches the user."""
+import json
+import os
+import struct
+import sys
+
+import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "../Inputs"))
+import make_checkpoint
+from bad_input import BadInputTest, unittest
+
+
+class Files(BadInputTest):
+    def setUp(self):
+        super().setUp()
+        self.write_model()
+        self.weights = "model/model.safetensors"
+
+    def test_no_folder(self):
+        self.model = self.path("absent")
+        self.refuse_compile("absent: No such file or directory")
+        self.model = self.write("file", "")
+        self.refuse_compile("file: is not a folder")
+        os.symlink("nowhere", self.path("dangling"))
+        self.model = self.path("dangling")
+        self.refuse_compile("dangling")
+
+    def test_missing_empty_and_truncated_config(self):
+        text = open(self.path("model/config.json")).read()
+        self.write("model/config.json", text[:40])
+        self.refuse_compile("config.json: not valid JSON")
+        self.write("model/config.json", "")
+        self.refuse_compile("config.json: not valid JSON")
+        os.unlink(self.path("model/config.json"))
+        self.refuse_compile("config.json: cannot open")
+        os.mkdir(self.path("model/config.json"))
+        self.refuse_compile("config.json: ")
+        os.rmdir(self.path("model/config.json"))
+        os.mkfifo(self.path("model/config.json"))
+        self.refuse_compile("config.json: ")
+
+    def test_config_of_nested_brackets(self):
+        self.write("model/config.json", "[" * 1000000)
+        self.refuse_compile("config.json: ")
+
+    def test_missing_empty_and_truncated_weights(self):
+        data = open(self.path(self.weights), "rb").read()
+        self.write(self.weights, data[:-1])
+        self.refuse_compile("model.safetensors: tensor")
+        self.write(self.weights, data[:100])
+        self.refuse_compile("model.safetensors: the header length")
+        self.write(self.weights, "")
+        self.refuse_compile("model.safetensors: is 0 bytes long")
+        os.unlink(self.path(self.weights))
+        self.refuse_compile("holds no weights")
+        os.mkfifo(self.path(self.weights))
+        self.refuse_compile("model.safetensors")
+        os.unlink(self.path(self.weights))
+        os.symlink("nowhere", self.path(self.weights))
+        self.refuse_compile("model.safetensors|holds no weights")
+
+    def test_weights_of_nested_brackets(self):
+        header = b"[" * (99 << 20)
+        self.write(self.weights, struct.pack("<Q", len(header)) + header)
+        self.refuse_compile("model.safetensors: ")
+
+    def test_bad_index(self):
+        self.write_model(shards=2)
+        os.unlink(self.path(self.weights)) if os.path.exists(
+            self.path(self.weights)) else None
+        name = "model/model.safetensors.index.json"
+        sound = json.load(open(self.path(name)))
+
+        def spoil(change, pattern):
+            index = json.loads(json.dumps(sound))
+            change(index["weight_map"])
+            self.write(name, json.dumps(index))
+            self.refuse_compile(pattern)
+
+        first = next(iter(sound["weight_map"]))
+        other = "model-00002-of-00002.safetensors"
+        spoil(lambda names: names.update({first: "absent.safetensors"}),
+              "index.json: .*absent.safetensors")
+        spoil(lambda names: names.update({first: "../x.safetensors"}),
+              "index.json: .*same folder")
+        spoil(lambda names: names.update({first: other}),
+              "index.json: .*is not in")
+        spoil(lambda names: names.pop(first), "embed_tokens.* is missing")
+        spoil(lambda names: names.clear(), "weight_map is {}")
+        self.write(name, "")
+        self.refuse_compile("index.json: not valid JSON")
+        self.write(name, json.dumps(sound))
+        os.unlink(self.path("model/" + other))
+        self.refuse_compile("model-00002-of-00002.safetensors")
+
+    def test_bad_tokenizer(self):
+        for content in ("", "{", "[]", '{"model": {"type": "BPE"}}'):
+            self.write("model/tokenizer.json", content)
+            self.refuse_compile("tokenizer.json: ")
+        os.unlink(self.path("model/tokenizer.json"))
+        os.mkdir(self.path("model/tokenizer.json"))
+        self.refuse_compile("tokenizer.json: ")
+
+
+class Config(BadInputTest):
+    def test_fields(self):
+        self.write_model()
+        sound = self.config
+        huge = 10**30
+        for field, values in {
+                "hidden_size": (0, -64, 65, 2**31, 2**63, huge, 64.5, "64",
+                                None, [64]),
+                "intermediate_size": (0, -1, 2**40, huge, True),
+                "num_hidden_layers": (0, -2, 3, 2**20, huge),
+                "num_attention_heads": (0, -4, 3, 2**31),
+                "num_key_value_heads": (0, -1, 3, 8, 2**31),
+                "head_dim": (0, -16, 15, 2**31),
+                "vocab_size": (0, -1, 2**31, huge),
+                "max_position_embeddings": (0, -1, huge),
+                "rms_norm_eps": (0, -1e-5, 1e30, "small"),
+                "rope_theta": (0, -1, 1e300, "x"),
+                "hidden_act": ("gelu",),
+                "architectures": ([], ["BertModel"], "LlamaForCausalLM", None),
+                "model_type": ("mistral",),
+                "attention_bias": (1, "yes"),
+                "mlp_bias": (True,),
+                "tie_word_embeddings": ("no",),
+                "rope_scaling": ({"rope_type": "yarn", "factor": 2.0},
+                                 {"type": "linear"},
+                                 {"type": "linear", "factor": 0},
+                                 {"type": "linear", "factor": -1.0},
+                                 {"rope_type": "llama3", "factor": 8.0},
+                                 "linear"),
+                "quantization_config": ({"quant_method": "awq"},),
+                "eos_token_id": (-1, 320, "</s>"),
+        }.items():
+            for value in values:
+                with self.subTest(field=field, value=value):
+                    self.write("model/config.json",
+                               json.dumps({**sound, field: value}))
+                    # Of two fields that contradict each other, either may be
+                    # named; a size that is possible but not this checkpoint's
+                    # shows in a tensor.
+                    self.refuse_compile(f"{field}|config.json implies")
+
+    def test_missing_fields(self):
+        self.write_model()
+        for field in ("architectures", "hidden_size", "intermediate_size",
+                      "num_hidden_layers", "num_attention_heads",
+                      "vocab_size", "max_position_embeddings",
+                      "rms_norm_eps"):
+            config = dict(self.config)
+            del config[field]
+            self.write("model/config.json", json.dumps(config))
+            with self.subTest(field=field):
+                self.refuse_compile(f"config.json: {field} is missing")
+
+
+class Tensors(BadInputTest):
+    def entries(self):
+        return make_checkpoint.random_tensors(self.config, "F32", 0)
+
+    def test_missing(self):
+        for index in (0, 1, 5, -1):
+            entries = self.entries()
+            name = entries.pop(index)[0]
+            self.write_model(entries)
+            self.refuse_compile(f"tensor \"{name}\" is missing")
+
+    def test_misshapen(self):
+        for index in (0, 1, 5):
+            entries = self.entries()
+            name, dtype, shape, data = entries[index]
+            entries[index] = name, dtype, (*shape, 1), data
+            self.write_model(entries)
+            self.refuse_compile(f"tensor \"{name}\"")
+            if len(shape) == 2 and shape[0] != shape[1]:
+                entries[index] = name, dtype, shape[::-1], data
+                self.write_model(entries)
+                self.refuse_compile(f"tensor \"{name}\"")
+
+    def test_other_element_type(self):
+        entries = self.entries()
+        name, _, shape, data = entries[3]
+        entries[3] = name, "I32", shape, data
+        self.write_model(entries)
+        self.refuse_compile(f"tensor \"{name}\"")
+
+    def test_not_finite(self):
+        for index, bad in ((0, np.nan), (1, np.nan), (2, np.inf),
+                           (-2, -np.inf), (-1, np.nan)):
+            entries = self.entries()
+            name, dtype, shape, data = entries[index]
+            values = np.frombuffer(data, "<f4").copy()
+            # The last element: of a matrix, all but the last are packed by
+            # then.
+            values[-1] = bad
+            entries[index] = name, dtype, shape, values.tobytes()
+            self.write_model(entries)
+            with self.subTest(name=name, bad=bad):
+                self.refuse_compile(name)
+
+    def test_contradicts_config(self):
+        self.write_model()
+        self.config["num_hidden_layers"] = 3
+        self.write("model/config.json", json.dumps(self.config))
+        self.refuse_compile("model.layers.2.* is missing")
+
+
+unittest.main()
