@@ -27,7 +27,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -69,6 +68,7 @@ private:
   Status writeModule();
   Status writeArtifact(const std::string &sharedObject);
   std::vector<PackedWeight> listWeights();
+  proto::Phase &phaseNamed(StringRef name);
   void describeSchedules();
   proto::Manifest makeManifest();
 
@@ -79,7 +79,7 @@ private:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   /// Filled at the level that still has them, for the manifest.
-  llvm::MapVector<std::string, proto::Phase> phases;
+  std::vector<proto::Phase> phases;
 };
 
 } // namespace
@@ -264,12 +264,20 @@ std::vector<PackedWeight> Compilation::listWeights() {
   return weights;
 }
 
+proto::Phase &Compilation::phaseNamed(StringRef name) {
+  for (proto::Phase &phase : phases)
+    if (phase.name() == name)
+      return phase;
+  phases.emplace_back().set_name(name.str());
+  return phases.back();
+}
+
 /// Keeps the schedules of each phase for `inspect`.
 void Compilation::describeSchedules() {
   for (auto function : module->getOps<func::FuncOp>()) {
     if (!function->hasAttr(lm::phaseAttributeName))
       continue;
-    proto::Phase &phase = phases[function.getName().str()];
+    proto::Phase &phase = phaseNamed(function.getName());
     function.walk([&](gemm::MatmulOp matmul) {
       gemm::ScheduleTableAttr table = *matmul.getSchedules();
       int64_t from = 1;
@@ -324,7 +332,7 @@ proto::Manifest Compilation::makeManifest() {
   for (std::string_view feature : target.features.names())
     forTarget.add_cpu_features(std::string(feature));
 
-  for (auto &[name, phase] : phases)
+  for (const proto::Phase &phase : phases)
     *manifest.add_phases() = phase;
 
   proto::KVCache &cache = *manifest.mutable_kv_cache();
@@ -413,8 +421,7 @@ Status Compilation::run() {
     phase::ProgramAttr program = phase::getProgram(function);
     if (!program)
       continue;
-    proto::Phase &phase = phases[function.getName().str()];
-    phase.set_name(function.getName().str());
+    proto::Phase &phase = phaseNamed(function.getName());
     phase.set_symbol("sandwich_" + function.getName().str());
     phase.set_threads(program.getThreads());
     phase.set_max_tokens(program.getMaxTokens());
