@@ -54,7 +54,7 @@ public:
 /// `%token_ids` to `%team`, logits over a vocabulary of 16. `cache` is the
 /// type of the cache's buffer.
 std::string
-programArguments(const std::string &cache = "memref<?x1x1x2x16xbf16>");
+programArguments(const std::string &cache = "memref<?x1x1x2x16xf16>");
 
 /// `#phase.program` of a team.
 std::string programAttribute(int64_t threads, int64_t maxTokens);

@@ -108,7 +108,7 @@ TEST_P(EmbedTest, CopiesRows) {
           << test.channels << "x" << elementName(test.bf16)
           << "> from [\"embedding\"]" << packing << " at " << offset << "\n";
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      globals.str(), "decode", test.threads, "memref<?x1x1x2x16xbf16>",
+      globals.str(), "decode", test.threads, "memref<?x1x1x2x16xf16>",
       activations.views("%tokens", "%tokens") +
           "lm.embed %token_ids, @embedding into %destination : "
           "memref<?xi32> into " +
@@ -183,7 +183,7 @@ TEST_P(RMSNormTest, NormalizesGroups) {
   if (test.layers)
     globals << " stride " << stride;
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      globals.str() + "\n", "prefill", test.threads, "memref<?x1x1x2x16xbf16>",
+      globals.str() + "\n", "prefill", test.threads, "memref<?x1x1x2x16xf16>",
       activations.views("%tokens", "%tokens") +
           "%layer = arith.constant 1 : index\n"
           "lm.rms_norm %input, @norm" +
@@ -242,7 +242,7 @@ TEST_P(RotaryTableTest, MatchesLibraryToTheLastBits) {
   }
   Activations activations(false, 1, false, 2 * half, 3);
   std::unique_ptr<CompiledProgram> program = compile(
-      makeProgram("", "prefill", threads, "memref<?x1x1x2x16xbf16>",
+      makeProgram("", "prefill", threads, "memref<?x1x1x2x16xf16>",
                   activations.views("%tokens", "%tokens") +
                       "lm.rotary_table %positions frequencies [" + list.str() +
                       "] into %destination : memref<?xi32> into " +
@@ -289,7 +289,7 @@ TEST_P(GatherRowsTest, CopiesRows) {
   Activations activations(bf16, channels, bf16, channels, 21);
   activations.input.fillRandom(maxTokens * channels, random);
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      "", "prefill", threads, "memref<?x1x1x2x16xbf16>",
+      "", "prefill", threads, "memref<?x1x1x2x16xf16>",
       "%rows = memref.dim %logit_rows, %c0 : memref<?xi32>\n" +
           activations.views("%tokens", "%rows") +
           "lm.gather_rows %input, %logit_rows into %destination : " +
@@ -323,7 +323,7 @@ struct AttentionCase {
   std::string name;
   std::string phase;
   int64_t cacheHeads, group, headDim;
-  bool bf16Cache, bf16Query, bf16Result;
+  bool narrowCache, bf16Query, bf16Result;
   int64_t threads;
   std::string target = "host";
 };
@@ -349,7 +349,7 @@ void AttentionTest::check(CompiledProgram &program, Activations &activations,
     numSequences = std::max<int64_t>(numSequences, sequences[t] + 1);
     last = std::max<int64_t>(last, positions[t]);
   }
-  Cache cache({test.cacheHeads, test.headDim, test.bf16Cache}, numSequences,
+  Cache cache({test.cacheHeads, test.headDim, test.narrowCache}, numSequences,
               last / blockTokens + 2, random);
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (int64_t s = 0; s < numSequences; ++s) {
@@ -412,7 +412,7 @@ TEST_P(AttentionTest, MatchesNaiveAttention) {
   Activations activations(test.bf16Query, channels, test.bf16Result, channels,
                           16);
   std::string cacheType =
-      CacheShape{test.cacheHeads, test.headDim, test.bf16Cache}.type();
+      CacheShape{test.cacheHeads, test.headDim, test.narrowCache}.type();
   std::ostringstream body;
   body << activations.views("%tokens", "%tokens")
        << "%layer = arith.constant 1 : index\n"

@@ -21,7 +21,7 @@ constexpr float epsilon = 1e-3f;
 struct RotateCase {
   std::string name;
   int64_t queryHeads, cacheHeads, headDim;
-  bool bf16Cache, bf16Query, bias, norms;
+  bool narrowCache, bf16Query, bias, norms;
   /// Columns of the matmul's slice.
   int64_t sliceColumns;
   int64_t threads;
@@ -95,7 +95,7 @@ protected:
 };
 
 std::string RotateAppendKVTest::source() const {
-  CacheShape cache{test.cacheHeads, test.headDim, test.bf16Cache};
+  CacheShape cache{test.cacheHeads, test.headDim, test.narrowCache};
   std::ostringstream ir;
   std::string headDim = std::to_string(test.headDim);
   std::string tableType = "memref<?x" + headDim + "xf32>";
@@ -167,7 +167,7 @@ void RotateAppendKVTest::check(CompiledProgram &program,
                                const std::vector<int32_t> &sequences) {
   int64_t tokens = positions.size();
   constexpr int64_t numSequences = maxTokens, blocksPerSequence = 4;
-  Cache cache({test.cacheHeads, test.headDim, test.bf16Cache}, numSequences,
+  Cache cache({test.cacheHeads, test.headDim, test.narrowCache}, numSequences,
               blocksPerSequence, random);
   ProgramBuffers buffers;
   activations.describe(buffers);
@@ -182,7 +182,7 @@ void RotateAppendKVTest::check(CompiledProgram &program,
   auto expectAndErase = [&](int64_t index, double expected) {
     double result = cache.elements.get(index);
     ASSERT_TRUE(std::abs(result - expected) <=
-                tolerance(expected, test.bf16Cache))
+                tolerance(expected, test.narrowCache))
         << result << " instead of " << expected;
     cache.elements.set(index, std::numeric_limits<float>::quiet_NaN());
   };

@@ -27,23 +27,42 @@ inline constexpr int64_t blockTokens = 16;
 inline constexpr float untouched = 12345.0f;
 inline const std::vector<int64_t> tokenCounts = {0, 1, 2, 7, 16, 33};
 
-/// f32 or bf16 elements in memory that others own.
+/// Elements in memory that others own: f32 or a narrow type.
 struct Elements {
+  enum class Kind { F32, BF16, F16 };
+
   unsigned char *base = nullptr;
-  bool bf16 = false;
+  Kind kind = Kind::F32;
+
+  Elements() = default;
+  Elements(unsigned char *base, bool bf16)
+      : base(base), kind(bf16 ? Kind::BF16 : Kind::F32) {}
+  Elements(unsigned char *base, Kind kind) : base(base), kind(kind) {}
 
   float get(int64_t i) const {
-    if (bf16)
+    switch (kind) {
+    case Kind::F32:
+      return reinterpret_cast<float *>(base)[i];
+    case Kind::BF16:
       return fromBF16(reinterpret_cast<uint16_t *>(base)[i]);
-    return reinterpret_cast<float *>(base)[i];
+    case Kind::F16:
+      return static_cast<float>(reinterpret_cast<_Float16 *>(base)[i]);
+    }
+    __builtin_unreachable();
   }
   void set(int64_t i, float value) const {
-    if (!bf16)
+    switch (kind) {
+    case Kind::F32:
       reinterpret_cast<float *>(base)[i] = value;
-    else if (std::isnan(value))
-      reinterpret_cast<uint16_t *>(base)[i] = 0x7fc0;
-    else
-      reinterpret_cast<uint16_t *>(base)[i] = toBF16(value);
+      break;
+    case Kind::BF16:
+      reinterpret_cast<uint16_t *>(base)[i] =
+          std::isnan(value) ? 0x7fc0 : toBF16(value);
+      break;
+    case Kind::F16:
+      reinterpret_cast<_Float16 *>(base)[i] = static_cast<_Float16>(value);
+      break;
+    }
   }
   void fill(int64_t count, float value) const {
     for (int64_t i = 0; i < count; ++i)
@@ -56,7 +75,10 @@ struct Elements {
   }
   /// Whether element `i` still holds what `fill(untouched)` wrote.
   bool isUntouched(int64_t i) const {
-    return get(i) == (bf16 ? fromBF16(toBF16(untouched)) : untouched);
+    unsigned char bytes[4];
+    Elements expected(bytes, kind);
+    expected.set(0, untouched);
+    return get(i) == expected.get(0);
   }
 };
 
@@ -166,7 +188,8 @@ public:
 /// One layer of several in a cache.
 struct CacheShape {
   int64_t heads, headDim;
-  bool bf16;
+  /// f16, else f32.
+  bool narrow;
 
   static constexpr int64_t layers = 3;
   static constexpr int64_t layer = 1;
@@ -174,7 +197,7 @@ struct CacheShape {
   std::string type() const {
     return "memref<?x" + std::to_string(layers) + "x" + std::to_string(heads) +
            "x2x" + std::to_string(headDim * blockTokens) + "x" +
-           elementName(bf16) + ">";
+           (narrow ? "f16" : "f32") + ">";
   }
 };
 
@@ -183,9 +206,10 @@ class Cache {
 public:
   Cache(const CacheShape &shape, int64_t sequences, int64_t blocksPerSequence,
         std::mt19937 &random)
-      : elements{nullptr, shape.bf16}, shape(shape),
-        blocks(sequences * blocksPerSequence + 3), memory(size() * 4),
-        blocksPerSequence(blocksPerSequence) {
+      : elements(nullptr,
+                 shape.narrow ? Elements::Kind::F16 : Elements::Kind::F32),
+        shape(shape), blocks(sequences * blocksPerSequence + 3),
+        memory(size() * 4), blocksPerSequence(blocksPerSequence) {
     elements.base = memory.data();
     elements.fill(size(), std::numeric_limits<float>::quiet_NaN());
     std::vector<int32_t> numbers(blocks);

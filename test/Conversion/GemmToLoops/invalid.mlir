@@ -3,7 +3,7 @@
 // K is not split over threads.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -24,7 +24,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // Nor are tokens.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -45,7 +45,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // The team must be large enough.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -66,7 +66,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // All schedules share the columns out alike.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -87,7 +87,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // A micro-kernel takes whole panels or equal parts of one.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -108,7 +108,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // The weight must be packed as the micro-kernel reads it.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -129,7 +129,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // The weight must have a place.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2>
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -150,7 +150,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // Schedules must have been chosen.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -170,7 +170,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // The rows of the input lie at a distance known when it compiles.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xbf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index

@@ -9,7 +9,7 @@
 
 // CHECK-LABEL: func @decode
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xbf16>, vector<16xbf16>
+// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xf16>, vector<16xbf16>
 // CHECK: memref.prefetch {{.*}}, read, locality<3>, data
 // Positions that a token does not attend to are masked before the maximum.
 // CHECK: arith.cmpi sle
@@ -25,7 +25,7 @@
 // NARROW: math.exp
 // NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -33,7 +33,7 @@ func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequenc
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
   lm.attention %q, %cache[%c1] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
-    : memref<?x256xbf16>, memref<?x2x2x2x1024xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
   return
 }
 
@@ -49,7 +49,7 @@ func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequenc
 // NARROW: math.exp
 // NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<prefill>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -57,6 +57,6 @@ func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
   lm.attention %q, %cache[%c1] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
-    : memref<?x256xbf16>, memref<?x2x2x2x1024xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
   return
 }

@@ -12,7 +12,7 @@ func.func @plain(%x: memref<?x32xf32>, %rows: memref<?xi32>) {
 // Weights must have their place.
 lm.weight @embedding : tensor<100x32xbf16> from ["embedding"]
 func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -29,7 +29,7 @@ func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequence
 // So must each layer's slice.
 lm.weight @norm : tensor<32xf32> layers 2 from ["norm{}"] at 0
 func.func @program(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -45,7 +45,7 @@ func.func @program(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
 
 // Vectors need contiguous channels.
 func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -62,7 +62,7 @@ func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
 
 // The number of channels is code.
 func.func @dynamic(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index

@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func @gather_rows
 func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -32,7 +32,7 @@ func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %se
 lm.weight @narrow : tensor<100x20xbf16> from ["narrow"] at 128
 // CHECK-LABEL: func @embed
 func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -53,7 +53,7 @@ func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequence
 lm.weight @tied : tensor<100x64xbf16> from ["tied"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2> at 0
 // CHECK-LABEL: func @embed_packed
 func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -70,7 +70,7 @@ func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
 lm.weight @norm : tensor<256xf32> layers 2 from ["norm{}"] at 0 stride 1024
 // CHECK-LABEL: func @rms_norm
 func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -88,7 +88,7 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %seque
 
 // CHECK-LABEL: func @rotary_table
 func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
