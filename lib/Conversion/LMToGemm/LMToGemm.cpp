@@ -149,8 +149,7 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
         rotate->getBlock() != append->getBlock())
       continue;
     query = matchRotated(rotate.getResult());
-    if (succeeded(query) &&
-        query->linear.getInput() == key->linear.getInput())
+    if (succeeded(query) && query->linear.getInput() == key->linear.getInput())
       break;
     query = failure();
   }

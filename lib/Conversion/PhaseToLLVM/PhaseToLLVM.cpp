@@ -70,8 +70,7 @@ public:
     set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
     set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
     set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
-    set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace),
-        unknown);
+    set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace), unknown);
     arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;
     arguments[static_cast<unsigned>(ProgramArgument::Team)] = step;
     func::CallOp::create(builder, program, arguments);
@@ -91,8 +90,8 @@ private:
 
   /// The row-major buffer of `type` at the pointer in the step's `field`.
   Value buffer(MemRefType type, size_t field, ArrayRef<Value> dynamicSizes) {
-    auto descriptor = MemRefDescriptor::poison(
-        builder, builder.getLoc(), types.convertType(type));
+    auto descriptor = MemRefDescriptor::poison(builder, builder.getLoc(),
+                                               types.convertType(type));
     Value data = load(field, pointer);
     descriptor.setAllocatedPtr(builder, builder.getLoc(), data);
     descriptor.setAlignedPtr(builder, builder.getLoc(), data);
@@ -149,9 +148,8 @@ void lowerTeam(func::FuncOp program) {
     barrier.erase();
   });
   phase::getArgument(program, ProgramArgument::Team).setType(pointer);
-  program.setFunctionType(
-      FunctionType::get(program.getContext(),
-                        program.getBody().front().getArgumentTypes(), {}));
+  program.setFunctionType(FunctionType::get(
+      program.getContext(), program.getBody().front().getArgumentTypes(), {}));
   program.setPrivate();
 }
 
