@@ -444,7 +444,7 @@ std::vector<MatmulCase> matmulCases() {
       {.name = "AMXTwoByTwo",
        .isa = MatrixISA::X86_AMX_BF16,
        .schedules =
-           "<? : " + schedule("X86_AMX_BF16_18x32", "64, 64, 64", 2, "2, 0") +
+           "<? : " + schedule("X86_AMX_BF16_17x32", "64, 64, 64", 2, "2, 0") +
            ">",
        .n = 100,
        .k = 96,

@@ -71,14 +71,19 @@ struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
   matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
+    amx::TileType tileType = op.getTileType();
     auto type =
         cast<VectorType>(getTypeConverter()->convertType(op.getTileType()));
     Value tile = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
     for (int64_t row = 0; row < type.getDimSize(0); ++row) {
-      Value loaded =
-          vector::LoadOp::create(builder, getRowType(type), adaptor.getBase(),
-                                 getRowPosition(builder, adaptor.getIndices(),
-                                                adaptor.getStride(), row));
+      Value loaded = vector::LoadOp::create(
+          builder,
+          VectorType::get({tileType.getDimSize(1)}, tileType.getElementType()),
+          adaptor.getBase(),
+          getRowPosition(builder, adaptor.getIndices(), adaptor.getStride(),
+                         row));
+      if (tileType.getElementType().isBF16())
+        loaded = vector::BitCastOp::create(builder, getRowType(type), loaded);
       tile = vector::InsertOp::create(builder, loaded, tile, row);
     }
     rewriter.replaceOp(op, tile);
@@ -142,6 +147,19 @@ struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
     Value weight = spill(adaptor.getRhs());
 
     VectorType rowType = getRowType(sumsType);
+    // The bits of a bf16 are the upper half of an f32's.
+    auto widen = [&](Value pairs, bool upper) -> Value {
+      auto type = cast<VectorType>(pairs.getType());
+      auto constant = [&](uint32_t bits) -> Value {
+        return arith::ConstantOp::create(
+            builder, DenseElementsAttr::get(type, APInt(32, bits)));
+      };
+      Value bits =
+          upper ? Value(arith::AndIOp::create(builder, pairs,
+                                              constant(0xffff0000)))
+                : Value(arith::ShLIOp::create(builder, pairs, constant(16)));
+      return arith::BitcastOp::create(builder, rowType, bits);
+    };
     auto rows = scf::ForOp::create(
         builder, zero, createIndex(builder, sumsType.getDimSize(0)), one);
     {
@@ -151,7 +169,7 @@ struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
       Value sum =
           vector::LoadOp::create(builder, rowType, sums, ValueRange{row, zero});
       auto pairs = scf::ForOp::create(
-          builder, zero, createIndex(builder, inputType.getDimSize(1) / 2), one,
+          builder, zero, createIndex(builder, inputType.getDimSize(1)), one,
           sum);
       {
         OpBuilder::InsertionGuard guard(builder);
@@ -160,20 +178,13 @@ struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
         Value carried = pairs.getRegionIterArg(0);
         Value weights = vector::LoadOp::create(builder, getRowType(weightType),
                                                weight, ValueRange{pair, zero});
-        auto halves = vector::DeinterleaveOp::create(builder, weights);
-        Value k = arith::AddIOp::create(builder, pair, pair);
-        for (auto [offset, half] : llvm::enumerate(halves.getResults())) {
-          Value position =
-              arith::AddIOp::create(builder, k, createIndex(builder, offset));
-          Value element =
-              memref::LoadOp::create(builder, input, ValueRange{row, position});
-          element =
-              arith::ExtFOp::create(builder, builder.getF32Type(), element);
-          Value broadcast =
-              vector::BroadcastOp::create(builder, rowType, element);
-          Value widened = arith::ExtFOp::create(builder, rowType, half);
-          carried = vector::FMAOp::create(builder, broadcast, widened, carried);
-        }
+        Value element =
+            memref::LoadOp::create(builder, input, ValueRange{row, pair});
+        Value elements = vector::BroadcastOp::create(
+            builder, getRowType(weightType), element);
+        for (bool upper : {false, true})
+          carried = vector::FMAOp::create(builder, widen(elements, upper),
+                                          widen(weights, upper), carried);
         scf::YieldOp::create(builder, carried);
       }
       vector::StoreOp::create(builder, pairs.getResult(0), sums,
@@ -196,8 +207,15 @@ struct AMXEmulation : public sandwich::impl::AMXEmulationBase<AMXEmulation> {
     MLIRContext *context = &getContext();
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
-    converter.addConversion([](amx::TileType type) -> Type {
-      return VectorType::get(type.getShape(), type.getElementType());
+    // Pairs of bf16 are integers: not every CPU moves bf16 without a library.
+    converter.addConversion([](amx::TileType type) -> std::optional<Type> {
+      int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+      if (type.getElementType().isBF16())
+        return VectorType::get({rows, columns / 2},
+                               IntegerType::get(type.getContext(), 32));
+      if (type.getElementType().isF32())
+        return VectorType::get({rows, columns}, type.getElementType());
+      return std::nullopt;
     });
     ConversionTarget target(*context);
     target.addIllegalDialect<amx::AMXDialect>();

@@ -20,16 +20,17 @@ using namespace sandwich;
 
 namespace {
 
+/// Columns in one vector.
 constexpr int64_t lanes = 16;
 
-/// Writes an epilogue in vectors of 16 columns, the last of which may be
-/// masked.
+/// Writes an epilogue in vectors of 16 columns, and one by one where columns
+/// end in between: masked accesses to bf16 would become calls of a library on
+/// CPUs without AVX512_BF16.
 class EpilogueWriter {
 public:
   EpilogueWriter(ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
                  const SumsBlock &block)
-      : builder(builder), op(op), block(block),
-        sumType(VectorType::get({lanes}, builder.getF32Type())) {}
+      : builder(builder), op(op), block(block) {}
 
   void writeElementwise();
   LogicalResult writeSiluMul();
@@ -41,84 +42,63 @@ private:
   Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
   Value sub(Value a, Value b) { return arith::SubIOp::create(builder, a, b); }
 
-  /// A loop from zero to `end`.
-  void forEach(Value end, int64_t step, function_ref<void(Value)> body);
-  /// Vectors over `count` elements; `body` gets the first element's number and
-  /// the mask of the elements there are, null where there are all 16.
+  void forEach(Value begin, Value end, int64_t step,
+               function_ref<void(Value)> body);
+  /// Vectors over `count` elements; `body` gets each one's first element and
+  /// its size.
   void forEachVector(Value count, bool hasTail,
-                     function_ref<void(Value, Value)> body);
+                     function_ref<void(Value, int64_t)> body);
 
-  Value loadSums(Value row, Value column) {
-    return vector::LoadOp::create(builder, sumType, block.sums,
-                                  ValueRange{row, column});
+  Value loadSums(Value row, Value column, int64_t size) {
+    return load(block.sums, {row, column}, size);
   }
   /// f32, whatever the buffer's element type.
-  Value load(Value buffer, ValueRange position, Value mask);
-  void store(Value vector, Value buffer, ValueRange position, Value mask);
+  Value load(Value buffer, ValueRange position, int64_t size);
+  void store(Value vector, Value buffer, ValueRange position);
 
   ImplicitLocOpBuilder &builder;
   gemm::MatmulOp op;
   const SumsBlock &block;
-  VectorType sumType;
 };
 
 } // namespace
 
-void EpilogueWriter::forEach(Value end, int64_t step,
+void EpilogueWriter::forEach(Value begin, Value end, int64_t step,
                              function_ref<void(Value)> body) {
   OpBuilder::InsertionGuard guard(builder);
-  auto loop = scf::ForOp::create(builder, index(0), end, index(step));
+  auto loop = scf::ForOp::create(builder, begin, end, index(step));
   builder.setInsertionPointToStart(loop.getBody());
   body(loop.getInductionVar());
 }
 
 void EpilogueWriter::forEachVector(Value count, bool hasTail,
-                                   function_ref<void(Value, Value)> body) {
+                                   function_ref<void(Value, int64_t)> body) {
   Value full = count;
-  if (hasTail) {
-    Value rest = arith::RemUIOp::create(builder, count, index(lanes));
-    full = sub(count, rest);
-  }
-  forEach(full, lanes, [&](Value first) { body(first, Value()); });
-  if (!hasTail)
-    return;
-  Value some =
-      arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, full, count);
-  OpBuilder::InsertionGuard guard(builder);
-  auto conditional = scf::IfOp::create(builder, some, /*withElseRegion=*/false);
-  builder.setInsertionPointToStart(conditional.thenBlock());
-  Value mask = vector::CreateMaskOp::create(
-      builder, VectorType::get({lanes}, builder.getI1Type()),
-      ValueRange{sub(count, full)});
-  body(full, mask);
+  if (hasTail)
+    full = sub(count, arith::RemUIOp::create(builder, count, index(lanes)));
+  forEach(index(0), full, lanes, [&](Value first) { body(first, lanes); });
+  if (hasTail)
+    forEach(full, count, 1, [&](Value first) { body(first, 1); });
 }
 
-Value EpilogueWriter::load(Value buffer, ValueRange position, Value mask) {
+Value EpilogueWriter::load(Value buffer, ValueRange position, int64_t size) {
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  auto type = VectorType::get({lanes}, element);
-  Value loaded;
-  if (mask) {
-    Value zeros = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
-    loaded = vector::MaskedLoadOp::create(builder, type, buffer, position, mask,
-                                          zeros);
-  } else {
-    loaded = vector::LoadOp::create(builder, type, buffer, position);
-  }
+  Value loaded = vector::LoadOp::create(
+      builder, VectorType::get({size}, element), buffer, position);
   if (element.isF32())
     return loaded;
-  return arith::ExtFOp::create(builder, sumType, loaded);
+  return arith::ExtFOp::create(
+      builder, VectorType::get({size}, builder.getF32Type()), loaded);
 }
 
-void EpilogueWriter::store(Value vector, Value buffer, ValueRange position,
-                           Value mask) {
+void EpilogueWriter::store(Value vector, Value buffer, ValueRange position) {
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  if (!element.isF32())
-    vector = arith::TruncFOp::create(builder, VectorType::get({lanes}, element),
-                                     vector);
-  if (mask)
-    vector::MaskedStoreOp::create(builder, buffer, position, mask, vector);
-  else
-    vector::StoreOp::create(builder, vector, buffer, position);
+  if (!element.isF32()) {
+    auto type = cast<VectorType>(vector.getType());
+    vector = arith::TruncFOp::create(
+        builder, VectorType::get(type.getShape(), element), vector);
+  }
+  vector::StoreOp::create(builder, vector, buffer, position);
 }
 
 void EpilogueWriter::writeElementwise() {
@@ -127,20 +107,20 @@ void EpilogueWriter::writeElementwise() {
   if (op.getBiasAttr())
     bias = getWeightSlice(builder, op, op.getBiasAttr(), op.getLayer());
   int64_t channels = lm::getDestinationType(op).getDimSize(1);
-  forEach(block.rows, 1, [&](Value blockRow) {
+  forEach(index(0), block.rows, 1, [&](Value blockRow) {
     Value row = add(block.firstRow, blockRow);
     forEachVector(block.columns, channels % lanes != 0,
-                  [&](Value blockColumn, Value mask) {
+                  [&](Value blockColumn, int64_t size) {
                     Value column = add(block.firstColumn, blockColumn);
-                    Value result = loadSums(blockRow, blockColumn);
+                    Value result = loadSums(blockRow, blockColumn, size);
                     if (bias)
                       result = arith::AddFOp::create(builder, result,
-                                                     load(bias, column, mask));
+                                                     load(bias, column, size));
                     if (op.getResidual())
                       result = arith::AddFOp::create(
-                          builder, load(op.getResidual(), {row, column}, mask),
+                          builder, load(op.getResidual(), {row, column}, size),
                           result);
-                    store(result, destination, {row, column}, mask);
+                    store(result, destination, {row, column});
                   });
   });
 }
@@ -166,33 +146,34 @@ LogicalResult EpilogueWriter::writeSiluMul() {
   Value firstResult =
       arith::DivUIOp::create(builder, block.firstColumn, index(2));
   bool hasTail = channels % lanes != 0 || group % lanes != 0;
-  forEach(block.rows, 1, [&](Value blockRow) {
+  forEach(index(0), block.rows, 1, [&](Value blockRow) {
     Value row = add(block.firstRow, blockRow);
-    forEach(pairs, 1, [&](Value pair) {
+    forEach(index(0), pairs, 1, [&](Value pair) {
       Value firstGate = arith::MulIOp::create(builder, pair, index(2 * group));
       Value resultOfPair =
           add(firstResult, arith::MulIOp::create(builder, pair, index(group)));
       // The last group is filled up, its end is no channel of the result.
       Value rest = sub(index(channels), resultOfPair);
       Value count = arith::MinSIOp::create(builder, rest, index(group));
-      forEachVector(count, hasTail, [&](Value first, Value mask) {
+      forEachVector(count, hasTail, [&](Value first, int64_t size) {
         Value column = add(resultOfPair, first);
         Value gateColumn = add(firstGate, first);
-        Value gate = loadSums(blockRow, gateColumn);
-        Value up = loadSums(blockRow, add(gateColumn, index(group)));
+        Value gate = loadSums(blockRow, gateColumn, size);
+        Value up = loadSums(blockRow, add(gateColumn, index(group)), size);
         if (bias) {
-          gate = arith::AddFOp::create(builder, gate, load(bias, column, mask));
+          gate = arith::AddFOp::create(builder, gate, load(bias, column, size));
           up = arith::AddFOp::create(
-              builder, up, load(bias, add(column, index(channels)), mask));
+              builder, up, load(bias, add(column, index(channels)), size));
         }
         Value one = arith::ConstantOp::create(
-            builder, DenseElementsAttr::get(sumType, 1.0f));
+            builder,
+            DenseElementsAttr::get(cast<ShapedType>(gate.getType()), 1.0f));
         Value exponential =
             math::ExpOp::create(builder, arith::NegFOp::create(builder, gate));
         Value activated = arith::DivFOp::create(
             builder, gate, arith::AddFOp::create(builder, one, exponential));
         store(arith::MulFOp::create(builder, activated, up),
-              op.getDestination(), {row, column}, mask);
+              op.getDestination(), {row, column});
       });
     });
   });

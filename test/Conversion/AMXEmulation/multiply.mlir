@@ -8,7 +8,8 @@
 // CHECK: scf.for {{.*}} -> (vector<4x16xf32>)
 // CHECK-COUNT-4: vector.load %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
 // CHECK-COUNT-16: vector.load %{{.*}} : memref<?xbf16>, vector<32xbf16>
-// CHECK: vector.deinterleave
+// CHECK: memref.load %{{.*}} : memref<4x16xi32>
+// CHECK: arith.shli
 // CHECK-COUNT-2: vector.fma
 // CHECK: scf.yield %{{.*}} : vector<4x16xf32>
 // CHECK-COUNT-4: vector.store %{{.*}} : memref<?x?xf32>, vector<16xf32>
