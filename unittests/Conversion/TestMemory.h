@@ -39,6 +39,7 @@ struct Elements {
       : base(base), kind(bf16 ? Kind::BF16 : Kind::F32) {}
   Elements(unsigned char *base, Kind kind) : base(base), kind(kind) {}
 
+  bool bf16() const { return kind == Kind::BF16; }
   float get(int64_t i) const {
     switch (kind) {
     case Kind::F32:
@@ -134,11 +135,11 @@ public:
 
   std::string inputType() const {
     return "memref<?x" + std::to_string(inputChannels) + "x" +
-           elementName(input.bf16) + ">";
+           elementName(input.bf16()) + ">";
   }
   std::string destinationType() const {
     return "memref<?x" + std::to_string(channels) + "x" +
-           elementName(destination.bf16) + ", strided<[" +
+           elementName(destination.bf16()) + ", strided<[" +
            std::to_string(stride) + ", 1]>>";
   }
   /// Defines `%input` and `%destination` with `rows` rows, an SSA name.
@@ -146,7 +147,7 @@ public:
                     const std::string &rows) const {
     std::ostringstream ir;
     std::string padded = "memref<?x" + std::to_string(stride) + "x" +
-                         elementName(destination.bf16) + ">";
+                         elementName(destination.bf16()) + ">";
     ir << "%zero = arith.constant 0 : index\n"
        << "%offset = arith.constant " << destinationOffset << " : index\n"
        << "%input = memref.view %workspace[%zero][" << inputRows
@@ -175,7 +176,7 @@ public:
     double result = destination.get(row * stride + channel);
     // Also false for what is no number.
     ASSERT_TRUE(std::abs(result - expected) <=
-                tolerance(expected, destination.bf16))
+                tolerance(expected, destination.bf16()))
         << "row " << row << " channel " << channel << ": " << result
         << " instead of " << expected;
   }
