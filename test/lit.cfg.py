@@ -24,7 +24,8 @@ config.environment["SANDWICH_BIN"] = binaries
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")
 else:
-    config.excludes += ["Dialect", "Conversion", "Transforms", "Pipelines"]
+    config.excludes += ["Dialect", "Conversion", "Transforms", "Pipelines",
+                        "Docs"]
 
 shared = os.environ.get("SANDWICH_SHARED", config.sandwich_source + "/../shared")
 if os.path.isdir(shared):
