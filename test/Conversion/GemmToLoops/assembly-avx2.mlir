@@ -1,8 +1,9 @@
 // RUN: sandwich-opt %s -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
 // RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx2,+fma \
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx2,+fma -relocation-model=pic -o %t.s
+// The first loop takes several steps of K at once; a second one the rest.
 // RUN: sed -n '/^X86_AVX2_F32_6x16_ld2064:/,/func_end/p' %t.s | sed -n '/Inner Loop/,/\tj/p' > %t.avx2
-// RUN: FileCheck %s --check-prefix=AVX2 < %t.avx2
+// RUN: sed '/\tj/q' %t.avx2 | FileCheck %s --check-prefix=AVX2
 // RUN: not grep -e 'rsp' -e 'rbp' %t.avx2
 
 // AVX2-COUNT-48: vfmadd{{[0-9]+}}ps {{.*}}%ymm

@@ -7,11 +7,11 @@
 
 // A prefill tile's sums live in registers: the loops over channels of keys, and
 // over tokens of the two halves of values, spill nothing.
-// CHECK-COUNT-2: vpmovzxwd
+// CHECK-COUNT-2: vcvtph2ps
 // CHECK-COUNT-24: vfmadd231ps
-// CHECK-COUNT-2: vpmovzxwd
+// CHECK-COUNT-2: vcvtph2ps
 // CHECK-COUNT-24: vfmadd231ps
-// CHECK-COUNT-2: vpmovzxwd
+// CHECK-COUNT-2: vcvtph2ps
 // CHECK-COUNT-24: vfmadd231ps
 
 func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,

@@ -9,7 +9,7 @@
 
 // CHECK-LABEL: func @decode
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xf16>, vector<16xbf16>
+// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xf16>, vector<16xf16>
 // CHECK: memref.prefetch {{.*}}, read, locality<3>, data
 // Positions that a token does not attend to are masked before the maximum.
 // CHECK: arith.cmpi sle
