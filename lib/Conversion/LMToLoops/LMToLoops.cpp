@@ -44,10 +44,6 @@ static LogicalResult verifyBuffers(Operation *op) {
                  "needs buffers whose last dimension is contiguous, "
                  "got ")
              << type;
-    if (isa<FloatType>(type.getElementType()) &&
-        llvm::any_of(type.getShape().drop_front(), ShapedType::isDynamic))
-      return op->emitOpError("needs buffers with static channels, got ")
-             << type;
   }
   return success();
 }

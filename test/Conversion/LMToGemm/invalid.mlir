@@ -349,6 +349,7 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
 
 // A nested module's weights are its own: what it holds is not fused.
 module {
+module {
   lm.weight @g : tensor<32x64xf32> from ["g"]
   lm.weight @u : tensor<32x64xf32> from ["u"]
   func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
@@ -358,4 +359,5 @@ module {
     %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
     return %h : tensor<?x32xf32>
   }
+}
 }

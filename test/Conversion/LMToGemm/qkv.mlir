@@ -62,7 +62,8 @@ lm.weight @layers.self_attn.v_proj.bias : tensor<32xf32> layers 2 from ["vb{}"]
 // CHECK-LABEL: func @bias
 func.func @bias(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %layer: index) -> tensor<?x32xf32> {
   // CHECK: gemm.matmul %{{.*}}, @layers.self_attn.qkv_proj bias @layers.self_attn.qkv_proj.bias[%{{.*}}] epilogue(<rotate_append_kv>)
-  // CHECK-NOT: lm.
+  // CHECK-NOT: = lm.
+  // CHECK-NOT: lm.append_kv
   %q = lm.linear %x, @layers.self_attn.q_proj bias @layers.self_attn.q_proj.bias[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %k = lm.linear %x, @layers.self_attn.k_proj bias @layers.self_attn.k_proj.bias[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %v = lm.linear %x, @layers.self_attn.v_proj bias @layers.self_attn.v_proj.bias[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
@@ -85,7 +86,8 @@ lm.weight @k_norm : tensor<32xf32> layers 2 from ["kn{}"]
 // CHECK-LABEL: func @norms
 func.func @norms(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %layer: index) -> tensor<?x64xf32> {
   // CHECK: gemm.matmul %{{.*}}, @q.qkv_proj[%{{.*}}] epilogue(<rotate_append_kv>) {{.*}} query_norm @q_norm key_norm @k_norm epsilon 9.99999997E-7 :
-  // CHECK-NOT: lm.
+  // CHECK-NOT: = lm.
+  // CHECK-NOT: lm.append_kv
   %q = lm.linear %x, @q[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
   %k = lm.linear %x, @k[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
@@ -106,7 +108,8 @@ lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
 // CHECK-LABEL: func @shared
 func.func @shared(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %layer: index) -> tensor<?x32xf32> {
   // CHECK: gemm.matmul %{{.*}}, @w.qkv_proj[%{{.*}}] epilogue(<rotate_append_kv>)
-  // CHECK-NOT: lm.
+  // CHECK-NOT: = lm.
+  // CHECK-NOT: lm.append_kv
   %w = lm.linear %x, @w[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %w, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %w, %table : tensor<?x32xf32>, tensor<?x32xf32>

@@ -57,19 +57,3 @@ func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
   lm.gather_rows %y, %logit_rows into %logits : memref<?x32xf32, strided<[64, 2]>>, memref<?xi32> into memref<?x32xf32>
   return
 }
-
-// -----
-
-// The number of channels is code.
-func.func @dynamic(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
-    %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %tokens = memref.dim %positions, %c0 : memref<?xi32>
-  %x = memref.view %workspace[%c0][%tokens, %tokens] : memref<?xi8> to memref<?x?xf32>
-  // expected-error @below {{'lm.gather_rows' op needs buffers with static channels, got 'memref<?x?xf32>'}}
-  lm.gather_rows %x, %logit_rows into %x : memref<?x?xf32>, memref<?xi32> into memref<?x?xf32>
-  return
-}

@@ -79,7 +79,8 @@ void LMDialect::initialize() {
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   if (attribute.getName() != phaseAttributeName)
-    return op->emitError("unknown attribute '") << attribute.getName() << "'";
+    return op->emitError("unknown attribute '")
+           << attribute.getName().getValue() << "'";
   if (!isa<FunctionOpInterface>(op) || !isa<PhaseAttr>(attribute.getValue()))
     return op->emitError("'lm.phase' is a #lm.phase on a function");
   return success();

@@ -96,7 +96,8 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
 LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   if (attribute.getName() != programAttributeName)
-    return op->emitError("unknown attribute '") << attribute.getName() << "'";
+    return op->emitError("unknown attribute '")
+           << attribute.getName().getValue() << "'";
   auto function = dyn_cast<func::FuncOp>(op);
   if (!function || !isa<ProgramAttr>(attribute.getValue()))
     return op->emitError(
