@@ -16,7 +16,7 @@ module {
   lm.weight @final_norm : tensor<64xf32> from ["model.norm.weight"]
   lm.weight @head : tensor<320x64xbf16> from ["lm_head.weight"]
   func.func @prefill(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<prefill>} {
-    %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 5.623413e-01, 3.162278e-01, 1.778279e-01, 1.000000e-01, 5.623413e-02, 3.162278e-02, 1.778279e-02, 1.000000e-02, 5.623413e-03, 3.162278e-03, 1.778279e-03, 1.000000e-03, 5.623413e-04, 3.162278e-04, 1.778279e-04] : tensor<?xi32> -> tensor<?x32xf32>
+    %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 0.562341332, 0.316227764, 0.177827939, 1.000000e-01, 0.0562341288, 0.0316227786, 0.0177827943, 0.00999999977, 0.00562341325, 0.00316227786, 0.00177827943, 1.000000e-03, 5.62341302E-4, 3.16227786E-4, 1.7782794E-4] : tensor<?xi32> -> tensor<?x32xf32>
     %1 = lm.embed %arg0, @embedding : tensor<?xi32> -> tensor<?x64xf32>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -48,7 +48,7 @@ module {
     return %5 : tensor<?x320xf32>
   }
   func.func @decode(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
-    %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 5.623413e-01, 3.162278e-01, 1.778279e-01, 1.000000e-01, 5.623413e-02, 3.162278e-02, 1.778279e-02, 1.000000e-02, 5.623413e-03, 3.162278e-03, 1.778279e-03, 1.000000e-03, 5.623413e-04, 3.162278e-04, 1.778279e-04] : tensor<?xi32> -> tensor<?x32xf32>
+    %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 0.562341332, 0.316227764, 0.177827939, 1.000000e-01, 0.0562341288, 0.0316227786, 0.0177827943, 0.00999999977, 0.00562341325, 0.00316227786, 0.00177827943, 1.000000e-03, 5.62341302E-4, 3.16227786E-4, 1.7782794E-4] : tensor<?xi32> -> tensor<?x32xf32>
     %1 = lm.embed %arg0, @embedding : tensor<?xi32> -> tensor<?x64xf32>
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
