@@ -44,7 +44,10 @@ def tensors(config):
     head = config.get("head_dim") or hidden // heads
     family = config["architectures"][0]
     bias = family == "Qwen2ForCausalLM" or config.get("attention_bias", False)
-    yield "model.embed_tokens.weight", (config["vocab_size"], hidden), 1.0
+    # A head that is tied keeps logits in the range where they can be compared.
+    tied = config["tie_word_embeddings"]
+    yield ("model.embed_tokens.weight", (config["vocab_size"], hidden),
+           hidden**-0.5 if tied else 1.0)
     for layer in range(config["num_hidden_layers"]):
         prefix = f"model.layers.{layer}."
         yield prefix + "input_layernorm.weight", (hidden,), None
@@ -65,7 +68,7 @@ def tensors(config):
         yield prefix + "mlp.up_proj.weight", (inner, hidden), hidden**-0.5
         yield prefix + "mlp.down_proj.weight", (hidden, inner), inner**-0.5
     yield "model.norm.weight", (hidden,), None
-    if not config["tie_word_embeddings"]:
+    if not tied:
         yield "lm_head.weight", (config["vocab_size"], hidden), hidden**-0.5
 
 
