@@ -19,6 +19,7 @@
 #include "sandwich/Frontend/ModelBuilder.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/File.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -494,6 +495,10 @@ Status sandwich::compile(const CompileOptions &options,
                      config.maxPositionEmbeddings, " the model was made for");
   SANDWICH_ASSIGN_OR_RETURN(std::vector<std::string> unused,
                             checkpoint.checkTensors());
+  // One that no tool could read shows now, not when the artifact is used.
+  if (checkpoint.tokenizerPath())
+    SANDWICH_RETURN_IF_ERROR(Tokenizer::fromFiles(
+        *checkpoint.tokenizerPath(), checkpoint.tokenizerConfigPath()));
   for (const std::string &name : unused)
     llvm::errs() << "warning: " << options.modelFolder << ": tensor " << name
                  << " is not used\n";

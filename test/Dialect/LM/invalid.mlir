@@ -128,7 +128,7 @@ func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 16385, f32>)
 
 // !lm.kv_cache (C2): elements are those attention reads.
 // expected-error @below {{(C2) elements must be f32 or f16}}
-func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>)
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>)
 
 // -----
 

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""IR that sandwich-compile must refuse: malformed, of another model, or with
+sizes that nothing could hold."""
+import os
+import re
+import subprocess
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "../Inputs"))
+from bad_input import BadInputTest, unittest
+
+HUGE = "9223372036854775807"
+
+
+class IR(BadInputTest):
+    def setUp(self):
+        super().setUp()
+        self.config["num_key_value_heads"] = 1
+        self.write_model()
+
+    def emit(self, level):
+        return subprocess.run(
+            ["sandwich-compile", self.model, "-q", "--threads=2",
+             "--dtype=f32", "--target=x86-64-avx2", f"--emit={level}"],
+            check=True, stdout=subprocess.PIPE).stdout.decode()
+
+    def refuse_ir(self, text, pattern):
+        self.write("x.mlir", text)
+        self.refuse_compile(pattern, "--ir=" + self.path("x.mlir"),
+                            "--dtype=f32", "--emit=asm")
+        self.refuse_compile(pattern, "--ir=" + self.path("x.mlir"),
+                            "--dtype=f32")
+
+    def refuse_edits(self, text, edits):
+        for pattern, replacement, error in edits:
+            edited = re.sub(pattern, replacement, text, count=1)
+            self.assertNotEqual(edited, text, pattern)
+            with self.subTest(pattern=pattern, replacement=replacement):
+                self.refuse_ir(edited, error)
+
+    def test_files(self):
+        self.refuse_compile("absent.mlir", "--ir=" + self.path("absent.mlir"))
+        self.refuse_compile("model", "--ir=" + self.model)
+        os.mkfifo(self.path("fifo"))
+        self.refuse_compile("fifo", "--ir=" + self.path("fifo"))
+        self.refuse_ir("", "x.mlir: has no function @prefill")
+        self.refuse_ir("module {", "x.mlir: line 1: ")
+        self.refuse_ir(b"\0\xff\n\n}", "x.mlir: ")
+        self.refuse_ir("(" * 100000, "x.mlir: ")
+        self.refuse_ir("module { func.func @prefill() { return } }",
+                       "x.mlir: has no function @prefill")
+
+    def test_deeply_nested(self):
+        self.refuse_ir("module {" * 100000, "x.mlir: ")
+        self.refuse_ir("module attributes {a = " + "[" * 200000, "x.mlir: ")
+
+    def test_other_levels(self):
+        self.refuse_ir(self.emit("loop-ir"), "x.mlir: ")
+        self.refuse_ir(self.emit("llvm-ir"), "x.mlir: ")
+
+    def test_of_another_model(self):
+        text = self.emit("schedule-ir")
+        self.refuse_compile("x.mlir: .*f32", "--dtype=bf16",
+                            "--ir=" + self.write("x.mlir", text))
+        for field, value in (("num_hidden_layers", 1), ("vocab_size", 321),
+                             ("num_key_value_heads", 2),
+                             ("intermediate_size", 128), ("head_dim", 32),
+                             ("tie_word_embeddings", True)):
+            self.config[field], kept = value, self.config.get(field)
+            self.write_model()
+            with self.subTest(field=field):
+                self.refuse_ir(text, "x.mlir: ")
+            self.config[field] = kept
+            if kept is None:
+                del self.config[field]
+
+    def test_model_ir(self):
+        text = self.emit("model-ir")
+        self.refuse_edits(text, (
+            ("tensor<320x64xf32>", f"tensor<{HUGE}x64xf32>", "x.mlir: "),
+            ("tensor<320x64xf32>", "tensor<4294967296x4294967296xf32>",
+             "x.mlir: "),
+            ("tensor<320x64xf32>", "tensor<?x64xf32>", "x.mlir: "),
+            ("tensor<320x64xf32>", "tensor<320x64x1xf32>", "x.mlir: "),
+            ("tensor<64x64xf32> layers 2", f"tensor<64x64xf32> layers {HUGE}",
+             "x.mlir: "),
+            ("tensor<64x64xf32> layers 2", "tensor<64x64xf32> layers -1",
+             "x.mlir: "),
+            ("tensor<64xf32> layers 2", "tensor<48xf32> layers 2",
+             "x.mlir: "),
+            (r'"model\.embed_tokens\.weight"', '"absent"', "x.mlir: "),
+            (r"layers = 2, heads = 1", f"layers = {HUGE}, heads = 1",
+             "x.mlir: "),
+            (r"head_dim = 16", f"head_dim = {HUGE}", "x.mlir: "),
+            (r"head_dim = 16", "head_dim = 0", "x.mlir: "),
+            (r"arith.constant 2 : index", "arith.constant 3 : index", ""),
+            (r"arith.constant 2 : index", f"arith.constant {HUGE} : index",
+             ""),
+            (r"arith.constant 0 : index", "arith.constant -1 : index", ""),
+            (r"@layers\.mlp\.up_proj\[", "@layers.mlp.down_proj[", ""),
+            (r"@layers\.mlp\.up_proj\[", "@absent[", ""),
+            (r"(lm\.linear %\w+, @layers\.mlp\.down_proj)\[%\w+\]", r"\1", ""),
+            (r"%20 = lm.add %14, %19", "%20 = lm.add %19, %14", ""),
+            (r"%14 = lm.add %arg6, %13", "%14 = lm.add %13, %13", ""),
+            (r"(lm\.rotary_table %arg1) frequencies \[1\.0", r"\1 frequencies [2.0, 1.0",
+             ""),
+            (r"lm\.append_kv .*\n", "\n", ""),
+            (r"lm.phase<prefill>", "lm.phase<decode>", ""),
+            (r"func.func @decode", "func.func private @decode", ""),
+            (r"return %5", "return %arg0", ""),
+        ))
+
+    def test_schedule_ir(self):
+        text = self.emit("schedule-ir")
+        slice = r"slice = \[6, 32, 64\]"
+        self.refuse_edits(text, (
+            ("X86_AVX2_F32_6x16", "X86_AVX2_F32_60x160", "x.mlir: "),
+            ("X86_AVX2_F32_6x16", "X86_AVX9_F32_6x16", "x.mlir: "),
+            ("X86_AVX2_F32_6x16", f"X86_AVX2_F32_{HUGE}x16", "x.mlir: "),
+            ("X86_AVX2_F32_6x16", f"X86_AVX2_F32_{HUGE}0x16", "x.mlir: "),
+            ("X86_AVX2_F32_6x16", "X86_AVX512_BF16_12x32", "x.mlir: "),
+            # Not what the target has.
+            ("X86_AVX2_F32_6x16", "X86_AVX512_F32_12x32", ""),
+            ("X86_AVX2_F32_6x16", "X86_AMX_BF16_32x32", "x.mlir: "),
+            (slice, "slice = [0, 32, 64]", "x.mlir: "),
+            (slice, "slice = [6, 31, 64]", "x.mlir: "),
+            (slice, f"slice = [{HUGE}, 32, 64]", ""),
+            (slice, "slice = [6, 9223372036854775776, 64]", ""),
+            (slice, f"slice = [6, 32, {HUGE}]", ""),
+            (slice, f"slice = [6, 32, {HUGE}0]", "x.mlir: "),
+            (r"threads = \[1, 2, 1\]", "threads = [1, 0, 1]", "x.mlir: "),
+            (r"threads = \[1, 2, 1\]", f"threads = [1, {HUGE}, 1]", ""),
+            (r"threads = \[1, 2, 1\]",
+             "threads = [4294967296, 4294967296, 2]", ""),
+            (r"threads = \[1, 2, 1\]", "threads = [1, 3, 1]", ""),
+            (r"threads = \[1, 2, 1\]", "threads = [1, 1, 2]", ""),
+            (r"prefetch = \[8, 4096\]", f"prefetch = [{HUGE}, 4096]", ""),
+            (r"prefetch = \[8, 4096\]", f"prefetch = [8, {HUGE}]", ""),
+            (r"prefetch = \[8, 4096\]", "prefetch = [-1, 4096]", "x.mlir: "),
+            (r"<6 : <micro", "<0 : <micro", "x.mlir: "),
+            (r"<6 : <micro", "<13 : <micro", "x.mlir: "),
+            (r", \? : <micro", ", 25 : <micro", "x.mlir: "),
+            ("panel = 32", "panel = 64", ""),
+            ("panel = 32", "panel = 0", "x.mlir: "),
+            ("panel = 32, tile = 32", f"panel = {HUGE}, tile = {HUGE}", ""),
+            ("k_step = 1", "k_step = 7", ""),
+            (r"packing #gemm\.packing<[^>]*>", "packing 7 : i64", "x.mlir: "),
+            ("interleave 16", "interleave 17", ""),
+            ("interleave 16", f"interleave {HUGE}", ""),
+            ("interleave 16", "interleave 0", "x.mlir: "),
+            (" interleave 16", "", ""),
+            (r"epilogue\(<silu_mul>\)", "epilogue(<none>)", "x.mlir: "),
+            (r"epilogue\(<add_residual>\) residual\(%arg6",
+             "epilogue(<add_residual>) residual(%0", "x.mlir: "),
+            (r'\["model\.layers\.\{\}\.self_attn\.q_proj\.weight", ',
+             "[", "x.mlir: "),
+        ))
+
+
+unittest.main()
