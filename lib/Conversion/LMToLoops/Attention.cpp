@@ -22,6 +22,7 @@ static_assert(blockTokens == vectorWidth, "one vector of scores is one block");
 
 /// Blocks whose scores are held at once: sums are rescaled once for each chunk.
 constexpr int64_t chunkBlocks = 8;
+static_assert(chunkBlocks % 2 == 0, "blocks are multiplied in pairs");
 constexpr int64_t chunkTokens = chunkBlocks * blockTokens;
 
 /// Smaller than every score, and finite: its distance to any score is too.
@@ -46,6 +47,8 @@ struct TileShape {
   int64_t blocks;
   /// Sums for each score, over as many interleaved parts of a head.
   int64_t parts;
+  /// Channels in one step of the loop over a head, a multiple of `parts`.
+  int64_t channels;
   /// Vectors of the head whose weighted values are summed at once.
   int64_t valueVectors;
 };
@@ -180,34 +183,34 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
     }
     int64_t count = shape.rows * shape.blocks * shape.parts;
     SmallVector<Value> products(count, b.splat(0));
+    int64_t stride = shape.rows * shape.blocks;
     products = b.forLoop(
-        zero, b.index(headDim), shape.parts, products,
-        [&](Value channel, ValueRange carried) {
+        zero, b.index(headDim), shape.channels, products,
+        [&](Value firstChannel, ValueRange carried) {
           SmallVector<Value> next(carried);
-          size_t sum = 0;
-          for (int64_t part = 0; part < shape.parts; ++part) {
-            Value partChannel = b.add(channel, part);
-            Value offset = b.mul(partChannel, blockTokens);
+          for (int64_t i = 0; i < shape.channels; ++i) {
+            Value channel = b.add(firstChannel, i);
+            Value offset = b.mul(channel, blockTokens);
             SmallVector<Value> keys;
             for (Value cacheBlock : cacheBlocks)
               keys.push_back(b.loadVector(
                   cache, {cacheBlock, layer, rows.head, zero, offset}));
+            size_t sum = i % shape.parts * stride;
             for (int64_t row = 0; row < shape.rows; ++row) {
-              Value query = b.broadcast(
-                  b.loadScalar(queries, {b.index(row), partChannel}));
+              Value query =
+                  b.broadcast(b.loadScalar(queries, {b.index(row), channel}));
               for (Value key : keys) {
                 next[sum] = b.fma(query, key, next[sum]);
                 ++sum;
               }
             }
             // Values are read right after the chunk's scores.
-            if (streams && part * blockTokens % lineElements == 0) {
-              prefetch(rows, cacheBlocks.front(), 1, offset);
-            }
+            if (streams && i * blockTokens % lineElements == 0)
+              for (Value cacheBlock : cacheBlocks)
+                prefetch(rows, cacheBlock, 1, offset);
           }
           return next;
         });
-    int64_t stride = shape.rows * shape.blocks;
     for (int64_t i = 0; i < stride; ++i) {
       // Added in pairs.
       for (int64_t width = shape.parts / 2; width > 0; width /= 2)
@@ -370,12 +373,16 @@ void AttentionBuilder::buildTile(const TileRows &rows) {
 void AttentionBuilder::buildDecode() {
   shape.rows = largestDivisor(
       group, std::min<int64_t>(independentSums, program.accumulators));
-  shape.blocks = 1;
+  shape.blocks = 2 * shape.rows <= program.accumulators ? 2 : 1;
   shape.parts = 1;
-  while (shape.parts * shape.rows < independentSums &&
-         2 * shape.parts * shape.rows <= program.accumulators &&
+  while (shape.parts * shape.blocks * shape.rows < independentSums &&
+         2 * shape.parts * shape.blocks * shape.rows <= program.accumulators &&
          headDim % (2 * shape.parts) == 0)
     shape.parts *= 2;
+  // A step reads whole cache lines, to prefetch each but once.
+  shape.channels = std::max(shape.parts, lineElements / blockTokens);
+  if (headDim % shape.channels != 0)
+    shape.channels = shape.parts;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
   streams = true;
   allocateScratch();
@@ -408,7 +415,7 @@ void AttentionBuilder::buildDecode() {
 void AttentionBuilder::buildPrefill() {
   shape.blocks = program.accumulators >= 16 ? 2 : 1;
   shape.rows = std::clamp<int64_t>(program.accumulators / shape.blocks, 1, 12);
-  shape.parts = 1;
+  shape.parts = shape.channels = 1;
   shape.valueVectors = shape.blocks;
   allocateScratch();
 

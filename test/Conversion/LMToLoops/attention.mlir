@@ -3,8 +3,8 @@
 // RUN: not sandwich-opt %s "-lm-to-loops=accumulators=0" 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: lm-to-loops: accumulators must be positive
 
-// The two query heads that share a head of the cache are one tile: four parts
-// of each score, and all four vectors of values at once. Keys and values are
+// The two query heads that share a head of the cache are one tile, by two blocks
+// in two parts of each score, and by all four vectors of values. Both are
 // prefetched.
 
 // CHECK-LABEL: func @decode
@@ -19,7 +19,7 @@
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 // CHECK: memref.prefetch
 // CHECK-NOT: lm.attention
-// With the registers of AVX2: two parts, and two vectors of values.
+// With the registers of AVX2: one part, and two vectors of values.
 // NARROW-LABEL: func @decode
 // NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 // NARROW: math.exp
