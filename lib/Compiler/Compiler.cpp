@@ -236,6 +236,7 @@ Status Compilation::writeModule() {
   std::string text;
   llvm::raw_string_ostream stream(text);
   module->print(stream);
+  stream << "\n";
   return writeText(text);
 }
 
