@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include <functional>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 using namespace sandwich;
 
@@ -46,30 +48,39 @@ void WaitableCounter::advance() {
               nullptr, 0);
 }
 
+/// Whether another thread has taken this thread's core from it since the last
+/// call from this thread.
+static bool coreIsContended() {
+  thread_local long before = 0;
+  rusage usage;
+  if (::getrusage(RUSAGE_THREAD, &usage) != 0)
+    return true;
+  return std::exchange(before, usage.ru_nivcsw) != usage.ru_nivcsw;
+}
+
+// Sleeping at once costs a wakeup of some 50 microseconds for each barrier
+// whose threads arrive apart. Spinning for long holds up the thread that all
+// wait for, if that one needs this core. sched_yield is no way out: the
+// scheduler charges the thread a whole time slice for it, so that on a busy
+// machine a step took twice as long as with sleeping.
 void WaitableCounter::waitWhile(uint32_t old, const Patience &patience) {
   // Reading the clock takes about as long as this many relaxations.
   constexpr int relaxationsBetweenClockReads = 32;
   using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> start;
-  while (patience.spinning.count() > 0) {
+  Clock::time_point start = Clock::now();
+  std::chrono::microseconds limit = patience.contended;
+  while (limit.count() > 0) {
     for (int i = 0; i < relaxationsBetweenClockReads; ++i) {
       if (value() != old)
         return;
       relaxCore();
     }
-    Clock::time_point now = Clock::now();
-    if (!start)
-      start = now;
-    if (now - *start > patience.spinning)
+    if (Clock::now() - start < limit)
+      continue;
+    if (limit == patience.alone || coreIsContended())
       break;
+    limit = patience.alone;
   }
-  if (!start)
-    start = Clock::now();
-  do {
-    if (value() != old)
-      return;
-    ::sched_yield();
-  } while (Clock::now() - *start < patience.yielding);
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   while (counter.load(std::memory_order_seq_cst) == old)
     ::syscall(SYS_futex, &counter, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr,
@@ -108,14 +119,14 @@ private:
 
 PhaseTeam::PhaseTeam(const PhaseTeamOptions &options)
     : options(options),
-      // Spinning covers the imbalance between barriers; yielding covers the
-      // sampling between two steps, so that decoding never waits for a wakeup.
+      // Alone, a thread may spin through the imbalance of a matmul and
+      // through the choosing of a token between two steps.
       patience(
           options.oversubscribed
               ? WaitableCounter::Patience{std::chrono::microseconds(0),
-                                          std::chrono::microseconds(20)}
+                                          std::chrono::microseconds(0)}
               : WaitableCounter::Patience{std::chrono::microseconds(50),
-                                          std::chrono::microseconds(2000)}) {}
+                                          std::chrono::microseconds(1000)}) {}
 
 Result<std::unique_ptr<PhaseTeam>>
 PhaseTeam::create(const PhaseTeamOptions &options) {

@@ -59,6 +59,8 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
     std::nth_element(candidates.begin(), candidates.begin() + options.topK,
                      candidates.end(), moreProbable);
     candidates.resize(options.topK);
+    // nth_element leaves an order that the standard does not fix.
+    std::sort(candidates.begin(), candidates.end(), moreProbable);
   }
   for (const Candidate &candidate : candidates)
     total += candidate.weight;
@@ -80,11 +82,6 @@ Result<int32_t> Sampler::sample(std::span<const float> logits) {
       reached += candidates[kept++].weight;
     candidates.resize(std::max<size_t>(kept, 1));
     total = std::max(reached, candidates.front().weight);
-  } else {
-    std::sort(candidates.begin(), candidates.end(),
-              [](const Candidate &a, const Candidate &b) {
-                return a.token < b.token;
-              });
   }
 
   // 53 random bits make a double in [0, 1).

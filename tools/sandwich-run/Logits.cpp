@@ -46,6 +46,8 @@ static Status run(const Arguments &arguments) {
       std::filesystem::status(arguments.out, ignored);
   if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old))
     return makeError(arguments.out, ": is not a regular file");
+  // From here on there is a file to remove.
+  tool::catchInterrupts();
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.out));
 
@@ -58,7 +60,10 @@ static Status run(const Arguments &arguments) {
   Sequence sequence(*engine);
   SANDWICH_RETURN_IF_ERROR(engine->feed(
       sequence, tokens, LogitRows::All,
-      [&](std::span<const float> logits, uint64_t, uint64_t) {
+      [&](std::span<const float> logits, uint64_t, uint64_t) -> Status {
+        if (tool::interrupted())
+          return makeError("interrupted before ", arguments.out,
+                           " was complete; it was not written");
         return file.write(std::as_bytes(logits));
       },
       arguments.chunk));

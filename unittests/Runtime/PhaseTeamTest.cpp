@@ -106,7 +106,7 @@ TEST(PhaseTeamTest, WakesAfterSleeping) {
   std::unique_ptr<PhaseTeam> team = makeTeam(2);
   for (int i = 0; i < 3; ++i) {
     runRing(*team, 2, 3);
-    // Longer than the threads spin and yield.
+    // Longer than the threads spin.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -114,7 +114,7 @@ TEST(PhaseTeamTest, WakesAfterSleeping) {
 TEST(PhaseTeamTest, SleepsWithoutBurningTime) {
   std::unique_ptr<PhaseTeam> team = makeTeam(4);
   runRing(*team, 4, 3);
-  // The spinning and yielding ends by itself; CPU time counts only this
+  // The spinning ends by itself; CPU time counts only this
   // process, so other programs do not disturb it.
   auto cpuSeconds = [] {
     timespec time;

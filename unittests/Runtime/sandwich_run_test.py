@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 RUN = os.environ["SANDWICH_RUN"]
@@ -267,6 +268,22 @@ class LogitsTest(RunTest):
         self.assertIn("compiled for 3 threads", warnings[0])
         if os.cpu_count() > 1:
             self.assertIn("the CPU affinity mask", warnings[0])
+
+    def test_control_c_leaves_no_file(self):
+        model = self.model("context=65536")
+        out = self.folder / "out.bin"
+        process = subprocess.Popen(
+            [RUN, "logits", model, "--token-ids", "1" + ",1" * 60000, "--out", out],
+            stderr=subprocess.PIPE,
+        )
+        # The partial file shows that it catches interrupts.
+        while process.poll() is None and not list(self.folder.glob("out.bin*")):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(b"error: interrupted", log)
+        self.assertEqual(list(self.folder.glob("out.bin*")), [])
 
     def test_bad_input_leaves_no_file(self):
         model = self.model("context=20")

@@ -9,9 +9,9 @@
 /// \file
 /// A team of threads that enters a phase together once a step. The thread that
 /// calls `run` is the team's thread 0, so starting a step wakes only the
-/// others, and a step of one thread is a plain call. Every waiting thread
-/// spins for some microseconds, then yields its core to whoever wants it, and
-/// at last sleeps; a team without work burns no CPU.
+/// others, and a step of one thread is a plain call. A waiting thread spins
+/// briefly and then sleeps, which leaves its core to whoever wants it; a team
+/// without work burns no CPU.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,10 @@ class WaitableCounter {
 public:
   /// How long a waiting thread keeps its core.
   struct Patience {
-    std::chrono::microseconds spinning;
-    /// Counted from the start of the waiting.
-    std::chrono::microseconds yielding;
+    /// While others want the core.
+    std::chrono::microseconds contended;
+    /// While nobody does.
+    std::chrono::microseconds alone;
   };
 
   uint32_t value() const { return counter.load(std::memory_order_acquire); }
