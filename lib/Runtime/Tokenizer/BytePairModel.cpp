@@ -330,7 +330,8 @@ Status BytePairModel::readByteFallback(const JsonField &field) {
 }
 
 void BytePairModel::indexCharacters() {
-  for (const auto &[token, id] : vocabulary.modelTokens()) {
+  for (int32_t id : vocabulary.modelTokenIds()) {
+    std::string_view token = *vocabulary.tokenOf(id);
     if (token.empty() || characterLength(token[0]) != token.size())
       continue;
     char32_t character = firstCharacter(token);

@@ -8,11 +8,43 @@
 
 #include "Vocabulary.h"
 
-#include <algorithm>
+#include <bit>
+#include <functional>
 #include <limits>
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
+
+static uint32_t hashOf(std::string_view token) {
+  return static_cast<uint32_t>(std::hash<std::string_view>()(token));
+}
+
+void TokenIndex::reserve(size_t count) {
+  slots.assign(std::bit_ceil(2 * count + 1), Slot());
+}
+
+void TokenIndex::insert(int32_t id,
+                        const std::vector<std::string_view> &tokens) {
+  uint32_t hash = hashOf(tokens[static_cast<size_t>(id)]);
+  size_t mask = slots.size() - 1;
+  size_t i = hash & mask;
+  while (slots[i].id >= 0)
+    i = (i + 1) & mask;
+  slots[i] = {hash, id};
+}
+
+int32_t TokenIndex::find(std::string_view token,
+                         const std::vector<std::string_view> &tokens) const {
+  if (slots.empty())
+    return -1;
+  uint32_t hash = hashOf(token);
+  size_t mask = slots.size() - 1;
+  for (size_t i = hash & mask; slots[i].id >= 0; i = (i + 1) & mask)
+    if (slots[i].hash == hash &&
+        tokens[static_cast<size_t>(slots[i].id)] == token)
+      return slots[i].id;
+  return -1;
+}
 
 Result<Vocabulary>
 Vocabulary::read(const JsonField &modelVocabulary,
@@ -58,6 +90,7 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
   // One more, so that an empty token too points into the storage.
   characters.reserve(bytes + 1);
   modelIds.reserve(members.size());
+  modelTokens.reserve(members.size());
   for (const auto &[token, value] : members) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= tokens.size()) {
       JsonField entry(value, field.path() + "[" + Json(token).dump() + "]");
@@ -68,7 +101,8 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
     characters.insert(characters.end(), token.begin(), token.end());
     std::string_view stored(begin, token.size());
     SANDWICH_RETURN_IF_ERROR(assign(id, stored, field.path()));
-    modelIds.emplace(stored, id);
+    modelIds.insert(id, tokens);
+    modelTokens.push_back(id);
   }
   return {};
 }
