@@ -137,9 +137,9 @@ Result<Pattern> Pattern::regularExpression(const std::string &expression,
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(written.data()),
                     written.size(), options, &error, &offset, context.get());
   if (!compiled)
-    return makeError(name, ": is not a regular expression we accept: ",
-                     describe(error), " after ",
-                     Json(written.substr(0, offset)).dump());
+    return makeError(
+        name, ": is not a regular expression we accept: ", describe(error),
+        " after ", inQuotes(written.substr(0, offset)));
   Pattern pattern;
   pattern.code = std::make_shared<const Code>(compiled);
   pattern.name = std::move(name);

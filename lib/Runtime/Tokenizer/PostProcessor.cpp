@@ -39,7 +39,7 @@ static Result<PostProcessor> readTemplate(const JsonField &field,
     if (sequence) {
       SANDWICH_ASSIGN_OR_RETURN(std::string id, sequence->stringMember("id"));
       if (id != "A" || hasText)
-        return sequence->error("the text ", Json(id).dump(),
+        return sequence->error("the text ", inQuotes(id),
                                " in this place is not supported");
       hasText = true;
       continue;

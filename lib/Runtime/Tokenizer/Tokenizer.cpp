@@ -125,7 +125,7 @@ Tokenizer::Description::readNamedToken(const JsonField &file,
   SANDWICH_ASSIGN_OR_RETURN(std::string token, field->string());
   int32_t id = vocabulary.idOf(token);
   if (id < 0)
-    return field->error("the token ", Json(token).dump(),
+    return field->error("the token ", inQuotes(token),
                         " is not in the vocabulary");
   return std::optional<int32_t>(id);
 }

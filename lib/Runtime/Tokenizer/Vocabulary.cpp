@@ -76,8 +76,8 @@ Status Vocabulary::assign(int32_t id, std::string_view token,
                           const std::string &path) {
   std::string_view &place = tokens[static_cast<size_t>(id)];
   if (place.data() && place != token)
-    return makeError(path, ": id ", id, " stands for both ", Json(place).dump(),
-                     " and ", Json(token).dump());
+    return makeError(path, ": id ", id, " stands for both ", inQuotes(place),
+                     " and ", inQuotes(token));
   place = token;
   return {};
 }
@@ -93,7 +93,7 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
   modelTokens.reserve(members.size());
   for (const auto &[token, value] : members) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= tokens.size()) {
-      JsonField entry(value, field.path() + "[" + Json(token).dump() + "]");
+      JsonField entry(value, field.path() + "[" + inQuotes(token) + "]");
       return entry.tokenId(tokens.size()).error();
     }
     auto id = static_cast<int32_t>(value.get<uint64_t>());
@@ -129,14 +129,13 @@ Status Vocabulary::readAddedTokens(const JsonField &field) {
       return element.error("has empty content");
     int32_t known = idOf(token.content);
     if (known >= 0 && known != token.id)
-      return element.error("token ", Json(token.content).dump(), " has id ",
+      return element.error("token ", inQuotes(token.content), " has id ",
                            token.id, " here and id ", known, " elsewhere");
     bool repeated = addedIds.contains(token.content);
     AddedToken &kept = added.emplace_back(std::move(token));
     SANDWICH_RETURN_IF_ERROR(assign(kept.id, kept.content, element.path()));
     if (repeated)
-      return element.error("token ", Json(kept.content).dump(),
-                           " is added twice");
+      return element.error("token ", inQuotes(kept.content), " is added twice");
     addedIds.emplace(kept.content, kept.id);
   }
   return {};
