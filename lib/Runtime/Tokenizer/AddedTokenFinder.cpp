@@ -23,9 +23,9 @@ void AddedTokenFinder::add(const AddedToken &token, std::string content) {
 }
 
 void AddedTokenFinder::finish() {
-  std::stable_sort(
-      tokens.begin(), tokens.end(),
-      [](const auto &a, const auto &b) { return a.first < b.first; });
+  // Of tokens that are written alike, which normalizers may cause, the first
+  // of the file is found.
+  std::sort(tokens.begin(), tokens.end());
 }
 
 const std::pair<std::string, const AddedToken *> *

@@ -87,7 +87,7 @@ Status Tokenizer::Description::read(const JsonField &file) {
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("post_processor"));
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(postProcessor,
-                              PostProcessor::read(*field, vocabulary.size()));
+                              PostProcessor::read(*field, vocabulary));
   }
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("decoder"));
   if (field) {

@@ -255,6 +255,14 @@ TEST(BadTokenizer, HasABadTemplate) {
   EXPECT_EQ(errorOfTemplate(usual, R"({"<s>": {"ids": [-1]}})"),
             "post_processor.special_tokens.<s>.ids[0]: must be a whole number "
             "that is not negative, is -1");
+  Json holed = smallFile();
+  holed["model"]["vocab"].erase("bc");
+  holed["added_tokens"] = Json::array({addedToken(1, "b", false)});
+  holed["post_processor"] = Json::parse(
+      R"({"type": "TemplateProcessing", "special_tokens": {"x": {"ids": [4]}},
+          "single": [{"SpecialToken": {"id": "x"}}]})");
+  EXPECT_EQ(errorOf(holed.dump()),
+            "post_processor.special_tokens.x.ids[0]: no token has the id 4");
   EXPECT_EQ(errorOfTemplate(usual, "{}"),
             "post_processor.special_tokens.<s>: is missing");
   EXPECT_EQ(errorOfTemplate("[]", "{}"),
