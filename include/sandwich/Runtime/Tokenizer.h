@@ -101,7 +101,9 @@ private:
 
 /// Decodes one id at a time: text appears as soon as it is whole UTF-8 and
 /// nothing that follows can change it. What all calls return, concatenated, is
-/// `Tokenizer::decode` of the same ids.
+/// `Tokenizer::decode` of the same ids. To continue a prompt, decode the
+/// prompt's ids first and drop their text: what a token means may depend on
+/// those before it.
 class StreamingDecoder {
 public:
   StreamingDecoder(const Tokenizer &tokenizer, bool skipSpecialTokens);

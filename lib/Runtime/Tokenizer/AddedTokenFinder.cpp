@@ -23,9 +23,9 @@ void AddedTokenFinder::add(const AddedToken &token, std::string content) {
 }
 
 void AddedTokenFinder::finish() {
-  std::stable_sort(
-      tokens.begin(), tokens.end(),
-      [](const auto &a, const auto &b) { return a.first < b.first; });
+  // Of tokens that are written alike, which normalizers may cause, the first
+  // of the file is found.
+  std::sort(tokens.begin(), tokens.end());
 }
 
 const std::pair<std::string, const AddedToken *> *
@@ -89,8 +89,8 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
     if (range.begin > end)
       parts.push_back({{end, range.begin}, -1});
     parts.push_back({range, token.id});
+    // A token inside the whitespace that this one takes along is still found.
     end = range.end;
-    i = std::max(i, end);
   }
   if (end < text.size())
     parts.push_back({{end, text.size()}, -1});

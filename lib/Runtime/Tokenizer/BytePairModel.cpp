@@ -330,7 +330,8 @@ Status BytePairModel::readByteFallback(const JsonField &field) {
 }
 
 void BytePairModel::indexCharacters() {
-  for (const auto &[token, id] : vocabulary.modelTokens()) {
+  for (int32_t id : vocabulary.modelTokenIds()) {
+    std::string_view token = *vocabulary.tokenOf(id);
     if (token.empty() || characterLength(token[0]) != token.size())
       continue;
     char32_t character = firstCharacter(token);
@@ -384,7 +385,7 @@ Status BytePairModel::readMerges(const JsonField &field) {
          {std::pair(merge.left, left), std::pair(merge.right, right),
           std::pair(merge.result, std::string_view(joined))})
       if (id < 0)
-        return entryError(i, "the token ", Json(token).dump(),
+        return entryError(i, "the token ", inQuotes(token),
                           " is not in the vocabulary");
     if (left.empty() || right.empty())
       return entryError(i, "has an empty side");
@@ -437,7 +438,7 @@ Status BytePairModel::read(const JsonField &field) {
     SANDWICH_ASSIGN_OR_RETURN(std::string token, unknown->string());
     unknownId = vocabulary.idInModel(token);
     if (unknownId < 0)
-      return unknown->error("the token ", Json(token).dump(),
+      return unknown->error("the token ", inQuotes(token),
                             " is not in the vocabulary");
   }
   SANDWICH_RETURN_IF_ERROR(readByteFallback(field));

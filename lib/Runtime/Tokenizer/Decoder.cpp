@@ -43,8 +43,9 @@ Status DecoderReader::enter(Stage next, const JsonField &typeField) {
   bool isPrepared = next != Stage::Strip || stage == Stage::Fuse;
   bool isAlone = next != Stage::End || stage == Stage::Begin;
   if (!inOrder || !isPrepared || !isAlone)
-    return typeField.error(typeField.json().dump(),
-                           " in this place is not supported");
+    return typeField.error(
+        inQuotes(typeField.json().get_ref<const std::string &>()),
+        " in this place is not supported");
   stage = next;
   return {};
 }
@@ -216,7 +217,9 @@ void DecoderState::addPiece(std::string_view token, std::string &text) {
 
 /// Passes on the whole characters of `bytes`, and U+FFFD for what cannot
 /// become one: for each byte token, or for each maximal subpart of byte-level
-/// text, as Hugging Face's library does.
+/// text. Hugging Face's library does the same, except that it gives up all of
+/// a run of byte tokens in which any is wrong; text that has been streamed
+/// cannot be taken back.
 void DecoderState::emitCharacters(std::string &text) {
   size_t begin = 0;
   while (begin < bytes.size()) {

@@ -11,17 +11,24 @@
 using namespace sandwich;
 using namespace sandwich::tokenizer;
 
-/// The value as an error shows it: short, and text even if it is not a string.
+static constexpr size_t longestExcerpt = 60;
+
+std::string tokenizer::inQuotes(std::string_view text) {
+  bool cut = text.size() > longestExcerpt;
+  std::string written = Json(text.substr(0, longestExcerpt))
+                            .dump(-1, ' ', /*ensure_ascii=*/false,
+                                  Json::error_handler_t::replace);
+  return cut ? written + "..." : written;
+}
+
+/// The value as an error shows it.
 static std::string excerpt(const Json &value) {
-  constexpr size_t longest = 60;
   if (value.is_object())
     return "an object";
   if (value.is_array())
     return "a list";
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
-  if (text.size() > longest)
-    text = text.substr(0, longest) + "...";
-  return text;
+  return value.is_string() ? inQuotes(value.get_ref<const std::string &>())
+                           : value.dump();
 }
 
 Error JsonField::unsupported() const {

@@ -24,6 +24,9 @@
 
 namespace sandwich::tokenizer {
 
+/// `text` in quotes as an error shows it: short, and UTF-8 whatever it was.
+std::string inQuotes(std::string_view text);
+
 /// A value and its path. The document must outlive it.
 class JsonField {
 public:

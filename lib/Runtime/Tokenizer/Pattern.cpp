@@ -12,15 +12,18 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <pcre2.h>
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
 
-// A tokenizer's expression takes a handful of steps a match; one that takes
-// millions, or megabytes of backtracking, is out of hand.
-static constexpr uint32_t matchLimit = 5'000'000;
+// A tokenizer's expression takes a handful of steps a match, or a few for each
+// character of a long run; one that takes many more, or megabytes of
+// backtracking, is out of hand.
+static constexpr uint32_t leastMatchLimit = 5'000'000;
+static constexpr uint32_t stepsPerByte = 8;
 static constexpr uint32_t heapLimitKilobytes = 64 << 10;
 static constexpr size_t initialJitStackBytes = 32 << 10;
 static constexpr size_t maxJitStackBytes = 16 << 20;
@@ -43,9 +46,7 @@ struct Pattern::Searcher::Buffers {
                                      nullptr)) {
     if (!context)
       return;
-    pcre2_set_match_limit(context, matchLimit);
     pcre2_set_heap_limit(context, heapLimitKilobytes);
-    pcre2_set_depth_limit(context, matchLimit);
     if (stack)
       pcre2_jit_stack_assign(context, nullptr, stack);
   }
@@ -74,6 +75,47 @@ Pattern Pattern::literal(std::string text) {
   return pattern;
 }
 
+/// Writes `\s` and `\S` out as Unicode's White_Space, which is what Oniguruma,
+/// the engine of Hugging Face's library, takes them for. PCRE2 counts the
+/// Mongolian vowel separator U+180E among them, and Mongolian text is full of
+/// it. An `\S` inside a bracketed class stays as it is.
+static std::string writeOutSpaces(std::string_view expression) {
+  constexpr std::string_view spaces = R"(\t-\r\x{85}\p{Z})";
+  std::string written;
+  bool inClass = false;
+  for (size_t i = 0; i < expression.size(); ++i) {
+    char byte = expression[i];
+    char next = i + 1 < expression.size() ? expression[i + 1] : '\0';
+    if (byte == '\\' && next == 's' && inClass) {
+      written += spaces;
+      ++i;
+    } else if (byte == '\\' && (next == 's' || next == 'S') && !inClass) {
+      written += next == 's' ? "[" : "[^";
+      written.append(spaces) += ']';
+      ++i;
+    } else if (byte == '\\' && next != '\0') {
+      written.append({byte, next});
+      ++i;
+    } else if (byte == '[' && !inClass) {
+      // A bracket right at the beginning is one of the class's characters.
+      inClass = true;
+      written += byte;
+      if (next == '^')
+        written += expression[++i];
+      if (expression.substr(i + 1).starts_with(']'))
+        written += expression[++i];
+    } else if (byte == '[' && next == ':') {
+      size_t end = std::min(expression.find(":]", i), expression.size());
+      written += expression.substr(i, end - i);
+      i = end - 1;
+    } else {
+      inClass = inClass && byte != ']';
+      written += byte;
+    }
+  }
+  return written;
+}
+
 Result<Pattern> Pattern::regularExpression(const std::string &expression,
                                            std::string name) {
   if (expression.size() > maxExpressionBytes)
@@ -90,12 +132,14 @@ Result<Pattern> Pattern::regularExpression(const std::string &expression,
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE offset = 0;
+  std::string written = writeOutSpaces(expression);
   pcre2_code *compiled =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()),
-                    expression.size(), options, &error, &offset, context.get());
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(written.data()),
+                    written.size(), options, &error, &offset, context.get());
   if (!compiled)
-    return makeError(name, ": is not a regular expression we accept: ",
-                     describe(error), " at byte ", offset);
+    return makeError(
+        name, ": is not a regular expression we accept: ", describe(error),
+        " after ", inQuotes(written.substr(0, offset)));
   Pattern pattern;
   pattern.code = std::make_shared<const Code>(compiled);
   pattern.name = std::move(name);
@@ -143,6 +187,11 @@ Status Pattern::Searcher::findExpression(std::string_view text,
                                          std::vector<TextRange> &matches) {
   if (!buffers->match || !buffers->context)
     return makeError(pattern.name, ": out of memory");
+  auto matchLimit = static_cast<uint32_t>(
+      std::clamp<size_t>(stepsPerByte * text.size(), leastMatchLimit,
+                         std::numeric_limits<uint32_t>::max()));
+  pcre2_set_match_limit(buffers->context, matchLimit);
+  pcre2_set_depth_limit(buffers->context, matchLimit);
   const PCRE2_SIZE *range = pcre2_get_ovector_pointer(buffers->match);
   auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   size_t start = 0;

@@ -10,6 +10,7 @@
 #define SANDWICH_LIB_RUNTIME_TOKENIZER_POSTPROCESSOR_H
 
 #include "JsonField.h"
+#include "Vocabulary.h"
 
 #include <cstdint>
 #include <vector>
@@ -21,11 +22,11 @@ struct PostProcessor {
   std::vector<int32_t> prefix;
   std::vector<int32_t> suffix;
 
-  /// Reads `post_processor` of a tokenizer.json whose ids are below
-  /// `vocabularySize`. Errors: an unsupported type, a template without its
-  /// text or with ids beyond the vocabulary.
+  /// Reads `post_processor` of a tokenizer.json with `vocabulary`. Errors: an
+  /// unsupported type, a template without its text or with ids that are not
+  /// in the vocabulary.
   static Result<PostProcessor> read(const JsonField &field,
-                                    size_t vocabularySize);
+                                    const Vocabulary &vocabulary);
 };
 
 } // namespace sandwich::tokenizer

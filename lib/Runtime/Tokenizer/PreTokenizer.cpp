@@ -299,8 +299,11 @@ static Status readSteps(const JsonField &field, PreTokenizerSteps &steps) {
                     /*invert=*/false, steps);
   }
   if (type == "Whitespace")
-    return addSplit(R"(\w+|[^\w\s]+)", field, SplitBehavior::Removed,
-                    /*invert=*/true, steps);
+    // Words and what lies between words and spaces; a word is of letters,
+    // marks, digits, letter numbers and connectors.
+    return addSplit(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]+)"
+                    R"(|[^\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\s]+)",
+                    field, SplitBehavior::Removed, /*invert=*/true, steps);
   if (type == "WhitespaceSplit")
     return addSplit(R"(\s)", field, SplitBehavior::Removed,
                     /*invert=*/false, steps);

@@ -21,6 +21,7 @@
 #include "sandwich/Support/File.h"
 
 #include <filesystem>
+#include <unordered_map>
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
@@ -35,6 +36,9 @@ struct Tokenizer::Description {
   PreTokenizerSteps preTokenizer;
   AddedTokenFinder rawTokens;        ///< looked for in the text as it is
   AddedTokenFinder normalizedTokens; ///< looked for in the normalized text
+  /// What was found in the normalized text decodes to what was found, where
+  /// that is not the token as the file writes it.
+  std::unordered_map<int32_t, std::string> normalizedContents;
   PostProcessor postProcessor;
   Decoder decoder;
   std::optional<int32_t> beginningOfSequence;
@@ -83,7 +87,7 @@ Status Tokenizer::Description::read(const JsonField &file) {
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("post_processor"));
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(postProcessor,
-                              PostProcessor::read(*field, vocabulary.size()));
+                              PostProcessor::read(*field, vocabulary));
   }
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("decoder"));
   if (field) {
@@ -91,11 +95,15 @@ Status Tokenizer::Description::read(const JsonField &file) {
   }
 
   for (const AddedToken &token : vocabulary.addedTokens()) {
+    if (!token.normalized) {
+      rawTokens.add(token, token.content);
+      continue;
+    }
     std::string content = token.content;
-    if (token.normalized)
-      SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content));
-    (token.normalized ? normalizedTokens : rawTokens)
-        .add(token, std::move(content));
+    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content));
+    if (content != token.content)
+      normalizedContents.emplace(token.id, content);
+    normalizedTokens.add(token, std::move(content));
   }
   rawTokens.finish();
   normalizedTokens.finish();
@@ -117,7 +125,7 @@ Tokenizer::Description::readNamedToken(const JsonField &file,
   SANDWICH_ASSIGN_OR_RETURN(std::string token, field->string());
   int32_t id = vocabulary.idOf(token);
   if (id < 0)
-    return field->error("the token ", Json(token).dump(),
+    return field->error("the token ", inQuotes(token),
                         " is not in the vocabulary");
   return std::optional<int32_t>(id);
 }
@@ -292,7 +300,10 @@ public:
     const Vocabulary &vocabulary = description->vocabulary;
     if (skipSpecialTokens && vocabulary.isSpecial(id))
       return;
-    if (std::optional<std::string_view> token = vocabulary.tokenOf(id))
+    if (auto position = description->normalizedContents.find(id);
+        position != description->normalizedContents.end())
+      decoder.add(position->second, text);
+    else if (std::optional<std::string_view> token = vocabulary.tokenOf(id))
       decoder.add(*token, text);
   }
 

@@ -8,11 +8,43 @@
 
 #include "Vocabulary.h"
 
-#include <algorithm>
+#include <bit>
+#include <functional>
 #include <limits>
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
+
+static uint32_t hashOf(std::string_view token) {
+  return static_cast<uint32_t>(std::hash<std::string_view>()(token));
+}
+
+void TokenIndex::reserve(size_t count) {
+  slots.assign(std::bit_ceil(2 * count + 1), Slot());
+}
+
+void TokenIndex::insert(int32_t id,
+                        const std::vector<std::string_view> &tokens) {
+  uint32_t hash = hashOf(tokens[static_cast<size_t>(id)]);
+  size_t mask = slots.size() - 1;
+  size_t i = hash & mask;
+  while (slots[i].id >= 0)
+    i = (i + 1) & mask;
+  slots[i] = {hash, id};
+}
+
+int32_t TokenIndex::find(std::string_view token,
+                         const std::vector<std::string_view> &tokens) const {
+  if (slots.empty())
+    return -1;
+  uint32_t hash = hashOf(token);
+  size_t mask = slots.size() - 1;
+  for (size_t i = hash & mask; slots[i].id >= 0; i = (i + 1) & mask)
+    if (slots[i].hash == hash &&
+        tokens[static_cast<size_t>(slots[i].id)] == token)
+      return slots[i].id;
+  return -1;
+}
 
 Result<Vocabulary>
 Vocabulary::read(const JsonField &modelVocabulary,
@@ -44,8 +76,8 @@ Status Vocabulary::assign(int32_t id, std::string_view token,
                           const std::string &path) {
   std::string_view &place = tokens[static_cast<size_t>(id)];
   if (place.data() && place != token)
-    return makeError(path, ": id ", id, " stands for both ", Json(place).dump(),
-                     " and ", Json(token).dump());
+    return makeError(path, ": id ", id, " stands for both ", inQuotes(place),
+                     " and ", inQuotes(token));
   place = token;
   return {};
 }
@@ -58,9 +90,10 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
   // One more, so that an empty token too points into the storage.
   characters.reserve(bytes + 1);
   modelIds.reserve(members.size());
+  modelTokens.reserve(members.size());
   for (const auto &[token, value] : members) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() >= tokens.size()) {
-      JsonField entry(value, field.path() + "[" + Json(token).dump() + "]");
+      JsonField entry(value, field.path() + "[" + inQuotes(token) + "]");
       return entry.tokenId(tokens.size()).error();
     }
     auto id = static_cast<int32_t>(value.get<uint64_t>());
@@ -68,7 +101,8 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
     characters.insert(characters.end(), token.begin(), token.end());
     std::string_view stored(begin, token.size());
     SANDWICH_RETURN_IF_ERROR(assign(id, stored, field.path()));
-    modelIds.emplace(stored, id);
+    modelIds.insert(id, tokens);
+    modelTokens.push_back(id);
   }
   return {};
 }
@@ -95,14 +129,13 @@ Status Vocabulary::readAddedTokens(const JsonField &field) {
       return element.error("has empty content");
     int32_t known = idOf(token.content);
     if (known >= 0 && known != token.id)
-      return element.error("token ", Json(token.content).dump(), " has id ",
+      return element.error("token ", inQuotes(token.content), " has id ",
                            token.id, " here and id ", known, " elsewhere");
     bool repeated = addedIds.contains(token.content);
     AddedToken &kept = added.emplace_back(std::move(token));
     SANDWICH_RETURN_IF_ERROR(assign(kept.id, kept.content, element.path()));
     if (repeated)
-      return element.error("token ", Json(kept.content).dump(),
-                           " is added twice");
+      return element.error("token ", inQuotes(kept.content), " is added twice");
     addedIds.emplace(kept.content, kept.id);
   }
   return {};

@@ -1,0 +1,219 @@
+//===- EncodeTest.cpp - Text to ids ---------------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenizerFiles.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+using namespace sandwich;
+using testing::Test;
+
+using Ids = std::vector<int32_t>;
+
+TEST(Encode, MergesByRankThenFromTheLeft) {
+  Json file = smallFile();
+  EXPECT_EQ(encoded(loaded(file), "abcab"), (Ids{5, 3}));
+  file["model"]["merges"] = {"b c", "a b"};
+  EXPECT_EQ(encoded(loaded(file), "abcab"), (Ids{0, 4, 3}));
+  file["model"]["merges"] = Json::array({"a a"});
+  file["model"]["vocab"]["aa"] = 6;
+  EXPECT_EQ(encoded(loaded(file), "aaa"), (Ids{6, 0}));
+}
+
+TEST(Encode, AcceptsMergesWrittenAsPairs) {
+  Json file = smallFile();
+  file["model"]["merges"] = Json::parse(R"([["a", "b"], "ab c"])");
+  EXPECT_EQ(encoded(loaded(file), "abc"), (Ids{5}));
+}
+
+TEST(Encode, ReadsFilesThatNameNoModelTypeAsBpe) {
+  Json file = smallFile();
+  file["model"].erase("type");
+  EXPECT_EQ(encoded(loaded(file), "abc"), (Ids{5}));
+}
+
+TEST(Encode, TakesTheLastOfEqualMerges) {
+  Json file = smallFile();
+  file["model"]["merges"] = {"a b", "b c", "a b"};
+  EXPECT_EQ(encoded(loaded(file), "abc"), (Ids{0, 4}));
+}
+
+/// The definition of byte-pair encoding, merge by merge.
+static Ids mergedStepByStep(const Json &model, std::string_view text) {
+  std::vector<std::string> symbols;
+  for (char character : text)
+    symbols.emplace_back(1, character);
+  std::map<std::pair<std::string, std::string>, size_t> ranks;
+  for (const Json &merge : model["merges"])
+    ranks.emplace(std::pair(merge[0], merge[1]), ranks.size());
+  while (true) {
+    size_t best = ranks.size(), position = 0;
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      auto found = ranks.find({symbols[i], symbols[i + 1]});
+      if (found != ranks.end() && found->second < best) {
+        best = found->second;
+        position = i;
+      }
+    }
+    if (best == ranks.size())
+      break;
+    symbols[position] += symbols[position + 1];
+    symbols.erase(symbols.begin() + static_cast<ptrdiff_t>(position) + 1);
+  }
+  Ids ids;
+  for (const std::string &symbol : symbols)
+    ids.push_back(model["vocab"][symbol].get<int32_t>());
+  return ids;
+}
+
+TEST(Encode, AgreesWithTheDefinitionOnRandomMerges) {
+  std::mt19937 random(42);
+  auto upTo = [&](size_t limit) { return random() % limit; };
+  for (int round = 0; round != 60; ++round) {
+    Json file = smallFile();
+    Json &model = file["model"];
+    model = {
+        {"type", "BPE"}, {"vocab", Json::object()}, {"merges", Json::array()}};
+    std::vector<std::string> tokens;
+    auto add = [&](const std::string &token) {
+      if (model["vocab"].contains(token))
+        return;
+      model["vocab"][token] = tokens.size();
+      tokens.push_back(token);
+    };
+    for (size_t i = 0, letters = 2 + upTo(5); i != letters; ++i)
+      add(std::string(1, static_cast<char>('a' + i)));
+    for (size_t i = 0; i != 25; ++i) {
+      Json merge = {tokens[upTo(tokens.size())], tokens[upTo(tokens.size())]};
+      auto &merges = model["merges"].get_ref<Json::array_t &>();
+      if (std::find(merges.begin(), merges.end(), merge) != merges.end())
+        continue;
+      add(merge[0].get<std::string>() + merge[1].get<std::string>());
+      merges.push_back(merge);
+    }
+    Tokenizer tokenizer = loaded(file);
+    // Both short texts, which are remembered, and long ones, which are cut.
+    for (size_t length : {5, 40, 400}) {
+      std::string text;
+      while (text.size() < length)
+        text += tokens[upTo(tokens.size())];
+      EXPECT_EQ(encoded(tokenizer, text), mergedStepByStep(model, text))
+          << file.dump() << '\n'
+          << text;
+    }
+  }
+}
+
+TEST(Encode, CutsLongTextOnlyWhereUnknownCharactersAllowIt) {
+  Json file = smallFile();
+  Tokenizer dropping = loaded(file);
+  // Dropped characters let their neighbours meet.
+  std::string apart, together;
+  for (int i = 0; i != 100; ++i) {
+    apart += "a?b";
+    together += "ab";
+  }
+  EXPECT_EQ(encoded(dropping, apart), encoded(dropping, together));
+
+  std::string longUnknown = std::string("a").append(500, 'x') + "b";
+  file["model"]["vocab"]["?!"] = 6;
+  file["model"]["unk_token"] = "?!";
+  file["model"]["fuse_unk"] = true;
+  EXPECT_EQ(encoded(loaded(file), longUnknown), (Ids{0, 6, 1}));
+  file["model"]["fuse_unk"] = false;
+  EXPECT_EQ(encoded(loaded(file), longUnknown).size(), 502u);
+}
+
+TEST(Encode, LooksUpWholePiecesWhereMergesAreIgnored) {
+  Json file = smallFile();
+  file["model"]["vocab"]["cab"] = 6;
+  EXPECT_EQ(encoded(loaded(file), "cab"), (Ids{2, 3}));
+  file["model"]["ignore_merges"] = true;
+  EXPECT_EQ(encoded(loaded(file), "cab"), (Ids{6}));
+  EXPECT_EQ(encoded(loaded(file), "cabb"), (Ids{2, 3, 1}));
+}
+
+TEST(Encode, FindsTheLongestAddedToken) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(6, "ab", false)});
+  // The token is in the vocabulary with another id.
+  EXPECT_FALSE(Tokenizer::fromText(file.dump()));
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<x>", true), addedToken(7, "<x>a", false),
+                   addedToken(8, "<", false)});
+  EXPECT_EQ(encoded(loaded(file), "<x>b<x>ab<"), (Ids{6, 1, 7, 1, 8}));
+}
+
+TEST(Encode, AddsTheTokensOfTheTemplateOnlyWhenAsked) {
+  Json file = smallFile();
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "</s>", true)});
+  file["post_processor"] = Json::parse(R"({
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+               {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [6], "tokens": ["<s>"]}}
+  })");
+  Tokenizer tokenizer = loaded(file);
+  EXPECT_EQ(encoded(tokenizer, "a", true), (Ids{6, 0}));
+  EXPECT_EQ(encoded(tokenizer, "a", false), (Ids{0}));
+  EXPECT_EQ(encoded(tokenizer, "", true), (Ids{6}));
+  EXPECT_FALSE(tokenizer.beginningOfSequenceId());
+}
+
+TEST(Encode, ObeysTheConfiguration) {
+  Json file = smallFile();
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "</s>", true)});
+  auto tokenizer = Tokenizer::fromText(file.dump(), R"({
+    "bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip": false},
+    "add_bos_token": true, "add_eos_token": true,
+    "model_max_length": 1000000000000000019884624838656
+  })");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(encoded(*tokenizer, "a", true), (Ids{6, 0, 7}));
+  EXPECT_EQ(encoded(*tokenizer, "a", false), (Ids{0}));
+  EXPECT_EQ(tokenizer->beginningOfSequenceId(), 6);
+  EXPECT_EQ(tokenizer->endOfSequenceId(), 7);
+}
+
+TEST(Encode, AnswersQuestionsAboutTokens) {
+  Json file = smallFile();
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "<t>", false)});
+  Tokenizer tokenizer = loaded(file);
+  EXPECT_EQ(tokenizer.vocabularySize(), 8u);
+  EXPECT_EQ(tokenizer.idOf("abc"), 5);
+  EXPECT_EQ(tokenizer.idOf("<t>"), 7);
+  EXPECT_EQ(tokenizer.idOf("abcd"), std::nullopt);
+  EXPECT_EQ(tokenizer.tokenOf(6), "<s>");
+  EXPECT_EQ(tokenizer.tokenOf(8), std::nullopt);
+  EXPECT_EQ(tokenizer.tokenOf(-1), std::nullopt);
+  EXPECT_TRUE(tokenizer.isSpecial(6));
+  EXPECT_FALSE(tokenizer.isSpecial(7));
+  EXPECT_FALSE(tokenizer.isSpecial(8));
+  EXPECT_FALSE(tokenizer.isSpecial(-1));
+}
+
+TEST(Encode, TakesLongRunsInItsStride) {
+  Json file = readInput("byte-level.json");
+  file["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
+    {"type": "Split", "behavior": "Isolated",
+     "pattern": {"Regex": "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+|\\S+"}},
+    {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})");
+  Tokenizer tokenizer = loaded(file);
+  for (const char *unit : {" ", "e", "the ", "é", "\n"}) {
+    std::string text;
+    while (text.size() < 300'000)
+      text += unit;
+    EXPECT_EQ(tokenizer.decode(encoded(tokenizer, text), false), text);
+  }
+}

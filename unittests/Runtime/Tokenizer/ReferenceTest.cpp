@@ -1,0 +1,126 @@
+//===- ReferenceTest.cpp - Agreement with reference ids -------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenizerFiles.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+using namespace sandwich;
+
+/// The tokenizer.json that `variant` of variants.json describes.
+static Json changedFile(const Json &variant) {
+  Json file = readInput(variant["base"].get<std::string>() + ".json");
+  const Json &changes = variant["changes"];
+  for (const auto &[key, value] : changes.items()) {
+    if (key == "model")
+      file["model"].update(value);
+    else
+      file[key] = value;
+  }
+  return file;
+}
+
+class Variant : public testing::TestWithParam<std::string> {};
+
+TEST_P(Variant, AgreesWithHuggingFace) {
+  Tokenizer tokenizer =
+      loaded(changedFile(readInput("variants.json")[GetParam()]));
+  Json cases = readInput("cases.json");
+  Json references = readInput("reference.json")[GetParam()];
+  ASSERT_EQ(references.size(), cases.size());
+  ASSERT_GT(cases.size(), 30u);
+  for (size_t i = 0; i != cases.size(); ++i) {
+    auto text = cases[i].get<std::string>();
+    SCOPED_TRACE(cases[i].dump());
+    auto ids = references[i]["ids"].get<std::vector<int32_t>>();
+    EXPECT_EQ(encoded(tokenizer, text, /*addSpecialTokens=*/true), ids);
+    auto decoded = references[i].value("text", text);
+    auto plain = references[i].value("plain", decoded);
+    EXPECT_EQ(tokenizer.decode(ids, /*skipSpecialTokens=*/false), decoded);
+    EXPECT_EQ(tokenizer.decode(ids, /*skipSpecialTokens=*/true), plain);
+    EXPECT_EQ(streamed(tokenizer, ids, false), decoded);
+    EXPECT_EQ(streamed(tokenizer, ids, true), plain);
+  }
+}
+
+static std::vector<std::string> variantNames() {
+  std::vector<std::string> names;
+  Json variants = readInput("variants.json");
+  for (const auto &[name, variant] : variants.items())
+    names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizer, Variant, testing::ValuesIn(variantNames()),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+/// The folder of shared test data, which not every machine has.
+static std::filesystem::path sharedFolder() {
+  const char *set = std::getenv("SANDWICH_SHARED");
+  return set ? set : SANDWICH_SOURCE_DIR "/../shared";
+}
+
+class SharedTokenizer : public testing::TestWithParam<std::string> {};
+
+TEST_P(SharedTokenizer, AgreesOnEveryCase) {
+  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " is absent";
+  auto tokenizer = Tokenizer::fromFolder(folder);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  auto inputs = MappedFile::open(folder / "cases.inp");
+  auto outputs = MappedFile::open(folder / "cases.out");
+  ASSERT_TRUE(inputs && outputs);
+  constexpr std::string_view separator = "\n__ggml_vocab_test__\n";
+  std::istringstream lines{std::string(outputs->text())};
+  std::string_view rest = inputs->text();
+  size_t count = 0;
+  for (bool more = true; more; ++count) {
+    size_t end = rest.find(separator);
+    more = end != std::string_view::npos;
+    std::string text(rest.substr(0, end));
+    rest.remove_prefix(more ? end + separator.size() : rest.size());
+    SCOPED_TRACE(text);
+    std::string line;
+    std::getline(lines, line);
+    std::istringstream numbers(line);
+    std::vector<int32_t> expected;
+    for (int32_t id; numbers >> id;)
+      expected.push_back(id);
+    std::vector<int32_t> ids = encoded(*tokenizer, text);
+    EXPECT_EQ(ids, expected);
+    EXPECT_EQ(tokenizer->decode(ids, false), text);
+    EXPECT_EQ(streamed(*tokenizer, ids, false), text);
+  }
+  EXPECT_EQ(count, 47u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizer, SharedTokenizer,
+                         testing::Values("llama2-spm", "llama3-bpe"),
+                         [](const auto &info) {
+                           return info.param.substr(0, info.param.find('-'));
+                         });
+
+TEST(SharedTokenizer, NamesTheTokensOfTheConfiguration) {
+  std::filesystem::path folder = sharedFolder() / "tokenizers/llama3-bpe";
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " is absent";
+  auto tokenizer = Tokenizer::fromFolder(folder);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  EXPECT_EQ(tokenizer->vocabularySize(), 128256u);
+  EXPECT_EQ(tokenizer->beginningOfSequenceId(), 128000);
+  EXPECT_EQ(tokenizer->endOfSequenceId(), 128001);
+  EXPECT_TRUE(tokenizer->isSpecial(128009));
+  EXPECT_EQ(tokenizer->tokenOf(128009), "<|eot_id|>");
+}
