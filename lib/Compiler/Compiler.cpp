@@ -214,12 +214,37 @@ Status Compilation::checkWeight(lm::WeightOp weight) {
   return {};
 }
 
-static bool isLayerOfLoop(Value value) {
+/// Whether `value` counts layers and stays below `layers`.
+static bool isLayer(Value value, int64_t layers) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument
                   ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
                   : nullptr;
-  return loop && loop.getInductionVar() == value;
+  if (!loop || loop.getInductionVar() != value)
+    return false;
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+}
+
+/// Whether every layer that `function` names exists.
+Status Compilation::checkLayers(func::FuncOp function) {
+  int64_t layers = checkpoint.config().layers;
+  Operation *wrong = nullptr;
+  function.walk([&](Operation *op) {
+    if (isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect()))
+      for (Value operand : op->getOperands())
+        if (operand.getType().isIndex() && !isLayer(operand, layers))
+          wrong = op;
+  });
+  if (!wrong)
+    return {};
+  return makeError("@", function.getName().str(), ": ",
+                   wrong->getName().getStringRef().str(),
+                   " has a layer that is not counted by a loop from 0 to at "
+                   "most ",
+                   layers);
 }
 
 /// Whether the function `name` has the caches and logits the runtime prepares.
