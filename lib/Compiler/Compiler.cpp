@@ -22,6 +22,8 @@
 #include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/File.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
@@ -64,6 +66,8 @@ private:
   Status checkModule();
   Status checkWeight(lm::WeightOp weight);
   Status checkPhase(StringRef name);
+  Status checkLayers(func::FuncOp function);
+  Status checkSchedules();
   Status runPipeline(function_ref<void(OpPassManager &)> build);
   Status writeText(const std::string &text);
   Status writeModule();
@@ -114,6 +118,28 @@ Status Compilation::buildModule() {
   return status ? status : status.error().inContext(*options.inputIR);
 }
 
+/// How deep brackets nest in `text`, outside of strings and comments. The
+/// parser recurses for each.
+static size_t nestingDepth(StringRef text) {
+  size_t depth = 0, deepest = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (text.substr(i).starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text.substr(i).starts_with("->")) {
+      ++i;
+    } else if (StringRef("([{<").contains(c)) {
+      deepest = std::max(deepest, ++depth);
+    } else if (StringRef(")]}>").contains(c) && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
 Status Compilation::readModule(const std::string &path) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -129,6 +155,9 @@ Status Compilation::readModule(const std::string &path) {
   // Large or endless files would be read into memory by the parser.
   constexpr size_t longest = size_t(64) << 20;
   SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, longest));
+  constexpr size_t deepest = 200;
+  if (nestingDepth(text) > deepest)
+    return makeError(path, ": brackets nest more than ", deepest, " deep");
   module = parseSourceString<ModuleOp>(text, &context, path);
   if (!module)
     return makeError(problem.empty() ? path + ": is not a module" : problem);
@@ -185,12 +214,48 @@ Status Compilation::checkWeight(lm::WeightOp weight) {
   return {};
 }
 
+/// Whether `value` counts layers and stays below `layers`.
+static bool isLayer(Value value, int64_t layers) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : nullptr;
+  if (!loop || loop.getInductionVar() != value)
+    return false;
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+}
+
+/// Whether every layer that `function` names exists.
+Status Compilation::checkLayers(func::FuncOp function) {
+  int64_t layers = checkpoint.config().layers;
+  Operation *wrong = nullptr;
+  function.walk([&](Operation *op) {
+    if (isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect()))
+      for (Value operand : op->getOperands())
+        if (operand.getType().isIndex() && !isLayer(operand, layers))
+          wrong = op;
+  });
+  if (!wrong)
+    return {};
+  return makeError("@", function.getName().str(), ": ",
+                   wrong->getName().getStringRef().str(),
+                   " has a layer that is not counted by a loop from 0 to at "
+                   "most ",
+                   layers);
+}
+
 /// Whether the function `name` has the caches and logits the runtime prepares.
 Status Compilation::checkPhase(StringRef name) {
   auto function = module->lookupSymbol<func::FuncOp>(name);
-  if (!function || function.isExternal() ||
-      !function->hasAttr(lm::phaseAttributeName))
-    return makeError("has no function @", name.str(), " with lm.phase");
+  if (!function || function.isExternal())
+    return makeError("has no function @", name.str());
+  auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+  if (!phase || lm::stringifyPhase(phase.getValue()) != name)
+    return makeError("@", name.str(), " needs lm.phase = #lm.phase<",
+                     name.str(), ">");
   OwningOpRef<ModuleOp> own =
       buildModel(&context, checkpoint.config(), elementType());
   FunctionType expected =
@@ -199,7 +264,7 @@ Status Compilation::checkPhase(StringRef name) {
     return makeError(
         "@", name.str(), " is of type ", print(function.getFunctionType()),
         ", but this checkpoint as ", options.dtype, " needs ", print(expected));
-  return {};
+  return checkLayers(function);
 }
 
 Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
@@ -272,6 +337,22 @@ proto::Phase &Compilation::phaseNamed(StringRef name) {
       return phase;
   phases.emplace_back().set_name(name.str());
   return phases.back();
+}
+
+/// Whether the target has the instructions of every schedule.
+Status Compilation::checkSchedules() {
+  std::string missing;
+  module->walk([&](gemm::MatmulOp matmul) {
+    for (gemm::ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
+      const MicroKernel &kernel = schedule.getSchedule().microKernel;
+      if (!llvm::is_contained(target.matrixISAs, kernel.isa))
+        missing = kernel.name();
+    }
+  });
+  if (missing.empty())
+    return {};
+  return makeError("micro-kernel ", missing, " needs instructions that ",
+                   target.name, " lacks");
 }
 
 /// Keeps the schedules of each phase for `inspect`.
@@ -408,6 +489,7 @@ Status Compilation::run() {
   SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
     buildModelToSchedulePipeline(manager, scheduling);
   }));
+  SANDWICH_RETURN_IF_ERROR(checkSchedules());
   describeSchedules();
   if (options.emit == Emit::ScheduleIR)
     return writeModule();
