@@ -32,16 +32,16 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   __builtin_unreachable();
 }
 
-int64_t roundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
+int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// K in equal parts that let a weight slice of the panel stay in half of L1.
-int64_t chooseSliceK(int64_t k, int64_t bytesPerK, int64_t kStep,
+/// K in equal parts that let a slice of the weight's panel stay in two thirds
+/// of L1, beside the rows of the input and sums in use.
+int64_t chooseSliceK(int64_t k, int64_t bytesPerK, const Packing &packing,
                      const Target &target) {
-  int64_t largest = std::max(target.l1DataBytes / 2 / bytesPerK, kStep);
-  int64_t parts = (k + largest - 1) / largest;
-  return roundUp((k + parts - 1) / parts, std::max<int64_t>(kStep, 4));
+  int64_t step = std::max(packing.kStep, 4 * packing.kPack);
+  int64_t largest = std::max(target.l1DataBytes * 2 / 3 / bytesPerK, step);
+  int64_t parts = divideUp(k, largest);
+  return divideUp(divideUp(k, parts), step) * step;
 }
 
 } // namespace
@@ -70,30 +70,41 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
   Schedule schedule{.microKernel = kernel, .threads = {1, threads, 1}};
   schedule.slice[1] = std::lcm(packing.panel, shape.columnUnit);
 
-  // The cache lines of the weight that four packed k steps read.
+  // The cache lines of the weight that four packed k steps read, and the calls
+  // of a narrow micro-kernel for each panel.
   int64_t linesPerStep = 4 * bytesPerK * packing.kPack / 64;
+  int64_t parts = divideUp(packing.panel, kernel.columns);
+  int64_t sliceK = chooseSliceK(shape.k, bytesPerK, packing, target);
 
   ScheduleTable table;
+  auto serve = [&](int64_t maxRows) {
+    if (!table.empty() && table.back().schedule == schedule)
+      table.back().maxRows = maxRows;
+    else
+      table.push_back({maxRows, schedule});
+  };
   // One strip of rows streams the weight once with nothing to wait for but
-  // memory, so it takes all of K and prefetches its own stream.
-  int64_t oneStrip = kernel.rows;
-  schedule.slice[0] = oneStrip;
-  schedule.slice[2] = shape.k;
+  // memory, so it takes all of K and prefetches its own stream, two pages
+  // ahead.
+  schedule.slice[0] = kernel.rows;
+  schedule.slice[2] = parts == 1 ? shape.k : sliceK;
   schedule.prefetchLines = linesPerStep;
-  schedule.prefetchDistance = 4096;
-  table.push_back({oneStrip, schedule});
+  schedule.prefetchDistance = 8192;
+  serve(kernel.rows);
 
-  // More strips reuse the slice from L1, and share the work of prefetching
-  // the next one.
-  schedule.slice[2] = chooseSliceK(shape.k, bytesPerK, packing.kStep, target);
+  // More strips reuse the slice from L1, and share the work of prefetching the
+  // next one. The fewest strips of a range must still prefetch all of it:
+  // where a third of the lines is missing, so is a third of the speed.
+  schedule.slice[0] = std::max<int64_t>(512, kernel.rows);
+  schedule.slice[2] = sliceK;
   schedule.prefetchDistance = 0;
-  for (int64_t strips = 2; strips <= 4; strips *= 2) {
-    schedule.slice[0] = kernel.rows * strips;
-    schedule.prefetchLines = std::max<int64_t>(linesPerStep / strips, 1);
-    table.push_back({schedule.slice[0], schedule});
+  int64_t fewestStrips = 2;
+  for (int64_t mostStrips : {2, 4, 8}) {
+    schedule.prefetchLines = divideUp(linesPerStep, fewestStrips * parts);
+    serve(kernel.rows * mostStrips);
+    fewestStrips = mostStrips + 1;
   }
-  schedule.slice[0] = 512;
-  schedule.prefetchLines = std::max<int64_t>(linesPerStep / 8, 1);
-  table.push_back({INT64_MAX, schedule});
+  schedule.prefetchLines = divideUp(linesPerStep, fewestStrips * parts);
+  serve(INT64_MAX);
   return table;
 }
