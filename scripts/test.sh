@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 scripts/build.sh release
 build=build/release
 status=0
+# Output is cut after a kilobyte by default, and the count is taken from it.
 ctest --test-dir $build --output-on-failure --parallel 2 \
+  --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
   --output-junit "$PWD/$build/unit-tests.xml" || status=1
 lit=$(sed -n 's/^LIT:[A-Z]*=//p' $build/CMakeCache.txt)
 "$lit" --verbose --xunit-xml-output "$build/lit-tests.xml" $build/test ||

@@ -104,7 +104,8 @@ void tool::addWeightsOption(CLI::App &command,
             placement = name == "mapped" ? WeightPlacement::Mapped
                                          : WeightPlacement::HugePages;
           },
-          "Where the weights lie: 'mapped', the default, shares the page cache with "
+          "Where the weights lie: 'mapped', the default, shares the page cache "
+          "with "
           "processes, 'huge-pages' reads a copy that is faster to stream")
       ->check(CLI::IsMember({"mapped", "huge-pages"}))
       ->type_name("mapped|huge-pages");
