@@ -51,7 +51,7 @@ class IR(BadInputTest):
         self.refuse_ir(b"\0\xff\n\n}", "x.mlir: ")
         self.refuse_ir("(" * 100000, "x.mlir: ")
         self.refuse_ir("module { func.func @prefill() { return } }",
-                       "x.mlir: has no function @prefill")
+                       "x.mlir: @prefill needs lm.phase")
 
     def test_deeply_nested(self):
         self.refuse_ir("module {" * 100000, "x.mlir: ")
