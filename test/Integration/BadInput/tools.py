@@ -25,7 +25,6 @@ class Usage(BadInputTest):
                 (["--dtype=int8"], "dtype"),
                 (["--emit=everything"], "emit"),
                 (["--threads=two"], "threads"),
-                (["--threads=99999999999999999999"], "threads"),
                 (["--frobnicate"], "frobnicate"),
                 (["another"], "another")):
             with self.subTest(options=options):
@@ -36,6 +35,7 @@ class Usage(BadInputTest):
                 (["--threads=0"], "threads .*not 0"),
                 (["--threads=-1"], "threads .*not -1"),
                 (["--threads=1000000"], "threads .*not 1000000"),
+                (["--threads=99999999999999999999"], "threads"),
                 (["--max-tokens-per-step=0"], "step"),
                 (["--max-tokens-per-step=9223372036854775807"], "step"),
                 (["--context=0"], "context"),
@@ -87,10 +87,13 @@ class Output(BadInputTest):
         def limit(size):
             return lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
                                               (size, size))
-        # Within the weights, the code and a text.
-        self.refuse_compile("weights.bin: cannot write", before=limit(4096))
-        self.refuse_compile("phases.so: cannot write|weights.bin: cannot write",
-                            before=limit(290000))
+        # Within the machine code, the weights and a text.
+        self.refuse_compile("cannot write: File too large",
+                            before=limit(4096))
+        self.config["vocab_size"] = 65536
+        self.write_model()
+        self.refuse_compile("weights.bin: cannot write: File too large",
+                            before=limit(8 << 20))
         self.refuse_compile("out.sandwich: cannot write", "--emit=model-ir",
                             before=limit(1000))
         with open("/dev/full", "wb") as full:
