@@ -125,8 +125,12 @@ int main(int argc, char **argv) {
     options.emit = kinds.at(emit);
     if (options.emit == Emit::Artifact && options.output.empty())
       throw CLI::RequiredError("--output");
-  } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const CLI::Success &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &wrong) {
+    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
+                 wrong.what());
+    return 2;
   }
 
   if (app.count("--threads") == 0) {

@@ -63,18 +63,22 @@ class BadInputTest(unittest.TestCase):
         self.assertRegex(lines[0], pattern)
         self.assertEqual(listing(self.folder), files, shown)
 
+    def compile_command(self, options, output="out.sandwich"):
+        """A quick compilation of the model; what `options` set is theirs."""
+        given = {option.split("=")[0] for option in options}
+        command = ["sandwich-compile", self.model, "-q", *options]
+        for option in ("--threads=2", "--target=x86-64-avx2"):
+            if option.split("=")[0] not in given:
+                command.append(option)
+        return command + (["-o", self.path(output)] if output else [])
+
     def refuse_compile(self, pattern, *options, status=1, before=None,
                        output="out.sandwich"):
         """Like `refuse`, for a compilation of the model."""
-        command = ["sandwich-compile", self.model, "-q", "--threads=2",
-                   "--target=x86-64-avx2"]
-        if output:
-            command += ["-o", self.path(output)]
-        self.refuse(command + list(options), pattern, status, before)
+        self.refuse(self.compile_command(options, output), pattern, status,
+                    before)
 
     def compile(self, *options, output="out.sandwich"):
-        subprocess.run(
-            ["sandwich-compile", self.model, "-q", "--threads=2",
-             "--target=x86-64-avx2", "-o", self.path(output), *options],
-            check=True, timeout=300)
+        subprocess.run(self.compile_command(options, output), check=True,
+                       timeout=300)
         return self.path(output)
