@@ -24,7 +24,6 @@ func.func @matmul(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
   // AVX2-SAME: tensor<?x64xf32> -> tensor<?x96xf32>
   // AVX512: lm.rms_norm {{.*}} -> tensor<?x64xf32>
   // AVX512: schedules(<12 : <micro_kernel = X86_AVX512_F32_12x32,
-  // AVX512-SAME: 24 : <micro_kernel = X86_AVX512_F32_12x32,
   // AVX512-SAME: 48 : <micro_kernel = X86_AVX512_F32_12x32,
   // AVX512-SAME: ? : <micro_kernel = X86_AVX512_F32_12x32,
   // AVX512-SAME: tensor<?x64xf32> -> tensor<?x96xf32>
