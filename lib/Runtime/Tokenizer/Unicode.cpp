@@ -114,6 +114,8 @@ tokenizer::toNormalizationForm(std::string_view text, NormalizationForm form) {
       form == NormalizationForm::NFC || form == NormalizationForm::NFKC;
   bool compatibility =
       form == NormalizationForm::NFKC || form == NormalizationForm::NFKD;
+  // The library's options are an enumeration of flags to be combined.
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange)
   auto options = static_cast<utf8proc_option_t>(
       UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
       (compatibility ? UTF8PROC_COMPAT : 0));
