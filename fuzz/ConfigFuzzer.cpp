@@ -1,5 +1,4 @@
-//===- ConfigFuzzer.cpp - Any bytes as a config.json
-//-----------------------===//
+//===- ConfigFuzzer.cpp - Any bytes as a config.json ----------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
