@@ -304,8 +304,8 @@ intermediate {shape["intermediate_size"]}, tied embeddings |
 | context | {shape["max_position_embeddings"]} tokens |
 | tokenizer | byte-level BPE, {shape["vocab_size"]} tokens, trained on the same text |
 | training | {facts["steps"]} steps of {facts["batch_tokens"]} tokens ({facts["epochs"]:.1f} epochs), \
-{facts["minutes"]:.0f} minutes on {facts["threads"]} CPU threads |
-| training loss | {facts["training_loss"]:.3f} nats per token without dropout |
+{facts["minutes"]:.0f} minutes by the clock, CPU threads: {facts["threads"]} |
+| training loss | {facts["training_loss"]:.3f} nats per token, on a sample of as many entries as are held out |
 | held-out loss | {facts["held_out_loss"]:.3f} nats per token, {facts["bits_per_byte"]:.3f} bits per byte \
 ({facts["held_out_entries"]} entries, {facts["held_out_tokens"]:,} tokens) |
 
@@ -314,9 +314,10 @@ Losses are those of the bfloat16 weights in this folder.
 ## Data and licence
 
 The Jargon File, version 4.4.7 (29 December 2003), as packaged by Debian (`dict-jargon`).
-The Jargon File is in the public domain. {facts["training_entries"]} entries were used
-for training and {facts["held_out_entries"]} held out; pronunciations, tables, code and
-drawings were left out. The model is part of Sandwich and under its licence, Apache
+The Jargon File is in the public domain. {facts["training_entries"]} entries were used for training and
+{facts["held_out_entries"]} held out; pronunciations, tables, code set apart and drawings were left out.
+
+The model is part of Sandwich and under its licence, Apache
 License v2.0 with LLVM Exceptions.
 
 The text is the slang of its time and place, some of it crude, and the model repeats it.
