@@ -496,6 +496,7 @@ Status Compilation::run() {
 
   progress("lowering to loops", 0);
   ScheduleToLoopsOptions lowering;
+  lowering.target = options.target;
   lowering.threads = options.threads;
   lowering.maxTokens = options.maxTokens;
   SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {

@@ -38,7 +38,9 @@ void sandwich::buildScheduleToLoopsPipeline(
   manager.addPass(createAssignBuffers(buffers));
   manager.addPass(createInsertBarriers());
   manager.addPass(createGemmToLoops());
-  manager.addNestedPass<func::FuncOp>(createLMToLoops());
+  LMToLoopsOptions loops;
+  loops.target = options.target;
+  manager.addNestedPass<func::FuncOp>(createLMToLoops(loops));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 }

@@ -44,6 +44,10 @@ Target makeTarget(size_t index) {
   for (size_t i = 0; i <= index; ++i) {
     const NamedTarget &named = namedTargets()[i];
     target.name = named.name;
+    if (named.isa == MatrixISA::X86_AVX512_F32) {
+      target.vectorRegisters = 32;
+      target.vectorLanes = 16;
+    }
     target.matrixISAs.push_back(named.isa);
     for (CpuFeature feature : named.features)
       target.features.insert(feature);

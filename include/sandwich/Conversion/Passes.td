@@ -139,9 +139,8 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::func::FuncOp"> {
     "::mlir::vector::VectorDialect"
   ];
   let options = [
-    Option<"accumulators", "accumulators", "int64_t", /*default=*/"24",
-           "Vectors of 16 f32 sums that fit into the target's registers beside "
-           "operands: 24 with AVX-512, 6 with AVX2">
+    Option<"target", "target", "std::string", "\"host\"",
+           "CPU whose registers hold the sums of attention, or host">
   ];
 }
 

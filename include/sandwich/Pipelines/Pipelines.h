@@ -31,6 +31,9 @@ void buildModelToSchedulePipeline(mlir::OpPassManager &manager,
 
 struct ScheduleToLoopsOptions
     : mlir::PassPipelineOptions<ScheduleToLoopsOptions> {
+  PassOptions::Option<std::string> target{
+      *this, "target", llvm::cl::desc("CPU to lower for, or host"),
+      llvm::cl::init("host")};
   PassOptions::Option<int64_t> threads{*this, "threads",
                                        llvm::cl::desc("threads of the team"),
                                        llvm::cl::init(1)};

@@ -49,6 +49,9 @@ struct Target {
   std::vector<MatrixISA> matrixISAs;
   /// What the code may use and the machine that runs it must have.
   CpuFeatures features;
+  /// Vector registers of a core, and the f32 that each holds.
+  int64_t vectorRegisters = 16;
+  int64_t vectorLanes = 8;
   /// Of one core, in bytes.
   int64_t l1DataBytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;

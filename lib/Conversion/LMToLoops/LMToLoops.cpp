@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Target/Target.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -59,6 +60,12 @@ static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name) {
 
 namespace {
 
+/// Vectors of `vectorWidth` f32 sums that fit into three quarters of the
+/// target's registers; operands take the rest.
+int64_t getAccumulators(const Target &target) {
+  return target.vectorRegisters * target.vectorLanes * 3 / 4 / vectorWidth;
+}
+
 class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {
 public:
   using Base::Base;
@@ -85,13 +92,15 @@ public:
           << "'";
       return signalPassFailure();
     }
-    if (accumulators < 1) {
-      function.emitError("lm-to-loops: accumulators must be positive");
+    Result<Target> model = getTarget(target.getValue());
+    if (!model) {
+      function.emitError(model.error().message);
       return signalPassFailure();
     }
     ProgramContext program{
         function, phase::getArgument(function, phase::ProgramArgument::Thread),
-        attribute.getThreads(), phaseAttribute.getValue(), accumulators};
+        attribute.getThreads(), phaseAttribute.getValue(),
+        getAccumulators(*model)};
     for (Operation *op : operations) {
       if (failed(lower(op, program)))
         return signalPassFailure();

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -lm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
 // RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 \
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 -relocation-model=pic -o %t.s
 // RUN: awk -v RS='\n[.]LBB' '/Inner Loop/ { split($0, loop, "\n\tj"); if (gsub(/vfmadd/, "&", loop[1]) == 24) print loop[1] }' %t.s > %t.loops

@@ -1,7 +1,7 @@
-// RUN: sandwich-opt %s -lm-to-loops | FileCheck %s
-// RUN: sandwich-opt %s "-lm-to-loops=accumulators=6" | FileCheck %s --check-prefix=NARROW
-// RUN: not sandwich-opt %s "-lm-to-loops=accumulators=0" 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: lm-to-loops: accumulators must be positive
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512 | FileCheck %s
+// RUN: sandwich-opt %s "-lm-to-loops=target=x86-64-avx2" | FileCheck %s --check-prefix=NARROW
+// RUN: not sandwich-opt %s "-lm-to-loops=target=sparc" 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: {{.*}}sparc
 
 // The two query heads that share a head of the cache are one tile, by two blocks
 // in two parts of each score, and by all four vectors of values. Both are
