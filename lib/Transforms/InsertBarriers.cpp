@@ -136,6 +136,10 @@ void BarrierInserter::visit(Block &block, AccessSet &pending) {
       visit(*loop.getBody(), pending);
       llvm::append_range(pending, entry);
       visit(*loop.getBody(), pending);
+      // A loop that may run no iteration leaves what came before it pending.
+      std::optional<APInt> iterations = loop.getStaticTripCount();
+      if (!iterations || iterations->isZero())
+        llvm::append_range(pending, entry);
       continue;
     }
     SmallVector<Access> accesses = accessesOf(&op);

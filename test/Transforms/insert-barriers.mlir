@@ -161,6 +161,41 @@ func.func @row_loop(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: 
 
 // -----
 
+// A loop that may run no iteration: what comes after it may follow what comes
+// before it.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @stacked : tensor<2x64x64xf32> from ["a", "b"]
+// CHECK-LABEL: func @perhaps_no_iteration
+func.func @perhaps_no_iteration(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4096 = arith.constant 4096 : index
+  %c8192 = arith.constant 8192 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %z = memref.view %workspace[%c8192][%tokens] : memref<?xi8> to memref<?x64xf32>
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  lm.embed %ids, @e into %y : memref<?xi32> into memref<?x64xf32>
+  // The barrier inside the loop does not separate %x's two uses.
+  // CHECK: scf.for
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul
+  scf.for %layer = %c0 to %tokens step %c1 {
+    gemm.matmul %y, @stacked[%layer] epilogue(<none>) into %z : memref<?x64xf32> into memref<?x64xf32>
+  }
+  // CHECK: phase.barrier
+  // CHECK-NEXT: gemm.matmul
+  gemm.matmul %x, @w epilogue(<none>) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
 // A barrier that is there is not doubled, and without a program there is no team
 // to wait for.
 

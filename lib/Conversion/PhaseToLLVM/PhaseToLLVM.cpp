@@ -68,8 +68,7 @@ public:
     set(ProgramArgument::BlockTables, offsetof(SandwichStep, block_tables),
         {sequences, blocks});
     set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
-    set(ProgramArgument::Logits, offsetof(SandwichStep, logits),
-        {rows, unknown});
+    set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
     set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
     set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace), unknown);
     arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;

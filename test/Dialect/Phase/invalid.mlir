@@ -141,6 +141,24 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 
 // -----
 
+// #phase.program (C2): the vocabulary is static.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x?xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): logits are f32.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xbf16>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
 // #phase.program (C2): a cache has five dimensions.
 // expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
 func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)

@@ -87,10 +87,11 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
       !buffer.getLayout().isIdentity() || buffer.getMemorySpace() ||
       buffer.getRank() < 2 || !buffer.isDynamicDim(0))
     return false;
+  if (llvm::any_of(buffer.getShape().drop_front(), ShapedType::isDynamic))
+    return false;
   if (argument == ProgramArgument::Logits)
-    return buffer.getRank() == 2;
-  return buffer.getRank() == 5 &&
-         llvm::none_of(buffer.getShape().drop_front(), ShapedType::isDynamic);
+    return buffer.getRank() == 2 && buffer.getElementType().isF32();
+  return buffer.getRank() == 5;
 }
 
 LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
