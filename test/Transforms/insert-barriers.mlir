@@ -166,7 +166,7 @@ func.func @row_loop(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: 
 
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
-lm.weight @stacked : tensor<2x64x64xf32> from ["a", "b"]
+lm.weight @stacked : tensor<64x64xf32> layers 2 from ["w{}"]
 // CHECK-LABEL: func @perhaps_no_iteration
 func.func @perhaps_no_iteration(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)

@@ -67,21 +67,6 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 
 // -----
 
-// Where a program does not know how many logits there are, neither does its
-// entry point.
-
-// CHECK-LABEL: func @sandwich_prefill(
-// CHECK: llvm.getelementptr %{{.*}}[96]
-// CHECK: builtin.unrealized_conversion_cast {{.*}} to memref<?x?xf32>
-// CHECK: call @prefill
-func.func @prefill(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
-    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x?xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
-    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
-  return
-}
-
-// -----
-
 // Other functions have no entry point.
 
 // CHECK-NOT: sandwich_
