@@ -14,28 +14,6 @@ using namespace sandwich;
 
 namespace {
 
-/// The register file a micro-kernel's accumulators and operands share.
-struct RegisterFile {
-  MatrixISA isa;
-  std::string_view name;
-  /// Vector registers, or tiles.
-  int64_t registers;
-  /// f32 accumulators in one register, by rows and columns.
-  int64_t rows, columns;
-};
-
-// A tile holds 16 rows of 64 bytes; a vector register a single row.
-constexpr RegisterFile registerFiles[] = {
-    {MatrixISA::X86_AVX2_F32, "X86_AVX2_F32", 16, 1, 8},
-    {MatrixISA::X86_AVX512_F32, "X86_AVX512_F32", 32, 1, 16},
-    {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", 32, 1, 16},
-    {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", 8, 16, 16},
-};
-
-const RegisterFile &registerFileOf(MatrixISA isa) {
-  return registerFiles[static_cast<size_t>(isa)];
-}
-
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool parsePositive(std::string_view text, int64_t &value) {
@@ -46,23 +24,20 @@ bool parsePositive(std::string_view text, int64_t &value) {
 
 } // namespace
 
-std::string_view sandwich::name(MatrixISA isa) {
-  return registerFileOf(isa).name;
-}
-
 std::string MicroKernel::name() const {
   return std::string(sandwich::name(isa)) + "_" + std::to_string(rows) + "x" +
          std::to_string(columns);
 }
 
 Result<MicroKernel> MicroKernel::parse(std::string_view text) {
-  for (const RegisterFile &file : registerFiles) {
-    if (!text.starts_with(file.name) || text.size() <= file.name.size() ||
-        text[file.name.size()] != '_')
+  for (MatrixISA isa : allMatrixISAs()) {
+    std::string_view prefix = sandwich::name(isa);
+    if (!text.starts_with(prefix) || text.size() <= prefix.size() ||
+        text[prefix.size()] != '_')
       continue;
-    std::string_view shape = text.substr(file.name.size() + 1);
+    std::string_view shape = text.substr(prefix.size() + 1);
     size_t cross = shape.find('x');
-    MicroKernel kernel{file.isa};
+    MicroKernel kernel{isa};
     if (cross != shape.npos &&
         parsePositive(shape.substr(0, cross), kernel.rows) &&
         parsePositive(shape.substr(cross + 1), kernel.columns))
@@ -74,7 +49,7 @@ Result<MicroKernel> MicroKernel::parse(std::string_view text) {
 }
 
 Status sandwich::verify(const MicroKernel &kernel) {
-  const RegisterFile &file = registerFileOf(kernel.isa);
+  RegisterFile file = registerFileOf(kernel.isa);
   if (kernel.rows <= 0 || kernel.rows > 64 || kernel.columns <= 0 ||
       kernel.columns > 256 || kernel.columns % file.columns != 0)
     return makeError(kernel.name(), " needs 1 to 64 rows and a multiple of ",
@@ -87,7 +62,7 @@ Status sandwich::verify(const MicroKernel &kernel) {
   int64_t needed = rows * columns + operands;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
-                     file.name, " has ", file.registers);
+                     sandwich::name(kernel.isa), " has ", file.registers);
   return {};
 }
 

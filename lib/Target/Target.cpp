@@ -8,9 +8,26 @@
 
 #include "sandwich/Target/Target.h"
 
+#include <algorithm>
+#include <array>
+
 using namespace sandwich;
 
 namespace {
+
+struct NamedISA {
+  MatrixISA isa;
+  std::string_view name;
+  RegisterFile registers;
+};
+
+// In the order of MatrixISA. A tile holds 16 rows of 64 bytes.
+constexpr NamedISA namedISAs[] = {
+    {MatrixISA::X86_AVX2_F32, "X86_AVX2_F32", {16, 1, 8}},
+    {MatrixISA::X86_AVX512_F32, "X86_AVX512_F32", {32, 1, 16}},
+    {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
+    {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
+};
 
 struct NamedTarget {
   std::string_view name;
@@ -44,10 +61,6 @@ Target makeTarget(size_t index) {
   for (size_t i = 0; i <= index; ++i) {
     const NamedTarget &named = namedTargets()[i];
     target.name = named.name;
-    if (named.isa == MatrixISA::X86_AVX512_F32) {
-      target.vectorRegisters = 32;
-      target.vectorLanes = 16;
-    }
     target.matrixISAs.push_back(named.isa);
     for (CpuFeature feature : named.features)
       target.features.insert(feature);
@@ -56,6 +69,32 @@ Target makeTarget(size_t index) {
 }
 
 } // namespace
+
+std::string_view sandwich::name(MatrixISA isa) {
+  return namedISAs[static_cast<size_t>(isa)].name;
+}
+
+RegisterFile sandwich::registerFileOf(MatrixISA isa) {
+  return namedISAs[static_cast<size_t>(isa)].registers;
+}
+
+std::span<const MatrixISA> sandwich::allMatrixISAs() {
+  static const auto all = [] {
+    std::array<MatrixISA, std::size(namedISAs)> isas;
+    std::ranges::transform(namedISAs, isas.begin(), &NamedISA::isa);
+    return isas;
+  }();
+  return all;
+}
+
+RegisterFile Target::vectorRegisters() const {
+  RegisterFile widest{};
+  for (MatrixISA isa : matrixISAs)
+    if (RegisterFile file = registerFileOf(isa);
+        file.rows == 1 && file.columns >= widest.columns)
+      widest = file;
+  return widest;
+}
 
 std::string Target::featureString() const {
   std::string list;

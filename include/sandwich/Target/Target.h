@@ -19,6 +19,7 @@
 #include "sandwich/Target/CpuFeatures.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,21 @@ enum class MatrixISA {
   X86_AMX_BF16,
 };
 
+/// The registers that hold a micro-kernel's sums and operands.
+struct RegisterFile {
+  /// Vector registers, or tiles.
+  int64_t registers;
+  /// f32 sums in one register: 1 row of a vector, 16 of a tile.
+  int64_t rows, columns;
+};
+
 /// `X86_AVX512_BF16` and so on, as micro-kernel names begin.
 std::string_view name(MatrixISA isa);
+
+/// Every instruction set, in the order of `MatrixISA`.
+std::span<const MatrixISA> allMatrixISAs();
+
+RegisterFile registerFileOf(MatrixISA isa);
 
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
@@ -49,12 +63,12 @@ struct Target {
   std::vector<MatrixISA> matrixISAs;
   /// What the code may use and the machine that runs it must have.
   CpuFeatures features;
-  /// Vector registers of a core, and the f32 that each holds.
-  int64_t vectorRegisters = 16;
-  int64_t vectorLanes = 8;
   /// Of one core, in bytes.
   int64_t l1DataBytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
+
+  /// The registers of the widest vectors.
+  RegisterFile vectorRegisters() const;
 
   /// The features as LLVM's `+a,+b` list.
   std::string featureString() const;

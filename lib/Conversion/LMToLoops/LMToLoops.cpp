@@ -63,7 +63,8 @@ namespace {
 /// Vectors of `vectorWidth` f32 sums that fit into three quarters of the
 /// target's registers; operands take the rest.
 int64_t getAccumulators(const Target &target) {
-  return target.vectorRegisters * target.vectorLanes * 3 / 4 / vectorWidth;
+  RegisterFile file = target.vectorRegisters();
+  return file.registers * file.columns * 3 / 4 / vectorWidth;
 }
 
 class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {

@@ -66,7 +66,7 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
                        const MicroKernelArguments &arguments)
     : builder(builder), specialization(specialization), arguments(arguments),
       kernel(specialization.kernel), packing(packingOf(kernel.isa)),
-      lanes(kernel.isa == MatrixISA::X86_AVX2_F32 ? 8 : 16),
+      lanes(registerFileOf(kernel.isa).columns),
       vectors(kernel.columns / lanes),
       sumType(VectorType::get({lanes}, builder.getF32Type())) {}
 
