@@ -157,15 +157,17 @@ private:
 
 static const char partialSuffix[] = ".partial-";
 
-/// Whether `path` is a folder that an `ArtifactWriter` may have made: flat, and
-/// with a manifest of any version. Nothing else is ever replaced.
+/// Whether `path` is a folder that an `ArtifactWriter` may have made: an
+/// artifact's files and no others, with a manifest of any version. Nothing else
+/// is ever replaced.
 static bool isArtifact(const std::string &path) {
   std::error_code error;
   if (fs::symlink_status(path, error).type() != fs::file_type::directory)
     return false;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->is_directory(error))
+    if (!std::ranges::count(artifact::fileNames,
+                            entry->path().filename().string()))
       return false;
   if (error)
     return false;
@@ -184,22 +186,29 @@ static Status checkDestination(const std::string &path) {
   if (status.type() == fs::file_type::not_found || isArtifact(path))
     return {};
   return makeError(path,
-                   ": exists and is not a Sandwich artifact; remove it or "
-                   "write to another place");
+                   ": exists and is not a Sandwich artifact, or holds other "
+                   "files as well; remove it or write to another place");
 }
 
 /// Removes the partial folder at `path`, made by process `maker`, if its writer
-/// is no more. A living writer holds a lock on it; the process is asked as well
-/// because a young folder is not locked yet.
+/// is no more. A living writer holds a lock on it. A young folder may not be
+/// locked yet, so the process is asked; of an old one the number may be another
+/// process's by now.
 static void removeIfStale(const fs::path &path, pid_t maker) {
-  bool makerLives = ::kill(maker, 0) == 0 || errno != ESRCH;
-  if (makerLives && maker != ::getpid())
-    return;
+  constexpr time_t oldSeconds = 60;
   int descriptor =
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor < 0)
     return;
   std::error_code ignored;
+  struct stat status;
+  bool young = ::fstat(descriptor, &status) != 0 ||
+               ::time(nullptr) - status.st_ctime < oldSeconds;
+  bool makerLives = ::kill(maker, 0) == 0 || errno != ESRCH;
+  if (young && makerLives && maker != ::getpid()) {
+    ::close(descriptor);
+    return;
+  }
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
     fs::remove_all(path, ignored);
   ::close(descriptor);
@@ -368,11 +377,9 @@ uint64_t ArtifactWriter::weightsBytes() const {
   return state->weights->bytes();
 }
 
-/// The writer's own files are not for `addFile`, and a path would leave the
-/// folder.
+/// The writer's own files are not for `addFile`.
 static Status checkAddedName(std::string_view name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find('/') != std::string_view::npos ||
+  if (!std::ranges::count(artifact::fileNames, name) ||
       name == artifact::weightsFile || name == artifact::manifestFile)
     return makeError("\"", name, "\" is not a name for a file of an artifact");
   return {};

@@ -10,6 +10,7 @@
 
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <xxhash.h>
@@ -125,14 +126,14 @@ static Status checkModel(const proto::ModelConfiguration &model) {
   SANDWICH_RETURN_IF_ERROR(
       checkName("model.architecture", model.architecture()));
   SANDWICH_RETURN_IF_ERROR(checkRange("model.hidden_size", model.hidden_size(),
-                                      1, limits::hiddenSize));
+                                      1, model_limits::hiddenSize));
   SANDWICH_RETURN_IF_ERROR(checkRange("model.intermediate_size",
                                       model.intermediate_size(), 1,
-                                      limits::intermediateSize));
+                                      model_limits::intermediateSize));
   SANDWICH_RETURN_IF_ERROR(
-      checkRange("model.layers", model.layers(), 1, limits::layers));
+      checkRange("model.layers", model.layers(), 1, model_limits::layers));
   SANDWICH_RETURN_IF_ERROR(
-      checkRange("model.heads", model.heads(), 1, limits::heads));
+      checkRange("model.heads", model.heads(), 1, model_limits::heads));
   SANDWICH_RETURN_IF_ERROR(
       checkRange("model.kv_heads", model.kv_heads(), 1, model.heads()));
   if (model.heads() % model.kv_heads() != 0)
@@ -140,12 +141,12 @@ static Status checkModel(const proto::ModelConfiguration &model) {
                      ", not a multiple of model.kv_heads, which is ",
                      model.kv_heads());
   SANDWICH_RETURN_IF_ERROR(
-      checkRange("model.head_dim", model.head_dim(), 1, limits::headDim));
-  SANDWICH_RETURN_IF_ERROR(
-      checkRange("model.vocab_size", model.vocab_size(), 1, limits::vocabSize));
+      checkRange("model.head_dim", model.head_dim(), 1, model_limits::headDim));
+  SANDWICH_RETURN_IF_ERROR(checkRange("model.vocab_size", model.vocab_size(), 1,
+                                      model_limits::vocabSize));
   SANDWICH_RETURN_IF_ERROR(checkRange("model.context_length",
                                       model.context_length(), 1,
-                                      limits::contextLength));
+                                      model_limits::contextLength));
   auto checkToken = [&](const std::string &field, int32_t token) -> Status {
     if (token < 0 || static_cast<uint32_t>(token) >= model.vocab_size())
       return makeError(field, " is ", token,
@@ -155,7 +156,7 @@ static Status checkModel(const proto::ModelConfiguration &model) {
   };
   SANDWICH_RETURN_IF_ERROR(checkRange("the number of model.eos_token_ids",
                                       model.eos_token_ids_size(), 0,
-                                      limits::eosTokens));
+                                      model_limits::eosTokens));
   for (int32_t token : model.eos_token_ids())
     SANDWICH_RETURN_IF_ERROR(checkToken("model.eos_token_ids", token));
   if (model.has_bos_token_id())
@@ -379,7 +380,8 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   // The target first: an artifact for another interface may differ in all else.
   SANDWICH_RETURN_IF_ERROR(checkTarget(manifest.target()));
   SANDWICH_RETURN_IF_ERROR(checkModel(manifest.model()));
-  SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
+  if (manifest.phases_size() > 0)
+    SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
   return checkKVCache(manifest.kv_cache(), manifest.model());
 }
 
@@ -387,6 +389,7 @@ Status artifact::validateManifest(const proto::Manifest &manifest) {
   SANDWICH_RETURN_IF_ERROR(
       checkName("sandwich_version", manifest.sandwich_version()));
   SANDWICH_RETURN_IF_ERROR(validateConfiguration(manifest));
+  SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
   SANDWICH_RETURN_IF_ERROR(checkFiles(manifest));
   return checkTensors(manifest);
 }

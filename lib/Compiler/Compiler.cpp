@@ -21,6 +21,7 @@
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Support/Process.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -71,7 +72,7 @@ private:
   Status runPipeline(function_ref<void(OpPassManager &)> build);
   Status writeText(const std::string &text);
   Status writeModule();
-  Status writeArtifact(const std::string &sharedObject);
+  Status writeArtifact(ArtifactWriter writer, const std::string &sharedObject);
   std::vector<PackedWeight> listWeights();
   proto::Phase &phaseNamed(StringRef name);
   void describeSchedules();
@@ -283,14 +284,8 @@ Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
 }
 
 Status Compilation::writeText(const std::string &text) {
-  if (options.output.empty() || options.output == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    if (llvm::outs().has_error())
-      return makeError("cannot write to standard output: ",
-                       llvm::outs().error().message());
-    return {};
-  }
+  if (options.output.empty() || options.output == "-")
+    return writeStandardOutput(text);
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(options.output));
   SANDWICH_RETURN_IF_ERROR(file.write(text));
@@ -427,11 +422,10 @@ proto::Manifest Compilation::makeManifest() {
   return manifest;
 }
 
-Status Compilation::writeArtifact(const std::string &sharedObject) {
+Status Compilation::writeArtifact(ArtifactWriter writer,
+                                  const std::string &sharedObject) {
   proto::Manifest manifest = makeManifest();
   SANDWICH_RETURN_IF_ERROR(artifact::validateConfiguration(manifest));
-  SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer,
-                            ArtifactWriter::create(options.output));
   std::vector<PackedWeight> weights = listWeights();
   uint64_t total = 0;
   for (const PackedWeight &weight : weights)
@@ -460,29 +454,36 @@ Status Compilation::writeArtifact(const std::string &sharedObject) {
                        "; the IR's offsets are not those of lm-place-weights");
     SANDWICH_RETURN_IF_ERROR(packWeight(
         weight, checkpoint, [&](std::span<const std::byte> bytes) -> Status {
-          progress("packing weights",
-                   static_cast<double>(writer.weightsBytes()) / total);
+          SANDWICH_RETURN_IF_ERROR(
+              progress("packing weights",
+                       static_cast<double>(writer.weightsBytes()) / total));
           return writer.appendWeights(bytes);
         }));
   }
-  progress("packing weights", 1);
-  SANDWICH_RETURN_IF_ERROR(writer.addFile("phases.so", sharedObject));
+  SANDWICH_RETURN_IF_ERROR(progress("packing weights", 1));
+  SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, sharedObject));
   if (checkpoint.tokenizerPath())
     SANDWICH_RETURN_IF_ERROR(
-        writer.copyFile("tokenizer.json", *checkpoint.tokenizerPath()));
+        writer.copyFile(artifact::tokenizerFile, *checkpoint.tokenizerPath()));
   if (checkpoint.tokenizerConfigPath())
     SANDWICH_RETURN_IF_ERROR(writer.copyFile(
-        "tokenizer_config.json", *checkpoint.tokenizerConfigPath()));
+        artifact::tokenizerConfigFile, *checkpoint.tokenizerConfigPath()));
   return writer.commit(std::move(manifest));
 }
 
 Status Compilation::run() {
-  progress("building model IR", 0);
+  // What cannot be written shows now, not after minutes.
+  std::optional<ArtifactWriter> writer;
+  if (options.emit == Emit::Artifact) {
+    SANDWICH_RETURN_IF_ERROR(artifact::validateConfiguration(makeManifest()));
+    SANDWICH_ASSIGN_OR_RETURN(writer, ArtifactWriter::create(options.output));
+  }
+  SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
   if (options.emit == Emit::ModelIR)
     return writeModule();
 
-  progress("scheduling", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("scheduling", 0));
   ModelToScheduleOptions scheduling;
   scheduling.target = options.target;
   scheduling.threads = options.threads;
@@ -494,7 +495,7 @@ Status Compilation::run() {
   if (options.emit == Emit::ScheduleIR)
     return writeModule();
 
-  progress("lowering to loops", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("lowering to loops", 0));
   ScheduleToLoopsOptions lowering;
   lowering.target = options.target;
   lowering.threads = options.threads;
@@ -516,7 +517,7 @@ Status Compilation::run() {
   if (options.emit == Emit::LoopIR)
     return writeModule();
 
-  progress("lowering to LLVM", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("lowering to LLVM", 0));
   LoopsToLLVMOptions toLLVM;
   toLLVM.emulateAMX = options.emulateAMX;
   toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
@@ -530,7 +531,7 @@ Status Compilation::run() {
       translateModuleToLLVMIR(*module, llvmContext, "phases");
   if (!code)
     return makeError("the program has no LLVM IR");
-  progress("optimizing", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("optimizing", 0));
   SANDWICH_RETURN_IF_ERROR(optimize(*code, target));
   if (options.emit == Emit::LLVMIR) {
     std::string text;
@@ -538,7 +539,7 @@ Status Compilation::run() {
     code->print(stream, nullptr);
     return writeText(text);
   }
-  progress("generating code", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("generating code", 0));
   if (options.emit == Emit::Assembly) {
     SANDWICH_ASSIGN_OR_RETURN(std::string text,
                               emitCode(*code, target, CodeKind::Assembly));
@@ -548,7 +549,7 @@ Status Compilation::run() {
                             emitCode(*code, target, CodeKind::Object));
   SANDWICH_ASSIGN_OR_RETURN(std::string sharedObject, linkSharedObject(object));
   module = std::move(loops);
-  return writeArtifact(sharedObject);
+  return writeArtifact(std::move(*writer), sharedObject);
 }
 
 Status sandwich::compile(const CompileOptions &options,
@@ -567,7 +568,7 @@ Status sandwich::compile(const CompileOptions &options,
     target.features.remove(CpuFeature::AMX_TILE);
     target.features.remove(CpuFeature::AMX_BF16);
   }
-  progress("reading the checkpoint", 0);
+  SANDWICH_RETURN_IF_ERROR(progress("reading the checkpoint", 0));
   SANDWICH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                             Checkpoint::open(options.modelFolder));
   const ModelConfig &config = checkpoint.config();

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,8 +75,22 @@ Result<std::string> sandwich::readTextFile(const std::string &path,
 
 Result<PendingFile> PendingFile::create(const std::string &path) {
   PendingFile file;
+  file.shownPath = path;
   file.destination = path;
-  file.temporary = path + ".partial-" + std::to_string(::getpid());
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    file.descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file.descriptor < 0)
+      return systemError(path, "open");
+    return file;
+  }
+  std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) {
+    file.destination = std::filesystem::canonical(path, error);
+    if (error)
+      return makeError(path, ": cannot follow the link: ", error.message());
+  }
+  file.temporary = file.destination + ".partial-" + std::to_string(::getpid());
   file.descriptor = ::open(file.temporary.c_str(),
                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file.descriptor < 0)
@@ -84,11 +99,13 @@ Result<PendingFile> PendingFile::create(const std::string &path) {
 }
 
 PendingFile::PendingFile(PendingFile &&other) noexcept
-    : destination(std::move(other.destination)),
+    : shownPath(std::move(other.shownPath)),
+      destination(std::move(other.destination)),
       temporary(std::move(other.temporary)),
       descriptor(std::exchange(other.descriptor, -1)) {}
 
 PendingFile &PendingFile::operator=(PendingFile &&other) noexcept {
+  std::swap(shownPath, other.shownPath);
   std::swap(destination, other.destination);
   std::swap(temporary, other.temporary);
   std::swap(descriptor, other.descriptor);
@@ -99,7 +116,8 @@ PendingFile::~PendingFile() {
   if (descriptor < 0)
     return;
   ::close(descriptor);
-  ::unlink(temporary.c_str());
+  if (!temporary.empty())
+    ::unlink(temporary.c_str());
 }
 
 Status PendingFile::write(std::span<const std::byte> bytes) {
@@ -108,18 +126,23 @@ Status PendingFile::write(std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      return systemError(destination, "write");
+      return systemError(shownPath, "write");
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return {};
 }
 
 Status PendingFile::commit() {
+  if (temporary.empty()) {
+    if (::close(std::exchange(descriptor, -1)) != 0)
+      return systemError(shownPath, "write");
+    return {};
+  }
   if (::fsync(descriptor) != 0)
-    return systemError(destination, "write");
+    return systemError(shownPath, "write");
   if (::close(std::exchange(descriptor, -1)) != 0 ||
       ::rename(temporary.c_str(), destination.c_str()) != 0) {
-    Error error = systemError(destination, "write");
+    Error error = systemError(shownPath, "write");
     ::unlink(temporary.c_str());
     return error;
   }

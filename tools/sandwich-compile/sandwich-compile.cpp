@@ -8,12 +8,12 @@
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
 
 #include <CLI/CLI.hpp>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <map>
 #include <unistd.h>
@@ -70,8 +70,7 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  // A file-size limit is then a failed write, which names the file.
-  std::signal(SIGXFSZ, SIG_IGN);
+  prepareStandardStreams();
   CompileOptions options;
   CLI::App app{
       "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
@@ -115,6 +114,11 @@ int main(int argc, char **argv) {
   app.add_option("--ir", options.inputIR,
                  "Start from this model IR or schedule IR, edited by hand, "
                  "instead of the checkpoint's own");
+  std::string tune = "none";
+  app.add_option("--tune", tune,
+                 "How schedules are found; none: a rule from the CPU model")
+      ->check(CLI::IsMember({"none"}))
+      ->capture_default_str();
   app.add_flag("--emulate-amx", options.emulateAMX,
                "Replace AMX by slow vector code, to test where there is none");
   bool quiet = false;
@@ -146,9 +150,14 @@ int main(int argc, char **argv) {
                    budget->limit().c_str());
   }
   ProgressLine line;
-  ProgressCallback progress = [&](std::string_view stage, double done) {
+  catchInterrupts();
+  ProgressCallback progress = [&](std::string_view stage,
+                                  double done) -> Status {
+    if (interrupted())
+      return makeError("interrupted; nothing was written");
     if (!quiet)
       line(stage, done);
+    return {};
   };
   Status status = compile(options, progress);
   line.finishStage();

@@ -42,7 +42,7 @@ static Status printLine(const BenchmarkResult &result) {
                   result.bandwidth->readGBPerSecond);
     text += line;
   }
-  return tool::writeOutput(text + "\n");
+  return writeStandardOutput(text + "\n");
 }
 
 static Json toJson(const BenchmarkResult &result) {
@@ -70,21 +70,19 @@ static Status run(const Arguments &arguments) {
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
-  tool::catchInterrupts();
+  catchInterrupts();
   Status written;
-  SANDWICH_ASSIGN_OR_RETURN(std::vector<BenchmarkResult> results,
-                            runBenchmark(
-                                *engine, arguments.benchmark,
-                                [&](const BenchmarkResult &result) {
-                                  if (!arguments.json && written)
-                                    written = printLine(result);
-                                },
-                                [&] {
-                                  return tool::interrupted() ||
-                                         tool::outputClosed() || !written;
-                                }));
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::vector<BenchmarkResult> results,
+      runBenchmark(
+          *engine, arguments.benchmark,
+          [&](const BenchmarkResult &result) {
+            if (!arguments.json && written)
+              written = printLine(result);
+          },
+          [&] { return interrupted() || outputClosed() || !written; }));
   SANDWICH_RETURN_IF_ERROR(written);
-  if (tool::interrupted())
+  if (interrupted())
     tool::writeLog("info: interrupted");
   if (!arguments.json)
     return {};

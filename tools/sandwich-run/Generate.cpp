@@ -47,15 +47,15 @@ public:
       return {};
     // Without a tokenizer there are only ids, which are no text.
     if (any)
-      SANDWICH_RETURN_IF_ERROR(tool::writeOutput(" "));
+      SANDWICH_RETURN_IF_ERROR(writeStandardOutput(" "));
     any = true;
-    return tool::writeOutput(std::to_string(token));
+    return writeStandardOutput(std::to_string(token));
   }
 
   Status finish() {
     if (decoder)
       SANDWICH_RETURN_IF_ERROR(append(decoder->flush()));
-    return prints ? tool::writeOutput("\n") : Status();
+    return prints ? writeStandardOutput("\n") : Status();
   }
 
   const std::string &text() const { return made; }
@@ -63,7 +63,7 @@ public:
 private:
   Status append(const std::string &piece) {
     made += piece;
-    return prints ? tool::writeOutput(piece) : Status();
+    return prints ? writeStandardOutput(piece) : Status();
   }
 
   std::optional<StreamingDecoder> decoder;
@@ -133,7 +133,7 @@ static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
 
-  tool::catchInterrupts();
+  catchInterrupts();
   Sequence sequence(*engine);
   TextStream stream(tokenizer, !arguments.json);
   Status written;
@@ -142,12 +142,12 @@ static Status run(const Arguments &arguments) {
                                 *engine, sequence, prompt, arguments.generation,
                                 [&](int32_t token) {
                                   written = stream.add(token);
-                                  return written && !tool::outputClosed();
+                                  return written && !outputClosed();
                                 },
-                                tool::interrupted));
+                                interrupted));
   SANDWICH_RETURN_IF_ERROR(written);
   SANDWICH_RETURN_IF_ERROR(stream.finish());
-  if (tool::interrupted())
+  if (interrupted())
     tool::writeLog("info: interrupted");
   tool::writeLog("info: " + summary(statistics));
   if (!arguments.json)

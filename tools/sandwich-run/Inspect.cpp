@@ -173,7 +173,7 @@ static Status run(const Arguments &arguments) {
           describeFiles(manifest);
   if (arguments.verify)
     text += "weights     the checksum is right\n";
-  return tool::writeOutput(text);
+  return writeStandardOutput(text);
 }
 
 void tool::addInspectCommand(CLI::App &app, Action &action) {

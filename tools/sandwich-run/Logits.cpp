@@ -14,7 +14,6 @@
 #include "sandwich/Support/File.h"
 
 #include <bit>
-#include <filesystem>
 #include <memory>
 
 using namespace sandwich;
@@ -40,14 +39,8 @@ static Status run(const Arguments &arguments) {
       std::vector<int32_t> tokens,
       tool::checkTokenIds(arguments.tokenIds, model.vocab_size()));
   SANDWICH_RETURN_IF_ERROR(checkPromptLength(model, tokens.size()));
-  // A device or folder would be replaced by the file.
-  std::error_code ignored;
-  std::filesystem::file_status old =
-      std::filesystem::status(arguments.out, ignored);
-  if (std::filesystem::exists(old) && !std::filesystem::is_regular_file(old))
-    return makeError(arguments.out, ": is not a regular file");
   // From here on there is a file to remove.
-  tool::catchInterrupts();
+  catchInterrupts();
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.out));
 
@@ -61,7 +54,7 @@ static Status run(const Arguments &arguments) {
   SANDWICH_RETURN_IF_ERROR(engine->feed(
       sequence, tokens, LogitRows::All,
       [&](std::span<const float> logits, uint64_t, uint64_t) -> Status {
-        if (tool::interrupted())
+        if (interrupted())
           return makeError("interrupted before ", arguments.out,
                            " was complete; it was not written");
         return file.write(std::as_bytes(logits));

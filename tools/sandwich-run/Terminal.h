@@ -11,6 +11,7 @@
 
 #include "sandwich/Runtime/Engine.h"
 #include "sandwich/Support/Json.h"
+#include "sandwich/Support/Process.h"
 #include "sandwich/Support/Result.h"
 
 #include <string>
@@ -18,22 +19,11 @@
 
 namespace sandwich::tool {
 
-/// Writes all of `text` to standard output at once. A reader that went away,
-/// as `head` does, is no error: `outputClosed` tells. Error: a full disk.
-Status writeOutput(std::string_view text);
-/// Whether the reader of standard output went away.
-bool outputClosed();
-
 /// Writes `value` and a newline to standard output.
 Status writeJson(const Json &value);
 
 /// Writes a line to standard error.
 void writeLog(const std::string &line);
-
-/// From now on, the first Ctrl-C (or SIGTERM) only makes `interrupted` true;
-/// the second ends the program.
-void catchInterrupts();
-bool interrupted();
 
 /// Sends the engine's log and, for loads that take longer than a second, its
 /// progress to standard error.

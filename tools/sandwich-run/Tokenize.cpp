@@ -66,7 +66,7 @@ static Status run(const Arguments &arguments) {
       line += std::to_string(id);
     }
     line += '\n';
-    SANDWICH_RETURN_IF_ERROR(tool::writeOutput(line));
+    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(line));
   }
   return {};
 }

@@ -29,13 +29,13 @@ static Status run(const Arguments &arguments) {
       MachineNode machine,
       readMachineTopology(host ? std::string() : arguments.source));
   if (!arguments.json)
-    SANDWICH_RETURN_IF_ERROR(tool::writeOutput(drawMachine(machine)));
+    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(drawMachine(machine)));
   Json json = {{"topology", toJson(machine)}};
   if (host) {
     // How much of this machine a process started like this one may use.
     SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
     if (!arguments.json)
-      return tool::writeOutput(
+      return writeStandardOutput(
           "default threads: " + std::to_string(budget.threads()) +
           ", limited by " + budget.limit() + "\n");
     json["default_threads"] = budget.threads();

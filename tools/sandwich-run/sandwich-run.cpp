@@ -8,8 +8,8 @@
 
 #include "Commands.h"
 #include "Terminal.h"
+#include "sandwich/Support/Process.h"
 
-#include <csignal>
 #include <exception>
 
 using namespace sandwich;
@@ -18,8 +18,7 @@ using namespace sandwich;
 static constexpr int wrongUsage = 2;
 
 int main(int argc, char **argv) {
-  // A reader that goes away shows as EPIPE, which writeOutput handles.
-  std::signal(SIGPIPE, SIG_IGN);
+  prepareStandardStreams();
 
   CLI::App app("Runs models that sandwich-compile made.", "sandwich-run");
   app.footer(R"(Examples:

@@ -10,6 +10,7 @@
 
 #include "TestArtifact.h"
 #include "sandwich/Artifact/ArtifactJson.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include <functional>
 #include <limits>
@@ -301,11 +302,12 @@ TEST(Format, ChecksTheKVCache) {
 TEST(Format, BoundsTheContext) {
   // Every field keeps its own limit, and 2^45 bytes a block do not wrap.
   EXPECT_EQ(errorAfter([](proto::Manifest &m) {
-              m.mutable_model()->set_layers(limits::layers);
-              m.mutable_model()->set_heads(limits::heads);
-              m.mutable_model()->set_kv_heads(limits::heads);
-              m.mutable_model()->set_head_dim(limits::headDim);
-              m.mutable_model()->set_context_length(limits::contextLength);
+              m.mutable_model()->set_layers(model_limits::layers);
+              m.mutable_model()->set_heads(model_limits::heads);
+              m.mutable_model()->set_kv_heads(model_limits::heads);
+              m.mutable_model()->set_head_dim(model_limits::headDim);
+              m.mutable_model()->set_context_length(
+                  model_limits::contextLength);
               m.mutable_kv_cache()->set_dtype("f32");
               m.mutable_kv_cache()->set_block_bytes(uint64_t(1) << 45);
             }),

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include "TestFiles.h"
 
@@ -172,14 +173,14 @@ TEST(ModelConfig, RefusesMissingFields) {
 
 TEST(ModelConfig, RefusesCountsOutOfRange) {
   const std::pair<const char *, int64_t> fields[] = {
-      {"hidden_size", config_limits::hiddenSize},
-      {"intermediate_size", config_limits::intermediateSize},
-      {"num_hidden_layers", config_limits::layers},
-      {"num_attention_heads", config_limits::heads},
-      {"num_key_value_heads", config_limits::heads},
-      {"head_dim", config_limits::headDim},
-      {"vocab_size", config_limits::vocabSize},
-      {"max_position_embeddings", config_limits::maxPositionEmbeddings},
+      {"hidden_size", model_limits::hiddenSize},
+      {"intermediate_size", model_limits::intermediateSize},
+      {"num_hidden_layers", model_limits::layers},
+      {"num_attention_heads", model_limits::heads},
+      {"num_key_value_heads", model_limits::heads},
+      {"head_dim", model_limits::headDim},
+      {"vocab_size", model_limits::vocabSize},
+      {"max_position_embeddings", model_limits::contextLength},
   };
   for (const auto &[field, limit] : fields)
     for (const std::string &value :
@@ -220,7 +221,7 @@ TEST(ModelConfig, RefusesContradictoryHeads) {
             "head_dim is 15; rotary embedding needs an even number");
   EXPECT_EQ(refusal("hidden_size", "60"),
             "hidden_size 60 divided by num_attention_heads 4 is 15; an even "
-            "head_dim of at most 16384 is expected");
+            "head_dim of at most 4096 is expected");
   EXPECT_EQ(acceptWith("head_dim", "6").headDim, 6);
 }
 
@@ -229,7 +230,7 @@ TEST(ModelConfig, RefusesSlidingWindows) {
             "sliding_window is 1024, less than max_position_embeddings 2048; "
             "sliding-window attention is not supported");
   EXPECT_EQ(refusal("sliding_window", "-1", "MistralForCausalLM"),
-            "sliding_window is -1; a whole number from 1 to 134217728 is "
+            "sliding_window is -1; a whole number from 1 to 16777216 is "
             "expected");
   // A window that covers every position is none.
   acceptWith("sliding_window", "2048", "MistralForCausalLM");

@@ -294,9 +294,9 @@ class LogitsTest(RunTest):
         self.assertEqual(list(self.folder.glob("out.bin*")), [])
         self.assert_error("/absent/out", "logits", model, "--token-ids", "1",
                           "--out", "/absent/out")  # fmt: skip
-        self.assert_error("not a regular file", "logits", model, "--token-ids", "1",
-                          "--out", "/dev/full")  # fmt: skip
-        self.assert_error("not a regular file", "logits", model, "--token-ids", "1",
+        self.assert_error("/dev/full: cannot write", "logits", model,
+                          "--token-ids", "1", "--out", "/dev/full")  # fmt: skip
+        self.assert_error("Is a directory", "logits", model, "--token-ids", "1",
                           "--out", self.folder)  # fmt: skip
 
 

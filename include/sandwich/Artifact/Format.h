@@ -36,6 +36,9 @@ inline constexpr char weightsFile[] = "weights.bin";
 /// Only present where the checkpoint had them.
 inline constexpr char tokenizerFile[] = "tokenizer.json";
 inline constexpr char tokenizerConfigFile[] = "tokenizer_config.json";
+/// Every file an artifact may have.
+inline constexpr std::string_view fileNames[] = {
+    manifestFile, phasesFile, weightsFile, tokenizerFile, tokenizerConfigFile};
 
 inline constexpr char prefillPhase[] = "prefill";
 inline constexpr char decodePhase[] = "decode";
@@ -61,16 +64,8 @@ inline constexpr uint32_t files = 64;
 inline constexpr uint32_t tensors = 1 << 18;
 inline constexpr uint32_t tensorRank = 8;
 inline constexpr uint32_t nameBytes = 1024;
-inline constexpr uint32_t eosTokens = 256;
 inline constexpr uint32_t threads = 4096;
 inline constexpr uint32_t tokensOfStep = 1 << 20;
-inline constexpr uint32_t hiddenSize = 1 << 20;
-inline constexpr uint32_t intermediateSize = 1 << 22;
-inline constexpr uint32_t layers = 1 << 12;
-inline constexpr uint32_t heads = 1 << 14;
-inline constexpr uint32_t headDim = 1 << 12;
-inline constexpr uint32_t vocabSize = 1 << 24;
-inline constexpr uint32_t contextLength = 1 << 24;
 } // namespace limits
 
 /// XXH3 with 64 bits of `bytes`.
@@ -81,8 +76,9 @@ uint64_t checksum(std::span<const std::byte> bytes);
 /// accepted.
 Status validateManifest(const proto::Manifest &manifest);
 
-/// The same for the fields that are known before weights are packed: all but
-/// those that `ArtifactWriter::commit` fills in.
+/// The same for the fields that are known early: the target, the model and the
+/// cache before anything is lowered, the phases, once there are any, before
+/// weights are packed.
 Status validateConfiguration(const proto::Manifest &manifest);
 
 /// The bytes of `manifest.pb` around `manifest`. Errors: `validateManifest`

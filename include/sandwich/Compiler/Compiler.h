@@ -43,8 +43,8 @@ struct CompileOptions {
 };
 
 /// Hears what is being done: a short name of the stage, and how much of it is
-/// done, from 0 to 1.
-using ProgressCallback = std::function<void(std::string_view stage, double)>;
+/// done, from 0 to 1. An error ends the compilation with it.
+using ProgressCallback = std::function<Status(std::string_view stage, double)>;
 
 /// Compiles the checkpoint in `options.modelFolder`. Errors name what is at
 /// fault; nothing is left behind then.

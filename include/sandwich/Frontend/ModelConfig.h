@@ -26,16 +26,8 @@
 
 namespace sandwich {
 
-/// The largest values accepted, far above any model and small enough that no
-/// product of those that meet in one tensor overflows.
+/// The largest values accepted, besides those of `model_limits`.
 namespace config_limits {
-inline constexpr int64_t hiddenSize = int64_t(1) << 20;
-inline constexpr int64_t intermediateSize = int64_t(1) << 22;
-inline constexpr int64_t layers = int64_t(1) << 12;
-inline constexpr int64_t heads = int64_t(1) << 14;
-inline constexpr int64_t headDim = int64_t(1) << 14;
-inline constexpr int64_t vocabSize = int64_t(1) << 24;
-inline constexpr int64_t maxPositionEmbeddings = int64_t(1) << 27;
 inline constexpr double ropeTheta = 1e12;
 inline constexpr double ropeFactor = 1e6;
 } // namespace config_limits

@@ -52,8 +52,9 @@ private:
 Result<std::string> readTextFile(const std::string &path, size_t maxBytes);
 
 /// A file under construction: bytes go to `PATH.partial-PID`, and `commit`
-/// syncs it and renames it to `PATH`. Destroyed without `commit`, it removes
-/// what it wrote.
+/// syncs it and renames it to `PATH`, or to what `PATH` links to. Destroyed
+/// without `commit`, it removes what it wrote. What is there and no regular
+/// file, a device or a pipe, is written to directly and never replaced.
 class PendingFile {
 public:
   static Result<PendingFile> create(const std::string &path);
@@ -71,7 +72,10 @@ public:
 
 private:
   PendingFile() = default;
+  /// As the caller names it.
+  std::string shownPath;
   std::string destination;
+  /// Empty where the destination is written to directly.
   std::string temporary;
   int descriptor = -1;
 };

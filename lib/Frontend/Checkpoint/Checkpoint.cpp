@@ -28,13 +28,13 @@ static bool isPlainFileName(const std::string &name) {
          name.find('\0') == std::string::npos;
 }
 
-static bool exists(const std::string &path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
+/// A link to nowhere is there: opening it tells what is wrong.
 static std::optional<std::string> pathIfThere(std::string path) {
-  return exists(path) ? std::optional(std::move(path)) : std::nullopt;
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(path, ignored).type() ==
+      std::filesystem::file_type::not_found)
+    return std::nullopt;
+  return path;
 }
 
 std::string sandwich::layerTensorName(int64_t layer, std::string_view suffix) {

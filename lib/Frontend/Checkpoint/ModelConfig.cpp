@@ -10,6 +10,7 @@
 
 #include "Describe.h"
 #include "sandwich/Support/Json.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include <algorithm>
 #include <array>
@@ -42,9 +43,6 @@ static constexpr std::array<ArchitectureFacts, 4> architectures = {{
 /// What transformers takes when config.json does not say.
 static constexpr double defaultRopeTheta = 10000;
 static constexpr int64_t defaultMistralSlidingWindow = 4096;
-
-/// More than any model has; keeps the search for repeated ids short.
-static constexpr size_t maxEosTokens = 256;
 
 /// What float32 would round to zero divides a row of zeros by zero.
 static constexpr double smallestRmsNormEps = 1e-30;
@@ -160,29 +158,28 @@ static Result<Architecture> readArchitecture(const Fields &fields) {
 static Status readSizes(const Fields &fields, ModelConfig &config) {
   SANDWICH_ASSIGN_OR_RETURN(
       config.hiddenSize,
-      fields.integer("hidden_size", 1, config_limits::hiddenSize));
+      fields.integer("hidden_size", 1, model_limits::hiddenSize));
   SANDWICH_ASSIGN_OR_RETURN(
       config.intermediateSize,
-      fields.integer("intermediate_size", 1, config_limits::intermediateSize));
+      fields.integer("intermediate_size", 1, model_limits::intermediateSize));
   SANDWICH_ASSIGN_OR_RETURN(
       config.layers,
-      fields.integer("num_hidden_layers", 1, config_limits::layers));
+      fields.integer("num_hidden_layers", 1, model_limits::layers));
   SANDWICH_ASSIGN_OR_RETURN(
       config.heads,
-      fields.integer("num_attention_heads", 1, config_limits::heads));
+      fields.integer("num_attention_heads", 1, model_limits::heads));
   SANDWICH_ASSIGN_OR_RETURN(
       config.vocabSize,
-      fields.integer("vocab_size", 1, config_limits::vocabSize));
-  SANDWICH_ASSIGN_OR_RETURN(
-      config.maxPositionEmbeddings,
-      fields.integer("max_position_embeddings", 1,
-                     config_limits::maxPositionEmbeddings));
+      fields.integer("vocab_size", 1, model_limits::vocabSize));
+  SANDWICH_ASSIGN_OR_RETURN(config.maxPositionEmbeddings,
+                            fields.integer("max_position_embeddings", 1,
+                                           model_limits::contextLength));
   SANDWICH_ASSIGN_OR_RETURN(
       config.rmsNormEps, fields.number("rms_norm_eps", smallestRmsNormEps, 1));
 
   SANDWICH_ASSIGN_OR_RETURN(
       config.kvHeads, fields.integerOr("num_key_value_heads", config.heads, 1,
-                                       config_limits::heads));
+                                       model_limits::heads));
   if (config.heads % config.kvHeads != 0)
     return makeError("num_attention_heads is ", config.heads,
                      ", which is not a multiple of num_key_value_heads ",
@@ -190,7 +187,7 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
 
   if (fields.find("head_dim")) {
     SANDWICH_ASSIGN_OR_RETURN(
-        config.headDim, fields.integer("head_dim", 1, config_limits::headDim));
+        config.headDim, fields.integer("head_dim", 1, model_limits::headDim));
     if (config.headDim % 2 != 0)
       return makeError("head_dim is ", config.headDim,
                        "; rotary embedding needs an even number");
@@ -201,11 +198,11 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
                      ", which is not a multiple of num_attention_heads ",
                      config.heads, ", and head_dim is missing");
   config.headDim = config.hiddenSize / config.heads;
-  if (config.headDim % 2 != 0 || config.headDim > config_limits::headDim)
+  if (config.headDim % 2 != 0 || config.headDim > model_limits::headDim)
     return makeError("hidden_size ", config.hiddenSize,
                      " divided by num_attention_heads ", config.heads, " is ",
                      config.headDim, "; an even head_dim of at most ",
-                     config_limits::headDim, " is expected");
+                     model_limits::headDim, " is expected");
   return {};
 }
 
@@ -231,8 +228,8 @@ static Status checkAttentionWindow(const Fields &fields,
       if (!fields.find("sliding_window"))
         return {};
       SANDWICH_ASSIGN_OR_RETURN(
-          window, fields.integer("sliding_window", 1,
-                                 config_limits::maxPositionEmbeddings));
+          window,
+          fields.integer("sliding_window", 1, model_limits::contextLength));
     }
     if (window < config.maxPositionEmbeddings)
       return makeError("sliding_window is ", window,
@@ -344,7 +341,7 @@ static Result<RopeScaling> readRopeScaling(const Fields &parameters) {
   SANDWICH_ASSIGN_OR_RETURN(
       rope.originalMaxPositionEmbeddings,
       parameters.integer("original_max_position_embeddings", 1,
-                         config_limits::maxPositionEmbeddings));
+                         model_limits::contextLength));
   if (float(rope.highFrequencyFactor) <= float(rope.lowFrequencyFactor))
     return parameters.refuse("high_freq_factor",
                              ", which is not above low_freq_factor ",
@@ -412,8 +409,8 @@ static Status readEosTokens(const Fields &fields, ModelConfig &config) {
   };
   if (!field->is_array())
     return add(*field);
-  if (field->size() > maxEosTokens)
-    return fields.refuse("eos_token_id", "; at most ", maxEosTokens,
+  if (field->size() > model_limits::eosTokens)
+    return fields.refuse("eos_token_id", "; at most ", model_limits::eosTokens,
                          " ids are accepted");
   for (const Json &id : *field)
     SANDWICH_RETURN_IF_ERROR(add(id));

@@ -106,6 +106,9 @@ class Files(BadInputTest):
         os.unlink(self.path("model/tokenizer.json"))
         os.mkdir(self.path("model/tokenizer.json"))
         self.refuse_compile("tokenizer.json: ")
+        os.rmdir(self.path("model/tokenizer.json"))
+        os.symlink("absent", self.path("model/tokenizer.json"))
+        self.refuse_compile("tokenizer.json: cannot open")
 
 
 class Config(BadInputTest):

@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ class Usage(BadInputTest):
                 (["--dtype=f16"], "dtype"),
                 (["--dtype=int8"], "dtype"),
                 (["--emit=everything"], "emit"),
+                (["--tune=always"], "tune"),
                 (["--threads=two"], "threads"),
                 (["--frobnicate"], "frobnicate"),
                 (["another"], "another")):
@@ -101,7 +103,72 @@ class Output(BadInputTest):
                 ["sandwich-compile", self.model, "-q", "--emit=model-ir"],
                 stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, b"^error: cannot write to standard out")
+        self.assertRegex(done.stderr,
+                         b"^error: cannot write to standard out[^\n]*\n$")
+
+    def test_early(self):
+        """A place that cannot be written to is refused before any work."""
+        done = subprocess.run(
+            ["sandwich-compile", self.model, "-o", "/proc/x.sandwich"],
+            stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"error: /proc/x.sandwich: cannot create", done.stderr)
+        self.assertNotIn(b"lowering", done.stderr)
+
+    def test_special_files(self):
+        """Devices, pipes and links are written through, never replaced."""
+        def emit(output):
+            subprocess.run(self.compile_command(["--emit=model-ir"], output),
+                           check=True, timeout=300)
+        emit("plain")
+        with open(self.path("plain"), "rb") as file:
+            text = file.read()
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen(["cat", self.path("pipe")],
+                              stdout=subprocess.PIPE) as reader:
+            emit("pipe")
+            self.assertEqual(reader.stdout.read(), text)
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
+        os.symlink("target", self.path("link"))
+        self.refuse_compile("link: cannot follow", "--emit=model-ir",
+                            output="link")
+        self.write("target", "old")
+        emit("link")
+        self.assertEqual(os.readlink(self.path("link")), "target")
+        with open(self.path("target"), "rb") as file:
+            self.assertEqual(file.read(), text)
+
+    def test_closed_streams(self):
+        """What is meant for a person never lands in a file."""
+        artifact = self.compile("--dtype=f32")
+        out = self.path("logits")
+        subprocess.run(
+            ["sandwich-run", "logits", artifact, "--token-ids", "1,2",
+             "--out", out], check=True, preexec_fn=lambda: os.closerange(0, 3))
+        self.assertEqual(os.path.getsize(out),
+                         2 * 4 * self.config["vocab_size"])
+
+    def test_closed_reader(self):
+        """`| head` is no error."""
+        command = self.compile_command(["--emit=asm"], None)
+        with subprocess.Popen(command, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+        self.assertEqual(process.returncode, 0)
+
+    def test_interrupt(self):
+        """Ctrl-C ends with one line and leaves nothing."""
+        before = listing(self.folder)
+        process = subprocess.Popen(
+            self.compile_command([]), stderr=subprocess.PIPE)
+        while listing(self.folder) == before and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(errors, b"error: interrupted; nothing was written\n")
+        self.assertEqual(listing(self.folder), before)
 
     def test_interrupted(self):
         """SIGKILL at any moment leaves nothing that loads, and the next
@@ -181,7 +248,7 @@ class Artifact(BadInputTest):
                          self.path("absent/out")], "absent/out")
             self.refuse(["sandwich-run", "logits", self.artifact,
                          "--token-ids", "1", "--out", self.folder],
-                        "is not a regular file")
+                        "cannot open: Is a directory")
             self.refuse(["sandwich-run", "logits", self.artifact,
                          "--token-ids", "1", "--out", self.path("out")],
                         "out: cannot write", before=lambda: (

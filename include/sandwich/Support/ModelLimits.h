@@ -1,0 +1,29 @@
+//===- ModelLimits.h - The largest models accepted --------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SUPPORT_MODELLIMITS_H
+#define SANDWICH_SUPPORT_MODELLIMITS_H
+
+#include <cstdint>
+
+/// The largest values that checkpoints and artifacts may have: far above any
+/// model, and small enough that no product of those that meet in one tensor
+/// overflows 63 bits.
+namespace sandwich::model_limits {
+inline constexpr uint32_t hiddenSize = 1 << 20;
+inline constexpr uint32_t intermediateSize = 1 << 22;
+inline constexpr uint32_t layers = 1 << 12;
+inline constexpr uint32_t heads = 1 << 14;
+inline constexpr uint32_t headDim = 1 << 12;
+inline constexpr uint32_t vocabSize = 1 << 24;
+inline constexpr uint32_t contextLength = 1 << 24;
+/// Keeps the search for repeated ids short.
+inline constexpr uint32_t eosTokens = 256;
+} // namespace sandwich::model_limits
+
+#endif // SANDWICH_SUPPORT_MODELLIMITS_H

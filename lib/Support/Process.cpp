@@ -1,0 +1,56 @@
+//===- Process.cpp - Streams and signals of a tool ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Support/Process.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace sandwich;
+
+static bool readerGone = false;
+static volatile std::sig_atomic_t interruptCount = 0;
+
+void sandwich::prepareStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0)
+      // The lowest free number is this one.
+      (void)::open("/dev/null", O_RDWR);
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+Status sandwich::writeStandardOutput(std::string_view text) {
+  while (!text.empty() && !readerGone) {
+    ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<size_t>(written));
+    else if (errno == EPIPE)
+      readerGone = true;
+    else if (errno != EINTR)
+      return makeError("cannot write to standard output: ",
+                       std::strerror(errno));
+  }
+  return {};
+}
+
+bool sandwich::outputClosed() { return readerGone; }
+
+void sandwich::catchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interruptCount = 1; };
+  action.sa_flags = SA_RESETHAND;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+bool sandwich::interrupted() { return interruptCount != 0; }
