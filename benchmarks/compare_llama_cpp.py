@@ -67,6 +67,12 @@ def main():
     if load > 0.5:
         print(f"note: the machine is not idle, load {load:.1f}",
               file=sys.stderr)
+    plan = run([arguments.sandwich_run, "inspect", arguments.artifact,
+                "--json"])
+    for phase in plan["phases"]:
+        if phase["threads"] != arguments.threads:
+            sys.exit(f"{arguments.artifact}: {phase['name']} was compiled for "
+                     f"{phase['threads']} threads, not {arguments.threads}")
     ours, theirs = [], []
     for number in range(arguments.rounds):
         order = [(sandwich, ours), (llama_cpp, theirs)]
