@@ -8,6 +8,9 @@
 
 #include "sandwich/Compiler/WeightPacker.h"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -108,34 +111,53 @@ void packPanel(const Packing &packing, int64_t k, const Element *rows,
             *packed++ = rows[row * k + step + inner + pack];
 }
 
+/// Packs `panels` panels of a slice, the first at row `firstRow`, into
+/// `packed`. The error is that of the first row that has one.
+template <typename Element>
+Status packPanels(const PackedWeight &weight, const Slice &slice,
+                  int64_t firstRow, int64_t panels, int64_t panelRows,
+                  int64_t columns, std::span<Element> packed) {
+  std::vector<Status> statuses(panels);
+  tbb::parallel_for(
+      tbb::blocked_range<int64_t>(0, panels),
+      [&](const tbb::blocked_range<int64_t> &range) {
+        std::vector<float> scratch(columns);
+        std::vector<Element> rows(panelRows * columns);
+        for (int64_t panel = range.begin(); panel < range.end(); ++panel) {
+          std::span<Element> result =
+              packed.subspan(panel * rows.size(), rows.size());
+          statuses[panel] =
+              readRows<Element>(slice, firstRow + panel * panelRows, columns,
+                                scratch, weight.packing ? rows : result);
+          if (weight.packing)
+            packPanel(*weight.packing, columns, rows.data(), result.data());
+        }
+      });
+  auto failed = std::ranges::find_if(
+      statuses, [](const Status &status) { return !status; });
+  return failed == statuses.end() ? Status() : std::move(*failed);
+}
+
 template <typename Element>
 Status packSlice(const PackedWeight &weight, const Slice &slice,
                  const ByteSink &sink) {
-  bool isVector = weight.shape.size() == 1;
-  int64_t columns = isVector ? 1 : weight.shape[1];
-  // Rows of a vector are single elements; take all at once, as rows of the
-  // sources.
-  int64_t panel = weight.packing ? weight.packing->panel : 1;
-  std::vector<float> scratch(columns);
-  std::vector<Element> rows(panel * columns), packed(panel * columns);
-  uint64_t written = 0;
-  std::vector<std::byte> piece;
-  for (int64_t row = 0; written < weight.sliceBytes; row += panel) {
-    SANDWICH_RETURN_IF_ERROR(
-        readRows<Element>(slice, row, columns, scratch, rows));
-    std::span<const Element> result = rows;
-    if (weight.packing) {
-      packPanel(*weight.packing, columns, rows.data(), packed.data());
-      result = packed;
-    }
-    auto bytes = std::as_bytes(result);
-    written += bytes.size();
-    piece.insert(piece.end(), bytes.begin(), bytes.end());
-    // Large pieces keep the number of writes down.
-    if (piece.size() >= (1 << 20) || written == weight.sliceBytes) {
-      SANDWICH_RETURN_IF_ERROR(sink(piece));
-      piece.clear();
-    }
+  // The rows of a vector are single elements.
+  int64_t columns = weight.shape.size() == 1 ? 1 : weight.shape[1];
+  int64_t panelRows = weight.packing ? weight.packing->panel : 1;
+  int64_t panelElements = panelRows * columns;
+  int64_t panels =
+      static_cast<int64_t>(weight.sliceBytes / sizeof(Element)) / panelElements;
+  // Large pieces keep all cores busy and the number of writes down.
+  constexpr int64_t pieceElements = int64_t(4) << 20;
+  int64_t piecePanels =
+      std::clamp<int64_t>(pieceElements / panelElements, 1, panels);
+  std::vector<Element> piece(piecePanels * panelElements);
+  for (int64_t first = 0; first < panels; first += piecePanels) {
+    int64_t count = std::min(piecePanels, panels - first);
+    std::span<Element> packed = std::span(piece).first(count * panelElements);
+    SANDWICH_RETURN_IF_ERROR(packPanels<Element>(
+        weight, slice, first * panelRows, count, panelRows, columns, packed));
+    SANDWICH_RETURN_IF_ERROR(sink(std::as_bytes(packed)));
   }
   std::vector<std::byte> padding(weight.layerStride - weight.sliceBytes);
   return sink(padding);
