@@ -31,6 +31,12 @@ extern "C" {
 /** Tokens in one block of the paged KV cache. */
 #define SANDWICH_KV_BLOCK_TOKENS 16
 
+/** The largest team of threads. */
+#define SANDWICH_MAX_THREADS 1024
+
+/** The most tokens of one step. */
+#define SANDWICH_MAX_STEP_TOKENS 65536
+
 /**
  * The arguments of one step. In a prefill step the tokens are consecutive
  * positions of one sequence; in a decode step each token belongs to a sequence

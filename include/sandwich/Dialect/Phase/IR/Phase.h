@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "sandwich/Runtime/PhaseABI.h"
 
 #include "sandwich/Dialect/Phase/IR/PhaseDialect.h.inc"
 
@@ -31,9 +32,9 @@ namespace sandwich::phase {
 inline constexpr llvm::StringLiteral programAttributeName = "phase.program";
 
 /// The largest team.
-inline constexpr int64_t maxThreads = 1024;
+inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 /// The most tokens, and rows of logits, of one step.
-inline constexpr int64_t maxStepRows = 1 << 16;
+inline constexpr int64_t maxStepRows = SANDWICH_MAX_STEP_TOKENS;
 
 /// The arguments of a phase program in buffer form, in order.
 enum class ProgramArgument : unsigned {

@@ -19,7 +19,7 @@ def Phase_Dialect : Dialect {
   let description = [{
     A phase program is a function that every thread of a team runs on the same
     buffers. `phase.program` on the function records its team and limits; its
-    arguments are fixed (see `sandwich::phase::ProgramArguments`).
+    arguments are fixed (see `sandwich::phase::ProgramArgument`).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
