@@ -30,7 +30,8 @@ class ModelBuilder {
 public:
   ModelBuilder(MLIRContext *context, const ModelConfig &config,
                Type elementType)
-      : config(config), builder(UnknownLoc::get(context), context),
+      : config(config),
+        builder(NameLoc::get(StringAttr::get(context, "model")), context),
         elementType(elementType),
         cacheType(lm::KVCacheType::get(
             context, config.layers, config.kvHeads, config.headDim,
@@ -52,6 +53,11 @@ private:
     return elementType.isBF16() ? Float16Type::get(context) : elementType;
   }
 
+  /// Names the model's part that the following operations are of, for errors.
+  void locate(StringRef part) {
+    builder.setLoc(NameLoc::get(builder.getStringAttr(part)));
+  }
+
   RankedTensorType activation(int64_t channels) {
     return RankedTensorType::get({ShapedType::kDynamic, channels},
                                  builder.getF32Type());
@@ -59,6 +65,7 @@ private:
 
   void addWeight(StringRef symbol, ArrayRef<int64_t> shape, std::string source,
                  bool inLayers) {
+    locate(source);
     Type type = shape.size() == 1 ? builder.getF32Type() : elementType;
     lm::WeightOp::create(builder, symbol, RankedTensorType::get(shape, type),
                          builder.getStrArrayAttr({source}),
@@ -106,6 +113,7 @@ private:
   }
 
   Value norm(Value input, FlatSymbolRefAttr weight, Value layer) {
+    locate(weight.getValue());
     return lm::RMSNormOp::create(
                builder, input.getType(), input, weight, layer,
                builder.getF32FloatAttr(static_cast<float>(config.rmsNormEps)),
@@ -117,8 +125,10 @@ private:
                Value layer) {
     FlatSymbolRefAttr bias =
         hasBias ? layerWeight(name + ".bias") : FlatSymbolRefAttr();
-    return lm::LinearOp::create(builder, activation(outputs), input,
-                                layerWeight(name), bias, layer);
+    FlatSymbolRefAttr weight = layerWeight(name);
+    locate(weight.getValue());
+    return lm::LinearOp::create(builder, activation(outputs), input, weight,
+                                bias, layer);
   }
 
   /// One decoder layer, from the residual stream to the residual stream.
@@ -136,6 +146,7 @@ private:
       query = norm(query, layerWeight("self_attn.q_norm"), layer);
       key = norm(key, layerWeight("self_attn.k_norm"), layer);
     }
+    locate("layers.self_attn");
     query = lm::RotateOp::create(builder, query.getType(), query, table);
     key = lm::RotateOp::create(builder, key.getType(), key, table);
     lm::AppendKVOp::create(builder, key, value, cache, layer, positions,
@@ -155,6 +166,7 @@ private:
         linear(input, "mlp.gate_proj", config.intermediateSize, false, layer);
     Value up =
         linear(input, "mlp.up_proj", config.intermediateSize, false, layer);
+    locate("layers.mlp");
     Value hidden = lm::SiluMulOp::create(builder, gate, up);
     Value down =
         linear(hidden, "mlp.down_proj", config.hiddenSize, false, layer);
@@ -163,6 +175,7 @@ private:
 
   void addPhase(lm::Phase phase) {
     OpBuilder::InsertionGuard guard(builder);
+    locate(lm::stringifyPhase(phase));
     Type indices =
         RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
     auto type =
@@ -185,9 +198,11 @@ private:
             builder.getDenseF32ArrayAttr(ropeInverseFrequencies(config)),
             Value())
             .getResult();
+    locate(embedding);
     Value x = lm::EmbedOp::create(builder, activation(config.hiddenSize),
                                   tokenIds, symbol(embedding), Value())
                   .getResult();
+    locate("layers");
     Value zero = arith::ConstantIndexOp::create(builder, 0);
     Value one = arith::ConstantIndexOp::create(builder, 1);
     Value layers = arith::ConstantIndexOp::create(builder, config.layers);
@@ -199,13 +214,15 @@ private:
           scf::YieldOp::create(builder, result);
         });
     x = loop.getResult(0);
+    locate(lm::stringifyPhase(phase));
     x = lm::GatherRowsOp::create(builder, x.getType(), x, logitRows, Value())
             .getResult();
     x = norm(x, symbol(finalNorm), Value());
-    Value logits = lm::LinearOp::create(
-        builder, activation(config.vocabSize), x,
-        symbol(config.tieWordEmbeddings ? embedding : head),
-        FlatSymbolRefAttr(), Value());
+    StringRef logitsWeight = config.tieWordEmbeddings ? embedding : head;
+    locate(logitsWeight);
+    Value logits = lm::LinearOp::create(builder, activation(config.vocabSize),
+                                        x, symbol(logitsWeight),
+                                        FlatSymbolRefAttr(), Value());
     func::ReturnOp::create(builder, logits);
   }
 
