@@ -64,10 +64,10 @@ function(sandwich_add_fuzzer name)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endfunction()
 
-# sandwich_add_dialect(NAME OPS file ATTRIBUTES file [TYPES])
+# sandwich_add_dialect(NAME OPS file ATTRIBUTES file [INTERFACES file] [TYPES])
 # Generates the dialect's headers beside where its own are included from.
 function(sandwich_add_dialect name)
-  cmake_parse_arguments(ARG "TYPES" "OPS;ATTRIBUTES" "" ${ARGN})
+  cmake_parse_arguments(ARG "TYPES" "OPS;ATTRIBUTES;INTERFACES" "" ${ARGN})
   string(TOLOWER ${name} mnemonic)
   set(folder include/sandwich/Dialect/${name}/IR)
   set(output ${PROJECT_BINARY_DIR}/${folder})
@@ -96,6 +96,10 @@ function(sandwich_add_dialect name)
     generate(${ARG_ATTRIBUTES} ${name}Enums.${suffix} -gen-enum-${kind})
     generate(${ARG_ATTRIBUTES} ${name}Attributes.${suffix}
       -gen-attrdef-${kind} -attrdefs-dialect=${mnemonic})
+    if(ARG_INTERFACES)
+      generate(${ARG_INTERFACES} ${name}Interfaces.${suffix}
+        -gen-attr-interface-${kind})
+    endif()
     if(ARG_TYPES)
       generate(${ARG_ATTRIBUTES} ${name}Types.${suffix}
         -gen-typedef-${kind} -typedefs-dialect=${mnemonic})

@@ -11,7 +11,6 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/WeightPacker.h"
-#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -97,6 +96,19 @@ static std::string print(TypeOrAttribute value) {
   return text;
 }
 
+/// The message of `diagnostic`, after the line or the part of the model it is
+/// about.
+static std::string describe(Diagnostic &diagnostic) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (auto line = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    stream << "line " << line.getLine() << ": ";
+  else if (auto part = diagnostic.getLocation()->findInstanceOf<NameLoc>())
+    stream << part.getName().getValue() << ": ";
+  stream << diagnostic;
+  return text;
+}
+
 /// Where a matrix or vector may begin in the weights' file.
 static uint64_t alignmentOf(const PackedWeight &weight) {
   return weight.shape.size() == 2 ? 4096 : 64;
@@ -147,10 +159,7 @@ Status Compilation::readModule(const std::string &path) {
     if (!problem.empty() ||
         diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return success();
-    problem = path + ": ";
-    if (auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
-      problem += "line " + std::to_string(place.getLine()) + ": ";
-    problem += diagnostic.str();
+    problem = path + ": " + describe(diagnostic);
     return success();
   });
   // Large or endless files would be read into memory by the parser.
@@ -177,10 +186,6 @@ Status Compilation::checkModule() {
 
 /// Whether the checkpoint's tensors make up `weight` exactly.
 Status Compilation::checkWeight(lm::WeightOp weight) {
-  if (weight.getPackingAttr() &&
-      !isa<gemm::PackingAttr>(weight.getPackingAttr()))
-    return makeError("packing is ", print(weight.getPackingAttr()),
-                     "; a #gemm.packing is expected");
   RankedTensorType type = weight.getTensorType();
   int64_t layers = weight.getLayers().value_or(1);
   if (weight.getLayers() && layers != checkpoint.config().layers)
@@ -273,7 +278,7 @@ Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (problem.empty() &&
         diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      problem = diagnostic.str();
+      problem = describe(diagnostic);
     return success();
   });
   PassManager manager(&context);
@@ -316,7 +321,7 @@ std::vector<PackedWeight> Compilation::listWeights() {
             dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr()))
       packed.packing = packing.getPacking();
     packed.offset = *weight.getOffset();
-    packed.sliceBytes = getWeightSliceBytes(weight);
+    packed.sliceBytes = weight.getSliceBytes();
     packed.layerStride =
         weight.getLayers()
             ? *weight.getLayerStride()
@@ -556,13 +561,12 @@ Status sandwich::compile(const CompileOptions &options,
                          const ProgressCallback &progress) {
   if (options.dtype != "bf16" && options.dtype != "f32")
     return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
-  if (options.threads < 1 || options.threads > 1024)
-    return makeError("threads must be between 1 and 1024, not ",
-                     options.threads);
-  if (options.maxTokens < 1 || options.maxTokens > 65536)
-    return makeError("the largest step must have between 1 and 65536 tokens, "
-                     "not ",
-                     options.maxTokens);
+  if (options.threads < 1 || options.threads > phase::maxThreads)
+    return makeError("threads must be between 1 and ", phase::maxThreads,
+                     ", not ", options.threads);
+  if (options.maxTokens < 1 || options.maxTokens > phase::maxStepRows)
+    return makeError("the largest step must have between 1 and ",
+                     phase::maxStepRows, " tokens, not ", options.maxTokens);
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
   if (options.emulateAMX) {
     target.features.remove(CpuFeature::AMX_TILE);

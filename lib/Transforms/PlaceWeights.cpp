@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/WeightAccess.h"
-#include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Transforms/Passes.h"
@@ -38,16 +36,9 @@ struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
         continue;
       }
       RankedTensorType type = weight.getTensorType();
-      auto packing =
-          dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr());
-      if (packing && (type.getRank() != 2 ||
-                      type.getDimSize(1) % packing.getKStep() != 0)) {
-        weight.emitOpError("does not fit its packing ") << packing;
-        return signalPassFailure();
-      }
       int64_t alignment = type.getRank() == 2 ? 4096 : 64;
       // One slice cannot overflow by the weight's own constraints.
-      int64_t stride = llvm::alignTo(getWeightSliceBytes(weight), alignment);
+      int64_t stride = llvm::alignTo(weight.getSliceBytes(), alignment);
       int64_t layers = weight.getLayers().value_or(1);
       offset = llvm::alignTo(offset, alignment);
       std::optional<int64_t> bytes = checkedMultiply(stride, layers);

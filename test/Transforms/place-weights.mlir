@@ -38,7 +38,7 @@ func.func @f(%ids: tensor<?xi32>, %layer: index, %x: tensor<?x65xf32>, %y: tenso
 // Places that are there are decided anew.
 
 // CHECK: lm.weight @w : tensor<64x64xf32> from ["w"] at 0{{$}}
-lm.weight @w : tensor<64x64xf32> from ["w"] at 12345
+lm.weight @w : tensor<64x64xf32> from ["w"] at 12288
 // CHECK: func @f
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %0 = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>

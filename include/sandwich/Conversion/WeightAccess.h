@@ -14,13 +14,6 @@
 
 namespace sandwich {
 
-/// The buffer of one slice of `weight`: its packing's six dimensions, or
-/// row-major where it has none.
-mlir::MemRefType getWeightBufferType(lm::WeightOp weight);
-
-/// Bytes of one slice of `weight` in the artifact.
-int64_t getWeightSliceBytes(lm::WeightOp weight);
-
 /// The slice of the weight `name` for `layer` (null where the weight has no
 /// layers), as a view of the weights argument of the phase program that
 /// `user` is in. The weight must have its offset.

@@ -78,7 +78,8 @@ struct Schedule {
   /// stay in cache. bN is a multiple of the micro-kernel's columns; bK of the
   /// packing's kStep. A slice may be larger than the matmul.
   std::array<int64_t, 3> slice = {0, 0, 0};
-  /// Thread grid tM, tN, tK (polymerization scheme); its product is the team.
+  /// Thread grid tM, tN, tK (polymerization scheme); its product is at most
+  /// the team, whose other threads wait.
   std::array<int64_t, 3> threads = {1, 1, 1};
   /// Cache lines of the weight that software prefetches for each four packed
   /// k steps of the micro-kernel; 0 for none. One strip of rows needs as many

@@ -33,7 +33,7 @@ public:
       : builder(builder), op(op), block(block) {}
 
   void writeElementwise();
-  LogicalResult writeSiluMul();
+  void writeSiluMul();
 
 private:
   Value index(int64_t value) {
@@ -125,20 +125,11 @@ void EpilogueWriter::writeElementwise() {
   });
 }
 
-LogicalResult EpilogueWriter::writeSiluMul() {
-  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
-  int64_t group = *weight.getInterleave();
-  if (weight.getSources().size() != 2)
-    return op.emitOpError("epilogue 'silu_mul' needs a weight of a gate and an "
-                          "up projection, not of ")
-           << weight.getSources().size() << " sources";
+void EpilogueWriter::writeSiluMul() {
+  int64_t group = *lm::lookupWeight(op, op.getWeightAttr()).getInterleave();
   Value bias;
-  if (op.getBiasAttr()) {
-    if (lm::lookupWeight(op, op.getBiasAttr()).getInterleave())
-      return op.emitOpError("epilogue 'silu_mul' needs a bias that is not "
-                            "interleaved");
+  if (op.getBiasAttr())
     bias = getWeightSlice(builder, op, op.getBiasAttr(), op.getLayer());
-  }
   int64_t channels = lm::getDestinationType(op).getDimSize(1);
   // A pair of groups takes twice the columns of its result.
   Value pairs =
@@ -177,17 +168,14 @@ LogicalResult EpilogueWriter::writeSiluMul() {
       });
     });
   });
-  return success();
 }
 
-LogicalResult sandwich::emitEpilogue(ImplicitLocOpBuilder &builder,
-                                     gemm::MatmulOp op,
-                                     const SumsBlock &block) {
+void sandwich::emitEpilogue(ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+                            const SumsBlock &block) {
   switch (op.getEpilogue()) {
   case gemm::Epilogue::None:
   case gemm::Epilogue::AddResidual:
-    EpilogueWriter(builder, op, block).writeElementwise();
-    return success();
+    return EpilogueWriter(builder, op, block).writeElementwise();
   case gemm::Epilogue::SiluMul:
     return EpilogueWriter(builder, op, block).writeSiluMul();
   case gemm::Epilogue::RotateAppendKV:

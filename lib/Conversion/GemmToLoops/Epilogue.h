@@ -36,15 +36,13 @@ struct SumsBlock {
 /// Emits the epilogue of `op`, in buffer form, on one block: adds the bias,
 /// applies the epilogue, writes the rows and columns of the destination (or
 /// the cache) that the block owns and no others. Emits at the builder's
-/// insertion point, inside the phase program. Reports what it cannot emit on
-/// `op`.
-mlir::LogicalResult emitEpilogue(mlir::ImplicitLocOpBuilder &builder,
-                                 gemm::MatmulOp op, const SumsBlock &block);
+/// insertion point, inside the phase program.
+void emitEpilogue(mlir::ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+                  const SumsBlock &block);
 
 /// The `rotate_append_kv` case of `emitEpilogue`.
-mlir::LogicalResult emitRotateAppendKV(mlir::ImplicitLocOpBuilder &builder,
-                                       gemm::MatmulOp op,
-                                       const SumsBlock &block);
+void emitRotateAppendKV(mlir::ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+                        const SumsBlock &block);
 
 } // namespace sandwich
 

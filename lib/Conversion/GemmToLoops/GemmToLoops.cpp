@@ -97,8 +97,8 @@ private:
   LogicalResult planSchedule(int64_t minRows, int64_t maxRows,
                              Schedule schedule);
 
-  LogicalResult emitRanges(ArrayRef<ScheduleRange> ranges);
-  LogicalResult emitNest(const ScheduleRange &range);
+  void emitRanges(ArrayRef<ScheduleRange> ranges);
+  void emitNest(const ScheduleRange &range);
   /// One block of sums: its loops over K, panels and strips.
   void emitBlock(const ScheduleRange &range, Value firstRow, Value rows,
                  Value firstColumn, Value columns);
@@ -205,16 +205,12 @@ LogicalResult MatmulLowering::plan() {
 
   lm::WeightOp weightOp = lm::lookupWeight(op, op.getWeightAttr());
   auto packing = dyn_cast_or_null<gemm::PackingAttr>(weightOp.getPackingAttr());
-  if (!packing || !weightOp.getOffset() ||
-      (op.getLayer() && !weightOp.getLayerStride()))
+  if (!packing || !weightOp.getOffset())
     return op.emitOpError("needs a weight with a packing and a place: ")
            << op.getWeightAttr();
   for (FlatSymbolRefAttr name :
        {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
-    if (!name)
-      continue;
-    lm::WeightOp vector = lm::lookupWeight(op, name);
-    if (!vector.getOffset() || (op.getLayer() && !vector.getLayerStride()))
+    if (name && !lm::lookupWeight(op, name).getOffset())
       return op.emitOpError("needs the place of weight ")
              << name << " in the artifact";
   }
@@ -227,11 +223,7 @@ LogicalResult MatmulLowering::plan() {
 
   MatmulShape shape = gemm::getShape(op);
   sizes.k = shape.k;
-  sizes.columns = shape.n;
-  if (std::optional<uint64_t> group = weightOp.getInterleave()) {
-    int64_t sources = weightOp.getSources().size();
-    sizes.columns = sources * roundUp(shape.n / sources, *group);
-  }
+  sizes.columns = weightOp.getStoredRows();
   sizes.packing = packing.getPacking();
   sizes.unit = std::lcm(sizes.packing.panel, shape.columnUnit);
   sizes.inputStride = *inputStride;
@@ -375,13 +367,12 @@ LogicalResult MatmulLowering::emit(Value scratchBuffer) {
   Value next = min(add(thread, index(1)), index(threads));
   threadBegin = boundary(thread);
   threadEnd = boundary(next);
-  if (failed(emitRanges(ranges)))
-    return failure();
+  emitRanges(ranges);
   op.erase();
   return success();
 }
 
-LogicalResult MatmulLowering::emitRanges(ArrayRef<ScheduleRange> ranges) {
+void MatmulLowering::emitRanges(ArrayRef<ScheduleRange> ranges) {
   if (ranges.size() == 1)
     return emitNest(ranges.front());
   Value few = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, tokens,
@@ -389,20 +380,18 @@ LogicalResult MatmulLowering::emitRanges(ArrayRef<ScheduleRange> ranges) {
   OpBuilder::InsertionGuard guard(builder);
   auto conditional = scf::IfOp::create(builder, few, /*withElseRegion=*/true);
   builder.setInsertionPointToStart(conditional.thenBlock());
-  if (failed(emitNest(ranges.front())))
-    return failure();
+  emitNest(ranges.front());
   builder.setInsertionPointToStart(conditional.elseBlock());
-  return emitRanges(ranges.drop_front());
+  emitRanges(ranges.drop_front());
 }
 
-LogicalResult MatmulLowering::emitNest(const ScheduleRange &range) {
+void MatmulLowering::emitNest(const ScheduleRange &range) {
   auto [bM, bN, bK] = range.schedule.slice;
   OpBuilder::InsertionGuard guard(builder);
   auto sumsType = MemRefType::get({bM, bN}, builder.getF32Type());
   Value block = memref::ViewOp::create(builder, sumsType, scratch, index(0),
                                        ValueRange());
   Value blocks = divideUp(tokens, bM);
-  LogicalResult result = success();
   forEach(index(0), blocks, 1, [&](Value number) {
     std::tie(blockRow, blockRows) = share(tokens, blocks, number);
     forEach(threadBegin, threadEnd, bN, [&](Value column) {
@@ -432,11 +421,10 @@ LogicalResult MatmulLowering::emitNest(const ScheduleRange &range) {
         }
       });
       Value columns = min(blockColumns, sub(index(sizes.columns), blockColumn));
-      result = emitEpilogue(builder, op,
-                            {sums, blockRow, blockRows, blockColumn, columns});
+      emitEpilogue(builder, op,
+                   {sums, blockRow, blockRows, blockColumn, columns});
     });
   });
-  return result;
 }
 
 void MatmulLowering::emitPanels(const ScheduleRange &range, Value begin,

@@ -118,7 +118,8 @@ FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
     if (!weight)
       return {};
     RankedTensorType type = weight.getTensorType();
-    if (weight.getLayers() != first.getLayers() || weight.getInterleave() ||
+    if (weight.getLayers() != first.getLayers() ||
+        (interleaved && weight.getSources().size() != 1) ||
         type.getElementType() != first.getTensorType().getElementType() ||
         type.getShape().drop_front() !=
             first.getTensorType().getShape().drop_front())
@@ -164,6 +165,11 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
   if (failed(key) || !value)
     return append.emitOpError(
         "keys and values must come from linear layers, keys rotated");
+  int64_t tableDim = key->rotate.getTable().getType().getDimSize(1);
+  int64_t headDim = append.getKvCache().getType().getHeadDim();
+  if (tableDim != headDim)
+    return append.emitOpError("keys are rotated in heads of ")
+           << tableDim << " channels, those of the cache have " << headDim;
 
   // The query is the other rotated projection of the same input.
   FailureOr<RotatedProjection> query = failure();
@@ -234,7 +240,9 @@ LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
   FlatSymbolRefAttr weight =
       fuse({gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
   if (!weight)
-    return silu.emitOpError("gate and up weights differ in type or layers");
+    return silu.emitOpError(
+        "gate and up weights differ in type or layers, or have several "
+        "sources");
   ImplicitLocOpBuilder builder(silu.getLoc(), silu);
   gemm::MatmulOp matmul = createMatmul(builder, silu.getType(), gate, weight,
                                        {}, gemm::Epilogue::SiluMul);

@@ -51,8 +51,7 @@ static LogicalResult verifyBuffers(Operation *op) {
 
 /// Checks that the weight `name` has a place in the artifact.
 static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name) {
-  WeightOp weight = lookupWeight(op, name);
-  if (!weight.getOffset() || (weight.getLayers() && !weight.getLayerStride()))
+  if (!lookupWeight(op, name).getOffset())
     return op->emitOpError("needs the place of weight ")
            << name << " in the artifact";
   return success();

@@ -16,6 +16,23 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
 
 // -----
 
+// In heads of the cache.
+lm.weight @q : tensor<32x64xf32> layers 2 from ["q{}"]
+lm.weight @k : tensor<32x64xf32> layers 2 from ["k{}"]
+lm.weight @v : tensor<32x64xf32> layers 2 from ["v{}"]
+func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %p: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %layer: index) -> tensor<?x32xf32> {
+  %q = lm.linear %x, @q[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
+  %k = lm.linear %x, @k[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
+  %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
+  %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x16xf32>
+  %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
+  // expected-error @below {{'lm.append_kv' op keys are rotated in heads of 16 channels, those of the cache have 32}}
+  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  return %rq : tensor<?x32xf32>
+}
+
+// -----
+
 // A value is a projection.
 lm.weight @q : tensor<32x64xf32> layers 2 from ["q{}"]
 lm.weight @k : tensor<32x64xf32> layers 2 from ["k{}"]
@@ -246,23 +263,6 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
 
 // -----
 
-// Nor rows that already alternate.
-lm.weight @q : tensor<32x64xf32> layers 2 from ["{}q"]
-lm.weight @k : tensor<32x64xf32> layers 2 from ["{}k"]
-lm.weight @v : tensor<32x64xf32> layers 2 from ["{}v"] interleave 16
-func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %layer: index) -> tensor<?x32xf32> {
-  %q = lm.linear %x, @q[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
-  %k = lm.linear %x, @k[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
-  %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
-  %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  // expected-error @below {{'lm.append_kv' op query, key and value weights differ in type or layers}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
-  return %rq : tensor<?x32xf32>
-}
-
-// -----
-
 // Queries are read after the cache is written.
 lm.weight @q : tensor<32x64xf32> layers 2 from ["{}q"]
 lm.weight @k : tensor<32x64xf32> layers 2 from ["{}k"]
@@ -340,7 +340,20 @@ lm.weight @u : tensor<32x64xbf16> from ["u"]
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
   %up = lm.linear %x, @u : tensor<?x64xf32> -> tensor<?x32xf32>
-  // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers}}
+  // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers, or have several sources}}
+  %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
+  return %h : tensor<?x32xf32>
+}
+
+// -----
+
+// Of one tensor each: more would alternate with each other.
+lm.weight @g : tensor<32x64xf32> from ["g0", "g1"]
+lm.weight @u : tensor<32x64xf32> from ["u"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
+  %up = lm.linear %x, @u : tensor<?x64xf32> -> tensor<?x32xf32>
+  // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers, or have several sources}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>
 }
@@ -355,7 +368,7 @@ module {
   func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
     %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
     %up = lm.linear %x, @u : tensor<?x64xf32> -> tensor<?x32xf32>
-    // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers}}
+    // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers, or have several sources}}
     %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
     return %h : tensor<?x32xf32>
   }

@@ -26,23 +26,6 @@ func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequence
 
 // -----
 
-// So must each layer's slice.
-lm.weight @norm : tensor<32xf32> layers 2 from ["norm{}"] at 0
-func.func @program(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
-    %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %tokens = memref.dim %positions, %c0 : memref<?xi32>
-  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
-  // expected-error @below {{'lm.rms_norm' op needs the place of weight @norm in the artifact}}
-  lm.rms_norm %x, @norm[%c1] epsilon 1.0e-5 into %x : memref<?x32xf32> into memref<?x32xf32>
-  return
-}
-
-// -----
-
 // Vectors need contiguous channels.
 func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
     %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,

@@ -127,14 +127,20 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // -----
 
 // #gemm.schedule (C2): some thread does the work.
-// expected-error @below {{(C2) thread counts must be between 1 and 1024}}
+// expected-error @below {{(C2) thread grid must have positive sizes and at most 1024 threads}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 0, 1], prefetch = [0, 0]>} {}
 
 // -----
 
 // #gemm.schedule (C2): teams are limited.
-// expected-error @below {{(C2) thread counts must be between 1 and 1024}}
+// expected-error @below {{(C2) thread grid must have positive sizes and at most 1024 threads}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1025, 1], prefetch = [0, 0]>} {}
+
+// -----
+
+// #gemm.schedule (C2): whichever way they divide the work.
+// expected-error @below {{(C2) thread grid must have positive sizes and at most 1024 threads}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1024, 1024, 1024], prefetch = [0, 0]>} {}
 
 // -----
 
@@ -251,7 +257,7 @@ func.func @f(%x: tensor<?x64xf32>, %y: memref<?x32xf32>) {
 // gemm.matmul (C2): the weight exists.
 
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C2) @missing must be a weight with 64 input channels}}
+  // expected-error @below {{'gemm.matmul' op (C2) @missing must be a weight of any number x 64 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @missing epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -261,7 +267,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 // gemm.matmul (C2): it is a matrix.
 lm.weight @w : tensor<64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels}}
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 64 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -271,7 +277,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 // gemm.matmul (C2): it takes the input's channels.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x48xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 48 input channels}}
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 48 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x48xf32> -> tensor<?x32xf32>
   return
 }
@@ -281,7 +287,7 @@ func.func @f(%x: tensor<?x48xf32>) {
 // gemm.matmul (C2): it has layers if one is given.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %layer: index) {
-  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels for each layer}}
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 64 elements, with layers, not interleaved}}
   %y = gemm.matmul %x, @w[%layer] epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -291,7 +297,7 @@ func.func @f(%x: tensor<?x64xf32>, %layer: index) {
 // gemm.matmul (C2): and a layer is given if it has them.
 lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight with 64 input channels}}
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 64 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -348,11 +354,31 @@ func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x512x
 
 // -----
 
-// gemm.matmul (C3): gate and up lie together in the weight.
+// gemm.matmul (C2): gate and up lie together in the weight.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C3) needs a weight that interleaves gate and up}}
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 64 elements, without layers, interleaved}}
   %y = gemm.matmul %x, @w epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x16xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): and nothing else does.
+lm.weight @w : tensor<48x64xf32> from ["gate", "up", "down"] interleave 16
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be made from a gate and an up projection, not from 3 sources}}
+  %y = gemm.matmul %x, @w epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x24xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C2): no other epilogue knows rows that alternate.
+lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 16
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C2) @w must be a weight of any number x 64 elements, without layers, not interleaved}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -361,7 +387,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 // gemm.matmul (C4): gate and up make one channel.
 lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 16
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) result must have 16 channels}}
+  // expected-error @below {{'gemm.matmul' op (C4) @w must have 64 rows for this result}}
   %y = gemm.matmul %x, @w epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -371,7 +397,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 // gemm.matmul (C4): without epilogue there is a channel for each row of the weight.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) result must have 32 channels}}
+  // expected-error @below {{'gemm.matmul' op (C4) @w must have 16 rows for this result}}
   %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x16xf32>
   return
 }
@@ -391,7 +417,7 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x16xf32>) {
 // gemm.matmul (C4): queries are whole heads.
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  // expected-error @below {{'gemm.matmul' op (C4) result must be whole heads of 32 channels}}
   %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x48xf32>
   return
 }
@@ -401,7 +427,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 // gemm.matmul (C4): for each key there is a value.
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  // expected-error @below {{'gemm.matmul' op (C4) @w must have 128 rows for this result}}
   %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
   return
 }
@@ -411,18 +437,58 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 // gemm.matmul (C4): there are keys.
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) channels must be query heads, and as many key as value heads, of 32}}
+  // expected-error @below {{'gemm.matmul' op (C4) @w must have 160 rows for this result}}
   %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x96xf32>
   return
 }
 
 // -----
 
-// gemm.matmul (C4): heads are small enough to unroll over.
-lm.weight @w : tensor<98304x64xf32> from ["w"]
-func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32768xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'gemm.matmul' op (C4) heads must have at most 16384 channels}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32768xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32768xf32>
+// gemm.matmul (C4): heads are those of the cache.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x16xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 16 and 32}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x16xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): rotation pairs the halves of a head.
+lm.weight @w : tensor<51x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x17xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 17, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 17 and 17}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x17xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 17, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x17xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): the cache has the heads that the weight has.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) @w must have 160 rows for this result}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): so does its buffer.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x256xf32>, %p: memref<?xi32>, %b: memref<?x?xi32>, %y: memref<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 32 and 16}}
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x256xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) blocks(%b : memref<?x?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C4): which holds keys and values.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x1x512xf32>, %p: memref<?xi32>, %b: memref<?x?xi32>, %y: memref<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C4) 'memref<?x2x1x1x512xf32>' is not the buffer of a !lm.kv_cache}}
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x1x512xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) blocks(%b : memref<?x?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
   return
 }
 
@@ -432,7 +498,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32768xf32>, %c: !lm.kv_cache<lay
 lm.weight @w : tensor<32x64xf32> from ["w"]
 lm.weight @b : tensor<64xf32> from ["b"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements}}
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w bias @b epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -442,7 +508,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 // gemm.matmul (C5): that exists.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements}}
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w bias @b epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -453,7 +519,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
 lm.weight @b : tensor<32xf32> from ["b"]
 func.func @f(%x: tensor<?x64xf32>, %layer: index) {
-  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements for each layer}}
+  // expected-error @below {{'gemm.matmul' op (C5) @b must be a weight of 32 elements, with layers, not interleaved}}
   %y = gemm.matmul %x, @w bias @b[%layer] epilogue(<none>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
@@ -464,8 +530,19 @@ func.func @f(%x: tensor<?x64xf32>, %layer: index) {
 lm.weight @w : tensor<96x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
-  // expected-error @below {{'gemm.matmul' op (C5) @n must be a weight of 32 elements}}
+  // expected-error @below {{'gemm.matmul' op (C5) @n must be a weight of 32 elements, without layers, not interleaved}}
   %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C5): epsilon keeps the root from zero.
+lm.weight @w : tensor<96x64xf32> from ["w"]
+lm.weight @n : tensor<32xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C5) epsilon must be finite and positive}}
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon -1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -531,10 +608,11 @@ func.func @f(%x: tensor<?x64xf32>) {
 
 // -----
 
-// gemm.matmul (C3): also where the weight, which is verified later, groups nothing.
-%x = tensor.empty() : tensor<4x64xf32>
-// expected-error @below {{'gemm.matmul' op (C3) needs a weight that interleaves gate and up}}
-%y = gemm.matmul %x, @w epilogue(<silu_mul>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<4x64xf32> -> tensor<4x16xf32>
+// gemm.matmul (C2): a weight is verified before it is used.
+%c1 = arith.constant 1 : index
+%x = tensor.empty(%c1) : tensor<?x64xf32>
+%y = gemm.matmul %x, @w epilogue(<silu_mul>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x16xf32>
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
 lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 0
 
 // -----

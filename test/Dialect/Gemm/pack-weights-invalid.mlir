@@ -35,14 +35,3 @@ func.func @decode(%x: tensor<?x64xbf16>) -> tensor<?x96xf32> {
     schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x96xf32>
   return %0 : tensor<?x96xf32>
 }
-
-// -----
-
-// What is no packing at all does not suit either.
-lm.weight @w : tensor<96x64xf32> from ["w"] packing 3 : i64
-func.func @f(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
-  // expected-error @below {{'gemm.matmul' op X86_AVX2_F32_6x16 needs packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1>, but @w is packed as 3 : i64; one copy of a weight serves all schedules}}
-  %0 = gemm.matmul %x, @w epilogue(<none>)
-    schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x96xf32>
-  return %0 : tensor<?x96xf32>
-}

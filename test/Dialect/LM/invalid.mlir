@@ -1,32 +1,38 @@
 // RUN: sandwich-opt %s -split-input-file -verify-diagnostics
 
 // lm.weight (C1): a weight is a vector or a matrix.
-// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @w : tensor<2x64x64xf32> from ["w"]
 
 // -----
 
 // lm.weight (C1): a scalar is no weight.
-// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @w : tensor<f32> from ["w"]
 
 // -----
 
 // lm.weight (C1): its dimensions are known.
-// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @w : tensor<?x64xf32> from ["w"]
 
 // -----
 
 // lm.weight (C1): it is not empty.
-// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @w : tensor<64x0xf32> from ["w"]
 
 // -----
 
 // lm.weight (C1): a dimension that overflows 32 bits is refused.
-// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647}}
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @w : tensor<2147483648xf32> from ["w"]
+
+// -----
+
+// lm.weight (C1): nor has its type a meaning of somebody else's.
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
+lm.weight @w : tensor<64x64xf32, "encoding"> from ["w"]
 
 // -----
 
@@ -73,26 +79,32 @@ lm.weight @w : tensor<64x64xf32> from ["w", "u.{}"]
 // -----
 
 // lm.weight (C4): groups of interleaved rows are not empty.
-// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
 lm.weight @w : tensor<64x64xf32> from ["w"] interleave 0
 
 // -----
 
 // lm.weight (C4): a negative group is refused, though it is a large unsigned one.
-// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
 lm.weight @w : tensor<64x64xf32> from ["w"] interleave -9223372036854775808
 
 // -----
 
 // lm.weight (C4): groups fit a slice of a schedule.
-// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
 lm.weight @w : tensor<64x64xf32> from ["w"] interleave 4097
 
 // -----
 
 // lm.weight (C4): a vector has no rows to interleave.
-// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions}}
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
 lm.weight @w : tensor<64xf32> from ["w"] interleave 16
+
+// -----
+
+// lm.weight (C4): sources alternate to the end.
+// expected-error @below {{'lm.weight' op (C4) interleave must be between 1 and 4096, on two dimensions, the first shared equally by the sources}}
+lm.weight @w : tensor<33x64xf32> from ["u", "v"] interleave 16
 
 // -----
 
@@ -105,6 +117,72 @@ lm.weight @w : tensor<2147483647x2147483647xf32> layers 65536 from ["w.{}"]
 // lm.weight (C5): 2^48 elements are the first too many.
 // expected-error @below {{'lm.weight' op (C5) all layers must have fewer than 2^48 elements}}
 lm.weight @w : tensor<65536x65536xf32> layers 65536 from ["w.{}"]
+
+// -----
+
+// lm.weight: a packing is what says how a matrix lies in memory.
+// expected-error @below {{custom op 'lm.weight' invalid kind of attribute specified}}
+lm.weight @w : tensor<96x64xf32> from ["w"] packing 3 : i64
+
+// -----
+
+// lm.weight (C6): K is whole steps of the packing: nothing fills it up.
+// expected-error @below {{'lm.weight' op (C6) does not fit its packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2>}}
+lm.weight @w : tensor<64x48xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2>
+
+// -----
+
+// lm.weight (C6): a vector has no columns to pack.
+// expected-error @below {{'lm.weight' op (C6) does not fit its packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1>}}
+lm.weight @w : tensor<64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1>
+
+// -----
+
+// lm.weight (C7): the artifact begins at 0.
+// expected-error @below {{'lm.weight' op (C7) offset must be a multiple of 64 and not negative}}
+lm.weight @w : tensor<64xf32> from ["w"] at -4096
+
+// -----
+
+// lm.weight (C7): weights begin on a cache line.
+// expected-error @below {{'lm.weight' op (C7) offset must be a multiple of 64 and not negative}}
+lm.weight @w : tensor<64xf32> from ["w"] at 4
+
+// -----
+
+// lm.weight (C8): a single weight has no stride.
+// expected-error @below {{'lm.weight' op (C8) stride belongs to a weight with an offset and layers}}
+lm.weight @w : tensor<64xf32> from ["w"] at 0 stride 256
+
+// -----
+
+// lm.weight (C8): every layer has a place if one has.
+// expected-error @below {{'lm.weight' op (C8) stride belongs to a weight with an offset and layers}}
+lm.weight @w : tensor<64xf32> layers 2 from ["w{}"] at 0
+
+// -----
+
+// lm.weight (C8): a distance needs a beginning.
+// expected-error @below {{'lm.weight' op (C8) stride belongs to a weight with an offset and layers}}
+"lm.weight"() {sym_name = "w", type = tensor<64xf32>, layers = 2 : i64, sources = ["w{}"], layer_stride = 256 : i64} : () -> ()
+
+// -----
+
+// lm.weight (C8): layers do not overlap.
+// expected-error @below {{'lm.weight' op (C8) stride must be a multiple of 64 and at least the 256 bytes of a slice}}
+lm.weight @w : tensor<64xf32> layers 2 from ["w{}"] at 0 stride 192
+
+// -----
+
+// lm.weight (C8): as they are stored, here 8 rows filled up to a panel of 32.
+// expected-error @below {{'lm.weight' op (C8) stride must be a multiple of 64 and at least the 8192 bytes of a slice}}
+lm.weight @w : tensor<8x64xf32> layers 2 from ["w{}"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0 stride 2048
+
+// -----
+
+// lm.weight (C8): every layer begins on a cache line.
+// expected-error @below {{'lm.weight' op (C8) stride must be a multiple of 64 and at least the 256 bytes of a slice}}
+lm.weight @w : tensor<64xf32> layers 2 from ["w{}"] at 0 stride 260
 
 // -----
 
@@ -191,7 +269,7 @@ func.func @f(%positions: memref<?xi32>) -> tensor<?x2xf32> {
 
 // Activations have a static number of channels.
 func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?xi32>) -> tensor<?x?xf32> {
-  // expected-error @below {{'lm.gather_rows' op operand #0 must be 2D tensor of f32 or bf16 with a static, positive number of channels or 2D memref of f32 or bf16 with a static, positive number of channels, but got 'tensor<?x?xf32>'}}
+  // expected-error @below {{'lm.gather_rows' op operand #0 must be tensor of f32 or bf16, a dynamic number of tokens by a static number of channels or memref of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'tensor<?x?xf32>'}}
   %y = lm.gather_rows %x, %rows : tensor<?x?xf32>, tensor<?xi32> -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
@@ -200,26 +278,56 @@ func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?xi32>) -> tensor<?x?xf32> {
 
 // Activations have channels: a table of no angles would divide by zero.
 func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x0xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.rotate' op operand #1 must be 2D tensor of f32 or bf16 with a static, positive number of channels, but got 'tensor<?x0xf32>'}}
+  // expected-error @below {{'lm.rotate' op operand #1 must be tensor of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'tensor<?x0xf32>'}}
   %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x0xf32>
   return %y : tensor<?x64xf32>
 }
 
 // -----
 
-// lm.embed: its table is a weight.
+// The number of tokens is dynamic.
+lm.weight @e : tensor<8x64xf32> from ["e"]
+func.func @f(%ids: tensor<?xi32>) -> tensor<7x64xf32> {
+  // expected-error @below {{'lm.embed' op result #0 must be tensor of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'tensor<7x64xf32>'}}
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<7x64xf32>
+  return %x : tensor<7x64xf32>
+}
+
+// -----
+
+// In buffers too.
+lm.weight @e : tensor<8x64xf32> from ["e"]
+func.func @f(%ids: memref<?xi32>, %x: memref<7x64xf32>) {
+  // expected-error @below {{'lm.embed' op operand #1 must be memref of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'memref<7x64xf32>'}}
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<7x64xf32>
+  return
+}
+
+// -----
+
+// And that of ids, positions and rows.
+lm.weight @e : tensor<8x64xf32> from ["e"]
+func.func @f(%ids: tensor<4xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op operand #0 must be tensor of a dynamic number of 32-bit signless integers or memref of a dynamic number of 32-bit signless integers, but got 'tensor<4xi32>'}}
+  %x = lm.embed %ids, @e : tensor<4xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.embed (C2): its table is a weight.
 func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.embed' op names no lm.weight: @missing}}
+  // expected-error @below {{'lm.embed' op (C2) @missing must be a weight of any number x 64 elements, without layers, not interleaved}}
   %x = lm.embed %ids, @missing : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
 
 // -----
 
-// lm.embed: its table has no layers.
+// lm.embed (C2): its table has no layers.
 lm.weight @e : tensor<8x64xf32> layers 2 from ["e{}"]
 func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.embed' op must index a layer of @e if and only if it has layers}}
+  // expected-error @below {{'lm.embed' op (C2) @e must be a weight of any number x 64 elements, without layers, not interleaved}}
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
@@ -229,7 +337,7 @@ func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
 // lm.embed (C2): rows of the table are rows of the result.
 lm.weight @e : tensor<8x32xf32> from ["e"]
 func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.embed' op (C2) weight and result differ in channels}}
+  // expected-error @below {{'lm.embed' op (C2) @e must be a weight of any number x 64 elements, without layers, not interleaved}}
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
@@ -239,17 +347,27 @@ func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
 // lm.embed (C2): the table is a matrix.
 lm.weight @e : tensor<64xf32> from ["e"]
 func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.embed' op (C2) weight and result differ in channels}}
+  // expected-error @below {{'lm.embed' op (C2) @e must be a weight of any number x 64 elements, without layers, not interleaved}}
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
 
 // -----
 
-// lm.rms_norm: a stacked weight needs the layer.
+// lm.embed (C2): rows are found by their number, as they are not where they alternate.
+lm.weight @e : tensor<320x64xf32> from ["u", "v"] interleave 16
+func.func @f(%ids: tensor<?xi32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.embed' op (C2) @e must be a weight of any number x 64 elements, without layers, not interleaved}}
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.rms_norm (C3): a stacked weight needs the layer.
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.rms_norm' op must index a layer of @n if and only if it has layers}}
+  // expected-error @below {{'lm.rms_norm' op (C3) @n must be a weight of any number elements, without layers, not interleaved}}
   %y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
@@ -276,11 +394,41 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
 
 // -----
 
-// lm.rms_norm (C3): also where the weight, which is verified later, is empty.
-%x = tensor.empty() : tensor<4x64xf32>
-// expected-error @below {{'lm.rms_norm' op (C3) channels must be a multiple of the weight's size}}
-%y = lm.rms_norm %x, @n epsilon 1.0 : tensor<4x64xf32> -> tensor<4x64xf32>
+// lm.rms_norm (C3): a weight is verified before it is used.
+%c1 = arith.constant 1 : index
+%x = tensor.empty(%c1) : tensor<?x64xf32>
+%y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+// expected-error @below {{'lm.weight' op (C1) needs a type with one or two static dimensions between 1 and 2147483647 and no encoding}}
 lm.weight @n : tensor<0xf32> from ["n"]
+
+// -----
+
+// lm.rms_norm (C3): one without a type too.
+%c1 = arith.constant 1 : index
+%x = tensor.empty(%c1) : tensor<?x64xf32>
+%y = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+// expected-error @below {{'lm.weight' op requires attribute 'type'}}
+"lm.weight"() {sym_name = "n", sources = ["n"]} : () -> ()
+
+// -----
+
+// lm.rms_norm (C4): epsilon keeps the root from zero.
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rms_norm' op (C4) epsilon must be finite and positive}}
+  %y = lm.rms_norm %x, @n epsilon 0.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// lm.rms_norm (C4): and is a number.
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // expected-error @below {{'lm.rms_norm' op (C4) epsilon must be finite and positive}}
+  %y = lm.rms_norm %x, @n epsilon 0x7FC00000 : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
 
 // -----
 
@@ -298,6 +446,24 @@ func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xbf16> {
   // expected-error @below {{'lm.rotary_table' op (C2) result must be f32 with two channels for each frequency}}
   %t = lm.rotary_table %positions frequencies [1.0, 0.5] : tensor<?xi32> -> tensor<?x4xbf16>
   return %t : tensor<?x4xbf16>
+}
+
+// -----
+
+// lm.rotary_table (C3): an infinite angle has no cosine.
+func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xf32> {
+  // expected-error @below {{'lm.rotary_table' op (C3) frequencies must be finite and not negative}}
+  %t = lm.rotary_table %positions frequencies [1.0, 0x7F800000] : tensor<?xi32> -> tensor<?x4xf32>
+  return %t : tensor<?x4xf32>
+}
+
+// -----
+
+// lm.rotary_table (C3): nor has what is no number.
+func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xf32> {
+  // expected-error @below {{'lm.rotary_table' op (C3) frequencies must be finite and not negative}}
+  %t = lm.rotary_table %positions frequencies [1.0, 0x7FC00000] : tensor<?xi32> -> tensor<?x4xf32>
+  return %t : tensor<?x4xf32>
 }
 
 // -----
@@ -334,7 +500,7 @@ func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: inde
 
 // lm.attention (C4): keys and values of whole blocks.
 func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
-  // expected-error @below {{'lm.attention' op (C4) cache buffer must have keys and values of 16 tokens in each block, of at most 65536 layers and heads of 16384 channels}}
+  // expected-error @below {{'lm.attention' op (C4) 'memref<?x1x1x2x500xf32>' is not the buffer of a !lm.kv_cache}}
   lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
     : memref<?x32xf32>, memref<?x1x1x2x500xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
   return
@@ -344,10 +510,20 @@ func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: inde
 
 // lm.attention (C4): a head has no more channels than code can be unrolled for.
 func.func @f(%q: memref<?x16777216xf32>, %cache: memref<?x1x1x2x268435456xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
-  // expected-error @below {{'lm.attention' op (C4) cache buffer must have keys and values of 16 tokens in each block, of at most 65536 layers and heads of 16384 channels}}
+  // expected-error @below {{'lm.attention' op (C4) 'memref<?x1x1x2x268435456xf32>' is not the buffer of a !lm.kv_cache}}
   lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
     : memref<?x16777216xf32>, memref<?x1x1x2x268435456xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x16777216xf32>
   return
+}
+
+// -----
+
+// lm.attention (C5): scores are numbers.
+func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.attention' op (C5) scale must be finite and positive}}
+  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 0x7F800000
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
 }
 
 // -----
@@ -361,19 +537,19 @@ func.func @f(%x: tensor<?x64xf32>, %rows: tensor<?xi32>) -> tensor<?x64xbf16> {
 
 // -----
 
-// lm.linear: its weight exists.
+// lm.linear (C1): its weight exists.
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.linear' op names no lm.weight: @missing}}
+  // expected-error @below {{'lm.linear' op (C1) @missing must be a weight of 32 x 64 elements, without layers, not interleaved}}
   %y = lm.linear %x, @missing : tensor<?x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
 
 // -----
 
-// lm.linear: a function is no weight.
+// lm.linear (C1): a function is no weight.
 func.func private @w()
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.linear' op names no lm.weight: @w}}
+  // expected-error @below {{'lm.linear' op (C1) @w must be a weight of 32 x 64 elements, without layers, not interleaved}}
   %y = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
@@ -383,7 +559,17 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
 // lm.linear (C1): weights are stored as output channels by input channels.
 lm.weight @w : tensor<64x32xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.linear' op (C1) weight must be 32 x 64}}
+  // expected-error @below {{'lm.linear' op (C1) @w must be a weight of 32 x 64 elements, without layers, not interleaved}}
+  %y = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.linear (C1): rows of the weight are output channels in turn.
+lm.weight @w : tensor<32x64xf32> from ["u", "v"] interleave 16
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.linear' op (C1) @w must be a weight of 32 x 64 elements, without layers, not interleaved}}
   %y = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
@@ -394,27 +580,36 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
 lm.weight @w : tensor<32x64xf32> from ["w"]
 lm.weight @b : tensor<64xf32> from ["b"]
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.linear' op (C2) bias must have 32 elements}}
+  // expected-error @below {{'lm.linear' op (C2) @b must be a weight of 32 elements, without layers, not interleaved}}
   %y = lm.linear %x, @w bias @b : tensor<?x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
 
 // -----
 
-// lm.linear (C3): weight and bias are of one layer.
+// lm.linear (C2): weight and bias are of one layer.
 lm.weight @w : tensor<32x64xf32> layers 2 from ["w{}"]
 lm.weight @b : tensor<32xf32> from ["b"]
 func.func @f(%x: tensor<?x64xf32>, %layer: index) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.linear' op must index a layer of @b if and only if it has layers}}
+  // expected-error @below {{'lm.linear' op (C2) @b must be a weight of 32 elements, with layers, not interleaved}}
   %y = lm.linear %x, @w bias @b[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
 
 // -----
 
-// lm.rotate (C1): whole heads are rotated.
+// lm.rotate (C1): channels are rotated in pairs.
+func.func @f(%x: tensor<?x9xf32>, %table: tensor<?x3xf32>) -> tensor<?x9xf32> {
+  // expected-error @below {{'lm.rotate' op (C1) table must have an even number of channels}}
+  %y = lm.rotate %x, %table : tensor<?x9xf32>, tensor<?x3xf32>
+  return %y : tensor<?x9xf32>
+}
+
+// -----
+
+// lm.rotate (C2): whole heads are rotated.
 func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.rotate' op (C1) input channels must be a multiple of the table's}}
+  // expected-error @below {{'lm.rotate' op (C2) input channels must be a multiple of the table's}}
   %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x48xf32>
   return %y : tensor<?x64xf32>
 }
@@ -426,6 +621,16 @@ func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, h
   // expected-error @below {{'lm.append_kv' op (C1) keys and values must have 64 channels}}
   lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %positions
     : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+// lm.append_kv: exists in tensor form only.
+func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: memref<?xi32>, %sequences: tensor<?xi32>) {
+  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %sequences
+    // expected-error @below {{custom op 'lm.append_kv' invalid kind of type specified: expected builtin.tensor, but found 'memref<?xi32>'}}
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, memref<?xi32>, tensor<?xi32>
   return
 }
 

@@ -7,9 +7,11 @@ lm.weight @embedding : tensor<320x64xbf16> from ["model.embed_tokens.weight"]
 // CHECK: lm.weight @norm : tensor<64xf32> layers 2 from ["layers.{}.norm"]
 lm.weight @norm : tensor<64xf32> layers 2 from ["layers.{}.norm"]
 // CHECK: lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.kv"]
-// CHECK-SAME: interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 8192
 lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.kv"]
-  interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 8192
+// CHECK: lm.weight @gate_up : tensor<128x64xbf16> layers 2 from ["layers.{}.gate", "layers.{}.up"]
+// CHECK-SAME: interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 16384
+lm.weight @gate_up : tensor<128x64xbf16> layers 2 from ["layers.{}.gate", "layers.{}.up"]
+  interleave 32 packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 4096 stride 16384
 
 // CHECK-LABEL: func @decode
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
@@ -54,11 +56,11 @@ func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>
   return
 }
 
-// Frequencies keep every bit, those that are no numbers included.
+// Frequencies keep every bit.
 
 // CHECK-LABEL: func @frequencies
 func.func @frequencies(%positions: tensor<?xi32>) -> tensor<?x8xf32> {
-  // CHECK: lm.rotary_table %{{.*}} frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0x7F800000]
-  %t = lm.rotary_table %positions frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0x7F800000] : tensor<?xi32> -> tensor<?x8xf32>
+  // CHECK: lm.rotary_table %{{.*}} frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0.000000e+00]
+  %t = lm.rotary_table %positions frequencies [0.316227764, 0.316227794, 1.17549435E-38, 0.0] : tensor<?xi32> -> tensor<?x8xf32>
   return %t : tensor<?x8xf32>
 }

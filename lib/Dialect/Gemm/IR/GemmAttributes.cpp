@@ -145,10 +145,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size <= 0 || size > lm::maxDimension)
       return emitError() << "(C2) slice sizes must be between 1 and "
                          << lm::maxDimension;
+  // Two sizes of at most 1024 cannot overflow.
+  int64_t team = 1;
   for (int64_t size : schedule.threads)
-    if (size <= 0 || size > maxThreads)
-      return emitError() << "(C2) thread counts must be between 1 and "
-                         << maxThreads;
+    if (size <= 0 || size > maxThreads || (team *= size) > maxThreads)
+      return emitError() << "(C2) thread grid must have positive sizes and at "
+                            "most "
+                         << maxThreads << " threads";
   Packing packing = packingOf(schedule.microKernel.isa);
   if (schedule.slice[1] % schedule.microKernel.columns != 0 ||
       schedule.slice[1] % packing.panel != 0 ||

@@ -43,7 +43,7 @@ MatmulShape gemm::getShape(MatmulOp op) {
   if (op.getEpilogue() == Epilogue::RotateAppendKV)
     shape.columnUnit = getHeadDim(op);
   if (op.getEpilogue() == Epilogue::SiluMul)
-    shape.columnUnit = 2 * weight.getInterleave().value_or(1);
+    shape.columnUnit = 2 * *weight.getInterleave();
   return shape;
 }
 
@@ -59,31 +59,28 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
         /*destination=*/nullptr);
 }
 
-/// The size of the vector `name` refers to, or an error on `op`.
-static LogicalResult verifyVector(MatmulOp op, FlatSymbolRefAttr name,
-                                  int64_t size) {
-  if (!name)
-    return success();
-  lm::WeightOp weight = lm::lookupWeight(op, name);
-  if (!weight || weight.getTensorType().getShape() != ArrayRef(size) ||
-      weight.getLayers().has_value() != static_cast<bool>(op.getLayer()))
-    return op.emitOpError("(C5) ")
-           << name << " must be a weight of " << size << " elements"
-           << (op.getLayer() ? " for each layer" : "");
+/// The channels of the heads of a `rotate_append_kv` epilogue.
+static LogicalResult verifyHeads(MatmulOp op) {
+  lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
+  if (!cache)
+    return op.emitOpError("(C4) ") << op.getKvCache().getType()
+                                   << " is not the buffer of a !lm.kv_cache";
+  int64_t headDim = getHeadDim(op);
+  if (headDim != cache.getHeadDim() || headDim % 2 != 0)
+    return op.emitOpError("(C4) table must have the channels of a head of the "
+                          "cache, an even number, got ")
+           << headDim << " and " << cache.getHeadDim();
+  if (lm::getDestinationType(op).getDimSize(1) % headDim != 0)
+    return op.emitOpError("(C4) result must be whole heads of ")
+           << headDim << " channels";
+  if (op.getNormEpsilon() && !lm::isPositive(*op.getNormEpsilon()))
+    return op.emitOpError("(C5) epsilon must be finite and positive");
   return success();
 }
 
 LogicalResult MatmulOp::verify() {
   if (failed(lm::verifyForm(*this, getResult(), getDestination())))
     return failure();
-  lm::WeightOp weight = lm::lookupWeight(*this, getWeightAttr());
-  if (!weight || weight.getTensorType().getRank() != 2 ||
-      weight.getTensorType().getDimSize(1) != channels(getInput()) ||
-      weight.getLayers().has_value() != static_cast<bool>(getLayer()))
-    return emitOpError("(C2) ") << getWeightAttr() << " must be a weight with "
-                                << channels(getInput()) << " input channels"
-                                << (getLayer() ? " for each layer" : "");
-
   Epilogue epilogue = getEpilogue();
   bool rotates = epilogue == Epilogue::RotateAppendKV;
   bool inBuffers = static_cast<bool>(getDestination());
@@ -98,59 +95,79 @@ LogicalResult MatmulOp::verify() {
       getQueryNorm().has_value() != getNormEpsilon().has_value())
     return emitOpError("(C3) has operands that epilogue '")
            << stringifyEpilogue(epilogue) << "' does not take, or lacks one";
-
-  int64_t sums = weight.getTensorType().getDimSize(0);
   int64_t result = lm::getDestinationType(*this).getDimSize(1);
-  if (epilogue == Epilogue::SiluMul) {
-    // The weight itself may not be verified yet.
-    if (weight.getInterleave().value_or(0) == 0 ||
-        *weight.getInterleave() > lm::maxInterleave)
-      return emitOpError("(C3) needs a weight that interleaves gate and up");
-    if (result * 2 != sums)
-      return emitOpError("(C4) result must have ") << sums / 2 << " channels";
-  } else if (rotates) {
-    int64_t headDim = getHeadDim(*this);
-    if (headDim > lm::maxHeadDim)
-      return emitOpError("(C4) heads must have at most ")
-             << lm::maxHeadDim << " channels";
-    if (result % headDim != 0 || sums % headDim != 0 || result >= sums ||
-        (sums - result) / headDim % 2 != 0)
-      return emitOpError("(C4) channels must be query heads, and as many key "
-                         "as value heads, of ")
-             << headDim;
-    if (failed(verifyVector(*this, getQueryNormAttr(), headDim)) ||
-        failed(verifyVector(*this, getKeyNormAttr(), headDim)))
-      return failure();
-  } else if (result != sums) {
-    return emitOpError("(C4) result must have ") << sums << " channels";
-  }
   if (getResidual() && channels(getResidual()) != result)
     return emitOpError("(C4) residual must have ") << result << " channels";
-  if (failed(verifyVector(*this, getBiasAttr(), sums)))
+  return rotates ? verifyHeads(*this) : success();
+}
+
+/// The rows of the weight from which `op` makes its result.
+static int64_t getNeededRows(MatmulOp op) {
+  int64_t result = lm::getDestinationType(op).getDimSize(1);
+  switch (op.getEpilogue()) {
+  case Epilogue::None:
+  case Epilogue::AddResidual:
+    return result;
+  case Epilogue::SiluMul:
+    return 2 * result;
+  case Epilogue::RotateAppendKV: {
+    lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
+    return result + 2 * cache.getHeads() * cache.getHeadDim();
+  }
+  }
+  llvm_unreachable("an epilogue without a case");
+}
+
+LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  bool hasLayers = static_cast<bool>(getLayer());
+  bool interleaved = getEpilogue() == Epilogue::SiluMul;
+  FailureOr<lm::WeightOp> weight = lm::verifyWeightUse(
+      *this, symbols, getWeightAttr(),
+      {{ShapedType::kDynamic, channels(getInput())}, hasLayers, interleaved},
+      "(C2)");
+  if (failed(weight))
+    return failure();
+  if (interleaved && weight->getSources().size() != 2)
+    return emitOpError("(C2) ")
+           << getWeightAttr()
+           << " must be made from a gate and an up projection, not from "
+           << weight->getSources().size() << " sources";
+  int64_t rows = weight->getTensorType().getDimSize(0);
+  if (rows != getNeededRows(*this))
+    return emitOpError("(C4) ")
+           << getWeightAttr() << " must have " << getNeededRows(*this)
+           << " rows for this result";
+  auto verifyVector = [&](FlatSymbolRefAttr name, int64_t size) {
+    return success(!name ||
+                   succeeded(lm::verifyWeightUse(*this, symbols, name,
+                                                 {{size}, hasLayers}, "(C5)")));
+  };
+  if (failed(verifyVector(getBiasAttr(), rows)))
+    return failure();
+  if (getQueryNorm() &&
+      (failed(verifyVector(getQueryNormAttr(), getHeadDim(*this))) ||
+       failed(verifyVector(getKeyNormAttr(), getHeadDim(*this)))))
     return failure();
 
   if (!getSchedules())
     return success();
   MatmulShape shape = getShape(*this);
-  bool bf16Input =
-      lm::getDestinationType(*this) &&
-      cast<ShapedType>(getInput().getType()).getElementType().isBF16();
+  Type inputType = cast<ShapedType>(getInput().getType()).getElementType();
   for (ScheduleAttr schedule : getSchedules()->getSchedules()) {
     const MicroKernel &kernel = schedule.getSchedule().microKernel;
     if (Status status = sandwich::verify(schedule.getSchedule(), shape);
         !status)
       return emitOpError("(C6) ") << status.error().message;
-    if ((packingOf(kernel.isa).kPack == 2) != bf16Input)
+    if ((packingOf(kernel.isa).kPack == 2) != inputType.isBF16())
       return emitOpError("(C6) ")
-             << kernel.name() << " does not read an input of "
-             << cast<ShapedType>(getInput().getType()).getElementType();
+             << kernel.name() << " does not read an input of " << inputType;
   }
   return success();
 }
 
 void MatmulOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  lm::getBufferEffects(*this, getDestination(), effects);
+  lm::getBufferEffects(*this, getDestinationMutable(), effects);
   if (getKvCache())
     effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
 }

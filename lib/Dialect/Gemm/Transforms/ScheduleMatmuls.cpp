@@ -69,6 +69,15 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         }
         matmul.setSchedulesAttr(getTable(&getContext(), *table));
       }
+      for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
+        auto [tM, tN, tK] = schedule.getSchedule().threads;
+        if (tM * tN * tK > threads) {
+          matmul.emitOpError("has a schedule for ")
+              << tM * tN * tK << " threads, the team has "
+              << threads.getValue();
+          return WalkResult::interrupt();
+        }
+      }
       const Schedule &schedule =
           matmul.getSchedules()->getSchedules().front().getSchedule();
       bool readsBF16 = packingOf(schedule.microKernel.isa).kPack == 2;

@@ -15,7 +15,10 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace sandwich;
@@ -23,6 +26,7 @@ using namespace sandwich::lm;
 
 #include "sandwich/Dialect/LM/IR/LMDialect.cpp.inc"
 #include "sandwich/Dialect/LM/IR/LMEnums.cpp.inc"
+#include "sandwich/Dialect/LM/IR/LMInterfaces.cpp.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "sandwich/Dialect/LM/IR/LMTypes.cpp.inc"
@@ -90,11 +94,16 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
 // Types
 //===----------------------------------------------------------------------===//
 
+/// Constraint (C1) of `!lm.kv_cache`.
+static bool areCacheSizes(int64_t layers, int64_t heads, int64_t headDim) {
+  return layers > 0 && layers <= maxLayers && heads > 0 && heads <= maxLayers &&
+         headDim > 0 && headDim <= maxHeadDim;
+}
+
 LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t layers, int64_t heads,
                                   int64_t headDim, Type elementType) {
-  if (layers <= 0 || layers > maxLayers || heads <= 0 || heads > maxLayers ||
-      headDim <= 0 || headDim > maxHeadDim)
+  if (!areCacheSizes(layers, heads, headDim))
     return emitError() << "(C1) layers and heads must be between 1 and "
                        << maxLayers << ", head_dim between 1 and "
                        << maxHeadDim;
@@ -109,8 +118,23 @@ MemRefType KVCacheType::getBufferType() const {
                          getElementType());
 }
 
+KVCacheType lm::getKVCacheType(Type type) {
+  if (auto cache = dyn_cast<KVCacheType>(type))
+    return cache;
+  auto buffer = cast<MemRefType>(type);
+  int64_t layers = buffer.getDimSize(1), heads = buffer.getDimSize(2);
+  int64_t headDim = buffer.getDimSize(4) / KVCacheType::blockTokens;
+  if (!areCacheSizes(layers, heads, headDim))
+    return {};
+  auto cache = KVCacheType::get(type.getContext(), layers, heads, headDim,
+                                buffer.getElementType());
+  bool fits = buffer.getShape().drop_front() ==
+              cache.getBufferType().getShape().drop_front();
+  return fits ? cache : KVCacheType();
+}
+
 //===----------------------------------------------------------------------===//
-// Helpers of operations with a destination
+// Helpers of operations
 //===----------------------------------------------------------------------===//
 
 bool lm::hasChannels(Type type) {
@@ -134,30 +158,48 @@ LogicalResult lm::verifyForm(Operation *user, Value result, Value destination) {
 }
 
 void lm::getBufferEffects(
-    Operation *op, Value destination,
+    Operation *op, MutableOperandRange destination,
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
-    Type type = operand.get().getType();
-    if (!isa<BaseMemRefType, KVCacheType>(type))
+    if (!isa<BaseMemRefType, KVCacheType>(operand.get().getType()))
       continue;
-    if (operand.get() == destination && isa<BaseMemRefType>(type))
+    if (llvm::is_contained(llvm::make_pointer_range(destination), &operand))
       effects.emplace_back(MemoryEffects::Write::get(), &operand);
     else
       effects.emplace_back(MemoryEffects::Read::get(), &operand);
   }
 }
 
-/// The weight of `op`, checked to exist and to be stacked if and only if a
-/// layer is given.
-static FailureOr<WeightOp> findWeight(Operation *op, FlatSymbolRefAttr name,
-                                      bool hasLayer) {
-  WeightOp weight = lookupWeight(op, name);
-  if (!weight)
-    return op->emitOpError("names no lm.weight: ") << name;
-  if (weight.getLayers().has_value() != hasLayer)
-    return op->emitOpError("must index a layer of ")
-           << name << " if and only if it has layers";
-  return weight;
+FailureOr<WeightOp> lm::verifyWeightUse(Operation *user,
+                                        SymbolTableCollection &symbols,
+                                        FlatSymbolRefAttr name,
+                                        const WeightUse &use,
+                                        StringRef constraint) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(user, name);
+  if (weight &&
+      succeeded(verifyCompatibleShape(weight.getTensorType().getShape(),
+                                      use.shape)) &&
+      weight.getLayers().has_value() == use.hasLayers &&
+      weight.getInterleave().has_value() == use.interleaved)
+    return weight;
+  InFlightDiagnostic diagnostic = user->emitOpError(constraint);
+  diagnostic << " " << name << " must be a weight of ";
+  llvm::interleave(
+      use.shape,
+      [&](int64_t size) {
+        if (ShapedType::isDynamic(size))
+          diagnostic << "any number";
+        else
+          diagnostic << size;
+      },
+      [&] { diagnostic << " x "; });
+  return diagnostic << " elements, " << (use.hasLayers ? "with" : "without")
+                    << " layers, " << (use.interleaved ? "" : "not ")
+                    << "interleaved";
+}
+
+bool lm::isPositive(const APFloat &value) {
+  return value.isFinite() && !value.isZero() && !value.isNegative();
 }
 
 static int64_t channels(Type type) {
@@ -180,12 +222,13 @@ void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
 LogicalResult WeightOp::verify() {
   RankedTensorType type = getTensorType();
   if (type.getRank() < 1 || type.getRank() > 2 || !type.hasStaticShape() ||
-      llvm::any_of(type.getShape(), [](int64_t size) {
-        return size <= 0 || size > maxDimension;
-      }))
+      llvm::any_of(
+          type.getShape(),
+          [](int64_t size) { return size <= 0 || size > maxDimension; }) ||
+      type.getEncoding())
     return emitOpError("(C1) needs a type with one or two static dimensions "
                        "between 1 and ")
-           << maxDimension;
+           << maxDimension << " and no encoding";
   if (getSources().empty())
     return emitOpError("(C2) needs a source");
   int64_t layers = getLayersAttr() ? getLayersAttr().getInt() : 1;
@@ -197,45 +240,91 @@ LogicalResult WeightOp::verify() {
              << source << " must contain '{}' if and only if there are layers";
   if (IntegerAttr group = getInterleaveAttr())
     if (group.getInt() <= 0 || group.getInt() > maxInterleave ||
-        type.getRank() != 2)
+        type.getRank() != 2 || type.getDimSize(0) % getSources().size() != 0)
       return emitOpError("(C4) interleave must be between 1 and ")
-             << maxInterleave << ", on two dimensions";
+             << maxInterleave
+             << ", on two dimensions, the first shared equally by the sources";
   constexpr int64_t maxElements = int64_t(1) << 48;
   // Two dimensions cannot overflow by (C1).
   std::optional<int64_t> elements =
       checkedMultiply(type.getNumElements(), layers);
   if (!elements || *elements >= maxElements)
     return emitOpError("(C5) all layers must have fewer than 2^48 elements");
+  if (PackingAttrInterface packing = getPackingAttr())
+    if (type.getRank() != 2 || type.getDimSize(1) % packing.getKStep() != 0)
+      return emitOpError("(C6) does not fit its packing ") << packing;
+  // No slice begins inside of a cache line.
+  constexpr int64_t alignment = 64;
+  if (IntegerAttr offset = getOffsetAttr())
+    if (offset.getInt() < 0 || offset.getInt() % alignment != 0)
+      return emitOpError("(C7) offset must be a multiple of ")
+             << alignment << " and not negative";
+  IntegerAttr stride = getLayerStrideAttr();
+  if (static_cast<bool>(stride) != (getOffset() && getLayers()))
+    return emitOpError(
+        "(C8) stride belongs to a weight with an offset and layers");
+  if (stride &&
+      (stride.getInt() < getSliceBytes() || stride.getInt() % alignment != 0))
+    return emitOpError("(C8) stride must be a multiple of ")
+           << alignment << " and at least the " << getSliceBytes()
+           << " bytes of a slice";
   return success();
 }
 
+int64_t WeightOp::getStoredRows() {
+  int64_t rows = getTensorType().getDimSize(0);
+  std::optional<uint64_t> group = getInterleave();
+  if (!group)
+    return rows;
+  // Each source is filled up to whole groups on its own.
+  int64_t sources = getSources().size();
+  return sources * llvm::alignTo(rows / sources, *group);
+}
+
+MemRefType WeightOp::getBufferType() {
+  RankedTensorType type = getTensorType();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = getStoredRows();
+  if (PackingAttrInterface packing = getPackingAttr())
+    return packing.getBufferType(shape[0], shape[1], type.getElementType());
+  return MemRefType::get(shape, type.getElementType());
+}
+
+int64_t WeightOp::getSliceBytes() {
+  // (C1), (C4) and (C5) bound the elements, with those that fill up groups and
+  // panels, to 2^60.
+  MemRefType type = getBufferType();
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
 LogicalResult EmbedOp::verify() {
-  if (failed(verifyForm(*this, getResult(), getDestination())))
-    return failure();
-  FailureOr<WeightOp> weight = findWeight(*this, getWeightAttr(), false);
-  if (failed(weight))
-    return failure();
-  RankedTensorType type = weight->getTensorType();
-  if (type.getRank() != 2 ||
-      type.getDimSize(1) != getDestinationType(*this).getDimSize(1))
-    return emitOpError("(C2) weight and result differ in channels");
-  return success();
+  return verifyForm(*this, getResult(), getDestination());
+}
+
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t size = getDestinationType(*this).getDimSize(1);
+  return verifyWeightUse(*this, symbols, getWeightAttr(),
+                         {{ShapedType::kDynamic, size}}, "(C2)");
 }
 
 LogicalResult RMSNormOp::verify() {
   if (failed(verifyForm(*this, getResult(), getDestination())))
     return failure();
-  FailureOr<WeightOp> weight =
-      findWeight(*this, getWeightAttr(), static_cast<bool>(getLayer()));
+  if (channels(getInput().getType()) != getDestinationType(*this).getDimSize(1))
+    return emitOpError("(C2) input and result differ in channels");
+  if (!isPositive(getEpsilon()))
+    return emitOpError("(C4) epsilon must be finite and positive");
+  return success();
+}
+
+LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<WeightOp> weight = verifyWeightUse(
+      *this, symbols, getWeightAttr(),
+      {{ShapedType::kDynamic}, static_cast<bool>(getLayer())}, "(C3)");
   if (failed(weight))
     return failure();
-  int64_t size = channels(getInput().getType());
-  if (size != getDestinationType(*this).getDimSize(1))
-    return emitOpError("(C2) input and result differ in channels");
-  RankedTensorType type = weight->getTensorType();
-  // The weight itself may not be verified yet.
-  if (type.getRank() != 1 || !type.hasStaticShape() ||
-      type.getDimSize(0) <= 0 || size % type.getDimSize(0) != 0)
+  if (channels(getInput().getType()) % weight->getTensorType().getDimSize(0) !=
+      0)
     return emitOpError("(C3) channels must be a multiple of the weight's size");
   return success();
 }
@@ -248,6 +337,10 @@ LogicalResult RotaryTableOp::verify() {
       type.getDimSize(1) != 2 * static_cast<int64_t>(getFrequencies().size()))
     return emitOpError(
         "(C2) result must be f32 with two channels for each frequency");
+  if (llvm::any_of(getFrequencies(), [](float frequency) {
+        return !std::isfinite(frequency) || frequency < 0;
+      }))
+    return emitOpError("(C3) frequencies must be finite and not negative");
   return success();
 }
 
@@ -257,30 +350,19 @@ LogicalResult AttentionOp::verify() {
   int64_t size = channels(getQuery().getType());
   if (size != getDestinationType(*this).getDimSize(1))
     return emitOpError("(C2) query and result differ in channels");
-  int64_t width;
-  if (auto cache = dyn_cast<KVCacheType>(getKvCache().getType())) {
-    width = cache.getHeads() * cache.getHeadDim();
-  } else {
-    auto buffer = cast<MemRefType>(getKvCache().getType());
-    int64_t layers = buffer.getDimSize(1), heads = buffer.getDimSize(2);
-    int64_t headDim = buffer.getDimSize(4) / KVCacheType::blockTokens;
-    if (buffer.getDimSize(3) != 2 ||
-        buffer.getDimSize(4) % KVCacheType::blockTokens != 0 || layers <= 0 ||
-        layers > maxLayers || heads <= 0 || heads > maxLayers || headDim <= 0 ||
-        headDim > maxHeadDim)
-      return emitOpError("(C4) cache buffer must have keys and values of 16 "
-                         "tokens in each block, of at most ")
-             << maxLayers << " layers and heads of " << maxHeadDim
-             << " channels";
-    width = heads * headDim;
-  }
-  if (size % width != 0)
+  KVCacheType cache = getKVCacheType(getKvCache().getType());
+  if (!cache)
+    return emitOpError("(C4) ")
+           << getKvCache().getType() << " is not the buffer of a !lm.kv_cache";
+  if (size % (cache.getHeads() * cache.getHeadDim()) != 0)
     return emitOpError(
         "(C2) query channels must be a multiple of the cache's heads times "
         "head_dim");
   if (isa<KVCacheType>(getKvCache().getType()) ==
       static_cast<bool>(getBlockTables()))
     return emitOpError("(C3) block tables belong to the buffer form");
+  if (!isPositive(getScale()))
+    return emitOpError("(C5) scale must be finite and positive");
   return success();
 }
 
@@ -295,29 +377,25 @@ LogicalResult GatherRowsOp::verify() {
   return success();
 }
 
-LogicalResult LinearOp::verify() {
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t inputs = channels(getInput().getType());
   int64_t outputs = channels(getResult().getType());
-  FailureOr<WeightOp> weight =
-      findWeight(*this, getWeightAttr(), static_cast<bool>(getLayer()));
-  if (failed(weight))
+  bool hasLayers = static_cast<bool>(getLayer());
+  if (failed(verifyWeightUse(*this, symbols, getWeightAttr(),
+                             {{outputs, inputs}, hasLayers}, "(C1)")))
     return failure();
-  if (weight->getTensorType().getShape() != ArrayRef{outputs, inputs})
-    return emitOpError("(C1) weight must be ") << outputs << " x " << inputs;
   if (!getBiasAttr())
     return success();
-  FailureOr<WeightOp> bias =
-      findWeight(*this, getBiasAttr(), static_cast<bool>(getLayer()));
-  if (failed(bias))
-    return failure();
-  if (bias->getTensorType().getShape() != ArrayRef{outputs})
-    return emitOpError("(C2) bias must have ") << outputs << " elements";
-  return success();
+  return verifyWeightUse(*this, symbols, getBiasAttr(), {{outputs}, hasLayers},
+                         "(C2)");
 }
 
 LogicalResult RotateOp::verify() {
-  if (channels(getInput().getType()) % channels(getTable().getType()) != 0)
-    return emitOpError("(C1) input channels must be a multiple of the table's");
+  int64_t headDim = channels(getTable().getType());
+  if (headDim % 2 != 0)
+    return emitOpError("(C1) table must have an even number of channels");
+  if (channels(getInput().getType()) % headDim != 0)
+    return emitOpError("(C2) input channels must be a multiple of the table's");
   return success();
 }
 
@@ -332,21 +410,21 @@ LogicalResult AppendKVOp::verify() {
 
 void EmbedOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestination(), effects);
+  getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void RMSNormOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestination(), effects);
+  getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void RotaryTableOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestination(), effects);
+  getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void AttentionOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestination(), effects);
+  getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void GatherRowsOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestination(), effects);
+  getBufferEffects(*this, getDestinationMutable(), effects);
 }

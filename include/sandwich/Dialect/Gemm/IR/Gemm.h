@@ -10,6 +10,7 @@
 #define SANDWICH_DIALECT_GEMM_IR_GEMM_H
 
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/Schedule.h"
 
 namespace sandwich {
@@ -31,8 +32,8 @@ namespace sandwich::gemm {
 /// The largest row count of a table's last entry, written `?`.
 inline constexpr int64_t unlimitedRows = INT64_MAX;
 
-/// The most threads in one direction of a thread grid.
-inline constexpr int64_t maxThreads = 1024;
+/// The most threads of a thread grid.
+inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 
 /// What `op` multiplies, as schedules see it.
 MatmulShape getShape(MatmulOp op);

@@ -12,6 +12,7 @@
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "sandwich/Dialect/Gemm/IR/GemmDialect.td"
+include "sandwich/Dialect/LM/IR/LMInterfaces.td"
 
 def Gemm_Epilogue : I32EnumAttr<"Epilogue", "what a matmul does to its sums", [
     I32EnumAttrCase<"None", 0, "none">,
@@ -26,7 +27,8 @@ def Gemm_EpilogueAttr : EnumAttr<Gemm_Dialect, Gemm_Epilogue, "epilogue"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing"> {
+def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing", [
+    LM_PackingAttrInterface]> {
   let mnemonic = "packing";
   let summary = "How a weight lies in memory";
   let description = [{
@@ -66,10 +68,10 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
 
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
     register file of its ISA; (C2) the slice has three sizes between 1 and
-    2147483647, the thread grid between 1 and 1024; (C3) the slice's columns are a multiple of the packing's
-    panel and of the micro-kernel's columns, its K of the packing's k_step;
-    (C4) prefetched lines are between 0 and 1024, at a distance of 0 to
-    2147483647 bytes.
+    2147483647, the thread grid three positive ones whose product is at most
+    1024; (C3) the slice's columns are a multiple of the packing's panel and of
+    the micro-kernel's columns, its K of the packing's k_step; (C4) prefetched
+    lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

@@ -9,13 +9,15 @@
 #ifndef SANDWICH_DIALECT_GEMM_IR_GEMMOPS_TD
 #define SANDWICH_DIALECT_GEMM_IR_GEMMOPS_TD
 
+include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "sandwich/Dialect/Gemm/IR/GemmAttributes.td"
 include "sandwich/Dialect/LM/IR/LMOperands.td"
 
 def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A matmul with its epilogue and its schedules";
   let description = [{
     `sums = input * transpose(weight) + bias`, accumulated in f32, then the
@@ -24,9 +26,9 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     * `none`: `result = sums`.
     * `add_residual`: `result = residual + sums`. In buffer form the
       destination may be the residual's buffer.
-    * `silu_mul`: the weight interleaves the rows of a gate and an up
-      projection in groups of `interleave`; `result = silu(gate) * up`, with
-      half as many channels.
+    * `silu_mul`: the weight interleaves the rows of its two sources, a gate
+      and an up projection; `result = silu(gate) * up`, with half as many
+      channels. The bias is that of the gate, then that of the up projection.
     * `rotate_append_kv`: the channels are query heads, key heads and value
       heads. Query and key heads are normalized where `query_norm` and
       `key_norm` are given, then rotated by the table; queries are the result,
@@ -36,11 +38,17 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     The input's element type is the one micro-kernels read.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
-    (C2) the weight exists, has two dimensions and the input's channels;
-    (C3) the operands an epilogue needs are given, and no others;
-    (C4) result channels follow from the epilogue; (C5) bias and norms have
-    the right size; (C6) every schedule fits the weight's shape, the input's
-    element type and the team.
+    (C2) the weight exists, has two dimensions, the input's channels, and
+    layers if and only if one is given; only that of `silu_mul` is interleaved,
+    of two sources; (C3) the operands an epilogue needs are given, and no
+    others; (C4) the result's channels follow from the epilogue: as many as the
+    weight has rows, which the residual has too, half of them for `silu_mul`;
+    for `rotate_append_kv` whole heads of the table's channels, which are even
+    and those of a head of the cache, while keys and values are the cache's
+    heads; (C5) bias and norms exist, have a channel for each row and for each
+    one of a head, and layers if and only if one is given; `norm_epsilon` is
+    finite and positive; (C6) every schedule fits the weight's shape and the
+    input's element type.
   }];
   let arguments = (ins
     LM_Activation:$input, FlatSymbolRefAttr:$weight,

@@ -24,9 +24,9 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   let summary = "Give every matmul a schedule table";
   let description = [{
     Matmuls that have no schedules get those of the untuned rule (see
-    docs/RationaleGemm.md); those that have some keep them. Where micro-kernels
-    read bf16, the operation that makes the matmul's input then makes it in
-    bf16.
+    docs/RationaleGemm.md); those that have some keep them, if they need no more
+    threads than the team has. Where micro-kernels read bf16, the operation that
+    makes the matmul's input then makes it in bf16.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",

@@ -16,9 +16,11 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "sandwich/Runtime/PhaseABI.h"
 
 #include "sandwich/Dialect/LM/IR/LMDialect.h.inc"
 #include "sandwich/Dialect/LM/IR/LMEnums.h.inc"
+#include "sandwich/Dialect/LM/IR/LMInterfaces.h.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "sandwich/Dialect/LM/IR/LMTypes.h.inc"
@@ -50,6 +52,30 @@ bool hasChannels(mlir::Type type);
 /// The weight `name` refers to from `user`, or null.
 WeightOp lookupWeight(mlir::Operation *user, mlir::FlatSymbolRefAttr name);
 
+/// What an operation needs a weight that it names to be.
+struct WeightUse {
+  /// `ShapedType::kDynamic` for a dimension of any size.
+  llvm::SmallVector<int64_t, 2> shape;
+  bool hasLayers = false;
+  bool interleaved = false;
+};
+
+/// The weight `name` refers to from `user` if it is as `use` says, else an
+/// error on `user` that begins with the number of the violated `constraint`.
+/// Only for `verifySymbolUses`: elsewhere the weight may not be verified yet.
+mlir::FailureOr<WeightOp> verifyWeightUse(mlir::Operation *user,
+                                          mlir::SymbolTableCollection &symbols,
+                                          mlir::FlatSymbolRefAttr name,
+                                          const WeightUse &use,
+                                          llvm::StringRef constraint);
+
+/// The cache that a value of `type` (a cache or a buffer) is or stores; null
+/// for a buffer that stores none.
+KVCacheType getKVCacheType(mlir::Type type);
+
+/// Whether `value` is a positive number.
+bool isPositive(const llvm::APFloat &value);
+
 /// Checks that `user` is in tensor form (one result, no destination) or in
 /// buffer form (the opposite, and no tensor operand), as every operation with
 /// a destination must be.
@@ -63,9 +89,10 @@ template <typename Op> mlir::ShapedType getDestinationType(Op op) {
   return mlir::cast<mlir::ShapedType>(value.getType());
 }
 
-/// Reads from every buffer operand of `op` but `destination`, which it writes.
+/// Reads from every buffer operand of `op` but `destination` (one or none),
+/// which it writes. The same buffer may be another operand too.
 void getBufferEffects(
-    mlir::Operation *op, mlir::Value destination,
+    mlir::Operation *op, mlir::MutableOperandRange destination,
     llvm::SmallVectorImpl<mlir::MemoryEffects::EffectInstance> &effects);
 
 } // namespace sandwich::lm

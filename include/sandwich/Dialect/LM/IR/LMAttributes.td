@@ -51,8 +51,8 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Tokens in one block; the runtime's SANDWICH_KV_BLOCK_TOKENS.
-    static constexpr int64_t blockTokens = 16;
+    /// Tokens in one block.
+    static constexpr int64_t blockTokens = SANDWICH_KV_BLOCK_TOKENS;
 
     /// The buffer of the whole cache:
     /// `[blocks, layers, heads, 2 (keys, values), head_dim * 16]`.

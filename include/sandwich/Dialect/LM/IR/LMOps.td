@@ -12,6 +12,7 @@
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "sandwich/Dialect/LM/IR/LMInterfaces.td"
 include "sandwich/Dialect/LM/IR/LMOperands.td"
 
 class LM_Op<string mnemonic, list<Trait> traits = []>
@@ -22,7 +23,7 @@ class LM_TensorOp<string mnemonic, list<Trait> traits = []>
     : LM_Op<mnemonic, !listconcat(traits, [Pure])>;
 
 /// An operation with a tensor form (one result, no destination) and a buffer
-/// form (a destination, no result). Constraint (C1) of every such operation.
+/// form (a destination, no result): constraint (C1) of every such operation.
 class LM_DestinationOp<string mnemonic, list<Trait> traits = []>
     : LM_Op<mnemonic, !listconcat(traits, [
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
@@ -52,15 +53,21 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     ```
 
     Constraints: (C1) the type has one or two static dimensions between 1 and
-    2147483647; (C2) there is at least one source; (C3) `layers` is between 1
-    and 65536, and a source contains `{}` if and only if it is given;
-    (C4) `interleave` is between 1 and 4096, on a weight with two dimensions;
-    (C5) all layers together have fewer than 2^48 elements.
+    2147483647 and no encoding; (C2) there is at least one source;
+    (C3) `layers` is between 1 and 65536, and a source contains `{}` if and
+    only if it is given; (C4) `interleave` is between 1 and 4096, on a weight
+    with two dimensions whose rows all sources have the same share of; (C5) all
+    layers together have fewer than 2^48 elements; (C6) `packing` is on a weight
+    with two dimensions, the second a multiple of its `k_step`; (C7) `offset` is
+    a multiple of 64 and not negative; (C8) `layer_stride` is given if and only
+    if `offset` and `layers` are, a multiple of 64 and no less than the bytes of
+    a slice.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypeAttrOf<RankedTensorOf<[F32, BF16]>>:$type,
       OptionalAttr<I64Attr>:$layers, StrArrayAttr:$sources,
-      OptionalAttr<I64Attr>:$interleave, OptionalAttr<AnyAttr>:$packing,
+      OptionalAttr<I64Attr>:$interleave,
+      OptionalAttr<LM_PackingAttrInterface>:$packing,
       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$layer_stride);
   let assemblyFormat = [{
     $sym_name `:` $type (`layers` $layers^)? `from` $sources
@@ -77,6 +84,13 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
     }
+    /// Rows of a slice as stored: with those that fill up interleaved groups,
+    /// but not those that fill up a packing.
+    int64_t getStoredRows();
+    /// The buffer of one slice: its packing's, or row-major without one.
+    ::mlir::MemRefType getBufferType();
+    /// Bytes of one slice in the artifact.
+    int64_t getSliceBytes();
   }];
 }
 
@@ -84,12 +98,15 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
 // Operations that survive to code generation
 //===----------------------------------------------------------------------===//
 
-def LM_EmbedOp : LM_DestinationOp<"embed"> {
+def LM_EmbedOp : LM_DestinationOp<"embed", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Rows of the embedding table";
   let description = [{
     `result[t, :] = weight[token_ids[t], :]`, widened to the result's type.
 
-    Constraints: (C2) the weight has two dimensions and the result's channels.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) the weight exists, has two dimensions, the result's channels and no
+    layers, and is not interleaved.
   }];
   let arguments = (ins LM_Indices:$token_ids, FlatSymbolRefAttr:$weight,
                        Optional<LM_ActivationBuffer>:$destination);
@@ -100,7 +117,9 @@ def LM_EmbedOp : LM_DestinationOp<"embed"> {
   }];
 }
 
-def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [AttrSizedOperandSegments]> {
+def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Root-mean-square normalization";
   let description = [{
     Over each consecutive group of as many channels as the weight has (the
@@ -108,8 +127,10 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [AttrSizedOperandSegments]> {
     Qwen3): `x / sqrt(mean(x * x) + epsilon) * weight`, in f32, rounded to the
     result's type.
 
-    Constraints: (C2) input and result have the same number of channels;
-    (C3) that is a multiple of the weight's size.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels; (C3) the weight
+    exists, has one dimension that divides the channels, and layers if and only
+    if one is given; (C4) `epsilon` is finite and positive.
   }];
   let arguments = (ins LM_Activation:$input, FlatSymbolRefAttr:$weight,
                        Optional<Index>:$layer, F32Attr:$epsilon,
@@ -130,8 +151,9 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table"> {
     a position and already carry the model's RoPE scaling. Computed once a
     step, used by every layer.
 
-    Constraints: (C2) the result is f32 with twice as many channels as there
-    are frequencies.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) the result is f32 with twice as many channels as there are frequencies;
+    (C3) frequencies are finite and not negative.
   }];
   let arguments = (ins LM_Indices:$positions,
                        DenseF32ArrayAttr:$frequencies,
@@ -154,11 +176,11 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
 
     The buffer form also names the block tables.
 
-    Constraints: (C2) query and result have the same number of channels, a
-    multiple of the cache's heads times its head_dim; (C3) block tables are
-    given if and only if the cache is a buffer; (C4) a cache's buffer holds
-    keys and values of 16 tokens in each block, and its sizes are those of a
-    `!lm.kv_cache`.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) query and result have the same number of channels, a multiple of the
+    cache's heads times its head_dim; (C3) block tables are given if and only if
+    the cache is a buffer; (C4) a cache's buffer is that of a `!lm.kv_cache`;
+    (C5) `scale` is finite and positive.
   }];
   let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
                        Index:$layer, LM_Indices:$positions,
@@ -181,7 +203,8 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
   let description = [{
     `result[i, :] = input[rows[i], :]`: the tokens whose logits are wanted.
 
-    Constraints: (C2) input and result agree in everything but the rows.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result agree in everything but the rows.
   }];
   let arguments = (ins LM_Activation:$input, LM_Indices:$rows,
                        Optional<LM_ActivationBuffer>:$destination);
@@ -197,15 +220,16 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
 // Operations that fuse into matmuls
 //===----------------------------------------------------------------------===//
 
-def LM_LinearOp : LM_TensorOp<"linear"> {
+def LM_LinearOp : LM_TensorOp<"linear", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A dense layer";
   let description = [{
     `result = input * transpose(weight) + bias`, with `weight` as
     [output channels, input channels], as checkpoints store it.
 
-    Constraints: (C1) the weight exists and has the result's and the input's
-    channels; (C2) the bias has the result's channels; (C3) a layer is given if
-    and only if weight and bias have layers.
+    Constraints: (C1) the weight exists, has the result's and the input's
+    channels, layers if and only if one is given, and is not interleaved;
+    (C2) so does the bias, with the result's channels.
   }];
   let arguments = (ins LM_ActivationTensor:$input, FlatSymbolRefAttr:$weight,
                        OptionalAttr<FlatSymbolRefAttr>:$bias,
@@ -215,7 +239,6 @@ def LM_LinearOp : LM_TensorOp<"linear"> {
     $input `,` $weight (`bias` $bias^)? (`[` $layer^ `]`)? attr-dict
     `:` type($input) `->` type($result)
   }];
-  let hasVerifier = 1;
 }
 
 def LM_RotateOp : LM_TensorOp<"rotate", [
@@ -225,7 +248,8 @@ def LM_RotateOp : LM_TensorOp<"rotate", [
     Rotates each head's channel pairs (i, i + head_dim/2) by the angles of the
     table, whose channels say what head_dim is.
 
-    Constraints: (C1) the input's channels are a multiple of the table's.
+    Constraints: (C1) the table's channels are even; (C2) the input's are a
+    multiple of them.
   }];
   let arguments = (ins LM_ActivationTensor:$input, LM_ActivationTensor:$table);
   let results = (outs LM_ActivationTensor:$result);
@@ -243,7 +267,7 @@ def LM_AppendKVOp : LM_Op<"append_kv", [AllTypesMatch<["key", "value"]>]> {
   }];
   let arguments = (ins LM_ActivationTensor:$key, LM_ActivationTensor:$value,
       Arg<LM_KVCacheType, "", [MemWrite]>:$kv_cache, Index:$layer,
-      LM_Indices:$positions, LM_Indices:$sequences);
+      LM_IndicesTensor:$positions, LM_IndicesTensor:$sequences);
   let assemblyFormat = [{
     $key `,` $value `to` $kv_cache `[` $layer `]` `positions` $positions
     `sequences` $sequences attr-dict `:` type($key) `,` type($kv_cache)
