@@ -18,7 +18,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace sandwich {
@@ -31,6 +31,18 @@ using namespace sandwich;
 using phase::ProgramArgument;
 
 namespace {
+
+/// An argument of a phase, and which one of the program takes its place.
+struct PhaseArgument {
+  ProgramArgument place;
+  StringLiteral name;
+};
+constexpr PhaseArgument phaseArguments[] = {
+    {ProgramArgument::TokenIds, "token ids"},
+    {ProgramArgument::Positions, "positions"},
+    {ProgramArgument::Sequences, "sequences"},
+    {ProgramArgument::LogitRows, "logit rows"},
+    {ProgramArgument::KVCache, "cache"}};
 
 /// What bounds the rows of a value.
 enum class RowKind { Tokens, LogitRows };
@@ -64,14 +76,17 @@ private:
   LogicalResult checkSignature();
   LogicalResult collectBuffers();
   LogicalResult addLoopCarried(scf::ForOp loop);
-  Buffer &addBuffer(Value value, RowKind rows);
+  LogicalResult addResult(Operation *op);
+  LogicalResult checkArguments(Operation *op);
+  FailureOr<RowKind> getRows(Operation *op);
+  bool isLastUse(Value value, Operation *op);
   void extendLives();
   int64_t assignOffsets();
   int64_t sizeOf(const Buffer &buffer);
   func::FuncOp createProgram(int64_t workspaceBytes);
   Value viewOf(Value tensor);
-  LogicalResult convertBlock(Block &source);
-  LogicalResult convert(Operation *op);
+  void convertBlock(Block &source);
+  void convert(Operation *op);
 
   func::FuncOp phase;
   AssignBuffersOptions limits;
@@ -94,22 +109,55 @@ static bool hasBufferForm(Operation *op) {
                          lm::AttentionOp, lm::GatherRowsOp, gemm::MatmulOp>(op);
 }
 
+using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
+
+/// The operands that must be arguments of the phase: only of those the runtime
+/// guarantees that the tokens, positions and rows in them exist.
+static ArgumentOperands getArgumentOperands(Operation *op) {
+  auto ofCache = [](auto op) -> ArgumentOperands {
+    return {{op.getKvCache(), ProgramArgument::KVCache},
+            {op.getPositions(), ProgramArgument::Positions},
+            {op.getSequences(), ProgramArgument::Sequences}};
+  };
+  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
+      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
+        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
+      })
+      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
+        return {{table.getPositions(), ProgramArgument::Positions}};
+      })
+      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
+        return {{gather.getRows(), ProgramArgument::LogitRows}};
+      })
+      .Case([&](lm::AttentionOp attention) { return ofCache(attention); })
+      .Case([&](gemm::MatmulOp matmul) {
+        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
+      })
+      .Default([](Operation *) { return ArgumentOperands(); });
+}
+
 LogicalResult ProgramBuilder::checkSignature() {
   FunctionType type = phase.getFunctionType();
-  auto isIndices = [](Type type) {
+  Type indices =
+      RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
+  auto isIndices = [&](Type type) { return type == indices; };
+  auto isLogits = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 1 &&
-           tensor.getElementType().isInteger(32);
+    return tensor && tensor.getRank() == 2 && tensor.isDynamicDim(0) &&
+           tensor.getElementType().isF32();
   };
-  if (type.getNumInputs() != 5 || type.getNumResults() != 1 ||
-      !llvm::all_of(type.getInputs().take_front(4), isIndices) ||
-      !isa<lm::KVCacheType>(type.getInput(4)) ||
-      !isa<RankedTensorType>(type.getResult(0)))
-    return phase.emitError("a phase takes token ids, positions, sequences, "
-                           "logit rows and a cache, and returns logits");
-  if (!llvm::hasSingleElement(phase.getBody()))
-    return phase.emitError("a phase has one block");
-  cacheType = cast<lm::KVCacheType>(type.getInput(4));
+  if (type.getNumInputs() != std::size(phaseArguments) ||
+      type.getNumResults() != 1 ||
+      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
+      !isa<lm::KVCacheType>(type.getInputs().back()) ||
+      !isLogits(type.getResult(0)))
+    return phase.emitError("a phase takes token ids, positions, sequences and "
+                           "logit rows (tensor<?xi32>) and a cache, and "
+                           "returns logits (tensor<?xNxf32>)");
+  if (!llvm::hasSingleElement(phase.getBody()) ||
+      !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
+    return phase.emitError("a phase is one block that returns");
+  cacheType = cast<lm::KVCacheType>(type.getInputs().back());
   logits = phase.getBody().front().getTerminator()->getOperand(0);
   if (!hasBufferForm(logits.getDefiningOp()) || !logits.hasOneUse())
     return phase.emitError("a phase returns what an operation with a buffer "
@@ -117,14 +165,14 @@ LogicalResult ProgramBuilder::checkSignature() {
   return success();
 }
 
-Buffer &ProgramBuilder::addBuffer(Value value, RowKind rows) {
-  auto buffer = std::make_unique<Buffer>();
-  buffer->type = cast<RankedTensorType>(value.getType());
-  buffer->rows = rows;
-  buffer->firstUse = buffer->lastUse = position[value.getDefiningOp()];
-  bufferOf[value] = buffer.get();
-  buffers.push_back(std::move(buffer));
-  return *buffers.back();
+/// Whether nothing reads `value` after `op`, nor in another iteration of a
+/// loop around it.
+bool ProgramBuilder::isLastUse(Value value, Operation *op) {
+  return value.getParentBlock() == op->getBlock() &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           return user->getBlock() == op->getBlock() &&
+                  position[user] <= position[op];
+         });
 }
 
 /// A loop carries its tensor in the buffer it starts in, so the layer must
@@ -133,10 +181,65 @@ LogicalResult ProgramBuilder::addLoopCarried(scf::ForOp loop) {
   if (loop.getInitArgs().size() != 1)
     return loop.emitError("a loop over layers carries one tensor");
   Value initial = loop.getInitArgs().front();
-  if (!initial.hasOneUse() || !bufferOf.lookup(initial))
+  Buffer *buffer = bufferOf.lookup(initial);
+  if (!buffer || !isLastUse(initial, loop))
     return loop.emitError("the tensor a loop carries must be its own");
-  bufferOf[loop.getRegionIterArg(0)] = bufferOf[initial];
-  bufferOf[loop.getResult(0)] = bufferOf[initial];
+  bufferOf[loop.getRegionIterArg(0)] = buffer;
+  bufferOf[loop.getResult(0)] = buffer;
+  return success();
+}
+
+LogicalResult ProgramBuilder::checkArguments(Operation *op) {
+  for (auto [operand, place] : getArgumentOperands(op))
+    for (auto [argument, own] :
+         llvm::zip_equal(phaseArguments, phase.getArguments()))
+      if (argument.place == place && operand != own)
+        return op->emitOpError("must take the ")
+               << argument.name << " that its phase takes";
+  return success();
+}
+
+/// What bounds the rows of the result of `op`, or an error where its operands
+/// differ in that.
+FailureOr<RowKind> ProgramBuilder::getRows(Operation *op) {
+  // One for each token are token ids, positions and what rows are gathered of.
+  bool ofTokens = !getArgumentOperands(op).empty(), ofLogits = false;
+  for (Value operand : op->getOperands())
+    if (Buffer *buffer = bufferOf.lookup(operand))
+      (buffer->rows == RowKind::Tokens ? ofTokens : ofLogits) = true;
+  if (ofTokens && ofLogits)
+    return op->emitOpError("mixes rows of tokens with rows of logits");
+  return ofLogits || isa<lm::GatherRowsOp>(op) ? RowKind::LogitRows
+                                               : RowKind::Tokens;
+}
+
+/// Finds the buffer for the result of `op`.
+LogicalResult ProgramBuilder::addResult(Operation *op) {
+  FailureOr<RowKind> rows = getRows(op);
+  if (failed(checkArguments(op)) || failed(rows))
+    return failure();
+  Value value = op->getResult(0);
+  if (value == logits) {
+    if (*rows != RowKind::LogitRows)
+      return op->emitOpError("computes logits for every token, not for the "
+                             "rows that are gathered");
+    return success();
+  }
+  // A residual is added in place, unless somebody still needs it, be it the
+  // matmul itself for other channels.
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
+    if (Value residual = matmul.getResidual();
+        residual && residual != matmul.getInput() &&
+        residual.getType() == value.getType() && isLastUse(residual, op)) {
+      bufferOf[value] = bufferOf[residual];
+      return success();
+    }
+  auto buffer = std::make_unique<Buffer>();
+  buffer->type = cast<RankedTensorType>(value.getType());
+  buffer->rows = *rows;
+  buffer->firstUse = buffer->lastUse = position[op];
+  bufferOf[value] = buffer.get();
+  buffers.push_back(std::move(buffer));
   return success();
 }
 
@@ -145,6 +248,7 @@ LogicalResult ProgramBuilder::collectBuffers() {
   phase.walk<WalkOrder::PreOrder>(
       [&](Operation *op) { position[op] = counter++; });
 
+  auto isTensor = llvm::IsaPred<TensorType, lm::KVCacheType>;
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto loop = dyn_cast<scf::ForOp>(op))
       return WalkResult(addLoopCarried(loop));
@@ -157,41 +261,21 @@ LogicalResult ProgramBuilder::collectBuffers() {
       }
       return WalkResult::advance();
     }
-    if (op->getNumRegions() != 0 && op != phase) {
+    if (op == phase || isa<func::ReturnOp>(op))
+      return WalkResult::advance();
+    if (op->getNumRegions() != 0) {
       op->emitOpError("cannot be in a phase; only loops over layers can hold "
                       "operations");
       return WalkResult::interrupt();
     }
-    for (Value value : op->getResults()) {
-      if (!isa<RankedTensorType>(value.getType()) || value == logits)
-        continue;
-      if (!hasBufferForm(op)) {
-        op->emitOpError("has no buffer form; convert it first");
-        return WalkResult::interrupt();
-      }
-      // A residual is added in place, unless somebody still needs it, be it the
-      // matmul itself for other channels.
-      if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
-        if (Value residual = matmul.getResidual()) {
-          bool lastUse =
-              llvm::all_of(residual.getUsers(), [&](Operation *user) {
-                return user->getBlock() == op->getBlock() &&
-                       position[user] <= position[op];
-              });
-          if (lastUse && residual != matmul.getInput() &&
-              residual.getType() == value.getType()) {
-            bufferOf[value] = bufferOf[residual];
-            continue;
-          }
-        }
-      RowKind rows = RowKind::Tokens;
-      if (isa<lm::GatherRowsOp>(op))
-        rows = RowKind::LogitRows;
-      else if (Buffer *input = bufferOf.lookup(op->getOperand(0)))
-        rows = input->rows;
-      addBuffer(value, rows);
+    if (!llvm::any_of(op->getOperandTypes(), isTensor) &&
+        !llvm::any_of(op->getResultTypes(), isTensor))
+      return WalkResult::advance();
+    if (!hasBufferForm(op)) {
+      op->emitOpError("has no buffer form; convert it first");
+      return WalkResult::interrupt();
     }
-    return WalkResult::advance();
+    return WalkResult(addResult(op));
   });
   if (result.wasInterrupted())
     return failure();
@@ -258,7 +342,7 @@ func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
   auto vector = MemRefType::get({dynamic}, i32);
   auto bytes = MemRefType::get({dynamic}, i8);
   auto logitsType = cast<RankedTensorType>(logits.getType());
-  Type arguments[phase::numProgramArguments] = {
+  Type types[phase::numProgramArguments] = {
       vector,
       vector,
       vector,
@@ -271,9 +355,12 @@ func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
       builder.getIndexType(),
       phase::TeamType::get(context)};
   auto function = func::FuncOp::create(builder, phase.getName(),
-                                       builder.getFunctionType(arguments, {}));
-  function->setAttr(lm::phaseAttributeName,
-                    phase->getAttr(lm::phaseAttributeName));
+                                       builder.getFunctionType(types, {}));
+  function.setVisibility(phase.getVisibility());
+  function->setDiscardableAttrs(phase->getDiscardableAttrDictionary());
+  for (auto [i, argument] : llvm::enumerate(phaseArguments))
+    function.setArgAttrs(static_cast<unsigned>(argument.place),
+                         phase.getArgAttrDict(i));
   function->setAttr(
       phase::programAttributeName,
       phase::ProgramAttr::get(context, limits.threads, limits.maxTokens,
@@ -287,15 +374,16 @@ Value ProgramBuilder::viewOf(Value tensor) {
   return bufferOf[tensor]->view;
 }
 
-LogicalResult ProgramBuilder::convert(Operation *op) {
+void ProgramBuilder::convert(Operation *op) {
   if (isa<func::ReturnOp>(op)) {
     func::ReturnOp::create(builder);
-    return success();
+    return;
   }
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     auto converted = scf::ForOp::create(
         builder, mapping.lookup(loop.getLowerBound()),
         mapping.lookup(loop.getUpperBound()), mapping.lookup(loop.getStep()));
+    converted->setAttrs(loop->getAttrDictionary());
     mapping.map(loop.getInductionVar(), converted.getInductionVar());
     mapping.map(loop.getRegionIterArg(0), viewOf(loop.getInitArgs().front()));
     mapping.map(loop.getResult(0), viewOf(loop.getInitArgs().front()));
@@ -304,14 +392,14 @@ LogicalResult ProgramBuilder::convert(Operation *op) {
     return convertBlock(*loop.getBody());
   }
   if (isa<scf::YieldOp>(op))
-    return success();
+    return;
 
   bool hasTensor = llvm::any_of(op->getResultTypes(), [](Type type) {
     return isa<RankedTensorType>(type);
   });
   if (!hasTensor) {
     builder.clone(*op, mapping);
-    return success();
+    return;
   }
 
   // The same operation, on buffers: its result becomes its destination.
@@ -339,14 +427,11 @@ LogicalResult ProgramBuilder::convert(Operation *op) {
     converted->insertOperands(converted->getNumOperands(), destination);
   }
   mapping.map(tensor, destination);
-  return success();
 }
 
-LogicalResult ProgramBuilder::convertBlock(Block &source) {
+void ProgramBuilder::convertBlock(Block &source) {
   for (Operation &op : source)
-    if (failed(convert(&op)))
-      return failure();
-  return success();
+    convert(&op);
 }
 
 LogicalResult ProgramBuilder::run() {
@@ -354,12 +439,9 @@ LogicalResult ProgramBuilder::run() {
     return failure();
   program = createProgram(assignOffsets());
   builder.setInsertionPointToStart(program.addEntryBlock());
-  constexpr ProgramArgument inputs[] = {
-      ProgramArgument::TokenIds, ProgramArgument::Positions,
-      ProgramArgument::Sequences, ProgramArgument::LogitRows,
-      ProgramArgument::KVCache};
-  for (auto [argument, input] : llvm::zip_equal(phase.getArguments(), inputs))
-    mapping.map(argument, phase::getArgument(program, input));
+  for (auto [argument, own] :
+       llvm::zip_equal(phaseArguments, phase.getArguments()))
+    mapping.map(own, phase::getArgument(program, argument.place));
 
   Value zero = arith::ConstantIndexOp::create(builder, 0);
   tokens = memref::DimOp::create(
@@ -384,8 +466,7 @@ LogicalResult ProgramBuilder::run() {
         ArrayRef<OpFoldResult>{builder.getIndexAttr(1),
                                builder.getIndexAttr(1)});
   }
-  if (failed(convertBlock(phase.getBody().front())))
-    return failure();
+  convertBlock(phase.getBody().front());
   phase.erase();
   return success();
 }

@@ -2,7 +2,7 @@
 
 // A phase has five arguments.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences, logit rows and a cache, and returns logits}}
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -12,7 +12,7 @@ func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase 
 
 // Token ids are one tensor of 32-bit integers.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences, logit rows and a cache, and returns logits}}
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -23,7 +23,7 @@ func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %sequences: te
 
 // The cache is the last.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences, logit rows and a cache, and returns logits}}
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: index) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -32,7 +32,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // -----
 
 // Logits are returned.
-// expected-error @below {{a phase takes token ids, positions, sequences, logit rows and a cache, and returns logits}}
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) attributes {lm.phase = #lm.phase<decode>} {
   return
@@ -41,7 +41,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // -----
 
 // A phase has a body.
-// expected-error @below {{a phase has one block}}
+// expected-error @below {{a phase is one block that returns}}
 func.func private @decode(tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>}
 
@@ -49,7 +49,7 @@ func.func private @decode(tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?x
 
 // It does not branch.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase has one block}}
+// expected-error @below {{a phase is one block that returns}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   cf.br ^next
@@ -60,8 +60,8 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // -----
 
-// Logits are computed.
-// expected-error @below {{a phase returns what an operation with a buffer form computes for nothing else}}
+// Logits have channels.
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?xi32> attributes {lm.phase = #lm.phase<decode>} {
   return %ids : tensor<?xi32>
@@ -72,9 +72,179 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // By an operation that can write them to memory.
 // expected-error @below {{a phase returns what an operation with a buffer form computes for nothing else}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
-    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<4x64xf32> attributes {lm.phase = #lm.phase<decode>} {
-  %x = tensor.empty() : tensor<4x64xf32>
-  return %x : tensor<4x64xf32>
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c4 = arith.constant 4 : index
+  %x = tensor.empty(%c4) : tensor<?x64xf32>
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A step has as many tokens as it is given.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<4xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<4xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// And as many rows of logits.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<9x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<9x64xf32>
+  return %g : tensor<9x64xf32>
+}
+
+// -----
+
+// Logits are f32.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xbf16> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xbf16>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xbf16>, tensor<?xi32> -> tensor<?x64xbf16>
+  return %g : tensor<?x64xbf16>
+}
+
+// -----
+
+// A phase returns.
+// expected-error @below {{a phase is one block that returns}}
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
+  llvm.unreachable
+}
+
+// -----
+
+// The runtime knows that token ids are below the vocabulary's size, not that
+// positions are.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  // expected-error @below {{'lm.embed' op must take the token ids that its phase takes}}
+  %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Angles are those of positions.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x2xf32> attributes {lm.phase = #lm.phase<decode>} {
+  // expected-error @below {{'lm.rotary_table' op must take the positions that its phase takes}}
+  %x = lm.rotary_table %rows frequencies [1.0] : tensor<?xi32> -> tensor<?x2xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x2xf32>, tensor<?xi32> -> tensor<?x2xf32>
+  return %g : tensor<?x2xf32>
+}
+
+// -----
+
+// Attention stays within the cache's blocks of its position.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.attention' op must take the positions that its phase takes}}
+  %a = lm.attention %x, %cache[%c0] positions %ids sequences %sequences scale 1.0
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %a, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// So do keys and values, in their own sequence.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @qkv : tensor<128x64xf32> layers 2 from ["q{}", "k{}", "v{}"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %t = lm.rotary_table %positions frequencies [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.29, 0.28, 0.27, 0.26, 0.25, 0.24, 0.23, 0.22] : tensor<?xi32> -> tensor<?x32xf32>
+  // expected-error @below {{'gemm.matmul' op must take the sequences that its phase takes}}
+  %q = gemm.matmul %x, @qkv[%c0] epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>)
+    cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%positions : tensor<?xi32>) sequences(%positions : tensor<?xi32>)
+    : tensor<?x64xf32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %q, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Rows that are gathered exist.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.gather_rows' op must take the logit rows that its phase takes}}
+  %g = lm.gather_rows %x, %ids : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// They are rows of tokens.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.gather_rows' op mixes rows of tokens with rows of logits}}
+  %h = lm.gather_rows %g, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %h : tensor<?x64xf32>
+}
+
+// -----
+
+// Rows are added to as many rows.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'gemm.matmul' op mixes rows of tokens with rows of logits}}
+  %y = gemm.matmul %x, @w epilogue(<add_residual>) residual(%g : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Logits have room for the rows that are wanted.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'gemm.matmul' op computes logits for every token, not for the rows that are gathered}}
+  %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Operations that only read a tensor are named, too.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{'tensor.dim' op has no buffer form; convert it first}}
+  %d = tensor.dim %ids, %c0 : tensor<?xi32>
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
 }
 
 // -----
@@ -249,6 +419,32 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
     scf.yield %z : tensor<?x64xf32>
   }
   %n = lm.rms_norm %x, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %y, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Or an inner loop, again and again.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %u = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %y = scf.for %layer = %c0 to %c1 step %c1 iter_args(%h = %x) -> tensor<?x64xf32> {
+    // expected-error @below {{the tensor a loop carries must be its own}}
+    %v = scf.for %i = %c0 to %c1 step %c1 iter_args(%j = %u) -> tensor<?x64xf32> {
+      %n = lm.rms_norm %j, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+      %m = gemm.matmul %n, @w epilogue(<add_residual>) residual(%j : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+      scf.yield %m : tensor<?x64xf32>
+    }
+    %z = gemm.matmul %v, @w epilogue(<add_residual>) residual(%h : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
+  }
   %g = lm.gather_rows %y, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
 }

@@ -98,7 +98,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // CHECK: lm.embed %{{.*}}, @embedding into %[[X]]
 // CHECK: lm.rms_norm %[[X]], @final epsilon 1.000000e+00 into %[[N]]
 // CHECK: gemm.matmul %[[N]], @square epilogue(<add_residual>) residual(%[[X]] {{.*}} into %[[Y]]
-// CHECK: gemm.matmul %[[Y]], @square epilogue(<add_residual>) residual(%[[X]] {{.*}} into %{{arg6|logits}}
+// CHECK: gemm.matmul %[[Y]], @square epilogue(<add_residual>) residual(%[[X]] {{.*}} into %[[X]]
 lm.weight @square : tensor<64x64xf32> from ["s"]
 func.func @residual_kept(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
@@ -106,7 +106,58 @@ func.func @residual_kept(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequen
   %n = lm.rms_norm %x, @final epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xbf16>
   %y = gemm.matmul %n, @square epilogue(<add_residual>) residual(%x : tensor<?x64xf32>) : tensor<?x64xbf16> -> tensor<?x64xf32>
   %z = gemm.matmul %y, @square epilogue(<add_residual>) residual(%x : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
-  return %z : tensor<?x64xf32>
+  %g = lm.gather_rows %z, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// Neither is one that the next iteration of a loop reads.
+
+// CHECK-LABEL: func @residual_of_every_layer(
+// CHECK: lm.embed %{{.*}}, @embedding into %[[X:.*]] : memref<?xi32> into
+// CHECK: lm.embed %{{.*}}, @embedding into %[[E:.*]] : memref<?xi32> into
+// CHECK: scf.for
+// CHECK: lm.rms_norm %[[X]], {{.*}} into %[[N:[^ ]*]] :
+// CHECK-NEXT: gemm.matmul %[[N]], {{.*}} residual(%[[E]] {{.*}} into %[[Y:[^ ]*]] :
+// CHECK-NOT: into %[[E]] :
+// CHECK: gemm.matmul %[[Y]], {{.*}} residual(%[[X]] {{.*}} into %[[X]] :
+func.func @residual_of_every_layer(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %e = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %l = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %a, @norm[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %y = gemm.matmul %n, @w[%i] epilogue(<add_residual>) residual(%e : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    %z = gemm.matmul %y, @w[%i] epilogue(<add_residual>) residual(%a : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
+  }
+  %g = lm.gather_rows %l, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// What else is said of a phase, its arguments and its loops stays.
+
+// CHECK-LABEL: func private @attributes(
+// CHECK-SAME: memref<?xi32> {test.ids}, %{{[a-z0-9]*}}: memref<?xi32>,
+// CHECK-SAME: memref<?x2x1x2x512xf32> {test.cache},
+// CHECK-SAME: attributes {lm.phase = #lm.phase<decode>, phase.program = {{.*}}, test.function}
+// CHECK: scf.for unsigned
+// CHECK: } {test.loop}
+func.func private @attributes(%ids: tensor<?xi32> {test.ids}, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32> {test.cache}) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>, test.function} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %l = scf.for unsigned %i = %c0 to %c2 step %c1 iter_args(%a = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %a, @norm[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %z = gemm.matmul %n, @w[%i] epilogue(<add_residual>) residual(%a : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
+  } {test.loop}
+  %g = lm.gather_rows %l, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
 }
 
 // Functions that are no phase stay as they are.
