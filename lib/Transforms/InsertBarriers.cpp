@@ -17,6 +17,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_INSERTBARRIERS
@@ -28,14 +29,16 @@ using namespace sandwich;
 
 namespace {
 
-/// Bytes [begin, end) of `root`, an argument of the program.
+/// Bytes [begin, end) of `root`, an argument of the program, or, without a
+/// root, any memory.
 struct MemoryRange {
   Value root;
   int64_t begin = 0;
   int64_t end = INT64_MAX;
 
   bool overlaps(const MemoryRange &other) const {
-    return root == other.root && begin < other.end && other.begin < end;
+    return !root || !other.root ||
+           (root == other.root && begin < other.end && other.begin < end);
   }
 };
 
@@ -58,13 +61,13 @@ public:
 
   int64_t numBarriers = 0;
 
-  void run() {
+  LogicalResult run() {
     AccessSet pending;
-    visit(program.getBody().front(), pending);
+    return visit(program.getBody().front(), pending);
   }
 
 private:
-  void visit(Block &block, AccessSet &pending);
+  LogicalResult visit(Block &block, AccessSet &pending);
   SmallVector<Access> accessesOf(Operation *op);
   MemoryRange rangeOf(Value buffer);
 
@@ -77,28 +80,39 @@ private:
 /// The memory behind `buffer`; for a view of the workspace, the most it can
 /// cover.
 MemoryRange BarrierInserter::rangeOf(Value buffer) {
-  if (auto subview = buffer.getDefiningOp<memref::SubViewOp>())
-    return rangeOf(subview.getSource());
-  auto view = buffer.getDefiningOp<memref::ViewOp>();
-  if (!view)
+  if (buffer.getParentBlock() == &program.getBody().front() &&
+      isa<BlockArgument>(buffer))
     return {buffer};
+  auto viewLike = buffer.getDefiningOp<ViewLikeOpInterface>();
+  if (!viewLike)
+    return {Value()};
+  MemoryRange range = rangeOf(viewLike.getViewSource());
+  auto view = buffer.getDefiningOp<memref::ViewOp>();
   APInt offset;
+  if (!view || view.getSource() != range.root ||
+      !matchPattern(view.getByteShift(), m_ConstantInt(&offset)))
+    return range;
   MemRefType type = view.getType();
-  if (!matchPattern(view.getByteShift(), m_ConstantInt(&offset)) ||
-      type.getRank() != 2 || type.isDynamicDim(1))
-    return {view.getSource()};
+  if (type.getRank() != 2 || type.isDynamicDim(1))
+    return range;
   int64_t rows =
       std::max(attribute.getMaxTokens(), attribute.getMaxLogitRows());
-  int64_t begin = offset.getSExtValue();
-  return {view.getSource(), begin,
-          begin +
-              rows * type.getDimSize(1) * type.getElementTypeBitWidth() / 8};
+  range.begin = offset.getSExtValue();
+  range.end = range.begin +
+              rows * type.getDimSize(1) * type.getElementTypeBitWidth() / 8;
+  return range;
+}
+
+/// Whether threads touch the program's buffers in `op`, or meet.
+static bool concernsThreads(Operation *op) {
+  return isa<phase::BarrierOp>(op) ||
+         isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect());
 }
 
 SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
   SmallVector<Access> accesses;
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!interface || !isa<lm::LMDialect, gemm::GemmDialect>(op->getDialect()))
+  if (!interface || !concernsThreads(op))
     return accesses;
   bool splitsRows = isa<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp>(op);
   SmallVector<MemoryEffects::EffectInstance> effects;
@@ -123,7 +137,7 @@ static bool conflict(const Access &a, const Access &b) {
   return !(a.byRows && b.byRows && a.buffer == b.buffer);
 }
 
-void BarrierInserter::visit(Block &block, AccessSet &pending) {
+LogicalResult BarrierInserter::visit(Block &block, AccessSet &pending) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (isa<phase::BarrierOp>(op)) {
       pending.clear();
@@ -133,15 +147,24 @@ void BarrierInserter::visit(Block &block, AccessSet &pending) {
       // What an iteration leaves pending meets the next one's first
       // operations; visiting twice covers both ways into the body.
       AccessSet entry = pending;
-      visit(*loop.getBody(), pending);
+      if (failed(visit(*loop.getBody(), pending)))
+        return failure();
       llvm::append_range(pending, entry);
-      visit(*loop.getBody(), pending);
+      if (failed(visit(*loop.getBody(), pending)))
+        return failure();
       // A loop that may run no iteration leaves what came before it pending.
       std::optional<APInt> iterations = loop.getStaticTripCount();
       if (!iterations || iterations->isZero())
         llvm::append_range(pending, entry);
       continue;
     }
+    WalkResult nested = op.walk([&](Operation *inner) {
+      return inner != &op && concernsThreads(inner) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+    });
+    if (nested.wasInterrupted())
+      return op.emitOpError("cannot hold what all threads run together; only "
+                            "loops can");
     SmallVector<Access> accesses = accessesOf(&op);
     bool conflicts = llvm::any_of(accesses, [&](const Access &access) {
       return llvm::any_of(pending, [&](const Access &earlier) {
@@ -158,6 +181,7 @@ void BarrierInserter::visit(Block &block, AccessSet &pending) {
     }
     llvm::append_range(pending, accesses);
   }
+  return success();
 }
 
 namespace {
@@ -167,7 +191,8 @@ struct InsertBarriers : sandwich::impl::InsertBarriersBase<InsertBarriers> {
       if (!phase::getProgram(function))
         continue;
       BarrierInserter inserter(function);
-      inserter.run();
+      if (failed(inserter.run()))
+        return signalPassFailure();
       numBarriers += inserter.numBarriers;
     }
   }

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -phase-insert-barriers -split-input-file | FileCheck %s
+// RUN: sandwich-opt %s -allow-unregistered-dialect -phase-insert-barriers -split-input-file | FileCheck %s
 
 // Operations that split the same rows the same way need no barrier between
 // them: a thread reads what it wrote itself.
@@ -79,6 +79,43 @@ func.func @bytes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   gemm.matmul %x, @w epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
   gemm.matmul %x, @w epilogue(<none>) into %logits : memref<?x64xf32> into memref<?x64xf32>
   gemm.matmul %x, @w epilogue(<none>) into %z : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Memory has many names: whatever views and casts make of it, it is the same,
+// and what comes from elsewhere may be any memory.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// CHECK-LABEL: func @names
+func.func @names(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %cast = memref.cast %x : memref<?x64xf32> to memref<?x64xf32, strided<[64, 1], offset: ?>>
+  %part = memref.cast %workspace : memref<?xi8> to memref<8192xi8>
+  %viewed = memref.view %part[%c0][%tokens] : memref<8192xi8> to memref<?x64xf32>
+  %unknown = "test.buffer"() : () -> memref<?x64xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.gather_rows
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  lm.gather_rows %cast, %rows into %y : memref<?x64xf32, strided<[64, 1], offset: ?>>, memref<?xi32> into memref<?x64xf32>
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.gather_rows
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  lm.gather_rows %viewed, %rows into %y : memref<?x64xf32>, memref<?xi32> into memref<?x64xf32>
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.gather_rows
+  lm.gather_rows %unknown, %rows into %logits : memref<?x64xf32>, memref<?xi32> into memref<?x64xf32>
+  // CHECK-NEXT: return
   return
 }
 
