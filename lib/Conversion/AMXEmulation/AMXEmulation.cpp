@@ -58,6 +58,8 @@ struct EmulateZero : OpConversionPattern<amx::TileZeroOp> {
   matchAndRewrite(amx::TileZeroOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Type type = getTypeConverter()->convertType(op.getTileType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "no vector for its tile");
     rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, type,
                                                    rewriter.getZeroAttr(type));
     return success();
@@ -72,8 +74,9 @@ struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
     amx::TileType tileType = op.getTileType();
-    auto type =
-        cast<VectorType>(getTypeConverter()->convertType(op.getTileType()));
+    auto type = getTypeConverter()->convertType<VectorType>(tileType);
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "no vector for its tile");
     Value tile = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
     for (int64_t row = 0; row < type.getDimSize(0); ++row) {
       Value loaded = vector::LoadOp::create(
@@ -91,12 +94,17 @@ struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
   }
 };
 
-/// Stores the rows of `tile`, one by one.
+/// Stores the rows of `tile`, one by one, as elements of `buffer`.
 void storeRows(ImplicitLocOpBuilder &builder, Value tile, Value buffer,
                ValueRange indices, Value stride) {
-  for (int64_t row = 0; row < cast<VectorType>(tile.getType()).getDimSize(0);
-       ++row) {
+  auto type = cast<VectorType>(tile.getType());
+  Type element = cast<MemRefType>(buffer.getType()).getElementType();
+  int64_t columns = type.getDimSize(1) * type.getElementTypeBitWidth() /
+                    element.getIntOrFloatBitWidth();
+  for (int64_t row = 0; row < type.getDimSize(0); ++row) {
     Value value = vector::ExtractOp::create(builder, tile, row);
+    value = builder.createOrFold<vector::BitCastOp>(
+        VectorType::get({columns}, element), value);
     vector::StoreOp::create(builder, value, buffer,
                             getRowPosition(builder, indices, stride, row));
   }
@@ -128,14 +136,16 @@ struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
     auto sumsType = cast<VectorType>(adaptor.getAcc().getType());
     auto inputType = cast<VectorType>(adaptor.getLhs().getType());
     auto weightType = cast<VectorType>(adaptor.getRhs().getType());
+    auto *scope = op->getParentWithTrait<OpTrait::AutomaticAllocationScope>();
+    if (!scope)
+      return rewriter.notifyMatchFailure(op, "no stack for its tiles");
     Value zero = createIndex(builder, 0), one = createIndex(builder, 1);
     auto spill = [&](Value tile) {
       auto type = cast<VectorType>(tile.getType());
       Value buffer;
       {
         OpBuilder::InsertionGuard guard(builder);
-        auto function = op->getParentOfType<func::FuncOp>();
-        builder.setInsertionPointToStart(&function.getBody().front());
+        builder.setInsertionPointToStart(&scope->getRegion(0).front());
         buffer = memref::AllocaOp::create(
             builder, MemRefType::get(type.getShape(), type.getElementType()));
       }
@@ -208,14 +218,14 @@ struct AMXEmulation : public sandwich::impl::AMXEmulationBase<AMXEmulation> {
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
     // Pairs of bf16 are integers: not every CPU moves bf16 without a library.
-    converter.addConversion([](amx::TileType type) -> std::optional<Type> {
+    converter.addConversion([](amx::TileType type) -> Type {
       int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
       if (type.getElementType().isBF16())
         return VectorType::get({rows, columns / 2},
                                IntegerType::get(type.getContext(), 32));
       if (type.getElementType().isF32())
         return VectorType::get({rows, columns}, type.getElementType());
-      return std::nullopt;
+      return Type();
     });
     ConversionTarget target(*context);
     target.addIllegalDialect<amx::AMXDialect>();

@@ -27,3 +27,25 @@ func.func @multiply(%a: memref<?x?xbf16>, %b: memref<?xbf16>, %c: memref<?x?xf32
   amx.tile_store %c[%c0, %c0], %sums : memref<?x?xf32>, !amx.tile<4x16xf32>
   return
 }
+
+// Pairs of bf16 become themselves again where they are stored.
+// CHECK-LABEL: func @copy
+// CHECK-COUNT-2: vector.load %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
+// CHECK: %[[ROW:.*]] = vector.bitcast %{{.*}} : vector<16xi32> to vector<32xbf16>
+// CHECK: vector.store %[[ROW]], %{{.*}} : memref<?x?xbf16>, vector<32xbf16>
+func.func @copy(%a: memref<?x?xbf16>, %i: index) {
+  %tile = amx.tile_load %a[%i, %i] : memref<?x?xbf16> into !amx.tile<2x32xbf16>
+  amx.tile_store %a[%i, %i], %tile : memref<?x?xbf16>, !amx.tile<2x32xbf16>
+  return
+}
+
+// Every function has a stack for the tiles it multiplies.
+// CHECK-LABEL: llvm.func @other
+// CHECK-COUNT-3: memref.alloca
+// CHECK-NOT: amx
+llvm.func @other() {
+  %a = amx.tile_zero : !amx.tile<16x32xbf16>
+  %sums = amx.tile_zero : !amx.tile<16x16xf32>
+  %product = amx.tile_mulf %a, %a, %sums : !amx.tile<16x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<16x16xf32>
+  llvm.return
+}
