@@ -45,6 +45,7 @@ public:
   int64_t numMatmuls = 0;
 
 private:
+  LogicalResult convert(func::FuncOp function);
   LogicalResult convertAppendKV(lm::AppendKVOp append);
   LogicalResult convertSiluMul(lm::SiluMulOp silu);
   void convertAdd(lm::AddOp add);
@@ -60,33 +61,48 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   DenseMap<ArrayAttr, FlatSymbolRefAttr> fused;
+  /// What fused weights are made of.
+  llvm::SmallSetVector<lm::WeightOp, 16> fusedParts;
 };
 
 } // namespace
 
-/// Follows `value` back through rotation and norm to its projection.
-static FailureOr<RotatedProjection> matchRotated(Value value) {
+/// The `Op` in `block` that computes `value`, or null: what runs more or less
+/// often than its user cannot become one with it.
+template <typename Op> static Op getProducer(Value value, Block *block) {
+  auto op = value.getDefiningOp<Op>();
+  return op && op->getBlock() == block ? op : Op();
+}
+
+/// Follows `value` back through rotation and norm to its projection, all in
+/// `block`.
+static FailureOr<RotatedProjection> matchRotated(Value value, Block *block) {
   RotatedProjection match;
-  match.rotate = value.getDefiningOp<lm::RotateOp>();
+  match.rotate = getProducer<lm::RotateOp>(value, block);
   if (!match.rotate)
     return failure();
   Value source = match.rotate.getInput();
-  match.norm = source.getDefiningOp<lm::RMSNormOp>();
+  match.norm = getProducer<lm::RMSNormOp>(source, block);
   if (match.norm)
     source = match.norm.getInput();
-  match.linear = source.getDefiningOp<lm::LinearOp>();
+  match.linear = getProducer<lm::LinearOp>(source, block);
   if (!match.linear)
     return failure();
   return match;
 }
 
-/// Whether the norms of query and key, null where there is none, differ in
-/// nothing but their weights.
-static bool sameNorm(lm::RMSNormOp query, lm::RMSNormOp key, Value layer) {
+/// Whether the norms of query and key, null where there is none, are over heads
+/// of `headDim` channels and differ in nothing but their weights.
+static bool sameNorm(lm::RMSNormOp query, lm::RMSNormOp key, Value layer,
+                     int64_t headDim) {
   if (!query || !key)
     return !query && !key;
+  auto isOverHeads = [&](lm::RMSNormOp norm) {
+    lm::WeightOp weight = lm::lookupWeight(norm, norm.getWeightAttr());
+    return weight.getTensorType().getDimSize(0) == headDim;
+  };
   return query.getEpsilon() == key.getEpsilon() && query.getLayer() == layer &&
-         key.getLayer() == layer;
+         key.getLayer() == layer && isOverHeads(query) && isOverHeads(key);
 }
 
 /// Erases those of `operations` (some may be null, or the same) that nothing
@@ -124,6 +140,7 @@ FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
         type.getShape().drop_front() !=
             first.getTensorType().getShape().drop_front())
       return {};
+    fusedParts.insert(weight);
     llvm::append_range(sources, weight.getSources());
     shape[0] += type.getDimSize(0);
   }
@@ -160,11 +177,13 @@ gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
 }
 
 LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
-  FailureOr<RotatedProjection> key = matchRotated(append.getKey());
-  auto value = append.getValue().getDefiningOp<lm::LinearOp>();
+  Block *block = append->getBlock();
+  FailureOr<RotatedProjection> key = matchRotated(append.getKey(), block);
+  auto value = getProducer<lm::LinearOp>(append.getValue(), block);
   if (failed(key) || !value)
     return append.emitOpError(
-        "keys and values must come from linear layers, keys rotated");
+        "keys and values must come from linear layers beside it, keys "
+        "rotated");
   int64_t tableDim = key->rotate.getTable().getType().getDimSize(1);
   int64_t headDim = append.getKvCache().getType().getHeadDim();
   if (tableDim != headDim)
@@ -175,16 +194,15 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
   FailureOr<RotatedProjection> query = failure();
   for (Operation *user : key->rotate.getTable().getUsers()) {
     auto rotate = dyn_cast<lm::RotateOp>(user);
-    if (!rotate || rotate == key->rotate ||
-        rotate->getBlock() != append->getBlock())
+    if (!rotate || rotate == key->rotate)
       continue;
-    query = matchRotated(rotate.getResult());
+    query = matchRotated(rotate.getResult(), block);
     if (succeeded(query) && query->linear.getInput() == key->linear.getInput())
       break;
     query = failure();
   }
   if (failed(query) || value.getInput() != key->linear.getInput() ||
-      !sameNorm(query->norm, key->norm, value.getLayer()) ||
+      !sameNorm(query->norm, key->norm, value.getLayer(), headDim) ||
       query->linear.getLayer() != key->linear.getLayer() ||
       value.getLayer() != key->linear.getLayer() ||
       append.getLayer() != value.getLayer() ||
@@ -231,12 +249,13 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
 }
 
 LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
-  auto gate = silu.getGate().getDefiningOp<lm::LinearOp>();
-  auto up = silu.getUp().getDefiningOp<lm::LinearOp>();
+  auto gate = getProducer<lm::LinearOp>(silu.getGate(), silu->getBlock());
+  auto up = getProducer<lm::LinearOp>(silu.getUp(), silu->getBlock());
   if (!gate || !up || gate.getInput() != up.getInput() ||
       gate.getLayer() != up.getLayer() || gate.getBias() || up.getBias())
     return silu.emitOpError(
-        "gate and up must be linear layers of one input, without bias");
+        "gate and up must be linear layers of one input beside it, without "
+        "bias");
   FlatSymbolRefAttr weight =
       fuse({gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
   if (!weight)
@@ -255,7 +274,7 @@ LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
 void Converter::convertAdd(lm::AddOp add) {
   for (auto [value, residual] : {std::pair(add.getLhs(), add.getRhs()),
                                  std::pair(add.getRhs(), add.getLhs())}) {
-    auto linear = value.getDefiningOp<lm::LinearOp>();
+    auto linear = getProducer<lm::LinearOp>(value, add->getBlock());
     if (!linear || !linear->hasOneUse())
       continue;
     ImplicitLocOpBuilder builder(add.getLoc(), add);
@@ -270,12 +289,12 @@ void Converter::convertAdd(lm::AddOp add) {
   }
 }
 
-LogicalResult Converter::run() {
+LogicalResult Converter::convert(func::FuncOp function) {
   // Collected first, as conversion erases operations around the one it visits.
   SmallVector<lm::AppendKVOp> appends;
   SmallVector<lm::SiluMulOp> silus;
   SmallVector<lm::AddOp> adds;
-  module.walk([&](Operation *op) {
+  function.walk([&](Operation *op) {
     if (auto append = dyn_cast<lm::AppendKVOp>(op))
       appends.push_back(append);
     else if (auto silu = dyn_cast<lm::SiluMulOp>(op))
@@ -291,7 +310,7 @@ LogicalResult Converter::run() {
       return failure();
   for (lm::AddOp add : adds)
     convertAdd(add);
-  module.walk([&](lm::LinearOp linear) {
+  function.walk([&](lm::LinearOp linear) {
     ImplicitLocOpBuilder builder(linear.getLoc(), linear);
     gemm::MatmulOp matmul =
         createMatmul(builder, linear.getType(), linear, linear.getWeightAttr(),
@@ -299,12 +318,17 @@ LogicalResult Converter::run() {
     linear.replaceAllUsesWith(matmul.getResult());
     linear.erase();
   });
+  return success();
+}
 
+LogicalResult Converter::run() {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(convert(function)))
+      return failure();
   // Fused parts are no longer weights of their own.
-  for (lm::WeightOp weight :
-       llvm::make_early_inc_range(module.getOps<lm::WeightOp>()))
-    if (SymbolTable::symbolKnownUseEmpty(weight, module))
-      weight.erase();
+  for (lm::WeightOp part : fusedParts)
+    if (SymbolTable::symbolKnownUseEmpty(part, module))
+      part.erase();
   return success();
 }
 

@@ -117,3 +117,39 @@ func.func @same(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %1 = lm.silu_mul %0, %0 : tensor<?x64xf32>
   return %1 : tensor<?x64xf32>
 }
+
+// -----
+
+// A linear layer that is computed once, before a loop, does not move into it.
+
+lm.weight @w : tensor<64x64xf32> from ["w"]
+// CHECK-LABEL: func @invariant
+func.func @invariant(%x: tensor<?x64xf32>, %r: tensor<?x64xf32>, %a: index, %b: index, %s: index) -> tensor<?x64xf32> {
+  // CHECK-NEXT: %[[G:.*]] = gemm.matmul %{{.*}}, @w epilogue(<none>)
+  // CHECK-NEXT: scf.for
+  // CHECK-NEXT: lm.add %{{.*}}, %[[G]]
+  %g = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
+  %l = scf.for %i = %a to %b step %s iter_args(%h = %r) -> tensor<?x64xf32> {
+    %n = lm.add %h, %g : tensor<?x64xf32>
+    scf.yield %n : tensor<?x64xf32>
+  }
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// Weights that nothing uses are no fused parts; a module inside has its own.
+
+// CHECK: lm.weight @unused
+lm.weight @unused : tensor<64x64xf32> from ["u"]
+// CHECK: module
+module {
+  // CHECK-NEXT: lm.weight @w
+  lm.weight @w : tensor<64x64xf32> from ["w"]
+  func.func @inner(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+    // CHECK: lm.silu_mul
+    %0 = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
+    %1 = lm.silu_mul %0, %0 : tensor<?x64xf32>
+    return %1 : tensor<?x64xf32>
+  }
+}

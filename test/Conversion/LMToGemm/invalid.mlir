@@ -9,7 +9,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %k = lm.linear %x, @k[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers, keys rotated}}
+  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
   lm.append_kv %k, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
@@ -43,7 +43,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %v = lm.silu_mul %y, %y : tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers, keys rotated}}
+  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
   lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
@@ -60,7 +60,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers, keys rotated}}
+  // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
   lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
@@ -287,7 +287,7 @@ lm.weight @u : tensor<32x64xf32> from ["u"]
 func.func @f(%x: tensor<?x64xf32>, %z: tensor<?x64xf32>) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
   %up = lm.linear %z, @u : tensor<?x64xf32> -> tensor<?x32xf32>
-  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input, without bias}}
+  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>
 }
@@ -300,7 +300,7 @@ lm.weight @u : tensor<32x64xf32> from ["u"]
 func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
   %up = lm.add %y, %y : tensor<?x32xf32>
-  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input, without bias}}
+  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>
 }
@@ -314,7 +314,7 @@ lm.weight @b : tensor<32xf32> from ["b"]
 func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
   %up = lm.linear %x, @u bias @b : tensor<?x64xf32> -> tensor<?x32xf32>
-  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input, without bias}}
+  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>
 }
@@ -327,7 +327,7 @@ lm.weight @u : tensor<32x64xf32> layers 2 from ["{}u"]
 func.func @f(%x: tensor<?x64xf32>, %layer: index, %other: index) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %up = lm.linear %x, @u[%other] : tensor<?x64xf32> -> tensor<?x32xf32>
-  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input, without bias}}
+  // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>
 }
@@ -360,17 +360,37 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
 
 // -----
 
-// A nested module's weights are its own: what it holds is not fused.
-module {
-module {
-  lm.weight @g : tensor<32x64xf32> from ["g"]
-  lm.weight @u : tensor<32x64xf32> from ["u"]
-  func.func @f(%x: tensor<?x64xf32>) -> tensor<?x32xf32> {
-    %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
-    %up = lm.linear %x, @u : tensor<?x64xf32> -> tensor<?x32xf32>
-    // expected-error @below {{'lm.silu_mul' op gate and up weights differ in type or layers, or have several sources}}
-    %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
-    return %h : tensor<?x32xf32>
+// Gate and up of every iteration are not fused into one that is computed once
+// before, nor the other way round.
+lm.weight @gate : tensor<64x64xf32> from ["g"]
+lm.weight @up : tensor<64x64xf32> from ["u"]
+func.func @f(%x: tensor<?x64xf32>, %a: index, %b: index, %s: index) -> tensor<?x64xf32> {
+  %gate = lm.linear %x, @gate : tensor<?x64xf32> -> tensor<?x64xf32>
+  %up = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x64xf32>
+  %y = scf.for %i = %a to %b step %s iter_args(%h = %x) -> tensor<?x64xf32> {
+    // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
+    %z = lm.silu_mul %gate, %up : tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
   }
+  return %y : tensor<?x64xf32>
 }
+
+// -----
+
+// Norms of query and key are over heads, not over whole rows.
+lm.weight @q : tensor<64x64xf32> layers 2 from ["q{}"]
+lm.weight @k : tensor<64x64xf32> layers 2 from ["k{}"]
+lm.weight @v : tensor<64x64xf32> layers 2 from ["v{}"]
+lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>, %i: index, %c: !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) -> tensor<?x64xf32> {
+  %q0 = lm.linear %x, @q[%i] : tensor<?x64xf32> -> tensor<?x64xf32>
+  %q = lm.rms_norm %q0, @n[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  %k0 = lm.linear %x, @k[%i] : tensor<?x64xf32> -> tensor<?x64xf32>
+  %k = lm.rms_norm %k0, @n[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  %v = lm.linear %x, @v[%i] : tensor<?x64xf32> -> tensor<?x64xf32>
+  %rq = lm.rotate %q, %t : tensor<?x64xf32>, tensor<?x32xf32>
+  %rk = lm.rotate %k, %t : tensor<?x64xf32>, tensor<?x32xf32>
+  // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
+  lm.append_kv %rk, %v to %c[%i] positions %p sequences %s : tensor<?x64xf32>, <layers = 2, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  return %rq : tensor<?x64xf32>
 }
