@@ -11,7 +11,6 @@
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Transforms/Passes.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -40,7 +39,7 @@ void sandwich::buildScheduleToLoopsPipeline(
   manager.addPass(createGemmToLoops());
   LMToLoopsOptions loops;
   loops.target = options.target;
-  manager.addNestedPass<func::FuncOp>(createLMToLoops(loops));
+  manager.addPass(createLMToLoops(loops));
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 }

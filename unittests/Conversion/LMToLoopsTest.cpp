@@ -40,8 +40,7 @@ std::unique_ptr<CompiledProgram> compile(const std::string &source,
                                          const std::string &target = "host") {
   bool narrow = target == "x86-64-avx2";
   CompileOptions options;
-  options.passes = narrow ? "func.func(lm-to-loops{target=x86-64-avx2})"
-                          : "func.func(lm-to-loops)";
+  options.passes = "lm-to-loops{target=" + target + "}";
   options.target = target;
   options.expandBF16 = narrow || !hostRuns("x86-64-avx512-bf16");
   auto program = CompiledProgram::compile(source, options);

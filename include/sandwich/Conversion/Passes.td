@@ -89,7 +89,8 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
     that feed one operation become one matmul over a fused weight: query, key
     and value projections with what is done to their results
     (`rotate_append_kv`), gate and up projections (`silu_mul`). A residual
-    connection joins the matmul it adds (`add_residual`).
+    connection joins the matmul it adds (`add_residual`). Only operations of
+    one block are fused.
 
     ```mlir
     %gate = lm.linear %x, @gate_proj[%layer] : ...
@@ -105,7 +106,7 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
   ];
 }
 
-def LMToLoops : Pass<"lm-to-loops", "::mlir::func::FuncOp"> {
+def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let summary = "Lower lm operations of a phase program to vector loops";
   let description = [{
     Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,

@@ -71,7 +71,18 @@ public:
   using Base::Base;
 
   void runOnOperation() override {
-    func::FuncOp function = getOperation();
+    Result<Target> model = getTarget(target.getValue());
+    if (!model) {
+      getOperation().emitError(model.error().message);
+      return signalPassFailure();
+    }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(lowerFunction(function, getAccumulators(*model))))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult lowerFunction(func::FuncOp function, int64_t accumulators) {
     SmallVector<Operation *> operations;
     function.walk([&](Operation *op) {
       if (isa<AttentionOp, EmbedOp, GatherRowsOp, RMSNormOp, RotaryTableOp>(
@@ -80,35 +91,28 @@ public:
         operations.push_back(op);
     });
     if (operations.empty())
-      return;
+      return success();
 
     phase::ProgramAttr attribute = phase::getProgram(function);
     auto phaseAttribute =
         function->getAttrOfType<PhaseAttr>(phaseAttributeName);
     if (!attribute || !phaseAttribute ||
-        function.getNumArguments() != phase::numProgramArguments) {
-      operations.front()->emitOpError("must be in a phase program with '")
-          << phase::programAttributeName << "' and '" << phaseAttributeName
-          << "'";
-      return signalPassFailure();
-    }
-    Result<Target> model = getTarget(target.getValue());
-    if (!model) {
-      function.emitError(model.error().message);
-      return signalPassFailure();
-    }
+        function.getNumArguments() != phase::numProgramArguments)
+      return operations.front()->emitOpError(
+                 "must be in a phase program with '")
+             << phase::programAttributeName << "' and '" << phaseAttributeName
+             << "'";
     ProgramContext program{
         function, phase::getArgument(function, phase::ProgramArgument::Thread),
-        attribute.getThreads(), phaseAttribute.getValue(),
-        getAccumulators(*model)};
+        attribute.getThreads(), phaseAttribute.getValue(), accumulators};
     for (Operation *op : operations) {
       if (failed(lower(op, program)))
-        return signalPassFailure();
+        return failure();
       op->erase();
     }
+    return success();
   }
 
-private:
   LogicalResult lower(Operation *op, const ProgramContext &program) {
     if (failed(verifyBuffers(op)))
       return failure();

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -lm-to-loops -split-input-file -verify-diagnostics
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512 -split-input-file -verify-diagnostics
 
 // Only phase programs have threads and weights.
 func.func @plain(%x: memref<?x32xf32>, %rows: memref<?xi32>) {

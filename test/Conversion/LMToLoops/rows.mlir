@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -lm-to-loops -canonicalize -cse | FileCheck %s
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512 -canonicalize -cse | FileCheck %s
 
 // Each thread copies its own rows, in vectors.
 
