@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/CodeGen/ObjectCode.h"
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/File.h"
 
 #include "lld/Common/Driver.h"
@@ -66,7 +67,7 @@ Status sandwich::optimize(llvm::Module &module, const Target &target) {
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);
     // Only the entry points, which MLIR left public, are seen from outside.
-    if (!function.getName().starts_with("sandwich_"))
+    if (!function.getName().starts_with(SANDWICH_PHASE_SYMBOL_PREFIX))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 

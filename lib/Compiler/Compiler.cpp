@@ -513,7 +513,7 @@ Status Compilation::run() {
     if (!program)
       continue;
     proto::Phase &phase = phaseNamed(function.getName());
-    phase.set_symbol("sandwich_" + function.getName().str());
+    phase.set_symbol(SANDWICH_PHASE_SYMBOL_PREFIX + function.getName().str());
     phase.set_threads(program.getThreads());
     phase.set_max_tokens(program.getMaxTokens());
     phase.set_max_logit_rows(program.getMaxLogitRows());

@@ -28,6 +28,9 @@ extern "C" {
 
 #define SANDWICH_PHASE_ABI_VERSION 1
 
+/** What the symbol of a phase's function begins with; its name follows. */
+#define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
+
 /** Tokens in one block of the paged KV cache. */
 #define SANDWICH_KV_BLOCK_TOKENS 16
 

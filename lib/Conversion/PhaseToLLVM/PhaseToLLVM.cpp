@@ -27,6 +27,10 @@ using namespace mlir;
 using namespace sandwich;
 using phase::ProgramArgument;
 
+static std::string getEntryPointName(func::FuncOp program) {
+  return (SANDWICH_PHASE_SYMBOL_PREFIX + program.getName()).str();
+}
+
 namespace {
 
 /// Writes the function that unpacks a SandwichStep and calls a program.
@@ -38,7 +42,7 @@ public:
 
   void build() {
     auto entry = func::FuncOp::create(
-        builder, ("sandwich_" + program.getName()).str(),
+        builder, getEntryPointName(program),
         builder.getFunctionType({pointer, builder.getI32Type()}, {}));
     builder.setInsertionPointToStart(entry.addEntryBlock());
     step = entry.getArgument(0);
@@ -155,13 +159,38 @@ void lowerTeam(func::FuncOp program) {
   program->removeDiscardableAttr(phase::programAttributeName);
 }
 
+/// Whether nothing touches a team but barriers in the program it runs: only
+/// there a team is a step.
+LogicalResult verifyTeams(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) {
+    if (!llvm::any_of(op->getOperandTypes(), llvm::IsaPred<phase::TeamType>))
+      return WalkResult::advance();
+    auto function = op->getParentOfType<func::FuncOp>();
+    if (isa<phase::BarrierOp>(op) && function && phase::getProgram(function) &&
+        op->getOperand(0) ==
+            phase::getArgument(function, ProgramArgument::Team))
+      return WalkResult::advance();
+    op->emitOpError("cannot use a team; only a phase program's barriers can");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
   void runOnOperation() override {
     LLVMTypeConverter types(&getContext());
+    SymbolTable symbols(getOperation());
+    if (failed(verifyTeams(getOperation())))
+      return signalPassFailure();
     for (auto program :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!phase::getProgram(program))
         continue;
+      if (Operation *other = symbols.lookup(getEntryPointName(program))) {
+        other->emitOpError("has the name of the entry point of @")
+            << program.getName();
+        return signalPassFailure();
+      }
       lowerTeam(program);
       EntryPointBuilder(program, types).build();
     }

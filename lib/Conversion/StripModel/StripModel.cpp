@@ -23,9 +23,17 @@ namespace {
 
 struct StripModel : public sandwich::impl::StripModelBase<StripModel> {
   void runOnOperation() override {
+    SymbolTableCollection symbols;
+    SymbolUserMap users(symbols, getOperation());
     for (auto weight :
-         llvm::make_early_inc_range(getOperation().getOps<lm::WeightOp>()))
+         llvm::make_early_inc_range(getOperation().getOps<lm::WeightOp>())) {
+      if (!users.useEmpty(weight)) {
+        users.getUsers(weight).front()->emitOpError("refers to @")
+            << weight.getSymName() << "; convert it first";
+        return signalPassFailure();
+      }
       weight.erase();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       function->removeDiscardableAttr(phase::programAttributeName);
       function->removeDiscardableAttr(lm::phaseAttributeName);

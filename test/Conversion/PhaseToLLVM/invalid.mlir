@@ -1,0 +1,31 @@
+// RUN: sandwich-opt %s -phase-to-llvm -split-input-file -verify-diagnostics
+
+// The entry point needs its name.
+// expected-error @below {{'func.func' op has the name of the entry point of @decode}}
+func.func private @sandwich_decode()
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  return
+}
+
+// -----
+
+// A team is the step of its program: it cannot go elsewhere.
+func.func private @helper(!phase.team)
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  // expected-error @below {{'func.call' op cannot use a team; only a phase program's barriers can}}
+  func.call @helper(%team) : (!phase.team) -> ()
+  return
+}
+
+// -----
+
+// Nor is there a step in other functions.
+func.func @helper(%team: !phase.team) {
+  // expected-error @below {{'phase.barrier' op cannot use a team; only a phase program's barriers can}}
+  phase.barrier %team
+  return
+}
