@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/WeightPacker.h"
+#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -109,9 +110,8 @@ static std::string describe(Diagnostic &diagnostic) {
   return text;
 }
 
-/// Where a matrix or vector may begin in the weights' file.
 static uint64_t alignmentOf(const PackedWeight &weight) {
-  return weight.shape.size() == 2 ? 4096 : 64;
+  return getWeightAlignment(weight.shape.size());
 }
 
 /// Element type of matrices.
@@ -513,11 +513,11 @@ Status Compilation::run() {
     if (!program)
       continue;
     proto::Phase &phase = phaseNamed(function.getName());
-    phase.set_symbol(SANDWICH_PHASE_SYMBOL_PREFIX + function.getName().str());
+    phase.set_symbol((SANDWICH_PHASE_SYMBOL_PREFIX + function.getName()).str());
     phase.set_threads(program.getThreads());
     phase.set_max_tokens(program.getMaxTokens());
     phase.set_max_logit_rows(program.getMaxLogitRows());
-    phase.set_workspace_bytes(llvm::alignTo(program.getWorkspaceBytes(), 64));
+    phase.set_workspace_bytes(program.getWorkspaceBytes());
   }
   if (options.emit == Emit::LoopIR)
     return writeModule();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -31,8 +32,6 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   }
   __builtin_unreachable();
 }
-
-int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// K in equal parts that let a slice of the weight's panel stay in two thirds
 /// of L1, beside the rows of the input and sums in use.
@@ -72,7 +71,7 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
 
   // The cache lines of the weight that four packed k steps read, and the calls
   // of a narrow micro-kernel for each panel.
-  int64_t linesPerStep = 4 * bytesPerK * packing.kPack / 64;
+  int64_t linesPerStep = 4 * bytesPerK * packing.kPack / cacheLineBytes;
   int64_t parts = divideUp(packing.panel, kernel.columns);
   int64_t sliceK = chooseSliceK(shape.k, bytesPerK, packing, target);
 

@@ -7,14 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include <charconv>
 
 using namespace sandwich;
 
 namespace {
-
-int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool parsePositive(std::string_view text, int64_t &value) {
   auto [end, error] =

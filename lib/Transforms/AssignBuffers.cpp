@@ -9,6 +9,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Target/Target.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,7 +62,7 @@ struct Buffer {
 /// Elements from one row to the next: a cache line more than the channels, as
 /// rows a power of two apart would fall into the same cache set.
 int64_t rowStride(RankedTensorType type) {
-  int64_t line = 64 * 8 / type.getElementTypeBitWidth();
+  int64_t line = 8 * cacheLineBytes / type.getElementTypeBitWidth();
   return llvm::alignTo(type.getDimSize(1), line) + line;
 }
 
@@ -309,7 +310,7 @@ int64_t ProgramBuilder::sizeOf(const Buffer &buffer) {
       buffer.rows == RowKind::Tokens ? limits.maxTokens : limits.maxLogitRows;
   int64_t bytes =
       rows * rowStride(buffer.type) * buffer.type.getElementTypeBitWidth() / 8;
-  return llvm::alignTo(bytes, 64);
+  return llvm::alignTo(bytes, cacheLineBytes);
 }
 
 /// First fit: each buffer at the lowest offset that no living one overlaps.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Transforms/Passes.h"
@@ -36,7 +37,7 @@ struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
         continue;
       }
       RankedTensorType type = weight.getTensorType();
-      int64_t alignment = type.getRank() == 2 ? 4096 : 64;
+      int64_t alignment = getWeightAlignment(type.getRank());
       // One slice cannot overflow by the weight's own constraints.
       int64_t stride = llvm::alignTo(weight.getSliceBytes(), alignment);
       int64_t layers = weight.getLayers().value_or(1);

@@ -151,7 +151,8 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
     For each phase program `NAME` adds the function `sandwich_NAME` of the C
     type `SandwichPhaseFunction` (sandwich/Runtime/PhaseABI.h), which reads the
     step's fields and calls the program; barriers become calls through the
-    step. Programs become private.
+    step. Programs become private. A team used by anything but the barriers of
+    its program is an error.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect"];
@@ -162,7 +163,7 @@ def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {
   let description = [{
     Erases every `lm.weight`, and the attributes of phases and phase programs,
     once all operations that refer to them are lowered: LLVM IR has no place
-    for them.
+    for them. A weight that is still referred to is an error.
   }];
 }
 

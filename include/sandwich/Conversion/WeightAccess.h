@@ -14,6 +14,10 @@
 
 namespace sandwich {
 
+/// Bytes that divide the offset of a weight of `rank` dimensions in the
+/// artifact: a page for matrices, a cache line for vectors.
+int64_t getWeightAlignment(int64_t rank);
+
 /// The slice of the weight `name` for `layer` (null where the weight has no
 /// layers), as a view of the weights argument of the phase program that
 /// `user` is in. The weight must have its offset.

@@ -44,6 +44,11 @@ std::optional<T> checkedAlign(T value, T alignment) {
   return remainder ? checkedAdd<T>(value, alignment - remainder) : value;
 }
 
+/// `a / b` (`a` not negative, `b` positive) rounded up; cannot overflow.
+template <std::integral T> constexpr T divideUp(T a, T b) {
+  return a / b + (a % b != 0);
+}
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_CHECKEDMATH_H

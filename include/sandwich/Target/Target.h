@@ -26,6 +26,9 @@
 
 namespace sandwich {
 
+/// Bytes of a cache line, on every target.
+inline constexpr int64_t cacheLineBytes = 64;
+
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
 enum class MatrixISA {

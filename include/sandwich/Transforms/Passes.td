@@ -17,7 +17,8 @@ def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
     A function with `lm.phase` becomes a phase program (`phase.program`): its
     tensors become views of one workspace that the team shares, at static
     offsets for the largest step, reused as soon as a value is dead. A matmul
-    that adds a residual writes into the residual's buffer.
+    that adds a residual nothing else needs writes into the residual's buffer;
+    so must one at the end of a loop, whose tensor stays in one place.
 
     ```mlir
     %n = lm.rms_norm %x, @norm epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xbf16>
@@ -29,6 +30,9 @@ def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
 
     Rows are padded by a cache line, so that equal columns of neighbouring rows
     do not fall into the same cache set.
+
+    Operations must take token ids, positions, sequences, rows and cache from
+    the arguments of their phase: the runtime vouches for those only.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
@@ -48,7 +52,9 @@ def InsertBarriers : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
     In a phase program, puts a `phase.barrier` before an operation that reads
     or overwrites memory another thread may have written, or overwrites what
     another thread may still read. Operations that split the same rows the same
-    way keep their data on the same thread and need none.
+    way keep their data on the same thread and need none. Operations are
+    separated in straight code and `scf.for`; any other operation that holds
+    some is an error.
   }];
   let dependentDialects = ["::sandwich::phase::PhaseDialect"];
   let statistics = [

@@ -11,9 +11,14 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Target/Target.h"
 
 using namespace mlir;
 using namespace sandwich;
+
+int64_t sandwich::getWeightAlignment(int64_t rank) {
+  return rank == 2 ? 4096 : cacheLineBytes;
+}
 
 Value sandwich::getWeightSlice(OpBuilder &builder, Operation *user,
                                FlatSymbolRefAttr name, Value layer) {

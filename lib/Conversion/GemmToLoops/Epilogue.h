@@ -9,7 +9,7 @@
 #ifndef SANDWICH_LIB_CONVERSION_GEMMTOLOOPS_EPILOGUE_H
 #define SANDWICH_LIB_CONVERSION_GEMMTOLOOPS_EPILOGUE_H
 
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 
 namespace sandwich {
@@ -37,11 +37,11 @@ struct SumsBlock {
 /// applies the epilogue, writes the rows and columns of the destination (or
 /// the cache) that the block owns and no others. Emits at the builder's
 /// insertion point, inside the phase program.
-void emitEpilogue(mlir::ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+void emitEpilogue(LoopBuilder &builder, gemm::MatmulOp op,
                   const SumsBlock &block);
 
 /// The `rotate_append_kv` case of `emitEpilogue`.
-void emitRotateAppendKV(mlir::ImplicitLocOpBuilder &builder, gemm::MatmulOp op,
+void emitRotateAppendKV(LoopBuilder &builder, gemm::MatmulOp op,
                         const SumsBlock &block);
 
 } // namespace sandwich

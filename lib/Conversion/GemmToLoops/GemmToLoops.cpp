@@ -21,6 +21,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Target/Target.h"
 
 #include <numeric>
 #include <set>
@@ -35,13 +37,11 @@ using namespace sandwich;
 
 namespace {
 
-constexpr int64_t lineBytes = 64;
 /// The most a thread keeps on its stack for one block of sums.
 constexpr int64_t maxScratchBytes = 1 << 20;
 /// Epilogues read vectors of 16 f32 that may begin at the last sum.
 constexpr int64_t scratchPaddingBytes = 64;
 
-int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
 
 /// The static sizes of one matmul.
@@ -162,7 +162,7 @@ private:
 
   gemm::MatmulOp op;
   MicroKernelLibrary &kernels;
-  ImplicitLocOpBuilder builder;
+  LoopBuilder builder;
   MatmulSizes sizes;
   SmallVector<ScheduleRange> ranges;
 
@@ -240,10 +240,10 @@ LogicalResult MatmulLowering::plan() {
       return op.emitOpError("has a schedule for ")
              << schedule.threads[1] << " threads, the program has "
              << program.getThreads();
-    if (minRows > sizes.maxTokens)
-      break;
     if (failed(planSchedule(minRows, maxRows, schedule)))
       return failure();
+    if (maxRows >= sizes.maxTokens)
+      break;
     minRows = maxRows + 1;
   }
   return success();
@@ -298,16 +298,16 @@ std::set<int64_t> MatmulLowering::stripRows(const ScheduleRange &range) const {
   int64_t rows = range.schedule.microKernel.rows;
   // Blocks are balanced, so the smallest one is that of the fewest tokens, or
   // of the fewest that need one block more than those.
-  int64_t blocks = ::divideUp(range.minRows, bM);
+  int64_t blocks = sandwich::divideUp(range.minRows, bM);
   int64_t smallest = range.minRows / blocks;
   if (blocks * bM < range.maxRows)
     smallest = std::min(smallest, (blocks * bM + 1) / (blocks + 1));
   int64_t largest = std::min(bM, range.maxRows);
   std::set<int64_t> result;
   for (int64_t block = smallest; block <= largest; ++block) {
-    int64_t strips = ::divideUp(block, rows);
+    int64_t strips = sandwich::divideUp(block, rows);
     result.insert(block / strips);
-    result.insert(::divideUp(block, strips));
+    result.insert(sandwich::divideUp(block, strips));
   }
   return result;
 }
@@ -320,13 +320,13 @@ PrefetchPlan MatmulLowering::planPrefetch(const Schedule &schedule,
   int64_t step = getLoopStep(schedule.microKernel.isa);
   int64_t lines = schedule.prefetchLines * (step / (4 * packing.kPack));
   int64_t panelLines = std::max<int64_t>(
-      step * packing.panel * sizes.weightElementBytes / lineBytes, 1);
+      step * packing.panel * sizes.weightElementBytes / cacheLineBytes, 1);
   int64_t panels = std::max<int64_t>(width / packing.panel, 1);
   PrefetchPlan plan;
   plan.lines = std::min(lines, panelLines);
-  plan.panels = std::min(::divideUp(lines, panelLines), panels);
-  plan.sharesOfPanel = ::divideUp(panelLines, plan.lines);
-  plan.shares = plan.sharesOfPanel * ::divideUp(panels, plan.panels);
+  plan.panels = std::min(sandwich::divideUp(lines, panelLines), panels);
+  plan.sharesOfPanel = sandwich::divideUp(panelLines, plan.lines);
+  plan.shares = plan.sharesOfPanel * sandwich::divideUp(panels, plan.panels);
   return plan;
 }
 
@@ -359,7 +359,7 @@ LogicalResult MatmulLowering::emit(Value scratchBuffer) {
   Value thread =
       min(phase::getArgument(function, phase::ProgramArgument::Thread),
           index(threads));
-  int64_t units = ::divideUp(sizes.columns, sizes.unit);
+  int64_t units = sandwich::divideUp(sizes.columns, sizes.unit);
   auto boundary = [&](Value part) {
     Value column = mul(div(mul(part, units), threads), sizes.unit);
     return min(column, index(sizes.packedColumns()));
@@ -516,7 +516,8 @@ void MatmulLowering::emitPrefetchArguments(const ScheduleRange &range,
     return;
   }
   int64_t step = getLoopStep(schedule.microKernel.isa);
-  int64_t shareElements = plan.lines * lineBytes / sizes.weightElementBytes;
+  int64_t shareElements =
+      plan.lines * cacheLineBytes / sizes.weightElementBytes;
   Value panel = index(0), shareOfPanel = share;
   if (plan.shares > plan.sharesOfPanel) {
     panel = mul(div(share, plan.sharesOfPanel), plan.panels);
@@ -593,7 +594,7 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
         function.getLoc(), &function.getBody().front());
     Value scratch = memref::AllocaOp::create(
         builder, MemRefType::get({bytes}, builder.getI8Type()),
-        builder.getI64IntegerAttr(lineBytes));
+        builder.getI64IntegerAttr(cacheLineBytes));
     for (MatmulLowering &lowering : lowerings)
       if (failed(lowering.emit(scratch)))
         return failure();

@@ -9,7 +9,6 @@
 #include "Epilogue.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Conversion/WeightAccess.h"
 
 using namespace mlir;
@@ -193,8 +192,7 @@ void HeadWriter::write() {
   });
 }
 
-void sandwich::emitRotateAppendKV(ImplicitLocOpBuilder &builder,
-                                  gemm::MatmulOp op, const SumsBlock &block) {
-  LoopBuilder loops(builder.getLoc(), builder);
-  HeadWriter(loops, op, block).write();
+void sandwich::emitRotateAppendKV(LoopBuilder &builder, gemm::MatmulOp op,
+                                  const SumsBlock &block) {
+  HeadWriter(builder, op, block).write();
 }

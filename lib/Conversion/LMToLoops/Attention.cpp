@@ -9,6 +9,7 @@
 #include "LMToLoops.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "sandwich/Target/Target.h"
 #include <functional>
 
 using namespace mlir;
@@ -82,7 +83,7 @@ public:
     queryHeads =
         cast<MemRefType>(op.getQuery().getType()).getDimSize(1) / headDim;
     group = queryHeads / cacheHeads;
-    lineElements = 512 / cacheType.getElementTypeBitWidth();
+    lineElements = 8 * cacheLineBytes / cacheType.getElementTypeBitWidth();
   }
 
   void buildDecode();
@@ -114,7 +115,7 @@ private:
   AttentionOp op;
   Value cache, layer, zero;
   int64_t cacheHeads, headDim, queryHeads, group;
-  /// Elements of the cache in 64 bytes.
+  /// Elements of the cache in a cache line.
   int64_t lineElements;
   TileShape shape;
   /// Whether the cache comes from memory: only then prefetching pays.

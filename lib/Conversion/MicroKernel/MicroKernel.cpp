@@ -8,6 +8,7 @@
 
 #include "sandwich/Conversion/MicroKernel.h"
 #include "Emitters.h"
+#include "sandwich/Target/Target.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -164,9 +165,8 @@ Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
                                const MicroKernelSpecialization &specialization,
                                const MicroKernelArguments &arguments,
                                Value offset) {
-  constexpr int64_t lineBits = 8 * 64;
   int64_t lineElements =
-      lineBits /
+      8 * cacheLineBytes /
       cast<MemRefType>(arguments.weight.getType()).getElementTypeBitWidth();
   Value panel = offset;
   for (int64_t i = 0; i < specialization.prefetchPanels; ++i) {

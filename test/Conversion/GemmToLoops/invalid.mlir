@@ -205,3 +205,21 @@ func.func @tensors(%x: tensor<?x64xbf16>) -> tensor<?x64xf32> {
   %y = gemm.matmul %x, @w epilogue(<none>) : tensor<?x64xbf16> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// -----
+
+// Sums of one row must fit the scratch memory.
+lm.weight @w : tensor<262176x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x262176xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xbf16>
+  // expected-error @below {{'gemm.matmul' op has a slice of 262176 columns, more than its scratch memory holds}}
+  gemm.matmul %x, @w epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 262176, 64], threads = [1, 2, 1], prefetch = [1, 0]>>)
+    into %logits : memref<?x64xbf16> into memref<?x262176xf32>
+  return
+}

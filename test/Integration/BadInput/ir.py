@@ -109,6 +109,10 @@ class IR(BadInputTest):
             (r"lm\.append_kv .*\n", "\n", "."),
             (r"lm.phase<prefill>", "lm.phase<decode>", "."),
             (r"return %5", "return %arg0", "."),
+            # What the runtime checks the ranges of.
+            ("positions %arg1", "positions %arg0", "must take the positions"),
+            ("sequences %arg2", "sequences %arg1", "must take the sequences"),
+            ("lm.embed %arg0", "lm.embed %arg1", "must take the token ids"),
         ))
 
     def test_instructions_of_another_target(self):
