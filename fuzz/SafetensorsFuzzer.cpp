@@ -1,5 +1,4 @@
-//===- SafetensorsFuzzer.cpp - Any bytes as a safetensors file
-//-------------===//
+//===- SafetensorsFuzzer.cpp - Any bytes as a safetensors file ------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- fuzz/TokenizerFuzzer.cpp - Any bytes as a tokenizer.json -----------===//
+//===- TokenizerFuzzer.cpp - Any bytes as a tokenizer.json ----------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -9,6 +9,7 @@
 #include "sandwich/Artifact/Artifact.h"
 
 #include "Checksum.h"
+#include "sandwich/Support/File.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -57,7 +58,7 @@ static Result<OpenFile> openFile(const FileDescriptor &folder,
       ::openat(folder.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status;
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0)
-    return makeError("cannot open: ", std::strerror(errno));
+    return systemError("open");
   if (!S_ISREG(status.st_mode))
     return makeError("is not a regular file");
   return OpenFile{std::move(descriptor), static_cast<uint64_t>(status.st_size)};
@@ -76,7 +77,7 @@ readPieces(const FileDescriptor &file, uint64_t size,
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return makeError("cannot read: ", std::strerror(errno));
+      return systemError("read");
     if (count == 0)
       return makeError("was cut while it was read");
     take(std::span(buffer).first(static_cast<size_t>(count)));
@@ -133,14 +134,28 @@ static Result<OpenFile> openEntry(const FileDescriptor &folder,
   return file;
 }
 
+/// Whether `path` names the folder of an `ArtifactWriter` that has not
+/// finished.
+static bool isPartial(std::string_view path) {
+  path = path.substr(0, path.find_last_not_of('/') + 1);
+  size_t suffix = path.rfind(partialSuffix);
+  if (suffix == path.npos)
+    return false;
+  path.remove_prefix(suffix + std::strlen(partialSuffix));
+  return !path.empty() && path.find_first_not_of("0123456789") == path.npos;
+}
+
 Result<Artifact> Artifact::open(const std::string &path,
                                 const ArtifactOpenOptions &options) {
+  if (isPartial(path))
+    return makeError(path, ": is what an interrupted compilation left, or one "
+                           "that is under way; compile the model again");
   FileDescriptor directory(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0 && errno == ENOTDIR)
     return makeError(path, ": is not a folder; an artifact is one");
   if (directory.get() < 0)
-    return makeError(path, ": cannot open: ", std::strerror(errno));
+    return systemError(path, "open");
 
   auto manifest = readManifest(directory);
   if (!manifest)
@@ -255,13 +270,60 @@ PhaseLibrary::~PhaseLibrary() {
     ::dlclose(handle);
 }
 
+static uint64_t elementType(std::string_view dtype) {
+  return dtype == "f32"    ? SANDWICH_ELEMENT_F32
+         : dtype == "bf16" ? SANDWICH_ELEMENT_BF16
+                           : SANDWICH_ELEMENT_F16;
+}
+
+/// Compares what the code of `phase` was compiled for with what the manifest
+/// will have it called with.
+static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
+                        const proto::Manifest &manifest) {
+  uint64_t tensorsEnd = 0;
+  for (const proto::Tensor &tensor : manifest.tensors())
+    tensorsEnd = std::max(tensorsEnd, tensor.offset() + tensor.bytes());
+  const proto::KVCache &cache = manifest.kv_cache();
+  struct {
+    const char *field;
+    uint64_t told;
+    int64_t compiled;
+    /// Whether more than what was compiled is as good.
+    bool atLeast;
+  } const facts[] = {
+      // The first, as it is the only one that every version has.
+      {"target.phase_abi_version", manifest.target().phase_abi_version(),
+       plan.abi_version, false},
+      {"threads", phase.threads(), plan.threads, false},
+      {"max_tokens", phase.max_tokens(), plan.max_tokens, false},
+      {"max_logit_rows", phase.max_logit_rows(), plan.max_logit_rows, false},
+      {"workspace_bytes", phase.workspace_bytes(), plan.workspace_bytes, true},
+      {"kv_cache.block_bytes", cache.block_bytes(), plan.kv_block_bytes, false},
+      {"kv_cache.dtype (as SandwichElementType)", elementType(cache.dtype()),
+       plan.kv_element_type, false},
+      {"model.vocab_size", manifest.model().vocab_size(), plan.vocab_size,
+       false},
+      {"the end of the last of tensors", tensorsEnd, plan.weights_bytes, true},
+  };
+  for (const auto &fact : facts) {
+    auto compiled = static_cast<uint64_t>(fact.compiled);
+    if (fact.told == compiled || (fact.atLeast && fact.told > compiled))
+      continue;
+    return makeError(fact.field, " is ", fact.told, " in ",
+                     artifact::manifestFile, ", but the code of ", phase.name(),
+                     " was compiled for ", fact.compiled,
+                     "; compile the model again");
+  }
+  return {};
+}
+
 Result<PhaseLibrary> Artifact::loadPhases() const {
   std::string name = folder + "/" + artifact::phasesFile;
   PhaseLibrary library;
   library.descriptor =
       FileDescriptor(::fcntl(phases.get(), F_DUPFD_CLOEXEC, 0));
   if (library.descriptor.get() < 0)
-    return makeError(name, ": cannot open: ", std::strerror(errno));
+    return systemError(name, "open");
   std::string path =
       "/proc/self/fd/" + std::to_string(library.descriptor.get());
   library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -273,9 +335,18 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
   };
   library.prefillFunction = find(prefill());
   library.decodeFunction = find(decode());
-  for (const proto::Phase *phase : {&prefill(), &decode()})
+  for (const proto::Phase *phase : {&prefill(), &decode()}) {
     if (!find(*phase))
       return makeError(name, ": has no function \"", phase->symbol(),
                        "\", which the manifest names for ", phase->name());
+    auto *plan = static_cast<const SandwichPlan *>(
+        ::dlsym(library.handle,
+                (phase->symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX).c_str()));
+    if (!plan)
+      return makeError(name, ": has no plan of \"", phase->symbol(),
+                       "\"; compile the model again");
+    if (Status status = checkPlan(*plan, *phase, contents); !status)
+      return status.error().inContext(name);
+  }
   return library;
 }

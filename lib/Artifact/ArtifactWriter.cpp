@@ -31,10 +31,6 @@
 using namespace sandwich;
 namespace fs = std::filesystem;
 
-static Error systemError(const std::string &path, const char *action) {
-  return makeError(path, ": cannot ", action, ": ", std::strerror(errno));
-}
-
 //===----------------------------------------------------------------------===//
 // Files under construction
 //===----------------------------------------------------------------------===//
@@ -154,8 +150,6 @@ private:
 //===----------------------------------------------------------------------===//
 // Folders
 //===----------------------------------------------------------------------===//
-
-static const char partialSuffix[] = ".partial-";
 
 /// Whether `path` is a folder that an `ArtifactWriter` may have made: an
 /// artifact's files and no others, with a manifest of any version. Nothing else

@@ -11,6 +11,7 @@
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ModelLimits.h"
+#include "sandwich/Support/Utf8.h"
 
 #include <google/protobuf/stubs/logging.h>
 #include <xxhash.h>
@@ -63,40 +64,13 @@ static Status checkRange(const std::string &field, uint64_t value,
   return {};
 }
 
-/// Length of the UTF-8 sequence at the start of `text`, or 0 if it is none.
-static size_t utf8SequenceLength(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  auto continues = [&](size_t i) {
-    return i < text.size() && (byte(i) & 0xc0) == 0x80;
-  };
-  unsigned char first = byte(0);
-  if (first < 0x80)
-    return 1;
-  if (first >= 0xc2 && first <= 0xdf)
-    return continues(1) ? 2 : 0;
-  if ((first & 0xf0) == 0xe0) {
-    bool overlong = first == 0xe0 && continues(1) && byte(1) < 0xa0;
-    bool surrogate = first == 0xed && continues(1) && byte(1) >= 0xa0;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    bool overlong = first == 0xf0 && continues(1) && byte(1) < 0x90;
-    bool tooLarge = first == 0xf4 && continues(1) && byte(1) >= 0x90;
-    return continues(1) && continues(2) && continues(3) && !overlong &&
-                   !tooLarge
-               ? 4
-               : 0;
-  }
-  return 0;
-}
-
 /// Text that can be printed to a terminal and put into an error message:
 /// UTF-8 without control characters, but for line ends where `lines` says so.
 static Status checkText(const std::string &field, std::string_view text,
                         bool lines = false) {
   while (!text.empty()) {
-    size_t length = utf8SequenceLength(text);
-    if (length == 0)
+    Utf8Prefix character = scanUtf8(text);
+    if (character.kind != Utf8Prefix::Kind::Character)
       return makeError(field, " is not valid UTF-8");
     auto first = static_cast<unsigned char>(text.front());
     bool lineEnd = lines && first == '\n';
@@ -106,7 +80,7 @@ static Status checkText(const std::string &field, std::string_view text,
         (first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
     if (control && !lineEnd)
       return makeError(field, " holds a control character");
-    text.remove_prefix(length);
+    text.remove_prefix(character.length);
   }
   return {};
 }

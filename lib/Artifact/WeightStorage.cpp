@@ -8,8 +8,6 @@
 
 #include "sandwich/Artifact/WeightStorage.h"
 
-#include "sandwich/Support/CheckedMath.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -30,13 +28,8 @@ using namespace sandwich;
 
 namespace {
 
-constexpr uint64_t hugePageSize = uint64_t(2) << 20;
 /// What a thread maps or reads before it takes the next piece.
 constexpr uint64_t pieceBytes = uint64_t(32) << 20;
-
-Error systemError(const char *action) {
-  return makeError("cannot ", action, ": ", std::strerror(errno));
-}
 
 /// Splits `total` bytes into pieces and calls `work(offset, length)`, which
 /// returns 0 or an errno, from several threads. Returns the first errno.
@@ -101,28 +94,6 @@ int readFully(int descriptor, std::byte *data, uint64_t offset,
   return 0;
 }
 
-/// Anonymous memory of `length` bytes, a multiple of `hugePageSize`, aligned
-/// to it; null if there is none.
-std::byte *mapHugePages(uint64_t length) {
-  uint64_t spare = length + hugePageSize;
-  void *address = ::mmap(nullptr, spare, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (address == MAP_FAILED)
-    return nullptr;
-  auto *begin = static_cast<std::byte *>(address);
-  uint64_t before =
-      (hugePageSize - reinterpret_cast<uintptr_t>(begin) % hugePageSize) %
-      hugePageSize;
-  if (before)
-    ::munmap(begin, before);
-  if (before < hugePageSize)
-    ::munmap(begin + before + length, hugePageSize - before);
-  begin += before;
-  // Without huge pages in the kernel the weights still load, in small ones.
-  (void)::madvise(begin, length, MADV_HUGEPAGE);
-  return begin;
-}
-
 } // namespace
 
 Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
@@ -135,7 +106,6 @@ Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
                      " bytes of the weights");
 
   WeightStorage storage;
-  storage.where = options.placement;
   int failure = 0;
   if (options.placement == WeightPlacement::Mapped) {
     void *address =
@@ -144,7 +114,7 @@ Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
       return systemError("map the weights");
     auto *data = static_cast<std::byte *>(address);
     storage.contents = {data, size};
-    storage.mappedBytes = size;
+    storage.isMapped = true;
     // What is not in the page cache yet is then read into huge pages.
     (void)::madvise(data, size, MADV_HUGEPAGE);
     if (options.populate)
@@ -152,17 +122,15 @@ Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
         return populate(data + offset, length);
       });
   } else {
-    auto length = checkedAlign(size, hugePageSize);
-    std::byte *data = length ? mapHugePages(*length) : nullptr;
-    if (!data)
-      return makeError("cannot allocate ", size, " bytes for the weights");
+    SANDWICH_ASSIGN_OR_RETURN(
+        storage.copy, AnonymousMemory::allocate(size, "the weights",
+                                                AnonymousMemory::Fill::Wholly));
+    std::byte *data = storage.copy.data();
     storage.contents = {data, size};
-    storage.mappedBytes = *length;
     failure = inPieces(size, options, [&](uint64_t offset, uint64_t piece) {
       return readFully(descriptor, data + offset, offset, piece);
     });
-    if (::mprotect(data, *length, PROT_READ) != 0)
-      return systemError("protect the weights");
+    SANDWICH_RETURN_IF_ERROR(storage.copy.makeReadOnly());
   }
   if (failure)
     return makeError("cannot read the weights: ", std::strerror(failure));
@@ -171,18 +139,19 @@ Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
 
 WeightStorage::WeightStorage(WeightStorage &&other) noexcept
     : contents(std::exchange(other.contents, {})),
-      mappedBytes(std::exchange(other.mappedBytes, 0)), where(other.where) {}
+      isMapped(std::exchange(other.isMapped, false)),
+      copy(std::move(other.copy)) {}
 
 WeightStorage &WeightStorage::operator=(WeightStorage &&other) noexcept {
   std::swap(contents, other.contents);
-  std::swap(mappedBytes, other.mappedBytes);
-  std::swap(where, other.where);
+  std::swap(isMapped, other.isMapped);
+  std::swap(copy, other.copy);
   return *this;
 }
 
 WeightStorage::~WeightStorage() {
-  if (mappedBytes)
-    ::munmap(const_cast<std::byte *>(contents.data()), mappedBytes);
+  if (isMapped)
+    ::munmap(const_cast<std::byte *>(contents.data()), contents.size());
 }
 
 uint64_t WeightStorage::hugePageBytes() const {
@@ -194,7 +163,7 @@ uint64_t WeightStorage::hugePageBytes() const {
     uintptr_t from, to;
     uint64_t kibibytes;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2)
-      ours = from < begin + mappedBytes && to > begin;
+      ours = from < begin + contents.size() && to > begin;
     else if (ours && (std::sscanf(line.c_str(), "AnonHugePages: %" SCNu64,
                                   &kibibytes) == 1 ||
                       std::sscanf(line.c_str(), "FilePmdMapped: %" SCNu64,

@@ -47,26 +47,35 @@ uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
   return bytes;
 }
 
+std::vector<BenchmarkTest>
+sandwich::benchmarkTests(const BenchmarkOptions &options) {
+  std::vector<BenchmarkTest> tests;
+  for (uint64_t length : options.promptLengths)
+    tests.push_back({/*generates=*/false, length});
+  for (uint64_t length : options.generatedTokens)
+    tests.push_back({/*generates=*/true, length});
+  return tests;
+}
+
 Result<uint64_t>
 sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
                           const BenchmarkOptions &options) {
   if (options.repetitions == 0)
     return makeError("repetitions is 0; it must be at least 1");
-  if (options.promptLengths.empty() && options.generatedTokens.empty())
+  std::vector<BenchmarkTest> tests = benchmarkTests(options);
+  if (tests.empty())
     return makeError("there is nothing to measure; give a prompt length or a "
                      "number of generated tokens");
   uint64_t largest = 0;
-  for (const auto *lengths : {&options.promptLengths, &options.generatedTokens})
-    for (uint64_t length : *lengths) {
-      if (length == 0)
-        return makeError("a test of 0 tokens measures nothing; give at least "
-                         "1");
-      if (length > model.context_length())
-        return makeError("a test of ", length,
-                         " tokens is longer than the model's context of ",
-                         model.context_length(), " tokens");
-      largest = std::max(largest, length);
-    }
+  for (const BenchmarkTest &test : tests) {
+    if (test.tokens == 0)
+      return makeError("a test of 0 tokens measures nothing; give at least 1");
+    if (test.tokens > model.context_length())
+      return makeError("a test of ", test.tokens,
+                       " tokens is longer than the model's context of ",
+                       model.context_length(), " tokens");
+    largest = std::max(largest, test.tokens);
+  }
   return largest;
 }
 
@@ -178,42 +187,31 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
   auto weightBytes =
       static_cast<double>(decodeWeightBytes(engine.artifact().manifest()));
 
-  auto measure = [&](bool generates, uint64_t length) -> Result<bool> {
+  for (const BenchmarkTest &test : benchmarkTests(options)) {
     BenchmarkResult result;
-    result.test = (generates ? "tg" : "pp") + std::to_string(length);
+    result.test = test.name();
     std::vector<double> bandwidths;
-    auto part = std::span<const int32_t>(tokens).first(length);
+    auto part = std::span<const int32_t>(tokens).first(test.tokens);
     // The first repetition warms up caches and pages and is not counted.
     for (uint64_t i = 0; i <= options.repetitions; ++i) {
       if (stopRequested && stopRequested())
-        return false;
-      if (generates && i > 0)
+        return results;
+      if (test.generates && i > 0)
         bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
-      SANDWICH_ASSIGN_OR_RETURN(double seconds, generates
+      SANDWICH_ASSIGN_OR_RETURN(double seconds, test.generates
                                                     ? timeDecode(engine, part)
                                                     : timePrompt(engine, part));
       if (i > 0)
-        result.samples.push_back(static_cast<double>(length) / seconds);
+        result.samples.push_back(static_cast<double>(test.tokens) / seconds);
     }
     result.tokensPerSecond = mean(result.samples);
     result.standardDeviation = sampleStandardDeviation(result.samples);
-    if (generates)
+    if (test.generates)
       result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
                           mean(bandwidths)};
     if (onResult)
       onResult(result);
     results.push_back(std::move(result));
-    return true;
-  };
-  for (uint64_t length : options.promptLengths) {
-    SANDWICH_ASSIGN_OR_RETURN(bool goOn, measure(false, length));
-    if (!goOn)
-      return results;
-  }
-  for (uint64_t length : options.generatedTokens) {
-    SANDWICH_ASSIGN_OR_RETURN(bool goOn, measure(true, length));
-    if (!goOn)
-      return results;
   }
   return results;
 }

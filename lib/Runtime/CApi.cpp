@@ -180,22 +180,24 @@ sandwich_status sandwich_model_load(const char *path,
 void sandwich_model_free(sandwich_model *model) { delete model; }
 
 uint64_t sandwich_model_vocab_size(const sandwich_model *model) {
-  return model->loaded->engine->vocabSize();
+  return model ? model->loaded->engine->vocabSize() : 0;
 }
 
 uint64_t sandwich_model_context_length(const sandwich_model *model) {
-  return model->loaded->engine->contextLength();
+  return model ? model->loaded->engine->contextLength() : 0;
 }
 
 const char *sandwich_model_name(const sandwich_model *model) {
-  return model->loaded->engine->model().name().c_str();
+  return model ? model->loaded->engine->model().name().c_str() : nullptr;
 }
 
 int sandwich_model_has_tokenizer(const sandwich_model *model) {
-  return model->loaded->tokenizer.has_value();
+  return model && model->loaded->tokenizer.has_value();
 }
 
 int sandwich_model_is_end_token(const sandwich_model *model, int32_t token) {
+  if (!model)
+    return 0;
   const auto &ends = model->loaded->engine->model().eos_token_ids();
   return std::find(ends.begin(), ends.end(), token) != ends.end();
 }
@@ -313,10 +315,12 @@ sandwich_status sandwich_sequence_create(sandwich_model *model,
 void sandwich_sequence_free(sandwich_sequence *sequence) { delete sequence; }
 
 uint64_t sandwich_sequence_length(const sandwich_sequence *sequence) {
-  return sequence->tokens.length();
+  return sequence ? sequence->tokens.length() : 0;
 }
 
 void sandwich_sequence_clear(sandwich_sequence *sequence) {
+  if (!sequence)
+    return;
   sequence->tokens.clear();
   sequence->logits.clear();
 }
@@ -350,7 +354,8 @@ sandwich_status sandwich_sequence_feed(sandwich_sequence *sequence,
 }
 
 const float *sandwich_sequence_logits(const sandwich_sequence *sequence) {
-  return sequence->logits.empty() ? nullptr : sequence->logits.data();
+  return sequence && !sequence->logits.empty() ? sequence->logits.data()
+                                               : nullptr;
 }
 
 sandwich_status
@@ -415,16 +420,16 @@ sandwich_generate(sandwich_sequence *sequence, const int32_t *prompt,
     std::optional<StreamingDecoder> decoder;
     if (loaded.tokenizer)
       decoder.emplace(*loaded.tokenizer, /*skipSpecialTokens=*/true);
-    // What generate() computes stays in the engine.
-    sequence->logits.clear();
     SANDWICH_ASSIGN_OR_RETURN(
         GenerationStatistics result,
-        generate(*loaded.engine, sequence->tokens, {prompt, count}, generation,
-                 [&](int32_t token) {
-                   std::string text = decoder ? decoder->decode(token) : "";
-                   return !callback || callback(user_data, token, text.c_str(),
-                                                text.size()) != 0;
-                 }));
+        generate(
+            *loaded.engine, sequence->tokens, {prompt, count}, generation,
+            [&](int32_t token) {
+              std::string text = decoder ? decoder->decode(token) : "";
+              return !callback ||
+                     callback(user_data, token, text.c_str(), text.size()) != 0;
+            },
+            /*stopRequested=*/{}, &sequence->logits));
     if (decoder && callback)
       if (std::string text = decoder->flush(); !text.empty())
         callback(user_data, -1, text.c_str(), text.size());

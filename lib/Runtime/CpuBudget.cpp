@@ -158,6 +158,12 @@ unsigned CpuBudget::threads() const {
   return std::max(count, 1u);
 }
 
+std::vector<unsigned> CpuBudget::cpusFor(unsigned threads) const {
+  if (threads < allowedCores || threads > cpus.size())
+    return {};
+  return {cpus.begin(), cpus.begin() + threads};
+}
+
 std::string CpuBudget::limit() const {
   if (quota && quotaThreads(*quota) < std::min(allowedCpus, allowedCores))
     return "the cgroup quota in " + quota->source;

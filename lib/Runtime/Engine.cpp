@@ -41,8 +41,7 @@ static void report(const LogCallback &log, LogLevel level,
     log(level, message);
 }
 
-/// The team for both phases: its threads are placed on cores of their own
-/// where the machine has as many.
+/// The team for both phases.
 static Result<std::unique_ptr<PhaseTeam>> createTeam(const Artifact &artifact,
                                                      const CpuBudget &budget,
                                                      const LogCallback &log) {
@@ -50,9 +49,7 @@ static Result<std::unique_ptr<PhaseTeam>> createTeam(const Artifact &artifact,
   unsigned decodeThreads = artifact.decode().threads();
   PhaseTeamOptions options;
   options.threads = std::max(prefillThreads, decodeThreads);
-  if (options.threads <= budget.cpus.size())
-    options.cpus.assign(budget.cpus.begin(),
-                        budget.cpus.begin() + options.threads);
+  options.cpus = budget.cpusFor(options.threads);
   std::string allowance =
       std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
   options.oversubscribed = options.threads > budget.threads();
@@ -141,6 +138,12 @@ Status Engine::checkToken(int32_t token, uint64_t index) const {
   return {};
 }
 
+Status Engine::checkTokens(std::span<const int32_t> tokens) const {
+  for (size_t i = 0; i < tokens.size(); ++i)
+    SANDWICH_RETURN_IF_ERROR(checkToken(tokens[i], i));
+  return {};
+}
+
 Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
   if (sequence.tokens >= contextLength() ||
       newTokens > contextLength() - sequence.tokens)
@@ -152,6 +155,9 @@ Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
 }
 
 void Engine::release(Sequence &sequence) {
+  // In a fork the mutex may be held for ever, and the cache is of no use.
+  if (!threads->checkProcess())
+    return;
   std::lock_guard lock(mutex);
   cache.shrink(sequence.blocks, 0);
   sequence.tokens = 0;
@@ -214,8 +220,8 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
                     uint64_t chunk) {
   if (tokens.empty())
     return makeError("there are no tokens to feed; give at least one");
-  for (size_t i = 0; i < tokens.size(); ++i)
-    SANDWICH_RETURN_IF_ERROR(checkToken(tokens[i], i));
+  SANDWICH_RETURN_IF_ERROR(checkTokens(tokens));
+  SANDWICH_RETURN_IF_ERROR(threads->checkProcess());
   std::lock_guard lock(mutex);
   SANDWICH_RETURN_IF_ERROR(reserve(sequence, tokens.size()));
   uint64_t largest =
@@ -251,6 +257,7 @@ Status Engine::decode(std::span<const DecodeToken> batch,
       if (batch[i].sequence == batch[j].sequence)
         return makeError("one sequence is in a decode step twice");
   }
+  SANDWICH_RETURN_IF_ERROR(threads->checkProcess());
   std::lock_guard lock(mutex);
   for (const DecodeToken &item : batch)
     SANDWICH_RETURN_IF_ERROR(reserve(*item.sequence, 1));

@@ -49,12 +49,11 @@ const char *sandwich::stopReasonName(StopReason reason) {
   return "";
 }
 
-Result<GenerationStatistics>
-sandwich::generate(Engine &engine, Sequence &sequence,
-                   std::span<const int32_t> prompt,
-                   const GenerationOptions &options,
-                   const std::function<bool(int32_t token)> &onToken,
-                   const std::function<bool()> &stopRequested) {
+Result<GenerationStatistics> sandwich::generate(
+    Engine &engine, Sequence &sequence, std::span<const int32_t> prompt,
+    const GenerationOptions &options,
+    const std::function<bool(int32_t token)> &onToken,
+    const std::function<bool()> &stopRequested, std::vector<float> *logits) {
   using Clock = std::chrono::steady_clock;
   auto milliseconds = [](Clock::duration duration) {
     return std::chrono::duration<double, std::milli>(duration).count();
@@ -71,13 +70,16 @@ sandwich::generate(Engine &engine, Sequence &sequence,
   SANDWICH_RETURN_IF_ERROR(
       checkPromptLength(engine.model(), sequence.length() + prompt.size()));
 
+  SANDWICH_RETURN_IF_ERROR(engine.checkTokens(prompt));
+
   Sampler sampler(options.sampling);
   GenerationStatistics statistics;
   statistics.promptTokens = prompt.size();
   int32_t token = -1;
-  auto sample = [&](std::span<const float> logits, uint64_t,
-                    uint64_t) -> Status {
-    SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(logits));
+  auto sample = [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
+    if (logits)
+      logits->assign(row.begin(), row.end());
+    SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));
     return {};
   };
 
@@ -93,6 +95,8 @@ sandwich::generate(Engine &engine, Sequence &sequence,
     SANDWICH_RETURN_IF_ERROR(
         engine.feed(sequence, prompt.subspan(first, count),
                     last ? LogitRows::Last : LogitRows::None, sample));
+    if (logits && !last)
+      logits->clear();
     first += count;
   }
   Clock::time_point firstToken = Clock::now();

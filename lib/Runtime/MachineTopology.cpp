@@ -8,15 +8,20 @@
 
 #include "sandwich/Runtime/MachineTopology.h"
 
+#include "sandwich/Support/ByteSize.h"
+#include "sandwich/Support/File.h"
+
 #include <hwloc.h>
 
 #include <cctype>
-#include <cstdio>
 #include <memory>
 
 using namespace sandwich;
 
 static constexpr char syntheticPrefix[] = "synthetic:";
+
+/// Machines of thousands of cores take a few megabytes.
+static constexpr size_t maxXmlBytes = size_t{64} << 20;
 
 static std::string kindOf(hwloc_obj_t object) {
   switch (object->type) {
@@ -89,13 +94,18 @@ Result<MachineNode> sandwich::readMachineTopology(const std::string &source) {
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC,
                                  HWLOC_TYPE_FILTER_KEEP_NONE);
+  std::string xml;
   if (source.rfind(syntheticPrefix, 0) == 0) {
     std::string description = source.substr(sizeof(syntheticPrefix) - 1);
     if (hwloc_topology_set_synthetic(raw, description.c_str()) != 0)
       return makeError("'", description,
                        "' is not a synthetic topology that hwloc knows");
   } else if (!source.empty()) {
-    if (hwloc_topology_set_xml(raw, source.c_str()) != 0)
+    // Not by its name: hwloc would wait for a pipe, and read on without end.
+    SANDWICH_ASSIGN_OR_RETURN(xml, readTextFile(source, maxXmlBytes));
+    // The size counts the zero behind the text.
+    if (hwloc_topology_set_xmlbuffer(raw, xml.c_str(),
+                                     static_cast<int>(xml.size() + 1)) != 0)
       return makeError(source, ": is not a topology that hwloc can read");
   }
   if (hwloc_topology_load(raw) != 0)
@@ -103,18 +113,6 @@ Result<MachineNode> sandwich::readMachineTopology(const std::string &source) {
                ? makeError("hwloc cannot read this machine's topology")
                : makeError(source, ": is not a topology that hwloc can read");
   return convert(hwloc_get_root_obj(raw));
-}
-
-/// "32 MiB", for people.
-static std::string formatBytes(uint64_t bytes) {
-  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.4g %s", value, units[unit]);
-  return text;
 }
 
 static std::string describe(const MachineNode &node) {

@@ -118,7 +118,7 @@ private:
 } // namespace
 
 PhaseTeam::PhaseTeam(const PhaseTeamOptions &options)
-    : options(options),
+    : options(options), process(::getpid()),
       // Alone, a thread may spin through the imbalance of a matmul and
       // through the choosing of a token between two steps.
       patience(
@@ -131,10 +131,13 @@ PhaseTeam::PhaseTeam(const PhaseTeamOptions &options)
 Result<std::unique_ptr<PhaseTeam>>
 PhaseTeam::create(const PhaseTeamOptions &options) {
   std::unique_ptr<PhaseTeam> team(new PhaseTeam(options));
-  // Signals are for the threads of the program, not for those of the team.
+  // Signals are for the threads of the program, not for those of the team; but
+  // a fault that is blocked would end the process whatever its handler is.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::optional<Error> failure;
   try {
@@ -155,7 +158,20 @@ PhaseTeam::create(const PhaseTeamOptions &options) {
   return team;
 }
 
+Status PhaseTeam::checkProcess() const {
+  if (workers.empty() || ::getpid() == process)
+    return {};
+  return makeError("this process is a fork of the one that loaded the model, "
+                   "and has none of its threads; load the model after forking");
+}
+
 PhaseTeam::~PhaseTeam() {
+  if (!checkProcess()) {
+    // There is nothing to join, and nobody waits for the memory.
+    for (std::unique_ptr<Worker> &worker : workers)
+      (void)worker.release();
+    return;
+  }
   stopping = true;
   for (const std::unique_ptr<Worker> &worker : workers) {
     worker->runs.advance();

@@ -9,7 +9,6 @@
 #include "sandwich/Support/File.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/mman.h>
@@ -18,10 +17,6 @@
 #include <utility>
 
 using namespace sandwich;
-
-static Error systemError(const std::string &path, const char *action) {
-  return makeError(path, ": cannot ", action, ": ", std::strerror(errno));
-}
 
 Result<MappedFile> MappedFile::open(const std::string &path) {
   // A FIFO would otherwise block until somebody writes to it.
@@ -90,7 +85,8 @@ Result<PendingFile> PendingFile::create(const std::string &path) {
     if (error)
       return makeError(path, ": cannot follow the link: ", error.message());
   }
-  file.temporary = file.destination + ".partial-" + std::to_string(::getpid());
+  file.temporary =
+      file.destination + partialSuffix + std::to_string(::getpid());
   file.descriptor = ::open(file.temporary.c_str(),
                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file.descriptor < 0)

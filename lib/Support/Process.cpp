@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -36,8 +35,7 @@ Status sandwich::writeStandardOutput(std::string_view text) {
     else if (errno == EPIPE)
       readerGone = true;
     else if (errno != EINTR)
-      return makeError("cannot write to standard output: ",
-                       std::strerror(errno));
+      return systemError("write to standard output");
   }
   return {};
 }

@@ -7,10 +7,10 @@
 import os
 import shutil
 import subprocess
-from os import PathLike, fspath
+from os import PathLike, fsdecode
 from pathlib import Path
 
-from sandwich._library import SandwichError, library_path
+from sandwich._library import SandwichError, check_path, library_path
 
 
 def _find_compiler() -> str:
@@ -40,19 +40,27 @@ def compile(
 
     Options are those of sandwich-compile with underscores for dashes:
     `compile("llama", "llama.sandwich", dtype="bf16", threads=2)` runs
-    `sandwich-compile llama -o llama.sandwich --dtype=bf16 --threads=2`. True
+    `sandwich-compile --output=llama.sandwich --dtype=bf16 --threads=2 -- llama`. True
     gives the bare option, False leaves it out. What sandwich-compile refuses
     is raised as SandwichError.
     """
-    command = [_find_compiler(), fspath(model_dir), "-o", fspath(output)]
+    check_path(model_dir)
+    check_path(output)
+    command = [_find_compiler(), "--output=" + fsdecode(output)]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if value is True:
             command.append(option)
         elif value is not False:
             command.append(f"{option}={value}")
+    # What follows is no option, whatever the folder's name is.
+    command += ["--", fsdecode(model_dir)]
     result = subprocess.run(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
     )
     if result.returncode == 0:
         return

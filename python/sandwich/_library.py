@@ -6,8 +6,8 @@
 every function."""
 
 import ctypes
-import ctypes.util
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +43,33 @@ class SamplingOptions(ctypes.Structure):
     ]
 
 
+def check_path(path: "str | bytes | os.PathLike[Any]") -> bytes:
+    """`path` as the system takes it. Raises SandwichError if it cannot."""
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise SandwichError(f"{path!r} holds a zero character; no file has such a name")
+    return encoded
+
+
 def library_path() -> str:
     """Where libsandwich.so is: the file that SANDWICH_LIBRARY names, else in a
-    build of the repository that this package is in, else where the system
-    looks for libraries."""
+    build of the repository that this package is in, else in the `lib` beside the
+    folder of sandwich-run, which SANDWICH_BIN names or the PATH has, else where
+    the system looks for libraries."""
     named = os.environ.get("SANDWICH_LIBRARY")
     if named:
         return named
     builds = Path(__file__).resolve().parent.parent.parent / "build"
-    for preset in ("release", "runtime-only", "debug"):
-        built = builds / preset / "lib" / "libsandwich.so"
+    folders = [builds / preset for preset in ("release", "runtime-only", "debug")]
+    for path in (os.environ.get("SANDWICH_BIN"), os.environ.get("PATH")):
+        program = path and shutil.which("sandwich-run", path=path)
+        if program:
+            folders.append(Path(program).resolve().parent.parent)
+    for folder in folders:
+        built = folder / "lib" / "libsandwich.so"
         if built.exists():
             return str(built)
-    return ctypes.util.find_library("sandwich") or "libsandwich.so.1"
+    return "libsandwich.so.1"
 
 
 def _load() -> ctypes.CDLL:
@@ -129,7 +143,12 @@ def _load() -> ctypes.CDLL:
         "sampler_sample": (ctypes.c_int, [handle, handle, c_int32_p, error_p]),
     }
     for name, (result, arguments) in signatures.items():
-        function = getattr(library, "sandwich_" + name)
+        try:
+            function = getattr(library, "sandwich_" + name)
+        except AttributeError:
+            raise SandwichError(
+                f"{path} is not the library of this package: it has no sandwich_{name}"
+            ) from None
         function.restype = result
         function.argtypes = arguments
     version = library.sandwich_api_version()

@@ -6,7 +6,7 @@
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from os import PathLike, fsencode
+from os import PathLike
 from typing import Literal
 
 import numpy
@@ -18,6 +18,12 @@ from sandwich._library import SandwichError
 __all__ = ["Model", "SandwichError"]
 
 _WEIGHTS = {"default": 0, "mapped": 1, "huge-pages": 2}
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    """ctypes would wrap what does not fit."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} is {value}; it must be from {low} to {high}")
 
 
 def _token_array(token_ids: Sequence[int]) -> numpy.typing.NDArray[numpy.int32]:
@@ -56,13 +62,16 @@ class Model:
         is needed. `weights` says where the weights lie: "mapped" shares them
         with other processes, "huge-pages" makes a copy that is faster to read.
         """
+        if weights not in _WEIGHTS:
+            raise ValueError(f"weights is {weights!r}; it must be one of {[*_WEIGHTS]}")
+        _check_range("max_sequences", max_sequences, 1, 2**64 - 1)
         options = _library.LoadOptions(
             struct_size=ctypes.sizeof(_library.LoadOptions),
             max_sequences=max_sequences,
             weights=_WEIGHTS[weights],
         )
         self._handle = _library.Handle(
-            "model", "model_load", fsencode(path), ctypes.byref(options)
+            "model", "model_load", _library.check_path(path), ctypes.byref(options)
         )
         self._library = _library.library()
 
@@ -156,8 +165,8 @@ class Model:
             raise ValueError("max_tokens must be at least 1")
         if not 0 < top_p <= 1:
             raise ValueError("top_p must be above 0 and at most 1")
-        if top_k < 0 or seed < 0:
-            raise ValueError("top_k and seed must be at least 0")
+        _check_range("top_k", top_k, 0, 2**32 - 1)
+        _check_range("seed", seed, 0, 2**64 - 1)
         ids = _token_array(token_ids)
         options = _library.SamplingOptions(
             struct_size=ctypes.sizeof(_library.SamplingOptions),

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -157,9 +158,26 @@ class ModelTest(unittest.TestCase):
         for tokens in ([0.5], [[1]], ["x"]):
             with self.assertRaises(ValueError):
                 model.logits(tokens)
-        for options in ({"max_tokens": 0}, {"top_p": 0}, {"top_k": -1}):
+        for options in (
+            {"max_tokens": 0},
+            {"top_p": 0},
+            {"top_k": -1},
+            {"top_k": 2**32 + 1},
+            {"seed": -1},
+            {"seed": 2**64},
+        ):
             with self.assertRaises(ValueError):
                 model.generate("x", **options)
+        path = self.folder / "model.sandwich"
+        for options in (
+            {"max_sequences": 0},
+            {"max_sequences": 2**64 + 1},
+            {"weights": "somewhere"},
+        ):
+            with self.assertRaises(ValueError):
+                sandwich.Model(path, **options)
+        with self.assertRaisesRegex(sandwich.SandwichError, "zero character"):
+            sandwich.Model(f"{path}\0x")
         with self.assertRaisesRegex(sandwich.SandwichError, "temperature"):
             model.generate("x", temperature=-1)
         with self.assertRaisesRegex(sandwich.SandwichError, "is nan"):
@@ -200,8 +218,26 @@ class CompileTest(unittest.TestCase):
         )  # fmt: skip
         self.assertEqual(
             (self.folder / "seen").read_text().splitlines(),
-            ["in", "-o", "o.sandwich", "--dtype=f32", "--threads=2", "--plan-only"],
+            [
+                "--output=o.sandwich",
+                "--dtype=f32",
+                "--threads=2",
+                "--plan-only",
+                "--",
+                "in",
+            ],
         )
+
+    def test_paths_are_never_options(self):
+        self.write_compiler(f'for a in "$@"; do echo "$a"; done > {self.folder}/seen\n')
+        sandwich.compile("--help", "-o")
+        self.assertEqual(
+            (self.folder / "seen").read_text().splitlines(),
+            ["--output=-o", "--", "--help"],
+        )
+        for paths in (("a\0b", "out"), (b"in", b"a\0b")):
+            with self.assertRaisesRegex(sandwich.SandwichError, "zero character"):
+                sandwich.compile(*paths)
 
     def test_raises_what_the_compiler_says(self):
         self.write_compiler("echo 'info: x' >&2; echo 'error: bad head_dim' >&2; exit 1\n")
@@ -210,6 +246,49 @@ class CompileTest(unittest.TestCase):
         self.write_compiler("exit 3\n")
         with self.assertRaisesRegex(sandwich.SandwichError, "status 3"):
             sandwich.compile("in", "out")
+        self.write_compiler("printf 'error: no\\377\\n' >&2; exit 1\n")
+        with self.assertRaisesRegex(sandwich.SandwichError, "^no\ufffd$"):
+            sandwich.compile("in", "out")
+
+
+class LibraryTest(unittest.TestCase):
+    """Where the library is found, each time in a Python of its own."""
+
+    def load(self, environment, package=None):
+        environment = {**os.environ, **environment}
+        if package:
+            environment["PYTHONPATH"] = str(package)
+        result = subprocess.run(
+            [sys.executable, "-c", "import sandwich; sandwich.Model('/absent')"],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        return result.stderr.splitlines()[-1]
+
+    def test_another_library_is_one_error(self):
+        libc = next(
+            line.split()[-1]
+            for line in pathlib.Path("/proc/self/maps").read_text().splitlines()
+            if "libc.so" in line or "libc-" in line
+        )
+        self.assertIn(
+            f"SandwichError: {libc} is not the library",
+            self.load({"SANDWICH_LIBRARY": libc}),
+        )
+
+    def test_an_installed_package_finds_it_beside_the_tools(self):
+        with tempfile.TemporaryDirectory() as folder:
+            installed = pathlib.Path(folder, "site-packages")
+            shutil.copytree(
+                pathlib.Path(sandwich.__file__).parent, installed / "sandwich"
+            )
+            tools = str(pathlib.Path(os.environ["SANDWICH_RUN"]).parent)
+            nowhere = {"SANDWICH_LIBRARY": "", "PATH": folder}
+            found = "SandwichError: /absent: cannot open"
+            for settings in ({"SANDWICH_BIN": tools}, {"PATH": tools}):
+                self.assertIn(found, self.load({**nowhere, **settings}, installed))
+            self.assertIn("set SANDWICH_LIBRARY", self.load(nowhere, installed))
 
 
 class DocumentationTest(unittest.TestCase):

@@ -8,6 +8,7 @@
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
 
@@ -71,6 +72,7 @@ private:
 
 int main(int argc, char **argv) {
   prepareStandardStreams();
+  exitOnCutFiles();
   CompileOptions options;
   CLI::App app{
       "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"

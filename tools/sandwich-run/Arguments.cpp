@@ -8,32 +8,42 @@
 
 #include "Arguments.h"
 
+#include "sandwich/Support/File.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <limits>
+#include <unistd.h>
 
 using namespace sandwich;
 
-/// The integers in `text`, separated by commas, or nothing. Those beyond 64
-/// bits become the largest, which is outside of every vocabulary.
-static std::optional<std::vector<int64_t>> parseList(const std::string &text) {
-  std::vector<int64_t> numbers;
-  const char *position = text.data();
-  const char *end = position + text.size();
-  while (true) {
-    int64_t number = 0;
-    auto [after, error] = std::from_chars(position, end, number);
-    if (error == std::errc::invalid_argument)
+/// The integers in `text`, separated by commas, as they are written, or
+/// nothing.
+static std::optional<std::vector<std::string>>
+splitList(const std::string &text) {
+  std::vector<std::string> numbers;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string number = text.substr(begin, end - begin);
+    size_t digits = number.starts_with('-') ? 1 : 0;
+    if (digits == number.size() ||
+        number.find_first_not_of("0123456789", digits) != number.npos)
       return std::nullopt;
-    if (error == std::errc::result_out_of_range)
-      number = std::numeric_limits<int64_t>::max();
-    numbers.push_back(number);
-    if (after == end)
-      return numbers;
-    if (*after != ',')
-      return std::nullopt;
-    position = after + 1;
+    numbers.push_back(std::move(number));
+    begin = end + 1;
   }
+  return numbers;
+}
+
+/// The integer `text`, or nothing if `T` does not hold it.
+template <typename T> static std::optional<T> parse(const std::string &text) {
+  T number = 0;
+  const char *end = text.data() + text.size();
+  auto [after, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || after != end)
+    return std::nullopt;
+  return number;
 }
 
 void tool::addArtifactArgument(CLI::App &command, std::string &path) {
@@ -44,32 +54,33 @@ void tool::addArtifactArgument(CLI::App &command, std::string &path) {
 }
 
 CLI::Option *tool::addTokenIdsOption(CLI::App &command,
-                                     std::vector<int64_t> &tokenIds) {
+                                     std::vector<std::string> &tokenIds) {
   return command
       .add_option_function<std::string>(
           "--token-ids",
           [&tokenIds](const std::string &text) {
-            std::optional<std::vector<int64_t>> list = parseList(text);
+            std::optional<std::vector<std::string>> list = splitList(text);
             if (!list)
               throw CLI::ValidationError(
                   "--token-ids",
                   "'" + text + "' is not a list of integers such as 1,2,3");
-            tokenIds = *list;
+            tokenIds = *std::move(list);
           },
           "The prompt as token ids")
       ->type_name("1,2,3");
 }
 
 Result<std::vector<int32_t>>
-tool::checkTokenIds(const std::vector<int64_t> &ids, uint64_t vocabSize) {
+tool::checkTokenIds(const std::vector<std::string> &ids, uint64_t vocabSize) {
   std::vector<int32_t> checked;
   checked.reserve(ids.size());
-  for (int64_t id : ids) {
-    if (id < 0 || static_cast<uint64_t>(id) >= vocabSize)
-      return makeError("token id ", id, " (number ", checked.size(),
+  for (const std::string &text : ids) {
+    std::optional<int32_t> id = parse<int32_t>(text);
+    if (!id || *id < 0 || static_cast<uint64_t>(*id) >= vocabSize)
+      return makeError("token id ", text, " (number ", checked.size(),
                        " of --token-ids) is outside the vocabulary of ",
                        vocabSize, " tokens");
-    checked.push_back(static_cast<int32_t>(id));
+    checked.push_back(*id);
   }
   return checked;
 }
@@ -81,18 +92,59 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
       .add_option_function<std::string>(
           name,
           [&list, name, smallest](const std::string &text) {
-            std::optional<std::vector<int64_t>> numbers = parseList(text);
-            if (!numbers ||
-                *std::min_element(numbers->begin(), numbers->end()) <
-                    static_cast<int64_t>(smallest))
-              throw CLI::ValidationError(
-                  name, "'" + text +
-                            "' is not a list of integers of at least " +
-                            std::to_string(smallest) + " such as 16,128");
-            list.assign(numbers->begin(), numbers->end());
+            CLI::ValidationError wrong(
+                name, "'" + text + "' is not a list of integers of at least " +
+                          std::to_string(smallest) + " such as 16,128");
+            std::optional<std::vector<std::string>> numbers = splitList(text);
+            if (!numbers)
+              throw wrong;
+            list.clear();
+            for (const std::string &written : *numbers) {
+              std::optional<uint64_t> number = parse<uint64_t>(written);
+              if (!number || *number < smallest)
+                throw wrong;
+              list.push_back(*number);
+            }
           },
           description)
       ->type_name("N,N");
+}
+
+CLI::Option *tool::addSeedOption(CLI::App &command, uint64_t &seed) {
+  return command
+      .add_option_function<std::string>(
+          "--seed",
+          [&seed](const std::string &text) {
+            // CLI11 would wrap numbers that do not fit.
+            std::optional<uint64_t> number = parse<uint64_t>(text);
+            if (!number)
+              throw CLI::ValidationError(
+                  "--seed",
+                  "'" + text + "' is not an integer from 0 to " +
+                      std::to_string(std::numeric_limits<uint64_t>::max()));
+            seed = *number;
+          },
+          "The same seed gives the same text; by default 0")
+      ->type_name("S");
+}
+
+Result<std::string> tool::readInput(const std::string &path, size_t maxBytes) {
+  if (path != "-")
+    return readTextFile(path, maxBytes);
+  std::string text;
+  char buffer[65536];
+  while (true) {
+    ssize_t count = ::read(STDIN_FILENO, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return systemError("read standard input");
+    if (count == 0)
+      return text;
+    text.append(buffer, static_cast<size_t>(count));
+    if (text.size() > maxBytes)
+      return makeError("standard input is longer than ", maxBytes, " bytes");
+  }
 }
 
 void tool::addWeightsOption(CLI::App &command,
@@ -105,8 +157,8 @@ void tool::addWeightsOption(CLI::App &command,
                                          : WeightPlacement::HugePages;
           },
           "Where the weights lie: 'mapped', the default, shares the page cache "
-          "with "
-          "processes, 'huge-pages' reads a copy that is faster to stream")
+          "with other processes, 'huge-pages' reads a copy that is faster to "
+          "stream")
       ->check(CLI::IsMember({"mapped", "huge-pages"}))
       ->type_name("mapped|huge-pages");
 }

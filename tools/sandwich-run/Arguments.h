@@ -26,16 +26,24 @@ void addArtifactArgument(CLI::App &command, std::string &path);
 
 /// Adds `--token-ids 1,2,3`. Anything but a list of integers is wrong usage.
 CLI::Option *addTokenIdsOption(CLI::App &command,
-                               std::vector<int64_t> &tokenIds);
+                               std::vector<std::string> &tokenIds);
 
-/// `ids` for a vocabulary of `vocabSize` tokens. Error: an id outside it.
-Result<std::vector<int32_t>> checkTokenIds(const std::vector<int64_t> &ids,
+/// `ids`, as `--token-ids` gives them, for a vocabulary of `vocabSize` tokens.
+/// Error: an id outside it.
+Result<std::vector<int32_t>> checkTokenIds(const std::vector<std::string> &ids,
                                            uint64_t vocabSize);
 
 /// Adds an option that takes `1,2,3`, numbers of at least `smallest`.
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<uint64_t> &list, uint64_t smallest,
                            const std::string &description);
+
+/// Adds `--seed S`.
+CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed);
+
+/// The whole of a text file, or of standard input where `path` is "-". Error:
+/// it cannot be read, or is larger than `maxBytes`.
+Result<std::string> readInput(const std::string &path, size_t maxBytes);
 
 /// Adds `--weights=mapped|huge-pages`.
 void addWeightsOption(CLI::App &command,

@@ -59,6 +59,18 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
+/// The names of the tests that `results`, in the order of `benchmarkTests`, has
+/// not reached: "pp512, tg32".
+static std::string
+testsWithoutResult(const BenchmarkOptions &options,
+                   const std::vector<BenchmarkResult> &results) {
+  std::string names;
+  std::vector<BenchmarkTest> tests = benchmarkTests(options);
+  for (size_t i = results.size(); i < tests.size(); ++i)
+    names += (names.empty() ? "" : ", ") + tests[i].name();
+  return names;
+}
+
 static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
                             Artifact::open(arguments.artifact));
@@ -82,15 +94,19 @@ static Status run(const Arguments &arguments) {
           },
           [&] { return interrupted() || outputClosed() || !written; }));
   SANDWICH_RETURN_IF_ERROR(written);
-  if (interrupted())
-    tool::writeLog("info: interrupted");
+  // Whatever was measured is printed, and then what was not.
+  std::string missing =
+      interrupted() ? testsWithoutResult(arguments.benchmark, results) : "";
+  Status complete;
+  if (!missing.empty())
+    complete = makeError("interrupted; these tests were not run: ", missing);
   if (!arguments.json)
-    return {};
+    return complete;
   Json list = Json::array();
   for (const BenchmarkResult &result : results)
     list.push_back(toJson(result));
   const proto::Manifest &manifest = engine->artifact().manifest();
-  return tool::writeJson(
+  SANDWICH_RETURN_IF_ERROR(tool::writeJson(
       {{"model", manifest.model().name()},
        {"dtype", manifest.target().dtype()},
        {"target", manifest.target().name()},
@@ -98,7 +114,9 @@ static Status run(const Arguments &arguments) {
        {"decode_threads", engine->artifact().decode().threads()},
        {"decode_weight_bytes", decodeWeightBytes(manifest)},
        {"repetitions", arguments.benchmark.repetitions},
-       {"results", list}});
+       {"interrupted", !missing.empty()},
+       {"results", list}}));
+  return complete;
 }
 
 /// `0` leaves a kind of test out.
@@ -115,7 +133,8 @@ void tool::addBenchCommand(CLI::App &app, Action &action) {
 
 ppN is a prompt of N tokens, tgN the generation of N tokens one by one; each
 repetition starts a new sequence, and one before the first is not counted.
-tokens/s are mean and standard deviation. Beside tgN stands how fast the
+tokens/s are mean and standard deviation. Ctrl-C stops after the current
+repetition: what was measured is printed, and the exit status is 1. Beside tgN stands how fast the
 weights were read, and how fast the same threads read the same memory when
 they do nothing else, measured in turn.)");
   addArtifactArgument(*command, arguments->artifact);
@@ -136,6 +155,9 @@ they do nothing else, measured in turn.)");
   command->callback([arguments, &action] {
     dropZeros(arguments->benchmark.promptLengths);
     dropZeros(arguments->benchmark.generatedTokens);
+    if (benchmarkTests(arguments->benchmark).empty())
+      throw CLI::ValidationError("there is nothing to measure; give -p or -n a "
+                                 "number above 0");
     action = [arguments] { return run(*arguments); };
   });
 }

@@ -13,7 +13,6 @@
 #include "sandwich/Runtime/Generation.h"
 #include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/CheckedMath.h"
-#include "sandwich/Support/File.h"
 
 #include <cstdio>
 #include <memory>
@@ -24,8 +23,8 @@ namespace {
 struct Arguments {
   std::string artifact;
   std::string prompt;
-  std::string promptFile;
-  std::vector<int64_t> tokenIds;
+  std::optional<std::string> promptFile;
+  std::vector<std::string> tokenIds;
   GenerationOptions generation;
   std::optional<WeightPlacement> weights;
   bool json = false;
@@ -87,9 +86,9 @@ readPrompt(const Arguments &arguments, const Artifact &artifact,
                      ": has no tokenizer.json, so it cannot read text; give "
                      "the prompt as --token-ids");
   std::string text = arguments.prompt;
-  if (!arguments.promptFile.empty()) {
+  if (arguments.promptFile) {
     SANDWICH_ASSIGN_OR_RETURN(
-        text, readTextFile(arguments.promptFile, maxPromptBytes));
+        text, tool::readInput(*arguments.promptFile, maxPromptBytes));
   }
   Result<std::vector<int32_t>> ids =
       tokenizer->encode(text, /*addSpecialTokens=*/true);
@@ -182,7 +181,7 @@ after the current token.)");
   prompt->add_option("--prompt", arguments->prompt, "The text to continue");
   prompt
       ->add_option("--prompt-file", arguments->promptFile,
-                   "A file with the text to continue")
+                   "A file with the text to continue; - is standard input")
       ->type_name("FILE");
   addTokenIdsOption(*prompt, arguments->tokenIds);
   prompt->require_option(1);
@@ -210,11 +209,7 @@ after the current token.)");
                    "reach probability P")
       ->type_name("P")
       ->capture_default_str();
-  command
-      ->add_option("--seed", generation.sampling.seed,
-                   "The same seed gives the same text")
-      ->type_name("S")
-      ->capture_default_str();
+  addSeedOption(*command, generation.sampling.seed);
   command->add_flag("--ignore-eos", generation.ignoreEndOfText,
                     "Goes on when the model ends its text");
   addWeightsOption(*command, arguments->weights);

@@ -11,6 +11,7 @@
 #include "Terminal.h"
 
 #include "sandwich/Artifact/ArtifactJson.h"
+#include "sandwich/Support/ByteSize.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -40,17 +41,6 @@ format(const char *pattern, ...) {
   va_end(again);
   va_end(list);
   return text;
-}
-
-static std::string formatBytes(uint64_t bytes) {
-  auto value = static_cast<double>(bytes);
-  if (bytes < 1000)
-    return format("%.0f B", value);
-  if (bytes < 1000000)
-    return format("%.1f kB", value / 1e3);
-  if (bytes < 1000000000)
-    return format("%.1f MB", value / 1e6);
-  return format("%.2f GB", value / 1e9);
 }
 
 static std::string describeModel(const proto::ModelConfiguration &model) {

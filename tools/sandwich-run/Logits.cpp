@@ -24,7 +24,7 @@ static_assert(std::endian::native == std::endian::little,
 namespace {
 struct Arguments {
   std::string artifact;
-  std::vector<int64_t> tokenIds;
+  std::vector<std::string> tokenIds;
   std::string out;
   uint64_t chunk = 0;
   std::optional<WeightPlacement> weights;

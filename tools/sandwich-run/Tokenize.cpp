@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Arguments.h"
 #include "Commands.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Tokenizer.h"
-#include "sandwich/Support/File.h"
 
 #include <memory>
 #include <optional>
@@ -25,6 +25,9 @@ struct Arguments {
   bool specialTokens = false;
 };
 } // namespace
+
+/// Of all texts together.
+static constexpr size_t maxFileBytes = size_t{4} << 30;
 
 /// The texts between the lines of `text` that are `separator`; the newline
 /// before such a line belongs to it.
@@ -47,12 +50,13 @@ static std::vector<std::string_view> splitAtLines(std::string_view text,
 static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(Tokenizer tokenizer,
                             Tokenizer::fromFiles(arguments.tokenizer));
-  SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(arguments.file));
+  SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                            tool::readInput(arguments.file, maxFileBytes));
   std::vector<std::string_view> texts;
   if (arguments.separator)
-    texts = splitAtLines(file.text(), *arguments.separator);
+    texts = splitAtLines(text, *arguments.separator);
   else
-    texts.push_back(file.text());
+    texts.push_back(text);
   for (size_t i = 0; i < texts.size(); ++i) {
     Result<std::vector<int32_t>> ids =
         tokenizer.encode(texts[i], arguments.specialTokens);
@@ -87,7 +91,9 @@ ends a text.)");
                    "A tokenizer.json of Hugging Face's format")
       ->required()
       ->type_name("FILE");
-  command->add_option("--file", arguments->file, "The texts, in UTF-8")
+  command
+      ->add_option("--file", arguments->file,
+                   "The texts, in UTF-8; - is standard input")
       ->required()
       ->type_name("TEXT");
   command

@@ -8,6 +8,7 @@
 
 #include "Commands.h"
 #include "Terminal.h"
+#include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/Process.h"
 
 #include <exception>
@@ -19,6 +20,7 @@ static constexpr int wrongUsage = 2;
 
 int main(int argc, char **argv) {
   prepareStandardStreams();
+  exitOnCutFiles();
 
   CLI::App app("Runs models that sandwich-compile made.", "sandwich-run");
   app.footer(R"(Examples:
@@ -50,7 +52,12 @@ change; 2 wrong usage.)");
   } catch (const CLI::Success &help) {
     return app.exit(help);
   } catch (const CLI::ParseError &wrong) {
-    tool::writeLog(std::string("error: ") + wrong.what() +
+    std::string problem = wrong.what();
+    // Otherwise CLI11 only says that a command is missing.
+    std::vector<std::string> unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty())
+      problem = "'" + unknown.front() + "' is not a command of sandwich-run";
+    tool::writeLog("error: " + problem +
                    "\nRun with --help for more information.");
     return wrongUsage;
   } catch (const std::exception &exception) {

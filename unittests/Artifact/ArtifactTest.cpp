@@ -134,6 +134,79 @@ TEST_F(ArtifactTest, NamesAMissingFunction) {
                    "names for decode");
 }
 
+TEST_F(ArtifactTest, RefusesAManifestThatContradictsTheCode) {
+  using proto::Manifest;
+  struct {
+    const char *expected;
+    std::function<void(Manifest &)> spoil;
+  } const cases[] = {
+      {"threads is 3 in manifest.pb, but the code of prefill was compiled for "
+       "2; compile the model again",
+       [](Manifest &m) { m.mutable_phases(0)->set_threads(3); }},
+      {"threads is 1 in manifest.pb, but the code of decode was",
+       [](Manifest &m) { m.mutable_phases(1)->set_threads(1); }},
+      {"max_tokens is 64 ",
+       [](Manifest &m) { m.mutable_phases(0)->set_max_tokens(64); }},
+      {"max_logit_rows is 16 ",
+       [](Manifest &m) { m.mutable_phases(0)->set_max_logit_rows(16); }},
+      {"workspace_bytes is 0 ",
+       [](Manifest &m) { m.mutable_phases(0)->set_workspace_bytes(0); }},
+      {"kv_cache.block_bytes is 2048 ",
+       [](Manifest &m) {
+         m.mutable_model()->set_layers(1);
+         m.mutable_kv_cache()->set_block_bytes(2048);
+       }},
+      {"kv_cache.dtype (as SandwichElementType) is 3 ",
+       [](Manifest &m) { m.mutable_kv_cache()->set_dtype("f16"); }},
+      {"model.vocab_size is 50 ",
+       [](Manifest &m) { m.mutable_model()->set_vocab_size(50); }},
+      {"the end of the last of tensors is 128 in",
+       [](Manifest &m) { m.mutable_tensors()->RemoveLast(); }},
+  };
+  std::string path = writeArtifact("a.sandwich");
+  std::string good = contents(path + "/manifest.pb");
+  for (const auto &each : cases) {
+    overwrite(path + "/manifest.pb", good);
+    spoilManifest(path, each.spoil);
+    auto artifact = Artifact::open(path);
+    ASSERT_TRUE(artifact) << artifact.error().message;
+    auto library = artifact->loadPhases();
+    ASSERT_FALSE(library) << each.expected;
+    EXPECT_TRUE(library.error().message.starts_with(
+        path + "/phases.so: " + each.expected))
+        << library.error().message;
+  }
+}
+
+TEST_F(ArtifactTest, RefusesAFunctionWithoutAPlan) {
+  proto::Manifest manifest = makeManifest();
+  manifest.mutable_phases(0)->set_symbol("test_planless");
+  std::string path = writeArtifact("a.sandwich", manifest);
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  auto library = artifact->loadPhases();
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().message, path + "/phases.so: has no plan of "
+                                            "\"test_planless\"; compile the "
+                                            "model again");
+}
+
+TEST_F(ArtifactTest, RefusesWhatAWriterLeft) {
+  std::string path = writeArtifact("a.sandwich");
+  std::string partial = path + ".partial-123";
+  std::filesystem::rename(path, partial);
+  for (const char *slash : {"", "/", "//"})
+    EXPECT_EQ(openError(partial + slash),
+              std::string(": is what an interrupted compilation left, or one "
+                          "that is under way; compile the model again"));
+  // These are not what a writer calls its folder.
+  for (const char *name : {"a.partial-", "a.partial-1x", "partial-1"}) {
+    std::filesystem::rename(partial, this->path(name));
+    EXPECT_TRUE(Artifact::open(this->path(name)));
+    std::filesystem::rename(this->path(name), partial);
+  }
+}
+
 TEST_F(ArtifactTest, NamesMachineCodeThatDoesNotLoad) {
   std::string path = writeArtifact("a.sandwich");
   overwrite(path + "/phases.so", "no machine code");

@@ -10,6 +10,20 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
+/* That of makeManifest. */
+#define PLAN                                                                   \
+  {SANDWICH_PHASE_ABI_VERSION, 2,   32,          32, 4096, 4096,               \
+   SANDWICH_ELEMENT_BF16,      100, 4096 + 12800}
+
+EXPORTED const SandwichPlan test_prefill_plan = PLAN;
+EXPORTED const SandwichPlan test_decode_plan = PLAN;
+
+/* A function without a plan. */
+EXPORTED void test_planless(const SandwichStep *step, int32_t thread) {
+  (void)step;
+  (void)thread;
+}
+
 EXPORTED void test_prefill(const SandwichStep *step, int32_t thread) {
   step->logits[thread] = 1.0f;
 }

@@ -118,7 +118,8 @@ TEST_F(WeightStorageTest, NamesMemoryThatIsNotThere) {
                                      {.placement = WeightPlacement::HugePages});
   ASSERT_FALSE(storage);
   EXPECT_EQ(storage.error().message,
-            "cannot allocate 8796093022208 bytes for the weights");
+            "cannot allocate 8796093022208 bytes for the weights: Cannot "
+            "allocate memory");
 }
 
 } // namespace

@@ -15,6 +15,8 @@
 
 #include <cstring>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace sandwich::test;
 
@@ -225,6 +227,52 @@ TEST_F(CApiTest, Generates) {
   EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_CALLBACK);
 }
 
+TEST_F(CApiTest, LogitsFollowGenerating) {
+  load();
+  sandwich_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = 1;
+  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, &options, nullptr, nullptr,
+                              nullptr, &error),
+            SANDWICH_OK);
+  auto logits = [&] {
+    const float *row = sandwich_sequence_logits(sequence);
+    return row ? std::vector<float>(row, row + HASH_MODEL_VOCABULARY)
+               : std::vector<float>();
+  };
+  EXPECT_EQ(logits(), hashModelLogits(prompt));
+  // What is refused leaves them.
+  options.sampling.struct_size = sizeof(options.sampling);
+  options.sampling.temperature = -1;
+  EXPECT_EQ(sandwich_generate(sequence, prompt, 5, &options, nullptr, nullptr,
+                              nullptr, nullptr),
+            SANDWICH_FAILED);
+  int32_t outside = HASH_MODEL_VOCABULARY;
+  EXPECT_EQ(sandwich_generate(sequence, &outside, 1, nullptr, nullptr, nullptr,
+                              nullptr, nullptr),
+            SANDWICH_FAILED);
+  EXPECT_EQ(logits(), hashModelLogits(prompt));
+}
+
+TEST_F(CApiTest, AForkIsToldToLoadItself) {
+  load();
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    bool refused = sandwich_sequence_feed(sequence, prompt, 5, nullptr,
+                                          &error) == SANDWICH_FAILED &&
+                   message().find("fork") != std::string::npos;
+    sandwich_sequence_free(sequence);
+    sandwich_model_free(model);
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
+            SANDWICH_OK);
+}
+
 TEST_F(CApiTest, HandlesMayBeFreedInAnyOrder) {
   load();
   sandwich_model_free(model);
@@ -330,4 +378,15 @@ TEST_F(CApiTest, NullIsWrongUsage) {
   EXPECT_EQ(sandwich_generate(sequence, nullptr, 0, nullptr, nullptr, nullptr,
                               nullptr, nullptr),
             SANDWICH_WRONG_USAGE);
+}
+
+TEST_F(CApiTest, NullTellsNothing) {
+  EXPECT_EQ(sandwich_model_vocab_size(nullptr), 0u);
+  EXPECT_EQ(sandwich_model_context_length(nullptr), 0u);
+  EXPECT_EQ(sandwich_model_name(nullptr), nullptr);
+  EXPECT_EQ(sandwich_model_has_tokenizer(nullptr), 0);
+  EXPECT_EQ(sandwich_model_is_end_token(nullptr, 0), 0);
+  EXPECT_EQ(sandwich_sequence_length(nullptr), 0u);
+  EXPECT_EQ(sandwich_sequence_logits(nullptr), nullptr);
+  sandwich_sequence_clear(nullptr);
 }

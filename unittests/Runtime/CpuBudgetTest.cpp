@@ -144,3 +144,19 @@ TEST(CpuBudgetTest, HonoursTheAffinityMask) {
     EXPECT_EQ(restricted->cpus, std::vector<unsigned>{all->cpus.back()});
   }).join();
 }
+
+TEST(CpuBudgetTest, KeepsOnlyTeamsThatFillTheCoresOnCpus) {
+  CpuBudget budget;
+  budget.allowedCpus = 4;
+  budget.allowedCores = 2;
+  budget.cpus = {0, 2, 1, 3};
+  using Cpus = std::vector<unsigned>;
+  EXPECT_EQ(budget.cpusFor(1), Cpus());
+  EXPECT_EQ(budget.cpusFor(2), (Cpus{0, 2}));
+  EXPECT_EQ(budget.cpusFor(3), (Cpus{0, 2, 1}));
+  EXPECT_EQ(budget.cpusFor(4), budget.cpus);
+  EXPECT_EQ(budget.cpusFor(5), Cpus());
+  // A quota allows one thread at a time, but on any core.
+  budget.quota = CgroupQuota{1.0, "cpu.max"};
+  EXPECT_EQ(budget.cpusFor(budget.threads()), Cpus());
+}

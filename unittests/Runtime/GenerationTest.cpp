@@ -189,3 +189,26 @@ TEST_F(GenerationTest, RefusesWhatCannotBeGenerated) {
   EXPECT_EQ(message(prompt, options),
             "temperature is -1; it must be a number of at least 0");
 }
+
+TEST_F(GenerationTest, KeepsTheLogitsAfterTheTokenFedLast) {
+  std::unique_ptr<Engine> engine = load();
+  Sequence sequence(*engine);
+  std::vector<float> logits;
+  auto run = [&](std::vector<int32_t> tokens) {
+    return generate(*engine, sequence, tokens, {.maxTokens = 3}, {}, {},
+                    &logits);
+  };
+  Result<GenerationStatistics> result = run(prompt);
+  ASSERT_TRUE(result);
+  std::vector<int32_t> fed = prompt;
+  fed.insert(fed.end(), result->tokens.begin(), result->tokens.end() - 1);
+  EXPECT_EQ(sequence.length(), fed.size());
+  EXPECT_EQ(logits, hashModelLogits(fed));
+  // Refused whole, though the bad token is beyond the first step.
+  std::vector<int32_t> bad(20, 1);
+  bad.back() = HASH_MODEL_VOCABULARY;
+  EXPECT_FALSE(run(bad));
+  EXPECT_FALSE(run({}));
+  EXPECT_EQ(sequence.length(), fed.size());
+  EXPECT_EQ(logits, hashModelLogits(fed));
+}

@@ -12,10 +12,12 @@
 
 #include "sandwich/Artifact/ArtifactWriter.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 using namespace sandwich;
@@ -75,6 +77,26 @@ static std::string makeTokenizer() {
   return tokenizer.dump();
 }
 
+/// The machine code, with `plan` as that of both phases.
+static Result<std::string> makePhases(const SandwichPlan &plan) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::string code,
+      readTextFile(std::string(SANDWICH_TEST_PHASES_FOLDER) + "/hash_model_" +
+                       std::to_string(plan.threads) + ".so",
+                   size_t{1} << 24));
+  SandwichPlan compiled = plan;
+  compiled.max_tokens = compiled.max_logit_rows = compiled.workspace_bytes = -1;
+  std::string_view before(reinterpret_cast<const char *>(&compiled),
+                          sizeof(compiled));
+  for (int phase = 0; phase < 2; ++phase) {
+    size_t place = code.find(before);
+    if (place == code.npos)
+      return makeError("the phases of the hash model have no plan to fill in");
+    std::memcpy(code.data() + place, &plan, sizeof(plan));
+  }
+  return code;
+}
+
 Status sandwich::test::writeHashModel(const std::string &path,
                                       const HashModelOptions &options) {
   SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer,
@@ -89,10 +111,19 @@ Status sandwich::test::writeHashModel(const std::string &path,
   std::vector<uint32_t> weights = makeWeights();
   SANDWICH_RETURN_IF_ERROR(
       writer.appendWeights(std::as_bytes(std::span(weights))));
-  SANDWICH_RETURN_IF_ERROR(writer.copyFile(
-      artifact::phasesFile, std::string(SANDWICH_TEST_PHASES_FOLDER) +
-                                "/hash_model_" +
-                                std::to_string(options.threads) + ".so"));
+  SandwichPlan plan = {};
+  plan.abi_version = SANDWICH_PHASE_ABI_VERSION;
+  plan.threads = options.threads;
+  plan.max_tokens = options.maxTokens;
+  plan.max_logit_rows = std::min(options.maxLogitRows, options.maxTokens);
+  // Whole cache lines, each of eight tokens' states.
+  plan.workspace_bytes = (options.maxTokens + 7) / 8 * 64;
+  plan.kv_block_bytes = SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t);
+  plan.kv_element_type = SANDWICH_ELEMENT_F32;
+  plan.vocab_size = HASH_MODEL_VOCABULARY;
+  plan.weights_bytes = HASH_MODEL_VOCABULARY * sizeof(uint32_t);
+  SANDWICH_ASSIGN_OR_RETURN(std::string phases, makePhases(plan));
+  SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
   if (options.withTokenizer)
     SANDWICH_RETURN_IF_ERROR(
         writer.addFile(artifact::tokenizerFile, makeTokenizer()));
@@ -120,15 +151,14 @@ Status sandwich::test::writeHashModel(const std::string &path,
     proto::Phase &phase = *manifest.add_phases();
     phase.set_name(name);
     phase.set_symbol(std::string("hash_model_") + name);
-    phase.set_threads(options.threads);
-    phase.set_max_tokens(options.maxTokens);
-    phase.set_max_logit_rows(std::min(options.maxLogitRows, options.maxTokens));
-    // Whole cache lines, each of eight tokens' states.
-    phase.set_workspace_bytes((options.maxTokens + 7) / 8 * 64);
+    phase.set_threads(static_cast<uint32_t>(plan.threads));
+    phase.set_max_tokens(static_cast<uint32_t>(plan.max_tokens));
+    phase.set_max_logit_rows(static_cast<uint32_t>(plan.max_logit_rows));
+    phase.set_workspace_bytes(static_cast<uint64_t>(plan.workspace_bytes));
   }
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
-  cache.set_block_bytes(SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t));
+  cache.set_block_bytes(static_cast<uint64_t>(plan.kv_block_bytes));
   cache.set_dtype("f32");
   return writer.commit(std::move(manifest));
 }

@@ -9,8 +9,12 @@
 #include "sandwich/Runtime/PhaseTeam.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <numeric>
 
@@ -157,4 +161,36 @@ TEST(PhaseTeamTest, KeepsThreadsOnTheirCpusAndGivesTheMaskBack) {
   cpu_set_t after;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(after), &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(PhaseTeamTest, IsRefusedInAFork) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(2);
+  std::unique_ptr<PhaseTeam> alone = makeTeam(1);
+  EXPECT_TRUE(team->checkProcess());
+  pid_t child = ::fork();
+  if (child == 0) {
+    // Should destroying it wait for threads that do not exist, this ends it.
+    ::alarm(20);
+    bool refused = !team->checkProcess() && alone->checkProcess();
+    team.reset();
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  runRing(*team, 2, 3);
+}
+
+TEST(PhaseTeamTest, LeavesFaultsOfItsThreadsToTheProgram) {
+  std::unique_ptr<PhaseTeam> team = makeTeam(2);
+  sigset_t masks[2];
+  team->run(
+      2,
+      [](void *context, int32_t thread) {
+        ::pthread_sigmask(SIG_SETMASK, nullptr,
+                          &static_cast<sigset_t *>(context)[thread]);
+      },
+      masks);
+  EXPECT_FALSE(::sigismember(&masks[1], SIGBUS));
+  EXPECT_TRUE(::sigismember(&masks[1], SIGINT));
 }

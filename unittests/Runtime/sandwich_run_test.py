@@ -12,6 +12,7 @@ import array
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,22 @@ RUN = os.environ["SANDWICH_RUN"]
 WRITE_HASH_MODEL = os.environ["WRITE_HASH_MODEL"]
 LIBRARY = os.environ["SANDWICH_SHARED_LIBRARY"]
 VOCABULARY = 259
+
+# The least that hwloc reads.
+MACHINE = """<topology version="2.0">
+  <object type="Machine" cpuset="0x1" complete_cpuset="0x1" allowed_cpuset="0x1"
+          nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1" gp_index="1">
+    <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+            nodeset="0x1" complete_nodeset="0x1" gp_index="2"
+            local_memory="1073741824"/>
+    <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+            nodeset="0x1" complete_nodeset="0x1" gp_index="3">
+      <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1"
+              nodeset="0x1" complete_nodeset="0x1" gp_index="4"/>
+    </object>
+  </object>
+</topology>
+"""
 
 
 class RunTest(unittest.TestCase):
@@ -110,6 +127,14 @@ class GenerateTest(RunTest):
         direct = self.run_tool("generate", model, "--prompt", "some text")
         self.assertEqual(from_file.stdout, direct.stdout)
 
+    def test_reads_the_prompt_from_standard_input(self):
+        model = self.model()
+        arguments = ("generate", model, "--prompt-file", "-")
+        from_input = self.run_tool(*arguments, input=b"some text")
+        direct = self.run_tool("generate", model, "--prompt", "some text")
+        self.assertEqual(from_input.stdout, direct.stdout)
+        self.assert_error("the prompt is empty", *arguments, input=b"")
+
     def test_without_a_tokenizer_prints_ids(self):
         model = self.model("no-tokenizer")
         arguments = ("generate", model, "--token-ids", "1,2", "--max-tokens", 3)
@@ -170,8 +195,9 @@ class GenerateTest(RunTest):
                           "--prompt", "x" * 21)  # fmt: skip
         self.assert_error("token id 259", *generate, "--token-ids", "1,259")
         self.assert_error("token id -1", *generate, "--token-ids", "1,-1")
-        huge = "9" * 30
-        self.assert_error("outside the vocabulary", *generate, "--token-ids", huge)
+        for huge in ("9" * 30, "-" + "9" * 20):
+            self.assert_error(f"token id {huge} (number 0", *generate,
+                              f"--token-ids={huge}")  # fmt: skip
         self.assert_error("is nan", *generate, "--token-ids", VOCABULARY - 1)
         self.assert_error("the prompt is empty", *generate, "--prompt", "")
         self.assert_error("prompt", *generate, "--prompt", b"\xff\xfe".decode(
@@ -179,6 +205,7 @@ class GenerateTest(RunTest):
         missing = self.folder / "missing"
         self.assert_error(str(missing), *generate, "--prompt-file", missing)
         self.assert_error(str(missing), "generate", missing, "--prompt", "x")
+        self.assert_error("No such file", *generate, "--prompt-file", "")
 
     def test_wrong_usage_is_status_2(self):
         model = self.model()
@@ -199,14 +226,34 @@ class GenerateTest(RunTest):
             ("generate", model, "--prompt", "x", "--top-p", "1.1"),
             ("generate", model, "--prompt", "x", "--top-k", "-3"),
             ("generate", model, "--prompt", "x", "--seed", "1.5"),
+            ("generate", model, "--prompt", "x", "--seed=-1"),
+            ("generate", model, "--prompt", "x", "--seed", str(1 << 64)),
             ("generate", model, "--prompt", "x", "--weights", "nowhere"),
             ("bench", model, "-p", "16,x"),
             ("bench", model, "-r", "0"),
+            ("bench", model, "-p", "0", "-n", "0"),
+            ("bench", model, "-p", str(1 << 64)),
             ("logits", model, "--token-ids", "1"),
             ("logits", model, "--token-ids", "1", "--out", "x", "--chunk", "0"),
         ):
             with self.subTest(arguments=arguments):
                 self.assert_error("", *arguments, status=2)
+
+    def test_wrong_usage_names_what_is_wrong(self):
+        model = self.model()
+        for expected, arguments in (
+            ("'frobnicate' is not a command", ("frobnicate", model)),
+            ("'--frobnicate' is not", ("--frobnicate",)),
+            ("A subcommand is required", ()),
+            ("'-1' is not an integer from 0 to", ("generate", model, "--seed=-1")),
+            ("nothing to measure", ("bench", model, "-p", "0", "-n", "0")),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_error(expected, *arguments, status=2)
+
+    def test_the_largest_seed_is_one(self):
+        self.run_tool("generate", self.model(), "--prompt", "x", "--temperature", 1,
+                      "--max-tokens", 1, "--seed", (1 << 64) - 1)  # fmt: skip
 
     def test_a_full_disk_is_an_error(self):
         model = self.model()
@@ -321,7 +368,55 @@ class BenchTest(RunTest):
     def test_bad_input_is_one_error(self):
         model = self.model("context=100")
         self.assert_error("context of 100", "bench", model, "-p", "101")
-        self.assert_error("nothing to measure", "bench", model, "-p", "0", "-n", "0")
+
+    def start(self, *arguments):
+        """Starts to measure for hours; returns once the model is loaded."""
+        process = subprocess.Popen(
+            [RUN, "bench", *arguments, "-p", "16", "-n", "4000", "-r", "1000"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.addCleanup(process.kill)
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        caught = 0
+        while process.poll() is None and not caught >> (signal.SIGTERM - 1) & 1:
+            time.sleep(0.01)
+            caught = int(re.search("SigCgt:\\s*(\\w+)", status.read_text())[1], 16)
+        return process
+
+    def test_interrupts_leave_what_was_measured(self):
+        model = self.model("context=4096")
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start(model)
+            self.assertTrue(process.stdout.readline().startswith(b"pp16 "))
+            process.send_signal(number)
+            output, log = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 1, log)
+            self.assertEqual(output, b"")
+            self.assertIn(b"error: interrupted; these tests were not run: tg4000\n", log)
+
+    def test_an_interrupted_object_says_so(self):
+        model = self.model("context=4096")
+        process = self.start(model, "--json")
+        process.send_signal(signal.SIGTERM)
+        output, log = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, log)
+        answer = json.loads(output)
+        self.assertIs(answer["interrupted"], True)
+        self.assertNotIn("tg4000", [result["test"] for result in answer["results"]])
+        result = self.run_tool("bench", model, "-p", "4", "-n", "0", "--json")
+        self.assertIs(json.loads(result.stdout)["interrupted"], False)
+
+    def test_files_that_are_cut_meanwhile_are_one_error(self):
+        for name in ("weights.bin", "phases.so"):
+            model = self.model(name=name + ".sandwich")
+            process = self.start(model)
+            os.truncate(os.path.join(model, name), 0)
+            _, log = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 1, log)
+            errors = [e for e in log.decode().splitlines() if e.startswith("error: ")]
+            self.assertEqual(len(errors), 1, log)
+            self.assertIn(f"{name}: cannot be read any more", errors[0])
 
 
 class InspectTest(RunTest):
@@ -373,6 +468,17 @@ class TopologyTest(RunTest):
         self.assertEqual([p["kind"] for p in packages], ["package"] * 2)
         self.assert_error("synthetic", "topology", "--topology", "synthetic:pear:2")
         self.assert_error("/absent", "topology", "--topology", "/absent.xml")
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for path in (pipe, "/dev/zero", self.folder):
+            self.assert_error("not a regular file", "topology", "--topology", path)
+        machine = self.folder / "machine.xml"
+        machine.write_text(MACHINE)
+        text = self.run_tool("topology", "--topology", machine).stdout.decode()
+        self.assertTrue(text.startswith("numa x 1, core x 1, cpu x 1\n"), text)
+        machine.write_text("<topology>")
+        self.assert_error("machine.xml: is not a topology", "topology", "--topology",
+                          machine)  # fmt: skip
 
 
 class TokenizeTest(RunTest):
@@ -387,6 +493,9 @@ class TokenizeTest(RunTest):
         self.assertEqual(len(lines.splitlines()), 1)
         texts.write_text("ab\n")
         self.assertEqual(self.run_tool(*arguments).stdout, b"97 98 10\n")
+        arguments_of_input = (*arguments[:-1], "-")
+        result = self.run_tool(*arguments_of_input, input=b"ab\n")
+        self.assertEqual(result.stdout, b"97 98 10\n")
         texts.write_bytes(b"\xff")
         self.assert_error(str(texts), *arguments)
         tokenizer.write_text("{}")

@@ -76,7 +76,9 @@ struct ArtifactOpenOptions {
 /// artifact that is compiled again meanwhile does not get mixed into this one.
 class Artifact {
 public:
-  /// Opens the folder `path`. Errors name the file and the field.
+  /// Opens the folder `path`. Errors name the file and the field. What an
+  /// interrupted `ArtifactWriter` left is refused by its name, as it may look
+  /// complete.
   static Result<Artifact> open(const std::string &path,
                                const ArtifactOpenOptions &options = {});
 
@@ -96,8 +98,8 @@ public:
 
   Result<WeightStorage> loadWeights(const WeightLoadOptions &options) const;
 
-  /// Loads the machine code. Errors: the loader refuses it, or a phase's
-  /// symbol is absent.
+  /// Loads the machine code. Errors: the loader refuses it, a phase's symbol is
+  /// absent, or its code was compiled for another plan than the manifest's.
   Result<PhaseLibrary> loadPhases() const;
 
 private:

@@ -15,6 +15,7 @@
 #ifndef SANDWICH_ARTIFACT_WEIGHTSTORAGE_H
 #define SANDWICH_ARTIFACT_WEIGHTSTORAGE_H
 
+#include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstddef>
@@ -31,7 +32,7 @@ enum class WeightPlacement {
   /// Pages of the page cache, shared with every process that maps the file.
   /// Where the filesystem can (ext4 of Linux 6.16), those are huge pages, for
   /// `ArtifactWriter` writes in whole ones. Cutting the file while it is mapped
-  /// kills the process (SIGBUS).
+  /// is a signal, SIGBUS.
   Mapped,
   /// A private copy, in huge pages as far as the kernel has them. Takes as much
   /// memory again as the page cache, and where that memory is new to a virtual
@@ -64,7 +65,9 @@ public:
   ~WeightStorage();
 
   std::span<const std::byte> bytes() const { return contents; }
-  WeightPlacement placement() const { return where; }
+  WeightPlacement placement() const {
+    return isMapped ? WeightPlacement::Mapped : WeightPlacement::HugePages;
+  }
 
   /// How many of the bytes lie in huge pages now, as /proc/self/smaps tells;
   /// zero where it cannot be read.
@@ -74,9 +77,10 @@ private:
   WeightStorage() = default;
 
   std::span<const std::byte> contents;
-  /// Length of the mapping, at least that of `contents`.
-  uint64_t mappedBytes = 0;
-  WeightPlacement where = WeightPlacement::Mapped;
+  /// Whether `contents` are pages of the file.
+  bool isMapped = false;
+  /// Where they are not, what holds them.
+  AnonymousMemory copy;
 };
 
 } // namespace sandwich

@@ -151,8 +151,9 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
     For each phase program `NAME` adds the function `sandwich_NAME` of the C
     type `SandwichPhaseFunction` (sandwich/Runtime/PhaseABI.h), which reads the
     step's fields and calls the program; barriers become calls through the
-    step. Programs become private. A team used by anything but the barriers of
-    its program is an error.
+    step. Programs become private. Beside the function stands the constant
+    `sandwich_NAME_plan`, a `SandwichPlan` of what the code relies on. A team
+    used by anything but the barriers of its program is an error.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect"];

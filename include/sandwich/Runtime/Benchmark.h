@@ -28,6 +28,20 @@ struct BenchmarkOptions {
   uint64_t repetitions = 3;
 };
 
+/// A prompt of `tokens` tokens, or the generation of as many one by one.
+struct BenchmarkTest {
+  bool generates = false;
+  uint64_t tokens = 0;
+
+  /// "pp128" or "tg32".
+  std::string name() const {
+    return (generates ? "tg" : "pp") + std::to_string(tokens);
+  }
+};
+
+/// The tests that `options` asks for, in the order in which they run.
+std::vector<BenchmarkTest> benchmarkTests(const BenchmarkOptions &options);
+
 struct BenchmarkResult {
   /// "pp128" or "tg32".
   std::string test;
@@ -64,7 +78,8 @@ double measureReadBandwidth(Engine &engine, unsigned threads);
 
 /// Runs the tests in order, each repetition on a new sequence of random tokens.
 /// `onResult` gets each result when it is there; `stopRequested` is asked
-/// between repetitions. Either may be empty.
+/// between repetitions, and a test that it stops has no result. Either may be
+/// empty.
 Result<std::vector<BenchmarkResult>>
 runBenchmark(Engine &engine, const BenchmarkOptions &options,
              const std::function<void(const BenchmarkResult &)> &onResult = {},

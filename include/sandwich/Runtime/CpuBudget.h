@@ -51,6 +51,11 @@ struct CpuBudget {
 
   /// The default thread count, at least 1. A quota is rounded down.
   unsigned threads() const;
+  /// The CPUs to keep a team of `threads` threads on, one for each. None where
+  /// the team leaves a core free, or has more threads than there are CPUs:
+  /// every other process and model would choose the same ones, so such a team
+  /// is better left to the system.
+  std::vector<unsigned> cpusFor(unsigned threads) const;
   /// What makes `threads()` no larger: "the CPU affinity mask", "the cgroup
   /// quota in FILE" or "physical cores".
   std::string limit() const;

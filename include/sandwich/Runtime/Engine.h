@@ -18,10 +18,10 @@
 #define SANDWICH_RUNTIME_ENGINE_H
 
 #include "sandwich/Artifact/Artifact.h"
-#include "sandwich/Runtime/AnonymousMemory.h"
 #include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Runtime/KVCache.h"
 #include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstdint>
@@ -116,10 +116,14 @@ public:
   /// Sequences that one decode step takes.
   uint64_t maxDecodeSequences() const;
 
+  /// Error: one of `tokens` is outside the vocabulary.
+  Status checkTokens(std::span<const int32_t> tokens) const;
+
   /// Appends `tokens` to `sequence`, in prefill steps of at most `chunk`
   /// tokens (0: as many as the plan takes); a piece of one token is a decode
   /// step. Errors, found before anything is computed: no tokens, an id outside
-  /// the vocabulary, more tokens than the context holds, or no free KV blocks.
+  /// the vocabulary, more tokens than the context holds, no free KV blocks, or
+  /// a process that is a fork of the one that created the engine.
   /// An error of `onLogits` ends the feed between two steps.
   Status feed(Sequence &sequence, std::span<const int32_t> tokens,
               LogitRows rows, const LogitsCallback &onLogits = {},

@@ -64,14 +64,17 @@ struct GenerationStatistics {
 
 /// Feeds `prompt` to `sequence` and generates tokens. `onToken` gets each
 /// token and tells whether to go on; `stopRequested` is asked between the
-/// steps of the prompt, too. Either may be empty.
-/// Errors: invalid options, or whatever `Engine::feed` and `Sampler::sample`
-/// find.
+/// steps of the prompt, too. Either may be empty. `logits`, if not null,
+/// follows the sequence: it becomes the logits after the token fed last,
+/// [vocab_size], and empty after a step without logits. Errors: invalid options
+/// or tokens, found before anything is fed, or whatever `Engine::feed` and
+/// `Sampler::sample` find.
 Result<GenerationStatistics>
 generate(Engine &engine, Sequence &sequence, std::span<const int32_t> prompt,
          const GenerationOptions &options,
          const std::function<bool(int32_t token)> &onToken,
-         const std::function<bool()> &stopRequested = {});
+         const std::function<bool()> &stopRequested = {},
+         std::vector<float> *logits = nullptr);
 
 } // namespace sandwich
 

@@ -17,8 +17,8 @@
 #ifndef SANDWICH_RUNTIME_KVCACHE_H
 #define SANDWICH_RUNTIME_KVCACHE_H
 
-#include "sandwich/Runtime/AnonymousMemory.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstdint>

@@ -9,8 +9,8 @@
  *
  * The whole interface of an artifact's shared object. Every phase is one SPMD
  * function that each thread of the phase's team calls once a step, with the
- * same step and its own thread number. The object needs no symbol from
- * anywhere else.
+ * same step and its own thread number. Beside the function stands a constant,
+ * the plan it was compiled for. The object needs no symbol from anywhere else.
  *
  * The compiler reads the field offsets from this header, so it is the only
  * place that knows them; changing it means a new SANDWICH_PHASE_ABI_VERSION.
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 1
+#define SANDWICH_PHASE_ABI_VERSION 2
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -80,6 +80,40 @@ typedef struct SandwichStep {
 
 /** `thread` is in [0, threads) of the phase's plan. */
 typedef void (*SandwichPhaseFunction)(const SandwichStep *step, int32_t thread);
+
+/** What the symbol of a phase's SandwichPlan ends with, after the function's.
+ */
+#define SANDWICH_PLAN_SYMBOL_SUFFIX "_plan"
+
+/**
+ * What a phase's code relies on. The loader refuses a manifest that says
+ * otherwise, since the code would read and write where it must not. All fields
+ * are 64 bits wide.
+ */
+typedef struct SandwichPlan {
+  /** SANDWICH_PHASE_ABI_VERSION */
+  int64_t abi_version;
+  /** The team must have exactly so many. */
+  int64_t threads;
+  /** Of one step. */
+  int64_t max_tokens;
+  int64_t max_logit_rows;
+  /** Bytes of the workspace that are used. */
+  int64_t workspace_bytes;
+  /** Bytes of a KV cache block, and a SandwichElementType. */
+  int64_t kv_block_bytes;
+  int64_t kv_element_type;
+  /** Columns of the logits. */
+  int64_t vocab_size;
+  /** Bytes of the weights that are read: up to where the last one ends. */
+  int64_t weights_bytes;
+} SandwichPlan;
+
+typedef enum SandwichElementType {
+  SANDWICH_ELEMENT_F32 = 1,
+  SANDWICH_ELEMENT_BF16 = 2,
+  SANDWICH_ELEMENT_F16 = 3
+} SandwichElementType;
 
 #ifdef __cplusplus
 }

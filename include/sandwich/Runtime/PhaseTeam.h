@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <sys/types.h>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,10 @@ public:
   /// affinity mask back.
   void run(unsigned threads, Work work, void *context);
 
+  /// Error: this process is a fork of the one that created the team, so that
+  /// the team's threads are missing and `run` would never return.
+  Status checkProcess() const;
+
   /// Called by every thread of the current run; returns once all have called.
   void barrier();
 
@@ -98,6 +103,7 @@ private:
   void serve(Worker &worker, unsigned thread);
 
   const PhaseTeamOptions options;
+  const pid_t process;
   const WaitableCounter::Patience patience;
   /// Threads 1 and up.
   std::vector<std::unique_ptr<Worker>> workers;

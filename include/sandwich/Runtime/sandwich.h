@@ -14,7 +14,8 @@
  * - A function that can fail returns a sandwich_status. With anything but
  *   SANDWICH_OK it changes none of its outputs except `*error`, which becomes
  *   one sentence for people, to be freed with sandwich_free. `error` may be
- *   NULL.
+ *   NULL. Functions that only tell something return 0 or NULL for a NULL
+ *   handle.
  * - Structures of options begin with their own size and may be all zero after
  *   it, which means the defaults; a program that was compiled with an older
  *   header keeps working with a newer library. A NULL instead of options means
@@ -25,6 +26,8 @@
  * - Different handles may be used from different threads. One handle is for
  *   one thread at a time, except a sandwich_model, which is for any number.
  *   Steps of one model run one after another.
+ * - A process that forks loads its models afterwards: in a child of the process
+ *   that loaded a model, its steps fail.
  *
  *===----------------------------------------------------------------------===*/
 
@@ -186,7 +189,8 @@ sandwich_sequence_feed(sandwich_sequence *sequence, const int32_t *tokens,
 
 /**
  * The logits after the token fed last, [vocab_size], or NULL if none was fed.
- * They belong to the sequence and are valid until it is fed, cleared or freed.
+ * They belong to the sequence and are valid until it is fed, generates, or is
+ * cleared or freed.
  */
 SANDWICH_EXPORT const float *
 sandwich_sequence_logits(const sandwich_sequence *sequence);

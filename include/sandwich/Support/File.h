@@ -24,6 +24,10 @@
 
 namespace sandwich {
 
+/// What a file or folder under construction is called beside its destination:
+/// its name, this, and the number of the process that writes it.
+inline constexpr char partialSuffix[] = ".partial-";
+
 /// A whole regular file mapped read-only. Moves, never copies.
 class MappedFile {
 public:

@@ -17,6 +17,8 @@
 #ifndef SANDWICH_SUPPORT_RESULT_H
 #define SANDWICH_SUPPORT_RESULT_H
 
+#include <cerrno>
+#include <cstring>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -39,6 +41,17 @@ template <typename... Parts> Error makeError(const Parts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return {stream.str()};
+}
+
+/// Why the system call just made failed, as `errno` has it: "cannot ACTION:
+/// REASON".
+inline Error systemError(const std::string &action) {
+  return makeError("cannot ", action, ": ", std::strerror(errno));
+}
+
+/// "PATH: cannot ACTION: REASON".
+inline Error systemError(const std::string &path, const std::string &action) {
+  return systemError(action).inContext(path);
 }
 
 /// A value of type `T`, or the `Error` that kept it from being made.

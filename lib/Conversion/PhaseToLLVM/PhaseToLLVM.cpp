@@ -13,9 +13,11 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Runtime/PhaseABI.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace sandwich {
@@ -131,6 +133,52 @@ private:
   Value step;
 };
 
+/// Where the last of the module's weights ends in the artifact.
+int64_t getWeightsEnd(ModuleOp module) {
+  uint64_t end = 0;
+  for (auto weight : module.getOps<lm::WeightOp>()) {
+    uint64_t lastSlice = weight.getOffset().value_or(0) +
+                         weight.getLayerStride().value_or(0) *
+                             (weight.getLayers().value_or(1) - 1);
+    end = std::max(end, lastSlice + weight.getSliceBytes());
+  }
+  return static_cast<int64_t>(end);
+}
+
+/// Adds the SandwichPlan of `program`, so that the loader can see whether the
+/// manifest beside the code belongs to it.
+void addPlan(func::FuncOp program, int64_t weightsEnd) {
+  auto typeOf = [&](ProgramArgument argument) {
+    return cast<MemRefType>(phase::getArgument(program, argument).getType());
+  };
+  MemRefType cache = typeOf(ProgramArgument::KVCache);
+  int64_t blockElements = 1;
+  for (int64_t size : cache.getShape().drop_front())
+    blockElements *= size;
+  phase::ProgramAttr limits = phase::getProgram(program);
+  SandwichPlan plan = {};
+  plan.abi_version = SANDWICH_PHASE_ABI_VERSION;
+  plan.threads = limits.getThreads();
+  plan.max_tokens = limits.getMaxTokens();
+  plan.max_logit_rows = limits.getMaxLogitRows();
+  plan.workspace_bytes = limits.getWorkspaceBytes();
+  plan.kv_block_bytes = blockElements * cache.getElementTypeBitWidth() / 8;
+  plan.kv_element_type = cache.getElementType().isF32() ? SANDWICH_ELEMENT_F32
+                                                        : SANDWICH_ELEMENT_F16;
+  plan.vocab_size = typeOf(ProgramArgument::Logits).getDimSize(1);
+  plan.weights_bytes = weightsEnd;
+
+  constexpr int64_t fields = sizeof(SandwichPlan) / sizeof(int64_t);
+  ImplicitLocOpBuilder builder(program.getLoc(), program);
+  auto values = DenseElementsAttr::get(
+      RankedTensorType::get({fields}, builder.getI64Type()),
+      ArrayRef(reinterpret_cast<const int64_t *>(&plan), fields));
+  LLVM::GlobalOp::create(
+      builder, LLVM::LLVMArrayType::get(builder.getI64Type(), fields),
+      /*isConstant=*/true, LLVM::Linkage::External,
+      getEntryPointName(program) + SANDWICH_PLAN_SYMBOL_SUFFIX, values);
+}
+
 /// The team is the step, which knows how to wait.
 void lowerTeam(func::FuncOp program) {
   auto pointer = LLVM::LLVMPointerType::get(program.getContext());
@@ -182,6 +230,7 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
     SymbolTable symbols(getOperation());
     if (failed(verifyTeams(getOperation())))
       return signalPassFailure();
+    int64_t weightsEnd = getWeightsEnd(getOperation());
     for (auto program :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!phase::getProgram(program))
@@ -191,6 +240,7 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
             << program.getName();
         return signalPassFailure();
       }
+      addPlan(program, weightsEnd);
       lowerTeam(program);
       EntryPointBuilder(program, types).build();
     }

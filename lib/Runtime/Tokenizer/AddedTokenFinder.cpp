@@ -23,9 +23,10 @@ void AddedTokenFinder::add(const AddedToken &token, std::string content) {
 }
 
 void AddedTokenFinder::finish() {
-  // Of tokens that are written alike, which normalizers may cause, the first
-  // of the file is found.
-  std::sort(tokens.begin(), tokens.end());
+  // Tokens that are written alike, which normalizers may cause, stay in order.
+  std::stable_sort(
+      tokens.begin(), tokens.end(),
+      [](const auto &a, const auto &b) { return a.first < b.first; });
 }
 
 const std::pair<std::string, const AddedToken *> *
@@ -35,13 +36,9 @@ AddedTokenFinder::longestAt(std::string_view text) const {
   auto first = tokens.begin(), last = tokens.end();
   const std::pair<std::string, const AddedToken *> *longest = nullptr;
   for (size_t depth = 0; first != last; ++depth) {
-    if (first->first.size() == depth) {
+    // The last of those that are written alike.
+    for (; first != last && first->first.size() == depth; ++first)
       longest = &*first;
-      while (first != last && first->first.size() == depth)
-        ++first;
-      if (first == last)
-        break;
-    }
     if (depth == text.size())
       break;
     auto byte = static_cast<unsigned char>(text[depth]);
@@ -59,6 +56,9 @@ AddedTokenFinder::longestAt(std::string_view text) const {
 std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
   std::vector<TextPart> parts;
   size_t end = 0; // of the last token found
+  // The whitespace that was taken along last; a token inside of it takes the
+  // rest along once more, and looking at that each time would be quadratic.
+  TextRange spaces{0, 0};
   for (size_t i = 0; i < text.size();) {
     if (!beginsToken[static_cast<unsigned char>(text[i])]) {
       ++i;
@@ -78,14 +78,23 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
         ((!before.empty() && isWordCharacter(lastCharacter(before))) ||
          (!after.empty() && isWordCharacter(firstCharacter(after)))))
       continue;
-    if (token.leftStrip)
+    if (token.leftStrip) {
       while (range.begin > end &&
              isWhitespace(lastCharacter(text.substr(0, range.begin))))
         range.begin = lastCharacterOffset(text.substr(0, range.begin));
-    if (token.rightStrip)
-      while (range.end < text.size() &&
-             isWhitespace(firstCharacter(text.substr(range.end))))
-        range.end += characterLength(text[range.end]);
+      range.begin = std::max(range.begin, end);
+    }
+    if (token.rightStrip) {
+      if (range.end < spaces.begin || range.end > spaces.end)
+        spaces = {range.end, range.end};
+      while (spaces.end < text.size() &&
+             isWhitespace(firstCharacter(text.substr(spaces.end))))
+        spaces.end += characterLength(text[spaces.end]);
+      range.end = spaces.end;
+    }
+    // Nothing is left of a token whose whitespace went to the one before.
+    if (range.begin >= range.end)
+      continue;
     if (range.begin > end)
       parts.push_back({{end, range.begin}, -1});
     parts.push_back({range, token.id});

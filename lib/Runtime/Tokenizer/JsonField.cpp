@@ -57,15 +57,6 @@ Result<JsonField> JsonField::member(std::string_view key) const {
   return *std::move(found);
 }
 
-Result<std::vector<JsonField>> JsonField::members() const {
-  if (!value->is_object())
-    return error("must be an object, is ", excerpt(*value));
-  std::vector<JsonField> fields;
-  for (const auto &[key, member] : value->get_ref<const Json::object_t &>())
-    fields.emplace_back(member, memberPath(key));
-  return fields;
-}
-
 Result<std::vector<JsonField>> JsonField::elements() const {
   if (!value->is_array())
     return error("must be a list, is ", excerpt(*value));

@@ -50,8 +50,7 @@ public:
   /// The member `key` of this object, or nothing if it is absent or null.
   Result<std::optional<JsonField>> optionalMember(std::string_view key) const;
 
-  /// The members or elements in the order of the file. Errors: another type.
-  Result<std::vector<JsonField>> members() const;
+  /// The elements in the order of the file. Error: not a list.
   Result<std::vector<JsonField>> elements() const;
 
   Result<std::string> string() const;

@@ -8,7 +8,6 @@
 
 #include "Normalizer.h"
 
-#include "Pattern.h"
 #include "Unicode.h"
 
 #include <algorithm>
@@ -34,7 +33,8 @@ public:
   Prepend(std::string name, std::string prefix)
       : name(std::move(name)), prefix(std::move(prefix)) {}
 
-  Status apply(std::string &text, size_t maxBytes) const override {
+  Status apply(std::string &text, size_t maxBytes,
+               SearchBuffers &) const override {
     if (text.empty())
       return {};
     if (prefix.size() + text.size() > maxBytes)
@@ -54,9 +54,10 @@ public:
       : name(std::move(name)), pattern(std::move(pattern)),
         content(std::move(content)) {}
 
-  Status apply(std::string &text, size_t maxBytes) const override {
+  Status apply(std::string &text, size_t maxBytes,
+               SearchBuffers &buffers) const override {
     std::vector<TextRange> matches;
-    SANDWICH_RETURN_IF_ERROR(Pattern::Searcher(pattern).findAll(text, matches));
+    SANDWICH_RETURN_IF_ERROR(pattern.findAll(text, buffers, matches));
     if (matches.empty())
       return {};
     size_t size = text.size() + matches.size() * content.size();
@@ -87,7 +88,7 @@ class Strip final : public Normalizer {
 public:
   Strip(bool left, bool right) : left(left), right(right) {}
 
-  Status apply(std::string &text, size_t) const override {
+  Status apply(std::string &text, size_t, SearchBuffers &) const override {
     size_t end = text.size();
     while (right && end > 0) {
       std::string_view kept(text.data(), end);
@@ -111,7 +112,7 @@ private:
 
 class Lowercase final : public Normalizer {
 public:
-  Status apply(std::string &text, size_t) const override {
+  Status apply(std::string &text, size_t, SearchBuffers &) const override {
     text = toLowercase(text);
     return {};
   }
@@ -122,7 +123,8 @@ public:
   UnicodeForm(std::string name, NormalizationForm form)
       : name(std::move(name)), form(form) {}
 
-  Status apply(std::string &text, size_t maxBytes) const override {
+  Status apply(std::string &text, size_t maxBytes,
+               SearchBuffers &) const override {
     std::optional<std::string> normalized = toNormalizationForm(text, form);
     if (!normalized)
       return makeError(name, ": out of memory");
@@ -194,9 +196,10 @@ Result<NormalizerSteps> tokenizer::readNormalizer(const JsonField &field) {
   return steps;
 }
 
-Status tokenizer::normalize(const NormalizerSteps &steps, std::string &text) {
+Status tokenizer::normalize(const NormalizerSteps &steps, std::string &text,
+                            SearchBuffers &buffers) {
   size_t maxBytes = maxRewrittenBytes(text.size());
   for (const auto &step : steps)
-    SANDWICH_RETURN_IF_ERROR(step->apply(text, maxBytes));
+    SANDWICH_RETURN_IF_ERROR(step->apply(text, maxBytes, buffers));
   return {};
 }

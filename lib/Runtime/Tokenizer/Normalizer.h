@@ -10,6 +10,7 @@
 #define SANDWICH_LIB_RUNTIME_TOKENIZER_NORMALIZER_H
 
 #include "JsonField.h"
+#include "Pattern.h"
 
 #include <memory>
 #include <string>
@@ -24,7 +25,8 @@ public:
 
   /// Rewrites `text` (valid UTF-8, before and after). Errors: the result is
   /// longer than `maxBytes`, or an expression exceeds its match limits.
-  virtual Status apply(std::string &text, size_t maxBytes) const = 0;
+  virtual Status apply(std::string &text, size_t maxBytes,
+                       SearchBuffers &buffers) const = 0;
 };
 
 using NormalizerSteps = std::vector<std::unique_ptr<Normalizer>>;
@@ -33,7 +35,8 @@ using NormalizerSteps = std::vector<std::unique_ptr<Normalizer>>;
 Result<NormalizerSteps> readNormalizer(const JsonField &field);
 
 /// Applies `steps` in turn.
-Status normalize(const NormalizerSteps &steps, std::string &text);
+Status normalize(const NormalizerSteps &steps, std::string &text,
+                 SearchBuffers &buffers);
 
 /// The most bytes that `inputBytes` bytes of text may become. Unicode's forms
 /// need at most 11 times as many; beyond this bound a file means harm.

@@ -38,9 +38,10 @@ struct Pattern::Code {
   pcre2_code *compiled;
 };
 
-struct Pattern::Searcher::Buffers {
-  explicit Buffers(const pcre2_code *compiled)
-      : match(pcre2_match_data_create_from_pattern(compiled, nullptr)),
+struct SearchBuffers::Contents {
+  Contents()
+      : // Only where the whole match lies is asked for.
+        match(pcre2_match_data_create(1, nullptr)),
         context(pcre2_match_context_create(nullptr)),
         stack(pcre2_jit_stack_create(initialJitStackBytes, maxJitStackBytes,
                                      nullptr)) {
@@ -50,9 +51,9 @@ struct Pattern::Searcher::Buffers {
     if (stack)
       pcre2_jit_stack_assign(context, nullptr, stack);
   }
-  Buffers(const Buffers &) = delete;
-  Buffers &operator=(const Buffers &) = delete;
-  ~Buffers() {
+  Contents(const Contents &) = delete;
+  Contents &operator=(const Contents &) = delete;
+  ~Contents() {
     pcre2_jit_stack_free(stack);
     pcre2_match_context_free(context);
     pcre2_match_data_free(match);
@@ -62,6 +63,9 @@ struct Pattern::Searcher::Buffers {
   pcre2_match_context *context;
   pcre2_jit_stack *stack;
 };
+
+SearchBuffers::SearchBuffers() = default;
+SearchBuffers::~SearchBuffers() = default;
 
 static std::string describe(int pcreError) {
   PCRE2_UCHAR message[256] = {};
@@ -165,47 +169,43 @@ Result<Pattern> Pattern::read(const JsonField &field) {
   return literal(std::move(text));
 }
 
-Pattern::Searcher::Searcher(const Pattern &pattern) : pattern(pattern) {
-  if (pattern.code)
-    buffers = std::make_unique<Buffers>(pattern.code->compiled);
-}
-Pattern::Searcher::Searcher(Searcher &&) noexcept = default;
-Pattern::Searcher::~Searcher() = default;
-
-Status Pattern::Searcher::findAll(std::string_view text,
-                                  std::vector<TextRange> &matches) {
-  if (pattern.code)
-    return findExpression(text, matches);
-  size_t size = pattern.text.size();
-  for (size_t begin = text.find(pattern.text); begin != std::string_view::npos;
-       begin = text.find(pattern.text, begin + size))
-    matches.push_back({begin, begin + size});
+Status Pattern::findAll(std::string_view searched, SearchBuffers &buffers,
+                        std::vector<TextRange> &matches) const {
+  if (code)
+    return findExpression(searched, buffers, matches);
+  for (size_t begin = searched.find(text); begin != std::string_view::npos;
+       begin = searched.find(text, begin + text.size()))
+    matches.push_back({begin, begin + text.size()});
   return {};
 }
 
-Status Pattern::Searcher::findExpression(std::string_view text,
-                                         std::vector<TextRange> &matches) {
-  if (!buffers->match || !buffers->context)
-    return makeError(pattern.name, ": out of memory");
+Status Pattern::findExpression(std::string_view searched,
+                               SearchBuffers &buffers,
+                               std::vector<TextRange> &matches) const {
+  if (!buffers.contents)
+    buffers.contents = std::make_unique<SearchBuffers::Contents>();
+  pcre2_match_data *match = buffers.contents->match;
+  pcre2_match_context *context = buffers.contents->context;
+  if (!match || !context)
+    return makeError(name, ": out of memory");
   auto matchLimit = static_cast<uint32_t>(
-      std::clamp<size_t>(stepsPerByte * text.size(), leastMatchLimit,
+      std::clamp<size_t>(stepsPerByte * searched.size(), leastMatchLimit,
                          std::numeric_limits<uint32_t>::max()));
-  pcre2_set_match_limit(buffers->context, matchLimit);
-  pcre2_set_depth_limit(buffers->context, matchLimit);
-  const PCRE2_SIZE *range = pcre2_get_ovector_pointer(buffers->match);
-  auto subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  pcre2_set_match_limit(context, matchLimit);
+  pcre2_set_depth_limit(context, matchLimit);
+  const PCRE2_SIZE *range = pcre2_get_ovector_pointer(match);
+  auto subject = reinterpret_cast<PCRE2_SPTR>(searched.data());
   size_t start = 0;
   std::optional<size_t> lastEnd;
-  while (start <= text.size()) {
+  while (start <= searched.size()) {
     // The text is known to be UTF-8, and checking it anew for each match would
     // be quadratic.
-    int count =
-        pcre2_match(pattern.code->compiled, subject, text.size(), start,
-                    PCRE2_NO_UTF_CHECK, buffers->match, buffers->context);
+    int count = pcre2_match(code->compiled, subject, searched.size(), start,
+                            PCRE2_NO_UTF_CHECK, match, context);
     if (count == PCRE2_ERROR_NOMATCH)
       break;
     if (count < 0)
-      return makeError(pattern.name, ": ", describe(count), " at byte ", start,
+      return makeError(name, ": ", describe(count), " at byte ", start,
                        " of the text");
     // \K and look-behind may put a match anywhere; only go forward.
     size_t begin = std::max<size_t>(range[0], start);
@@ -217,9 +217,9 @@ Status Pattern::Searcher::findExpression(std::string_view text,
     }
     // An empty match right after another match is none, and the search goes on
     // behind the next character.
-    if (end == text.size())
+    if (end == searched.size())
       break;
-    start = end + characterLength(text[end]);
+    start = end + characterLength(searched[end]);
   }
   return {};
 }

@@ -25,6 +25,21 @@ struct TextRange {
   size_t size() const { return end - begin; }
 };
 
+/// What searching for regular expressions needs beside them: room for a match
+/// and a stack. Making one takes longer than searching a short text, so there
+/// is one for each encoding. For one thread.
+class SearchBuffers {
+public:
+  SearchBuffers();
+  ~SearchBuffers();
+
+private:
+  friend class Pattern;
+  struct Contents;
+  /// Made at the first search for an expression.
+  std::unique_ptr<Contents> contents;
+};
+
 /// What to look for in a text: a literal or a compiled regular expression.
 /// Immutable and shared by copies.
 class Pattern {
@@ -42,28 +57,16 @@ public:
 
   bool isRegularExpression() const { return code != nullptr; }
 
-  /// Searches texts one after the other with one set of buffers.
-  class Searcher {
-  public:
-    explicit Searcher(const Pattern &pattern);
-    Searcher(Searcher &&) noexcept;
-    ~Searcher();
-
-    /// Appends all matches in `text` (valid UTF-8), which do not overlap, from
-    /// left to right; a match may be empty. Errors: a match limit is exceeded.
-    Status findAll(std::string_view text, std::vector<TextRange> &matches);
-
-  private:
-    struct Buffers;
-    Status findExpression(std::string_view text,
-                          std::vector<TextRange> &matches);
-
-    const Pattern &pattern;
-    std::unique_ptr<Buffers> buffers;
-  };
+  /// Appends all matches in `text` (valid UTF-8), which do not overlap, from
+  /// left to right; a match may be empty. Errors: a match limit is exceeded.
+  Status findAll(std::string_view text, SearchBuffers &buffers,
+                 std::vector<TextRange> &matches) const;
 
 private:
   struct Code;
+  Status findExpression(std::string_view text, SearchBuffers &buffers,
+                        std::vector<TextRange> &matches) const;
+
   std::string name;
   std::string text;
   std::shared_ptr<const Code> code;

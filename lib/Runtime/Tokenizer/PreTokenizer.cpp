@@ -45,15 +45,14 @@ public:
   Split(Pattern pattern, SplitBehavior behavior, bool invert)
       : pattern(std::move(pattern)), behavior(behavior), invert(invert) {}
 
-  Status apply(PieceList &list) const override {
-    Pattern::Searcher searcher(pattern);
+  Status apply(PieceList &list, SearchBuffers &buffers) const override {
     std::vector<TextRange> matches;
     std::vector<Part> parts;
     std::vector<TextRange> pieces;
     for (const TextRange &piece : list.pieces) {
       std::string_view text = pieceText(list, piece);
       matches.clear();
-      SANDWICH_RETURN_IF_ERROR(searcher.findAll(text, matches));
+      SANDWICH_RETURN_IF_ERROR(pattern.findAll(text, buffers, matches));
       parts.clear();
       size_t end = 0;
       for (const TextRange &match : matches) {
@@ -120,7 +119,7 @@ private:
 /// Puts a space before each piece that has none, where asked.
 class PrefixSpace final : public PreTokenizer {
 public:
-  Status apply(PieceList &list) const override {
+  Status apply(PieceList &list, SearchBuffers &) const override {
     std::string text;
     text.reserve(list.text.size() + list.pieces.size());
     for (TextRange &piece : list.pieces) {
@@ -139,7 +138,7 @@ public:
 /// Writes each byte as its character of the byte alphabet.
 class BytesToCharacters final : public PreTokenizer {
 public:
-  Status apply(PieceList &list) const override {
+  Status apply(PieceList &list, SearchBuffers &) const override {
     std::string text;
     text.reserve(list.text.size() + list.text.size() / 4);
     for (TextRange &piece : list.pieces) {
@@ -166,7 +165,7 @@ class Metaspace final : public PreTokenizer {
 public:
   explicit Metaspace(MetaspaceOptions options) : options(std::move(options)) {}
 
-  Status apply(PieceList &list) const override {
+  Status apply(PieceList &list, SearchBuffers &) const override {
     using Prepend = MetaspaceOptions::Prepend;
     const std::string &mark = options.mark;
     std::string text;
@@ -299,10 +298,10 @@ static Status readSteps(const JsonField &field, PreTokenizerSteps &steps) {
                     /*invert=*/false, steps);
   }
   if (type == "Whitespace")
-    // Words and what lies between words and spaces; a word is of letters,
-    // marks, digits, letter numbers and connectors.
-    return addSplit(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]+)"
-                    R"(|[^\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\s]+)",
+    // Words and what lies between words and spaces; a word is of what
+    // isWordCharacter accepts.
+    return addSplit(R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)"
+                    R"(|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\s]+)",
                     field, SplitBehavior::Removed, /*invert=*/true, steps);
   if (type == "WhitespaceSplit")
     return addSplit(R"(\s)", field, SplitBehavior::Removed,
@@ -317,14 +316,15 @@ Result<PreTokenizerSteps> tokenizer::readPreTokenizer(const JsonField &field) {
 }
 
 Result<PieceList> tokenizer::preTokenize(const PreTokenizerSteps &steps,
-                                         std::string text, bool beginsInput) {
+                                         std::string text, bool beginsInput,
+                                         SearchBuffers &buffers) {
   PieceList list{std::move(text), {}, beginsInput};
   if (list.text.empty())
     return list;
   list.pieces.push_back({0, list.text.size()});
   size_t maxBytes = maxRewrittenBytes(list.text.size());
   for (const auto &step : steps) {
-    SANDWICH_RETURN_IF_ERROR(step->apply(list));
+    SANDWICH_RETURN_IF_ERROR(step->apply(list, buffers));
     // No step adds more than a few bytes for each byte, but many steps might.
     if (list.text.size() > maxBytes)
       return makeError("pre_tokenizer: the text grows beyond ", maxBytes,

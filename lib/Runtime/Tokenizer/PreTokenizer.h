@@ -31,7 +31,7 @@ public:
   virtual ~PreTokenizer() = default;
 
   /// Errors: an expression exceeds its match limits.
-  virtual Status apply(PieceList &list) const = 0;
+  virtual Status apply(PieceList &list, SearchBuffers &buffers) const = 0;
 };
 
 using PreTokenizerSteps = std::vector<std::unique_ptr<PreTokenizer>>;
@@ -41,7 +41,7 @@ Result<PreTokenizerSteps> readPreTokenizer(const JsonField &field);
 
 /// Applies `steps` in turn to `text` as one piece.
 Result<PieceList> preTokenize(const PreTokenizerSteps &steps, std::string text,
-                              bool beginsInput);
+                              bool beginsInput, SearchBuffers &buffers);
 
 } // namespace sandwich::tokenizer
 

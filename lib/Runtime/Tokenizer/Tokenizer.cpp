@@ -49,7 +49,7 @@ struct Tokenizer::Description {
   Result<std::optional<int32_t>> readNamedToken(const JsonField &file,
                                                 const char *key) const;
   Status encodeText(std::string text, bool beginsInput, Model::Session &session,
-                    std::vector<int32_t> &ids) const;
+                    SearchBuffers &buffers, std::vector<int32_t> &ids) const;
 };
 
 Status Tokenizer::Description::read(const JsonField &file) {
@@ -94,13 +94,14 @@ Status Tokenizer::Description::read(const JsonField &file) {
     SANDWICH_ASSIGN_OR_RETURN(decoder, Decoder::read(*field));
   }
 
+  SearchBuffers buffers;
   for (const AddedToken &token : vocabulary.addedTokens()) {
     if (!token.normalized) {
       rawTokens.add(token, token.content);
       continue;
     }
     std::string content = token.content;
-    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content));
+    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content, buffers));
     if (content != token.content)
       normalizedContents.emplace(token.id, content);
     normalizedTokens.add(token, std::move(content));
@@ -159,8 +160,9 @@ Status Tokenizer::Description::readConfiguration(const JsonField &file) {
 
 Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
                                           Model::Session &session,
+                                          SearchBuffers &buffers,
                                           std::vector<int32_t> &ids) const {
-  SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text));
+  SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text, buffers));
   for (const TextPart &part : normalizedTokens.split(text)) {
     if (part.tokenId >= 0) {
       ids.push_back(part.tokenId);
@@ -170,7 +172,7 @@ Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
         PieceList list,
         preTokenize(preTokenizer,
                     text.substr(part.range.begin, part.range.size()),
-                    beginsInput && part.range.begin == 0));
+                    beginsInput && part.range.begin == 0, buffers));
     for (const TextRange &piece : list.pieces)
       session.encode(
           std::string_view(list.text).substr(piece.begin, piece.size()), ids);
@@ -249,13 +251,14 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
   if (addSpecialTokens)
     ids = postProcessor.prefix;
   std::unique_ptr<Model::Session> session = description->model->startSession();
+  SearchBuffers buffers;
   for (const TextPart &part : description->rawTokens.split(text)) {
     if (part.tokenId >= 0)
       ids.push_back(part.tokenId);
     else
       SANDWICH_RETURN_IF_ERROR(description->encodeText(
           std::string(text.substr(part.range.begin, part.range.size())),
-          part.range.begin == 0, *session, ids));
+          part.range.begin == 0, *session, buffers, ids));
   }
   if (addSpecialTokens)
     ids.insert(ids.end(), postProcessor.suffix.begin(),

@@ -1,4 +1,4 @@
-//===- Unicode.cpp - UTF-8 and character classes --------------------------===//
+//===- Unicode.cpp - Characters and their classes -------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,37 +15,6 @@
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
-
-Utf8Prefix tokenizer::scanUtf8(std::string_view text) {
-  auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80)
-    return {Utf8Prefix::Kind::Character, 1};
-  if (lead < 0xC2 || lead > 0xF4)
-    return {Utf8Prefix::Kind::Invalid, 1};
-  size_t length = characterLength(text[0]);
-  // The second byte's range excludes overlong forms, surrogates and what lies
-  // beyond U+10FFFF.
-  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  for (size_t i = 1; i != length; ++i, low = 0x80, high = 0xBF) {
-    if (i == text.size())
-      return {Utf8Prefix::Kind::Cut, i};
-    auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < low || byte > high)
-      return {Utf8Prefix::Kind::Invalid, i};
-  }
-  return {Utf8Prefix::Kind::Character, length};
-}
-
-std::optional<size_t> tokenizer::findInvalidUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    Utf8Prefix prefix = scanUtf8(text.substr(i));
-    if (prefix.kind != Utf8Prefix::Kind::Character)
-      return i;
-    i += prefix.length;
-  }
-  return std::nullopt;
-}
 
 void tokenizer::appendCharacter(std::string &text, char32_t character) {
   utf8proc_uint8_t bytes[4];
@@ -71,6 +40,14 @@ bool tokenizer::isWhitespace(char32_t character) {
 }
 
 bool tokenizer::isWordCharacter(char32_t character) {
+  // Join_Control, and the letters in circles and squares, which are alphabetic
+  // though their category is that of symbols.
+  if ((character >= 0x200C && character <= 0x200D) ||
+      (character >= 0x24B6 && character <= 0x24E9) ||
+      (character >= 0x1F130 && character <= 0x1F149) ||
+      (character >= 0x1F150 && character <= 0x1F169) ||
+      (character >= 0x1F170 && character <= 0x1F189))
+    return true;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
   case UTF8PROC_CATEGORY_LU:
   case UTF8PROC_CATEGORY_LL:

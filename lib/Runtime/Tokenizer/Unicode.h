@@ -1,4 +1,4 @@
-//===- Unicode.h - UTF-8 and character classes ------------------*- C++ -*-===//
+//===- Unicode.h - Characters and their classes -----------------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,8 +9,9 @@
 #ifndef SANDWICH_LIB_RUNTIME_TOKENIZER_UNICODE_H
 #define SANDWICH_LIB_RUNTIME_TOKENIZER_UNICODE_H
 
+#include "sandwich/Support/Utf8.h"
+
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,32 +20,6 @@ namespace sandwich::tokenizer {
 
 /// U+FFFD in UTF-8, which stands for bytes that form no character.
 inline constexpr std::string_view replacementCharacter = "\xEF\xBF\xBD";
-
-/// What the first bytes of a text are.
-struct Utf8Prefix {
-  enum class Kind {
-    Character, ///< `length` bytes are one character
-    Cut,       ///< all `length` bytes of the text begin one character
-    Invalid,   ///< `length` bytes are not, and cannot become, a character
-  };
-  Kind kind;
-  size_t length;
-};
-
-/// Classifies the beginning of `text`, which is not empty. Invalid bytes are
-/// taken by maximal subparts (Unicode 15, section 3.9), so that each `Invalid`
-/// is replaced by one U+FFFD.
-Utf8Prefix scanUtf8(std::string_view text);
-
-/// The offset of the first byte that is not part of valid UTF-8, or nothing.
-std::optional<size_t> findInvalidUtf8(std::string_view text);
-
-/// The length in bytes of the character that begins with `lead`, in valid
-/// UTF-8.
-inline size_t characterLength(char lead) {
-  auto byte = static_cast<unsigned char>(lead);
-  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
-}
 
 /// The first character of valid, nonempty UTF-8.
 inline char32_t firstCharacter(std::string_view text) {
@@ -84,7 +59,8 @@ void appendCharacter(std::string &text, char32_t character);
 /// Unicode's White_Space.
 bool isWhitespace(char32_t character);
 
-/// What `\w` matches: letters, marks, numbers and connectors.
+/// What `\w` matches in Unicode's regular expressions (UTS #18): alphabetic
+/// characters, marks, decimal numbers, connectors and joiners.
 bool isWordCharacter(char32_t character);
 
 /// The lower case of each character, in UTF-8.

@@ -1,6 +1,11 @@
 // RUN: sandwich-opt %s -phase-to-llvm -canonicalize -split-input-file | FileCheck %s
 
-// A program gets an entry point of the C type SandwichPhaseFunction, which reads
+// A program gets a SandwichPlan: version, threads, tokens, logit rows, workspace,
+// bytes and element type (1: f32) of a KV block, vocabulary, end of weights.
+
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[2, 2, 16, 16, 8192, 8192, 1, 64, 24832]> : tensor<9xi64>) {{.*}} : !llvm.array<9 x i64>
+
+// It gets an entry point of the C type SandwichPhaseFunction, which reads
 // the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 40,
 // 48, 56 and 64, then each buffer with its own.
 
@@ -58,6 +63,8 @@
 // CHECK-NEXT: %[[ARGUMENT:.*]] = llvm.load %[[P]]
 // CHECK-NEXT: llvm.call %[[BARRIER]](%[[ARGUMENT]]) : !llvm.ptr, (!llvm.ptr) -> ()
 // CHECK-NEXT: return
+lm.weight @norm : tensor<64xf32> from ["norm"] at 0
+lm.weight @query : tensor<64x32xf32> layers 3 from ["query.{}"] at 256 stride 8192
 func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {

@@ -170,6 +170,23 @@ class Output(BadInputTest):
         self.assertEqual(errors, b"error: interrupted; nothing was written\n")
         self.assertEqual(listing(self.folder), before)
 
+    def test_cut_checkpoint(self):
+        """A checkpoint that is cut while it is packed is an error, no signal."""
+        self.config["vocab_size"] = 32768
+        self.write_model()
+        before = listing(self.folder)
+        process = subprocess.Popen(
+            self.compile_command(["--dtype=f32"]), stderr=subprocess.PIPE)
+        while listing(self.folder) == before and process.poll() is None:
+            time.sleep(0.001)
+        os.truncate(self.path("model/model.safetensors"), 0)
+        _, errors = process.communicate(timeout=300)
+        # Packing may have been faster.
+        if process.returncode != 0:
+            self.assertEqual(process.returncode, 1)
+            self.assertRegex(errors, b"^error: [^\n]*model.safetensors: cannot be "
+                             b"read any more: [^\n]*\n$")
+
     def test_interrupted(self):
         """SIGKILL at any moment leaves nothing that loads, and the next
         compilation works and clears up."""
@@ -202,7 +219,7 @@ class Output(BadInputTest):
             [])
 
     def refuse_files(self, command):
-        self.refuse(command, "manifest.pb")
+        self.refuse(command, "partial-[0-9]+: is what an interrupted")
 
 
 class Artifact(BadInputTest):

@@ -72,12 +72,28 @@ static void runStep(const SandwichStep *step, int32_t thread) {
   }
 }
 
-__attribute__((visibility("default"))) void
-hash_model_prefill(const SandwichStep *step, int32_t thread) {
+#define EXPORTED __attribute__((visibility("default")))
+
+/* The code takes any step, so HashModel.cpp fills in the -1 with what a test
+ * asks for. */
+#define PLAN                                                                   \
+  {SANDWICH_PHASE_ABI_VERSION,                                                 \
+   HASH_MODEL_THREADS,                                                         \
+   -1,                                                                         \
+   -1,                                                                         \
+   -1,                                                                         \
+   SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t),                                \
+   SANDWICH_ELEMENT_F32,                                                       \
+   HASH_MODEL_VOCABULARY,                                                      \
+   HASH_MODEL_VOCABULARY * sizeof(uint32_t)}
+
+EXPORTED const SandwichPlan hash_model_prefill_plan = PLAN;
+EXPORTED const SandwichPlan hash_model_decode_plan = PLAN;
+
+EXPORTED void hash_model_prefill(const SandwichStep *step, int32_t thread) {
   runStep(step, thread);
 }
 
-__attribute__((visibility("default"))) void
-hash_model_decode(const SandwichStep *step, int32_t thread) {
+EXPORTED void hash_model_decode(const SandwichStep *step, int32_t thread) {
   runStep(step, thread);
 }

@@ -151,6 +151,39 @@ TEST(Encode, FindsTheLongestAddedToken) {
   EXPECT_EQ(encoded(loaded(file), "<x>b<x>ab<"), (Ids{6, 1, 7, 1, 8}));
 }
 
+TEST(Encode, TakesTheLastAddedTokenOfThoseThatNormalizersMakeAlike) {
+  Json file = smallFile();
+  file["normalizer"] = {{"type", "Lowercase"}};
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<x>", false), addedToken(7, "<X>", false)});
+  for (Json &token : file["added_tokens"])
+    token["normalized"] = true;
+  EXPECT_EQ(encoded(loaded(file), "a<x>"), (Ids{0, 7}));
+}
+
+TEST(Encode, FindsSingleWordsBetweenWhatIsNoWord) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(6, "<x>", false)});
+  file["added_tokens"][0]["single_word"] = true;
+  Tokenizer tokenizer = loaded(file);
+  EXPECT_EQ(encoded(tokenizer, "-<x>-"), (Ids{6}));
+  // A letter, a mark, a joiner and a letter in a circle.
+  for (std::string word : {"a", "\u0301", "\u200D", "\u24D0"}) {
+    EXPECT_FALSE(std::ranges::count(encoded(tokenizer, word + "<x>"), 6));
+    EXPECT_FALSE(std::ranges::count(encoded(tokenizer, "<x>" + word), 6));
+  }
+}
+
+TEST(Encode, TakesWhitespaceAlongOnce) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(6, " ", false)});
+  file["added_tokens"][0]["rstrip"] = true;
+  // Each of the spaces is still found, as Hugging Face's library does.
+  EXPECT_EQ(encoded(loaded(file), "a   b"), (Ids{0, 6, 6, 6, 1}));
+  file["added_tokens"][0]["lstrip"] = true;
+  EXPECT_EQ(encoded(loaded(file), "a   b"), (Ids{0, 6, 1}));
+}
+
 TEST(Encode, AddsTheTokensOfTheTemplateOnlyWhenAsked) {
   Json file = smallFile();
   file["added_tokens"] =
@@ -216,4 +249,22 @@ TEST(Encode, TakesLongRunsInItsStride) {
       text += unit;
     EXPECT_EQ(tokenizer.decode(encoded(tokenizer, text), false), text);
   }
+}
+
+/// Each of these took time that grows with the square of the text, or a
+/// millisecond for each of half a million parts.
+TEST(Encode, TakesManyAddedTokensInItsStride) {
+  Json file = readInput("byte-level.json");
+  auto id = static_cast<int64_t>(loaded(file).vocabularySize());
+  file["added_tokens"].push_back(addedToken(id, " ", false));
+  file["added_tokens"].back()["rstrip"] = true;
+  EXPECT_EQ(encoded(loaded(file), std::string(400'000, ' ')),
+            Ids(400'000, static_cast<int32_t>(id)));
+  file["added_tokens"].back() = addedToken(id, "<|x|>", true);
+  file["pre_tokenizer"] = Json::parse(R"({"type": "ByteLevel",
+    "add_prefix_space": false, "use_regex": true})");
+  std::string text;
+  for (int i = 0; i != 200'000; ++i)
+    text += "<|x|>a";
+  EXPECT_EQ(encoded(loaded(file), text).size(), 400'000u);
 }

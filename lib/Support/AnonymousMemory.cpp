@@ -6,12 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/AnonymousMemory.h"
+#include "sandwich/Support/AnonymousMemory.h"
 
 #include "sandwich/Support/CheckedMath.h"
 
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <sys/mman.h>
 #include <utility>
@@ -22,7 +20,8 @@ using namespace sandwich;
 static constexpr uint64_t hugePageBytes = uint64_t{2} << 20;
 
 Result<AnonymousMemory> AnonymousMemory::allocate(uint64_t bytes,
-                                                  const std::string &purpose) {
+                                                  const std::string &purpose,
+                                                  Fill fill) {
   AnonymousMemory memory;
   if (bytes == 0)
     return memory;
@@ -34,11 +33,12 @@ Result<AnonymousMemory> AnonymousMemory::allocate(uint64_t bytes,
   if (!total || *total > std::numeric_limits<size_t>::max() / 2)
     return makeError(purpose, " would take ", bytes,
                      " bytes, more than this machine can address");
+  int reservation = fill == Fill::Partly ? MAP_NORESERVE : 0;
   void *address = ::mmap(nullptr, *total, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                         MAP_PRIVATE | MAP_ANONYMOUS | reservation, -1, 0);
   if (address == MAP_FAILED)
-    return makeError("cannot allocate ", bytes, " bytes for ", purpose, ": ",
-                     std::strerror(errno));
+    return systemError("allocate " + std::to_string(bytes) + " bytes for " +
+                       purpose);
   auto aligned = reinterpret_cast<uintptr_t>(address);
   if (huge) {
     aligned = (aligned + hugePageBytes - 1) & ~(hugePageBytes - 1);
@@ -64,6 +64,12 @@ AnonymousMemory &AnonymousMemory::operator=(AnonymousMemory &&other) noexcept {
   std::swap(start, other.start);
   std::swap(bytes, other.bytes);
   return *this;
+}
+
+Status AnonymousMemory::makeReadOnly() {
+  if (mapping && ::mprotect(mapping, mappedBytes, PROT_READ) != 0)
+    return systemError("protect memory");
+  return {};
 }
 
 AnonymousMemory::~AnonymousMemory() {

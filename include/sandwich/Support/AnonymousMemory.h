@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The KV cache, the workspace and the logits live in private mappings for
-/// which huge pages are asked. A page takes memory when it is first written,
-/// so a mapping may be as large as the model could ever need.
+/// The KV cache, the workspace, the logits and copied weights live in private
+/// mappings for which huge pages are asked. A page takes memory when it is
+/// first written, so a mapping may be as large as the model could ever need.
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_ANONYMOUSMEMORY_H
-#define SANDWICH_RUNTIME_ANONYMOUSMEMORY_H
+#ifndef SANDWICH_SUPPORT_ANONYMOUSMEMORY_H
+#define SANDWICH_SUPPORT_ANONYMOUSMEMORY_H
 
 #include "sandwich/Support/Result.h"
 
@@ -28,10 +28,18 @@ namespace sandwich {
 /// to hold one and to a page otherwise. Moves, never copies.
 class AnonymousMemory {
 public:
+  /// How much of the memory will be written.
+  enum class Fill {
+    Partly,
+    /// All of it, so that more than the machine has is refused at once.
+    Wholly,
+  };
+
   /// Maps `bytes`; zero bytes make an empty object. `purpose` is how an error
   /// names the memory: "the KV cache".
   static Result<AnonymousMemory> allocate(uint64_t bytes,
-                                          const std::string &purpose);
+                                          const std::string &purpose,
+                                          Fill fill = Fill::Partly);
 
   AnonymousMemory() = default;
   AnonymousMemory(AnonymousMemory &&other) noexcept;
@@ -40,6 +48,9 @@ public:
 
   std::byte *data() const { return start; }
   uint64_t size() const { return bytes; }
+
+  /// From now on writing to it is a fault. Error: the system refuses.
+  Status makeReadOnly();
 
 private:
   /// What was mapped; `start` is the first aligned address in it.
@@ -51,4 +62,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_ANONYMOUSMEMORY_H
+#endif // SANDWICH_SUPPORT_ANONYMOUSMEMORY_H

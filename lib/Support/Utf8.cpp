@@ -1,0 +1,42 @@
+//===- Utf8.cpp - Characters in bytes -------------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Support/Utf8.h"
+
+using namespace sandwich;
+
+Utf8Prefix sandwich::scanUtf8(std::string_view text) {
+  auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80)
+    return {Utf8Prefix::Kind::Character, 1};
+  if (lead < 0xC2 || lead > 0xF4)
+    return {Utf8Prefix::Kind::Invalid, 1};
+  size_t length = characterLength(text[0]);
+  // The second byte's range excludes overlong forms, surrogates and what lies
+  // beyond U+10FFFF.
+  unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  for (size_t i = 1; i != length; ++i, low = 0x80, high = 0xBF) {
+    if (i == text.size())
+      return {Utf8Prefix::Kind::Cut, i};
+    auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < low || byte > high)
+      return {Utf8Prefix::Kind::Invalid, i};
+  }
+  return {Utf8Prefix::Kind::Character, length};
+}
+
+std::optional<size_t> sandwich::findInvalidUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    Utf8Prefix prefix = scanUtf8(text.substr(i));
+    if (prefix.kind != Utf8Prefix::Kind::Character)
+      return i;
+    i += prefix.length;
+  }
+  return std::nullopt;
+}
