@@ -54,10 +54,12 @@ TEST(ModelBuilder, OperationsNameTheirPartOfTheModel) {
       EXPECT_EQ(part(op), linear.getWeight());
       ++linears;
     }
-    if (isa<lm::AppendKVOp>(op))
+    if (isa<lm::AppendKVOp>(op)) {
       EXPECT_EQ(part(op), "layers.self_attn");
-    if (isa<lm::GatherRowsOp>(op))
+    }
+    if (isa<lm::GatherRowsOp>(op)) {
       EXPECT_EQ(part(op), op->getParentOfType<func::FuncOp>().getName());
+    }
   });
   // Query, key, value, output, gate, up, down and the head of two phases.
   EXPECT_EQ(linears, 16);
