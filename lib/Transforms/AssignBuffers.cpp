@@ -144,8 +144,7 @@ LogicalResult ProgramBuilder::checkSignature() {
   auto isIndices = [&](Type type) { return type == indices; };
   auto isLogits = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 2 && tensor.isDynamicDim(0) &&
-           tensor.getElementType().isF32();
+    return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
   };
   if (type.getNumInputs() != std::size(phaseArguments) ||
       type.getNumResults() != 1 ||
