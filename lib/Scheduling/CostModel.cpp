@@ -72,6 +72,8 @@ struct CostModel::Walk {
   double pressure;
   double inputBytesPerSecond;
   double sumFactor;
+  /// Whether passes over panels alternate with slices of K.
+  bool jumps;
 };
 
 double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
@@ -94,16 +96,19 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
                      steps / parameters.cyclesPerSecond;
   double callColumns = static_cast<double>(
       std::min(walk.schedule.microKernel.columns, walk.width));
-  double reading = rows * k * walk.inputElementBytes / walk.inputBytesPerSecond;
+  double weights = 0;
   if (!weightsInL1)
-    reading +=
+    weights =
         k * callColumns * walk.weightElementBytes / parameters.l2BytesPerSecond;
   double sums = rowLoads * columns * (walk.file.rows == 16 ? 16 : 1);
   double fixed =
       parameters.callCycles +
       sums * walk.sumFactor * (parameters.storeCycles + (loadsSums ? 0.5 : 0));
-  return std::max(computing, reading) +
-         parameters.overlapLoss * std::min(computing, reading) +
+  // The hardware follows the rows of the input better than the many short
+  // passes over a slice of the weight.
+  double input = rows * k * walk.inputElementBytes / walk.inputBytesPerSecond;
+  return std::max(computing, input + weights) +
+         parameters.overlapLoss * std::min(computing, weights + input / 4) +
          fixed / parameters.cyclesPerSecond;
 }
 
@@ -114,7 +119,9 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
   int64_t strips = divideUp(rows, schedule.microKernel.rows);
   int64_t low = rows / strips, higher = rows % strips;
   double bytes = k * walk.width * walk.weightElementBytes;
-  bool inL1 = bytes <= parameters.l1Bytes * 2 / 3;
+  // What is read once comes from memory, and that is counted below.
+  bool inL1 =
+      strips * walk.callsPerStrip == 1 || bytes <= parameters.l1Bytes * 2 / 3;
   double lowCall = callSeconds(walk, low, k, loadsSums, inL1);
   double highCall =
       higher ? callSeconds(walk, low + 1, k, loadsSums, inL1) : lowCall;
@@ -148,9 +155,13 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
     covered = std::max(covered, parameters.hardwarePrefetch);
   if (!fromMemory)
     covered = std::max(covered, 0.8);
+  // Even what is prefetched gets in the way of other loads, and a pass that
+  // does not go on where the one before ended begins a new stream.
+  double exposed = 1 - covered + covered * parameters.prefetchLoss;
+  double begins = 1 - covered + (walk.jumps ? parameters.streamBegin : 0);
   return other + std::max(computing, reading) +
-         (1 - covered) * (std::min(computing, reading) +
-                          (fromMemory ? parameters.memoryLatencySeconds : 0));
+         exposed * std::min(computing, reading) +
+         (fromMemory ? begins * parameters.memoryLatencySeconds : 0);
 }
 
 double CostModel::partSeconds(const MatmulShape &shape,
@@ -183,7 +194,8 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .prefetches = 0,
       .pressure = 1,
       .inputBytesPerSecond = 1e15,
-      .sumFactor = 1};
+      .sumFactor = 1,
+            .jumps = false};
   walk.linesPerStep =
       4.0 * packing.kPack * walk.width * walk.weightElementBytes / 64;
   walk.prefetches = static_cast<double>(schedule.prefetchLines) * walk.kStep /
@@ -193,8 +205,9 @@ double CostModel::partSeconds(const MatmulShape &shape,
     int64_t strips = divideUp(bM, kernel.rows);
     rowsUsed = std::min(rowsUsed, divideUp(bM, strips));
     int64_t columns = kernel.columns / file.columns;
-    if (rowsUsed * columns + columns + 1 > file.registers - 2)
-      walk.pressure = parameters.registerPressure;
+    int64_t left = file.registers - (rowsUsed * columns + columns + 1);
+    walk.pressure +=
+        parameters.registerPressure * std::max<int64_t>(4 - left, 0);
   }
   // All of a block's input is read again for each panel.
   double inputBytes = static_cast<double>(divideUp(part[0], rowBlocks)) *
@@ -203,6 +216,7 @@ double CostModel::partSeconds(const MatmulShape &shape,
     walk.inputBytesPerSecond = parameters.l3BytesPerSecond;
   else if (inputBytes > parameters.l1Bytes / 3)
     walk.inputBytesPerSecond = parameters.l2BytesPerSecond;
+  walk.jumps = bK < part[2] && bN > walk.width;
   if (bK < part[2]) {
     double sumBytes = 4.0 * bM * bN;
     walk.sumFactor = sumBytes > parameters.l2Bytes / 2   ? 6

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 
 using namespace sandwich;
@@ -124,14 +125,16 @@ Result<double> MeasuringSession::seconds(const Payload &payload,
 
 std::string_view sandwich::name(SearchPhase phase) {
   switch (phase) {
+  case SearchPhase::Probe:
+    return "probe";
   case SearchPhase::FastStart:
     return "fast-start";
   case SearchPhase::Polymerize:
     return "polymerize";
   case SearchPhase::Finetune:
     return "finetune";
-  case SearchPhase::Prefetch:
-    return "prefetch";
+  case SearchPhase::Walk:
+    return "walk";
   case SearchPhase::Derived:
     return "derived";
   }
@@ -206,6 +209,43 @@ Result<FastStart> sandwich::fastStart(const Payload &payload,
       ++taken[d];
     }
   return FastStart{slice, best};
+}
+
+Result<std::vector<MicroKernel>> sandwich::probeKernels(
+    const Payload &payload, const std::vector<MicroKernel> &kernels,
+    MeasuringSession &session, const SearchOptions &options, SearchLog &log) {
+  struct Probe {
+    MicroKernel kernel;
+    double speed;
+    size_t step;
+  };
+  std::vector<Probe> probes;
+  for (const MicroKernel &kernel : kernels) {
+    Packing packing = packingFor(payload.shape, kernel.isa);
+    std::array<int64_t, 3> tile = sliceTile(kernel, payload);
+    // Enough rows to read from cache, enough k to forget what a call costs.
+    Schedule schedule{
+        .microKernel = kernel,
+        .slice = {std::min<int64_t>(payload.rows, 48), tile[1],
+                  std::min(roundUp(512, tile[2]),
+                           roundUp(payload.shape.k, packing.kStep))}};
+    schedule = completePrefetch(schedule, payload.shape, schedule.slice[0]);
+    SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                              session.sliceSeconds(payload.shape, schedule));
+    auto [bM, bN, bK] = schedule.slice;
+    probes.push_back({kernel, 2.0 * bM * bN * bK / seconds, log.size()});
+    log.push_back({SearchPhase::Probe, payload.rows, schedule, seconds, false});
+  }
+  std::ranges::stable_sort(probes, std::greater(), &Probe::speed);
+  std::vector<MicroKernel> promising;
+  for (const Probe &probe : probes) {
+    if (promising.size() >= options.probedKernels ||
+        probe.speed < probes.front().speed * (1 - options.probeWithin))
+      break;
+    log[probe.step].accepted = true;
+    promising.push_back(probe.kernel);
+  }
+  return promising;
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,11 +332,20 @@ Result<Choice> sandwich::finetune(
           .microKernel = candidate.kernel,
           .slice = clipSlice(payload, candidate.kernel, candidate.slice, grid),
           .threads = grid};
-      schedule = completePrefetch(schedule, payload.shape, payload.rows);
-      SANDWICH_ASSIGN_OR_RETURN(
-          Choice choice,
-          evaluate(payload, schedule, SearchPhase::Polymerize, session, log));
-      begun.push_back(choice);
+      // Whoever holds all rows reads the weight once, which growing in steps
+      // would see late.
+      int64_t allRows = largestPart(payload, packing, grid)[0];
+      std::vector<int64_t> rowSizes = {schedule.slice[0]};
+      if (growSlices && allRows != schedule.slice[0])
+        rowSizes.push_back(allRows);
+      for (int64_t rows : rowSizes) {
+        schedule.slice[0] = rows;
+        schedule = completePrefetch(schedule, payload.shape, payload.rows);
+        SANDWICH_ASSIGN_OR_RETURN(
+            Choice choice,
+            evaluate(payload, schedule, SearchPhase::Polymerize, session, log));
+        begun.push_back(choice);
+      }
     }
   }
   if (begun.empty())
@@ -306,6 +355,7 @@ Result<Choice> sandwich::finetune(
   Choice best = begun.front();
   if (!growSlices)
     return best;
+  begun.resize(std::min(begun.size(), options.grownCandidates));
   for (Choice &choice : begun) {
     if (choice.seconds > best.seconds * (1 + options.promisingWithin))
       continue;
@@ -316,10 +366,9 @@ Result<Choice> sandwich::finetune(
   return best;
 }
 
-Status sandwich::finetunePrefetch(const Payload &payload, Choice &choice,
-                                  MeasuringSession &session,
-                                  const SearchOptions &options,
-                                  SearchLog &log) {
+Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
+                              MeasuringSession &session,
+                              const SearchOptions &options, SearchLog &log) {
   Schedule current = reducedSchedule(payload, choice.schedule);
   auto attempt = [&](const Schedule &schedule) -> Status {
     // What changes nothing is not worth a measurement.
@@ -328,7 +377,7 @@ Status sandwich::finetunePrefetch(const Payload &payload, Choice &choice,
       return {};
     SANDWICH_ASSIGN_OR_RETURN(
         Choice next,
-        evaluate(payload, schedule, SearchPhase::Prefetch, session, log));
+        evaluate(payload, schedule, SearchPhase::Walk, session, log));
     if (next.seconds * (1 + options.minimumGain) < choice.seconds) {
       log.back().accepted = true;
       choice = next;
@@ -339,6 +388,16 @@ Status sandwich::finetunePrefetch(const Payload &payload, Choice &choice,
   Schedule schedule = choice.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  // Fast start grows columns early and never takes them back.
+  std::array<int64_t, 3> tile = sliceTile(schedule.microKernel, payload);
+  for (int64_t k : {choice.schedule.slice[2], payload.shape.k}) {
+    schedule = choice.schedule;
+    schedule.slice[1] = tile[1];
+    schedule.slice[2] = k;
+    schedule.slice = clipSlice(payload, schedule.microKernel, schedule.slice,
+                               schedule.threads);
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
   int64_t lines = choice.schedule.prefetchLines;
   for (int64_t tried : {int64_t(0), lines * 2}) {
     schedule = choice.schedule;

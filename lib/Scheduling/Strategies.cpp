@@ -64,6 +64,13 @@ private:
     std::array<bool, 3> whole;
   };
 
+  /// A search over `menu`, fixed slices and grids as they are.
+  Result<Choice> search(const Payload &payload,
+                        const std::vector<MicroKernel> &menu,
+                        TuningContext &context);
+  /// The micro-kernels of the window.
+  std::vector<MicroKernel> windowMenu(const TuningContext &context) const;
+
   /// The schedule of the last payload, for `payload`.
   Schedule derive(const Payload &payload, const MicroKernel &kernel) const;
   /// Its prefetch parameters, as far as they differ from the rule's.
@@ -74,7 +81,13 @@ private:
   std::deque<Chosen> window;
   int64_t payloads = 0;
   bool sliceFixed = false, gridFixed = false;
-  int64_t fixedAtRows = 0;
+  /// Of the last search with every micro-kernel.
+  int64_t searchedRows = 0;
+  double searchedSeconds = 0;
+  /// Rows and seconds of all searches with every micro-kernel.
+  std::vector<std::pair<int64_t, double>> searches;
+  /// Whether the last took hardly longer than one for far fewer rows.
+  bool flat = false;
   /// The last measured speed, what derived schedules are thought to reach.
   double flopsPerSecond = 0;
 };
@@ -110,26 +123,55 @@ Schedule SandwichStrategy::derive(const Payload &payload,
   return applyPrefetch(payload, schedule);
 }
 
+std::vector<MicroKernel>
+SandwichStrategy::windowMenu(const TuningContext &context) const {
+  std::vector<MicroKernel> menu;
+  for (const MicroKernel &kernel : context.menu)
+    if (std::ranges::any_of(window, [&](const Chosen &chosen) {
+          return std::ranges::find(chosen.members, kernel) !=
+                 chosen.members.end();
+        }))
+      menu.push_back(kernel);
+  return menu;
+}
+
 Result<Choice> SandwichStrategy::choose(const Payload &payload,
                                         TuningContext &context) {
   const TuningOptions &options = context.options;
-  // Far from where they were fixed, slices and grids are searched again, with
-  // every micro-kernel.
-  bool again = (sliceFixed || gridFixed) &&
-               payload.rows >= options.searchAgainAt * fixedAtRows;
-  if (again)
-    sliceFixed = gridFixed = false;
-
-  std::vector<MicroKernel> menu = context.menu;
-  if (payloads >= options.window && !window.empty() && !again) {
-    menu.clear();
-    for (const MicroKernel &kernel : context.menu)
-      if (std::ranges::any_of(window, [&](const Chosen &chosen) {
-            return std::ranges::find(chosen.members, kernel) !=
-                   chosen.members.end();
-          }))
-        menu.push_back(kernel);
+  // Far from the last full search, slices and grids are searched again with
+  // every micro-kernel, and so are they where the matmul begins to be limited
+  // by something else than before.
+  bool full = payloads < options.window || window.empty() ||
+              payload.rows >= options.searchAgainAt * searchedRows;
+  Choice best;
+  if (!full) {
+    SANDWICH_ASSIGN_OR_RETURN(best,
+                              search(payload, windowMenu(context), context));
+    full = flat && best.seconds > searchedSeconds * (1 + options.flatWithin);
   }
+  if (full) {
+    sliceFixed = gridFixed = false;
+    SANDWICH_ASSIGN_OR_RETURN(best, search(payload, context.menu, context));
+    searchedRows = payload.rows;
+    searchedSeconds = best.seconds;
+    flat = true;
+    for (auto [rows, seconds] : searches) {
+      if (2 * payload.rows < 3 * rows)
+        break;
+      double growth = static_cast<double>(payload.rows) / rows - 1;
+      flat = best.seconds <= seconds * (1 + 0.3 * growth);
+    }
+    searches.emplace_back(payload.rows, best.seconds);
+
+  }
+  record(payload, best, context);
+  return best;
+}
+
+Result<Choice> SandwichStrategy::search(const Payload &payload,
+                                        const std::vector<MicroKernel> &menu,
+                                        TuningContext &context) {
+  const TuningOptions &options = context.options;
   std::vector<std::vector<MicroKernel>> classes =
       microKernelClasses(payload, menu);
   if (classes.empty())
@@ -143,12 +185,12 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
       kernels.back() = window.back().choice.schedule.microKernel;
   }
 
-  if (sliceFixed && gridFixed && kernels.size() == 1 && flopsPerSecond > 0) {
+  if (sliceFixed && gridFixed && kernels.size() == 1 && !flat &&
+      flopsPerSecond > 0) {
     Choice choice{payload.rows, derive(payload, kernels.front()),
                   payload.flops() / flopsPerSecond, false};
     context.log.push_back({SearchPhase::Derived, payload.rows, choice.schedule,
                            choice.seconds, true});
-    record(payload, choice, context);
     return choice;
   }
 
@@ -157,21 +199,15 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
     for (const MicroKernel &kernel : kernels)
       candidates.push_back({kernel, derive(payload, kernel).slice});
   } else {
-    std::vector<double> speeds;
+    SANDWICH_ASSIGN_OR_RETURN(
+        kernels,
+        probeKernels(payload, kernels, context.session, options, context.log));
     for (const MicroKernel &kernel : kernels) {
       SANDWICH_ASSIGN_OR_RETURN(
           FastStart start,
           fastStart(payload, kernel, context.session, options, context.log));
       candidates.push_back({kernel, start.slice});
-      speeds.push_back(start.flopsPerSecond);
     }
-    double least =
-        *std::ranges::max_element(speeds) * (1 - options.fastStartWithin);
-    std::vector<FinetuneCandidate> fast;
-    for (size_t i = 0; i < candidates.size(); ++i)
-      if (speeds[i] >= least)
-        fast.push_back(candidates[i]);
-    candidates = std::move(fast);
   }
   std::vector<std::array<int64_t, 3>> grids;
   if (gridFixed)
@@ -185,7 +221,7 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
                               context.session.seconds(payload, best.schedule));
   } else {
     SANDWICH_RETURN_IF_ERROR(
-        finetunePrefetch(payload, best, context.session, options, context.log));
+        finetuneWalk(payload, best, context.session, options, context.log));
   }
   // What served the payload before goes on unless there is something to gain:
   // fewer ranges, and less code.
@@ -201,13 +237,12 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
                                 context.session.seconds(payload, before));
       context.log.push_back(
           {SearchPhase::Finetune, payload.rows, before, seconds, false});
-      if (seconds <= best.seconds * (1 + options.minimumGain)) {
+      if (seconds <= best.seconds * (1 + options.reuseWithin)) {
         context.log.back().accepted = true;
         best = {payload.rows, before, seconds};
       }
     }
   }
-  record(payload, best, context);
   return best;
 }
 
@@ -252,8 +287,6 @@ void SandwichStrategy::record(const Payload &payload, const Choice &choice,
           options.reuseThreshold * threads)
         gridStable = false;
     }
-    if ((sliceStable && !sliceFixed) || (gridStable && !gridFixed))
-      fixedAtRows = payload.rows;
     sliceFixed |= sliceStable;
     gridFixed |= gridStable;
   }

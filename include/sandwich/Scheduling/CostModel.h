@@ -48,9 +48,13 @@ struct CostModelParameters {
   /// The share of the shorter of computing and reading from L2 that the longer
   /// does not hide.
   double overlapLoss = 0.15;
-  /// How much longer multiplying takes where fewer than two registers are left
-  /// for loading ahead.
-  double registerPressure = 1.06;
+  /// The same of computing and reading from memory, where all is prefetched.
+  double prefetchLoss = 0.08;
+  /// The share of the memory's latency that beginning a stream costs.
+  double streamBegin = 0.25;
+  /// How much longer multiplying takes for each register less than four that
+  /// are left for loading ahead.
+  double registerPressure = 0.02;
   /// How much of a sequential stream the hardware fetches ahead by itself.
   double hardwarePrefetch = 0.5;
   /// Streams of software prefetches that it takes to read at full speed.

@@ -99,6 +99,8 @@ private:
 
 /// What a step of a search did; the log of a search is the path it took.
 enum class SearchPhase : uint8_t {
+  /// A first slice of each micro-kernel on one thread.
+  Probe,
   /// A slice on one thread; `threads` of the schedule means nothing.
   FastStart,
   /// A thread grid with the slice of the fast start.
@@ -106,7 +108,7 @@ enum class SearchPhase : uint8_t {
   /// A grown slice under a grid.
   Finetune,
   /// Loop order and prefetch parameters of the best so far.
-  Prefetch,
+  Walk,
   /// Taken over from earlier payloads, or from a model, without measuring.
   Derived,
 };
@@ -126,12 +128,15 @@ using SearchLog = std::vector<SearchStep>;
 struct SearchOptions {
   /// The least share of its speed that a step must gain.
   double minimumGain = 0.01;
-  /// Micro-kernels and thread grids whose first measurement takes longer than
-  /// the best so far by more than this share are not grown further.
+  /// Micro-kernels with thread grids whose first measurement takes longer than
+  /// the best so far by more than this share, and all but the best so many, are
+  /// not grown further.
   double promisingWithin = 0.15;
-  /// Micro-kernels whose slice after the fast start is slower than the best by
-  /// more than this share are left there.
-  double fastStartWithin = 0.3;
+  size_t grownCandidates = 4;
+  /// One slice of each micro-kernel is timed first; those slower than the best
+  /// by more than this share, and all but the best so many, are left there.
+  double probeWithin = 0.25;
+  size_t probedKernels = 12;
 };
 
 /// A schedule and how long it takes for its payload.
@@ -164,6 +169,13 @@ Result<FastStart> fastStart(const Payload &payload, const MicroKernel &kernel,
                             MeasuringSession &session,
                             const SearchOptions &options, SearchLog &log);
 
+/// Times a medium slice of each of `kernels` on one thread and returns those
+/// worth a fast start, fastest first.
+Result<std::vector<MicroKernel>>
+probeKernels(const Payload &payload, const std::vector<MicroKernel> &kernels,
+             MeasuringSession &session, const SearchOptions &options,
+             SearchLog &log);
+
 /// The next larger size of a slice along a dimension of a part: a third fewer
 /// slices (one fewer, at least), as even as tiles allow.
 int64_t nextSliceSize(int64_t size, int64_t part, int64_t tile);
@@ -174,9 +186,10 @@ Status growSlice(const Payload &payload, Choice &choice,
                  MeasuringSession &session, const SearchOptions &options,
                  SearchLog &log);
 
-/// Finetune: grids that are worth it, each with the slice grown from `slices`
-/// (one for each kernel); the best over grids and kernels. An empty `grids`
-/// means all that use the team. `growSlices` false keeps the slices.
+/// Finetune: each candidate under each grid, with its slice and with one that
+/// holds all rows of a part; the slices of what is promising are grown. Returns
+/// the best over grids and micro-kernels. An empty `grids` means all that use
+/// the team; `growSlices` false keeps the slices.
 struct FinetuneCandidate {
   MicroKernel kernel;
   std::array<int64_t, 3> slice;
@@ -187,11 +200,12 @@ Result<Choice> finetune(const Payload &payload,
                         bool growSlices, MeasuringSession &session,
                         const SearchOptions &options, SearchLog &log);
 
-/// Tries the other loop order, and other prefetch parameters than the rule's,
-/// one after the other, and keeps what gains.
-Status finetunePrefetch(const Payload &payload, Choice &choice,
-                        MeasuringSession &session, const SearchOptions &options,
-                        SearchLog &log);
+/// Tries the other loop order, the narrowest columns with the same and with all
+/// of K, and other prefetch parameters than the rule's, one after the other,
+/// and keeps what gains.
+Status finetuneWalk(const Payload &payload, Choice &choice,
+                    MeasuringSession &session, const SearchOptions &options,
+                    SearchLog &log);
 
 /// `slice` in whole tiles and no larger than a thread's part under `grid`
 /// needs.

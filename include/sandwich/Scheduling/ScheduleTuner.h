@@ -40,9 +40,15 @@ struct TuningOptions : SearchOptions {
   /// A slice, and a thread grid, is fixed once it differs from the average of
   /// the last `window` ones by no more than this share on any dimension.
   double reuseThreshold = 0.1;
+  /// The schedule of the payload before is kept where it is slower than the
+  /// best found by no more than this share: fewer ranges, less code.
+  double reuseWithin = 0.02;
   /// A fixed slice and grid are searched again once there are so many times
   /// the rows that they were fixed at.
   double searchAgainAt = 2;
+  /// As long as more rows take no longer, because reading the weight does, what
+  /// is fixed is searched again once a payload takes longer by this share.
+  double flatWithin = 0.03;
   /// The most schedules that an exhaustive search takes on.
   int64_t exhaustiveLimit = 200000;
 };
