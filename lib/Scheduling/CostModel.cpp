@@ -195,7 +195,7 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .pressure = 1,
       .inputBytesPerSecond = 1e15,
       .sumFactor = 1,
-            .jumps = false};
+      .jumps = false};
   walk.linesPerStep =
       4.0 * packing.kPack * walk.width * walk.weightElementBytes / 64;
   walk.prefetches = static_cast<double>(schedule.prefetchLines) * walk.kStep /

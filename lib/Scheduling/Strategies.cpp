@@ -162,7 +162,6 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
       flat = best.seconds <= seconds * (1 + 0.3 * growth);
     }
     searches.emplace_back(payload.rows, best.seconds);
-
   }
   record(payload, best, context);
   return best;
