@@ -153,6 +153,10 @@ double CostModel::passSeconds(const Walk &walk, int64_t rows, int64_t k,
   // One strip reads the weight as one stream, which the hardware follows.
   if (strips == 1 && calls == 1)
     covered = std::max(covered, parameters.hardwarePrefetch);
+  // Side by side, more panels than were measured are more pages than trusted.
+  constexpr double trustedPanels = 4;
+  double panels = static_cast<double>(walk.width) / walk.packing.panel;
+  covered *= std::min(1.0, trustedPanels / panels);
   if (!fromMemory)
     covered = std::max(covered, 0.8);
   // Even what is prefetched gets in the way of other loads, and a pass that
