@@ -311,10 +311,29 @@ Status sandwich::growSlice(const Payload &payload, Choice &choice,
       }
     }
     if (!best || best->seconds * (1 + options.minimumGain) >= choice.seconds)
-      return {};
+      break;
     log[bestStep].accepted = true;
     choice = *best;
   }
+  // Growing in steps keeps the columns that fast start took, and stops before
+  // all of K where the steps on the way gain little.
+  for (int64_t k : {choice.schedule.slice[2], part[2]}) {
+    Schedule narrow = choice.schedule;
+    narrow.slice[1] = tile[1];
+    narrow.slice[2] = k;
+    narrow.slice = clipSlice(payload, kernel, narrow.slice, narrow.threads);
+    if (narrow.slice == choice.schedule.slice)
+      continue;
+    narrow = completePrefetch(narrow, payload.shape, payload.rows);
+    SANDWICH_ASSIGN_OR_RETURN(
+        Choice next,
+        evaluate(payload, narrow, SearchPhase::Finetune, session, log));
+    if (next.seconds < choice.seconds) {
+      log.back().accepted = true;
+      choice = next;
+    }
+  }
+  return {};
 }
 
 Result<Choice> sandwich::finetune(
@@ -388,16 +407,6 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   Schedule schedule = choice.schedule;
   schedule.order = LoopOrder::ColumnsOuter;
   SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-  // Fast start grows columns early and never takes them back.
-  std::array<int64_t, 3> tile = sliceTile(schedule.microKernel, payload);
-  for (int64_t k : {choice.schedule.slice[2], payload.shape.k}) {
-    schedule = choice.schedule;
-    schedule.slice[1] = tile[1];
-    schedule.slice[2] = k;
-    schedule.slice = clipSlice(payload, schedule.microKernel, schedule.slice,
-                               schedule.threads);
-    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-  }
   int64_t lines = choice.schedule.prefetchLines;
   for (int64_t tried : {int64_t(0), lines * 2}) {
     schedule = choice.schedule;

@@ -181,7 +181,8 @@ probeKernels(const Payload &payload, const std::vector<MicroKernel> &kernels,
 int64_t nextSliceSize(int64_t size, int64_t part, int64_t tile);
 
 /// Grows the slice of `choice` under its grid along the dimension that gains
-/// most until none does.
+/// most until none does; then tries the narrowest columns, with the K found and
+/// with all of it.
 Status growSlice(const Payload &payload, Choice &choice,
                  MeasuringSession &session, const SearchOptions &options,
                  SearchLog &log);
@@ -200,9 +201,8 @@ Result<Choice> finetune(const Payload &payload,
                         bool growSlices, MeasuringSession &session,
                         const SearchOptions &options, SearchLog &log);
 
-/// Tries the other loop order, the narrowest columns with the same and with all
-/// of K, and other prefetch parameters than the rule's, one after the other,
-/// and keeps what gains.
+/// Tries the other loop order and other prefetch parameters than the rule's,
+/// one after the other, and keeps what gains.
 Status finetuneWalk(const Payload &payload, Choice &choice,
                     MeasuringSession &session, const SearchOptions &options,
                     SearchLog &log);
