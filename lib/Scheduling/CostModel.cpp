@@ -375,8 +375,22 @@ Result<ScheduleTable> sandwich::chooseSchedulesByModel(const MatmulShape &shape,
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
   std::vector<Choice> choices;
   for (int64_t rows : coarseRows(maxRows)) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        Choice choice, chooseByModel({shape, rows, threads}, menu, model));
+    Payload payload{shape, rows, threads};
+    SANDWICH_ASSIGN_OR_RETURN(Choice choice,
+                              chooseByModel(payload, menu, model));
+    // What the model hardly tells apart is not worth code of its own.
+    constexpr double hardly = 1.01;
+    if (!choices.empty()) {
+      const Choice &last = choices.back();
+      Schedule before = last.schedule;
+      bool whole = before.slice[0] >= divideUp(last.rows, before.threads[0]);
+      if (whole)
+        before.slice[0] = divideUp(rows, before.threads[0]);
+      before = completePrefetch(before, shape, rows);
+      double seconds = model.estimate(payload, before);
+      if (seconds <= choice.seconds * hardly)
+        choice = {rows, before, seconds, false};
+    }
     choices.push_back(choice);
   }
   return makeTable(shape, threads, choices);
