@@ -56,17 +56,16 @@ protected:
   CostModel model{CostModelParameters::forTarget(makeTarget())};
 };
 
-/// What was measured on a Zen 5 with two cores: 12x32 and slices of 512 k are
-/// best for many rows, prefetching the next slice matters, and few rows go at
-/// the speed of memory.
+/// What was measured on a Zen 5 with two cores: 12x32 is faster than 14x32 for
+/// many rows and hardly cares whether slices hold 512 k or all, prefetching the
+/// next slice matters, and few rows go at the speed of memory.
 TEST_F(CostModelTest, AgreesWithWhatWasMeasured) {
   for (int64_t rows : {128, 512}) {
     double good = seconds(rows, 12, 32, {rows, 32, 512});
     EXPECT_LT(good, seconds(rows, 14, 32, {rows, 32, 512}));
-    EXPECT_LT(good, seconds(rows, 8, 32, {rows, 32, 512}));
-    EXPECT_LT(good, seconds(rows, 24, 16, {rows, 32, 512}));
-    EXPECT_LT(good, seconds(rows, 12, 32, {rows, 32, 64}));
-    EXPECT_LT(good, 1.01 * seconds(rows, 12, 32, {rows, 32, 2048}));
+    double wholeK = seconds(rows, 12, 32, {rows, 32, 2048});
+    EXPECT_LT(good, 1.01 * wholeK);
+    EXPECT_LT(wholeK, 1.05 * good);
   }
   EXPECT_GT(seconds(32, 12, 32, {32, 32, 512}, 0),
             1.3 * seconds(32, 12, 32, {32, 32, 512}));
@@ -79,7 +78,15 @@ TEST_F(CostModelTest, AgreesWithWhatWasMeasured) {
   EXPECT_GT(seconds(128, 12, 32, {128, 32, 512}), 4 * few);
 }
 
-TEST_F(CostModelTest, ReadingWeightsAgainCosts) {
+/// What follows from counting instructions and bytes; not measured.
+TEST_F(CostModelTest, OrdersWhatWasNotMeasured) {
+  for (int64_t rows : {128, 512}) {
+    double good = seconds(rows, 12, 32, {rows, 32, 512});
+    EXPECT_LT(good, seconds(rows, 8, 32, {rows, 32, 512}));
+    EXPECT_LT(good, seconds(rows, 24, 16, {rows, 32, 512}));
+    EXPECT_LT(good, seconds(rows, 12, 32, {rows, 32, 64}));
+  }
+
   EXPECT_GT(seconds(512, 12, 32, {24, 32, 512}),
             1.02 * seconds(512, 12, 32, {512, 32, 512}));
 }

@@ -19,9 +19,9 @@
 
 namespace sandwich {
 
-/// What the model knows of a CPU. Each can be measured; the defaults were, on
-/// the machines that docs/RationaleScheduling.md names. Cycles are those of one
-/// core, bytes in a second those that one core reads unless said.
+/// What the model knows of a CPU. Each can be measured; which of the defaults
+/// were, and which are assumed, docs/RationaleScheduling.md says. Cycles are
+/// those of one core, bytes in a second those that one core reads unless said.
 struct CostModelParameters {
   /// How fast one core multiplies with the instructions of an ISA.
   struct Unit {
