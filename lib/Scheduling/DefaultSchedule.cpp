@@ -29,6 +29,9 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
     return {isa, 12, 32};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};
+  case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_NEON_BF16:
+    return {isa, 6, 16};
   }
   __builtin_unreachable();
 }
@@ -51,7 +54,7 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
   const MatrixISA *chosen = nullptr;
   for (const MatrixISA &isa : target.matrixISAs) {
     Packing packing = packingOf(isa);
-    bool fits = packing.kPack == 1 || shape.bf16Weights;
+    bool fits = !multipliesBF16(isa) || shape.bf16Weights;
     if (fits && shape.k % packing.kStep == 0)
       chosen = &isa;
   }
@@ -69,41 +72,33 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
   Schedule schedule{.microKernel = kernel, .threads = {1, threads, 1}};
   schedule.slice[1] = std::lcm(packing.panel, shape.columnUnit);
 
-  // The cache lines of the weight that four packed k steps read, and the calls
-  // of a narrow micro-kernel for each panel.
-  int64_t linesPerStep = 4 * bytesPerK * packing.kPack / cacheLineBytes;
+  // The calls of a narrow micro-kernel for each panel.
   int64_t parts = divideUp(packing.panel, kernel.columns);
   int64_t sliceK = chooseSliceK(shape.k, bytesPerK, packing, target);
 
   ScheduleTable table;
-  auto serve = [&](int64_t maxRows) {
+  auto serve = [&](int64_t minRows, int64_t maxRows) {
+    schedule = completePrefetch(schedule, shape, minRows);
     if (!table.empty() && table.back().schedule == schedule)
       table.back().maxRows = maxRows;
     else
       table.push_back({maxRows, schedule});
   };
   // One strip of rows streams the weight once with nothing to wait for but
-  // memory, so it takes all of K and prefetches its own stream, two pages
-  // ahead.
+  // memory, so it takes all of K.
   schedule.slice[0] = kernel.rows;
   schedule.slice[2] = parts == 1 ? shape.k : sliceK;
-  schedule.prefetchLines = linesPerStep;
-  schedule.prefetchDistance = 8192;
-  serve(kernel.rows);
+  serve(1, kernel.rows);
 
-  // More strips reuse the slice from L1, and share the work of prefetching the
-  // next one. The fewest strips of a range must still prefetch all of it:
-  // where a third of the lines is missing, so is a third of the speed.
+  // More strips reuse the slice from L1. The fewest strips of a range must
+  // still prefetch all of the next one.
   schedule.slice[0] = std::max<int64_t>(512, kernel.rows);
   schedule.slice[2] = sliceK;
-  schedule.prefetchDistance = 0;
-  int64_t fewestStrips = 2;
+  int64_t fewerRows = kernel.rows;
   for (int64_t mostStrips : {2, 4, 8}) {
-    schedule.prefetchLines = divideUp(linesPerStep, fewestStrips * parts);
-    serve(kernel.rows * mostStrips);
-    fewestStrips = mostStrips + 1;
+    serve(fewerRows + 1, kernel.rows * mostStrips);
+    fewerRows = kernel.rows * mostStrips;
   }
-  schedule.prefetchLines = divideUp(linesPerStep, fewestStrips * parts);
-  serve(INT64_MAX);
+  serve(fewerRows + 1, INT64_MAX);
   return table;
 }

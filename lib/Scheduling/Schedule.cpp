@@ -7,13 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
+#include <algorithm>
 #include <charconv>
 
 using namespace sandwich;
 
 namespace {
+
+constexpr int64_t maxSliceSize = int64_t(1) << 30;
+constexpr int64_t maxGridThreads = 1024;
 
 bool parsePositive(std::string_view text, int64_t &value) {
   auto [end, error] =
@@ -53,6 +58,10 @@ Status sandwich::verify(const MicroKernel &kernel) {
       kernel.columns > 256 || kernel.columns % file.columns != 0)
     return makeError(kernel.name(), " needs 1 to 64 rows and a multiple of ",
                      file.columns, " columns, at most 256");
+  // A tile is configured to any number of rows, bfmmla always has two.
+  if (kernel.isa == MatrixISA::ARM_NEON_BF16 && kernel.rows % file.rows != 0)
+    return makeError(kernel.name(), " needs a multiple of ", file.rows,
+                     " rows");
   int64_t rows = divideUp(kernel.rows, file.rows);
   int64_t columns = kernel.columns / file.columns;
   // Tiles hold one operand of each row and one of the column in turn; vectors
@@ -65,32 +74,141 @@ Status sandwich::verify(const MicroKernel &kernel) {
   return {};
 }
 
-Packing sandwich::packingOf(MatrixISA isa) {
+/// The packing of `isa` with panels of `panel` columns.
+static Packing makePacking(MatrixISA isa, int64_t panel) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
-    return {.panel = 32, .tile = 32, .kStep = 1, .kPack = 1};
+  case MatrixISA::ARM_NEON_F32:
+    return {.panel = panel, .tile = panel, .kStep = 1, .kPack = 1};
   case MatrixISA::X86_AVX512_BF16:
-    return {.panel = 32, .tile = 32, .kStep = 2, .kPack = 2};
+    return {.panel = panel, .tile = panel, .kStep = 2, .kPack = 2};
   case MatrixISA::X86_AMX_BF16:
-    return {.panel = 32, .tile = 16, .kStep = 32, .kPack = 2};
+    return {.panel = panel, .tile = 16, .kStep = 32, .kPack = 2};
+  case MatrixISA::ARM_NEON_BF16:
+    return {.panel = panel, .tile = panel, .kStep = 4, .kPack = 4};
   }
   __builtin_unreachable();
 }
 
+static bool isARM(MatrixISA isa) {
+  return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_BF16;
+}
+
+Packing sandwich::packingOf(MatrixISA isa) {
+  return makePacking(isa, isARM(isa) ? 16 : 32);
+}
+
+std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
+  std::vector<Packing> packings;
+  if (isARM(isa))
+    for (int64_t panel : {8, 12, 16, 24, 32})
+      packings.push_back(makePacking(isa, panel));
+  else
+    for (int64_t panel : {16, 32, 48, 64})
+      packings.push_back(makePacking(isa, panel));
+  return packings;
+}
+
+bool sandwich::reads(const MicroKernel &kernel, const Packing &packing) {
+  return packing == makePacking(kernel.isa, packing.panel) &&
+         (packing.panel % kernel.columns == 0 ||
+          kernel.columns % packing.panel == 0);
+}
+
+Packing sandwich::packingFor(const MatmulShape &shape, MatrixISA isa) {
+  return shape.packing ? *shape.packing : packingOf(isa);
+}
+
+std::string_view sandwich::name(LoopOrder order) {
+  switch (order) {
+  case LoopOrder::RowsOuter:
+    return "rows_outer";
+  case LoopOrder::ColumnsOuter:
+    return "columns_outer";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<LoopOrder> sandwich::loopOrderNamed(std::string_view text) {
+  for (LoopOrder order : {LoopOrder::RowsOuter, LoopOrder::ColumnsOuter})
+    if (name(order) == text)
+      return order;
+  return std::nullopt;
+}
+
+Schedule sandwich::completePrefetch(Schedule schedule, const MatmulShape &shape,
+                                    int64_t rows) {
+  const MicroKernel &kernel = schedule.microKernel;
+  Packing packing = packingFor(shape, kernel.isa);
+  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
+  // The lines that four packed steps of all panels of a call hold, and the
+  // calls of a narrow micro-kernel for each panel.
+  int64_t width = std::max(packing.panel, kernel.columns);
+  int64_t lines =
+      std::max<int64_t>(4 * packing.kPack * width * elementBytes / 64, 1);
+  int64_t parts = std::max<int64_t>(packing.panel / kernel.columns, 1);
+  int64_t partRows = divideUp(rows, schedule.threads[0]);
+  int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
+  int64_t strips = divideUp(blockRows, kernel.rows);
+  schedule.prefetchStreams = 1;
+  if (strips == 1) {
+    schedule.prefetchLines = lines;
+    schedule.prefetchDistance = 8192;
+  } else {
+    // Where a third of the lines is missing, so is a third of the speed.
+    schedule.prefetchLines = divideUp(lines, strips * parts);
+    schedule.prefetchDistance = 0;
+  }
+  return schedule;
+}
+
 Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
-  SANDWICH_RETURN_IF_ERROR(verify(schedule.microKernel));
-  Packing packing = packingOf(schedule.microKernel.isa);
-  bool readsBF16 = packing.kPack == 2;
-  if (readsBF16 && !shape.bf16Weights)
-    return makeError(schedule.microKernel.name(), " needs bf16 weights");
-  if (shape.k % packing.kStep != 0)
-    return makeError(schedule.microKernel.name(),
-                     " needs K to be a multiple of ", packing.kStep, "; it is ",
-                     shape.k);
+  const MicroKernel &kernel = schedule.microKernel;
+  SANDWICH_RETURN_IF_ERROR(verify(kernel));
+  Packing packing = packingFor(shape, kernel.isa);
+  if (multipliesBF16(kernel.isa) && !shape.bf16Weights)
+    return makeError(kernel.name(), " needs bf16 weights");
+  int64_t kStep = packingOf(kernel.isa).kStep;
+  if (shape.k % kStep != 0)
+    return makeError(kernel.name(), " needs K to be a multiple of ", kStep,
+                     "; it is ", shape.k);
+  if (shape.packing && !reads(kernel, packing))
+    return makeError(kernel.name(), " does not read panels of ", packing.panel,
+                     " columns, ", packing.tile, " in a tile, with ",
+                     packing.kStep, " by ", packing.kPack, " k together");
+  for (int64_t size : schedule.slice)
+    if (size <= 0 || size > maxSliceSize)
+      return makeError("slice sizes must be between 1 and ", maxSliceSize,
+                       "; one is ", size);
+  for (int64_t threads : schedule.threads)
+    if (threads <= 0 || threads > maxGridThreads)
+      return makeError("thread counts must be between 1 and ", maxGridThreads,
+                       "; one is ", threads);
   if (schedule.slice[1] % shape.columnUnit != 0)
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", shape.columnUnit,
                      ", which the epilogue needs together");
+  if (shape.packing && (schedule.slice[1] % kernel.columns != 0 ||
+                        schedule.slice[1] % packing.panel != 0))
+    return makeError("slice columns ", schedule.slice[1],
+                     " must be a multiple of ", packing.panel,
+                     ", a panel, and of the micro-kernel's ", kernel.columns);
+  if (schedule.slice[2] % kStep != 0)
+    return makeError("slice K ", schedule.slice[2],
+                     " must be a multiple of the packing's ", kStep);
+  if (schedule.threads[2] > divideUp(shape.k, kUnitOf(packing)))
+    return makeError(schedule.threads[2], " threads cannot share K = ", shape.k,
+                     " in steps of ", kUnitOf(packing));
+  if (schedule.prefetchLines < 0 || schedule.prefetchLines > 1024 ||
+      schedule.prefetchDistance < 0 || schedule.prefetchDistance > maxSliceSize)
+    return makeError("prefetch lines must be between 0 and 1024, their "
+                     "distance between 0 and ",
+                     maxSliceSize);
+  if (schedule.prefetchStreams < 1 || schedule.prefetchStreams > 64 ||
+      (schedule.prefetchStreams > 1 && schedule.prefetchDistance > 0))
+    return makeError("prefetch streams must be between 1 and 64, and 1 where a "
+                     "distance is given; they are ",
+                     schedule.prefetchStreams);
   return {};
 }

@@ -27,30 +27,41 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AVX512_F32, "X86_AVX512_F32", {32, 1, 16}},
     {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
+    {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
+    {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
 };
+
+enum class Architecture : uint8_t { X86_64, AArch64 };
 
 struct NamedTarget {
   std::string_view name;
+  Architecture architecture;
   MatrixISA isa;
-  /// Beyond those of the target before it.
+  /// Beyond those of the target of the architecture before it.
   std::vector<CpuFeature> features;
 };
 
-/// Worst first; each has everything of those before it.
+/// Worst first; each has everything of those of its architecture before it.
 const std::vector<NamedTarget> &namedTargets() {
   using enum CpuFeature;
+  using enum Architecture;
   static const std::vector<NamedTarget> targets = {
       {"x86-64-avx2",
+       X86_64,
        MatrixISA::X86_AVX2_F32,
        {SSE3, SSSE3, SSE4_1, SSE4_2, POPCNT, CX16, MOVBE, LZCNT, BMI, BMI2, AVX,
         F16C, FMA, AVX2}},
       {"x86-64-avx512",
+       X86_64,
        MatrixISA::X86_AVX512_F32,
        {AVX512F, AVX512CD, AVX512BW, AVX512DQ, AVX512VL}},
       {"x86-64-avx512-bf16",
+       X86_64,
        MatrixISA::X86_AVX512_BF16,
        {AVX512VNNI, AVX512BF16}},
-      {"x86-64-amx", MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
+      {"x86-64-amx", X86_64, MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
+      {"aarch64-neon", AArch64, MatrixISA::ARM_NEON_F32, {}},
+      {"aarch64-neon-bf16", AArch64, MatrixISA::ARM_NEON_BF16, {}},
   };
   return targets;
 }
@@ -60,6 +71,8 @@ Target makeTarget(size_t index) {
   Target target;
   for (size_t i = 0; i <= index; ++i) {
     const NamedTarget &named = namedTargets()[i];
+    if (named.architecture != namedTargets()[index].architecture)
+      continue;
     target.name = named.name;
     target.matrixISAs.push_back(named.isa);
     for (CpuFeature feature : named.features)
@@ -76,6 +89,20 @@ std::string_view sandwich::name(MatrixISA isa) {
 
 RegisterFile sandwich::registerFileOf(MatrixISA isa) {
   return namedISAs[static_cast<size_t>(isa)].registers;
+}
+
+bool sandwich::multipliesBF16(MatrixISA isa) {
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::ARM_NEON_F32:
+    return false;
+  case MatrixISA::X86_AVX512_BF16:
+  case MatrixISA::X86_AMX_BF16:
+  case MatrixISA::ARM_NEON_BF16:
+    return true;
+  }
+  __builtin_unreachable();
 }
 
 std::span<const MatrixISA> sandwich::allMatrixISAs() {
@@ -113,6 +140,8 @@ std::vector<std::string> sandwich::targetNames() {
 Result<Target> sandwich::getTarget(std::string_view name) {
   if (name == "host") {
     for (size_t index = namedTargets().size(); index-- > 0;) {
+      if (namedTargets()[index].architecture != Architecture::X86_64)
+        continue;
       Target target = makeTarget(index);
       if (!CpuFeatures::host().hasAll(target.features))
         continue;

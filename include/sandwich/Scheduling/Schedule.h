@@ -23,6 +23,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +69,31 @@ struct Packing {
   bool operator==(const Packing &) const = default;
 };
 
-/// The one packing that micro-kernels of `isa` read.
+/// The packing of a weight for `isa` where nothing else was decided.
 Packing packingOf(MatrixISA isa);
+
+/// Every packing that some micro-kernel of `isa` reads, narrowest panel first.
+std::vector<Packing> packingsOf(MatrixISA isa);
+
+/// Whether `kernel` can multiply a weight packed as `packing`: its elements lie
+/// in the order its instructions want, and its columns divide a panel or are
+/// whole panels.
+bool reads(const MicroKernel &kernel, const Packing &packing);
+
+/// The order in which a thread walks the blocks of bM rows and bN columns of
+/// its part.
+enum class LoopOrder : uint8_t {
+  /// For each block of rows all blocks of columns: the input stays near.
+  RowsOuter,
+  /// For each block of columns all blocks of rows: reads a weight once even
+  /// where bM is less than the rows.
+  ColumnsOuter,
+};
+
+/// `rows_outer` or `columns_outer`.
+std::string_view name(LoopOrder order);
+/// The order called `name`, or nothing.
+std::optional<LoopOrder> loopOrderNamed(std::string_view name);
 
 /// How one matmul runs for a range of M.
 struct Schedule {
@@ -88,6 +112,11 @@ struct Schedule {
   /// How far ahead of the micro-kernel's own reads they lie, in bytes; 0: in
   /// the slice of the weight that the thread reads next.
   int64_t prefetchDistance = 0;
+  LoopOrder order = LoopOrder::RowsOuter;
+  /// The slice that the thread reads next is cut into this many equally long
+  /// segments whose lines are prefetched in turn, so that the streamers of
+  /// several pages run ahead. 1 unless `prefetchDistance` is 0.
+  int64_t prefetchStreams = 1;
 
   bool operator==(const Schedule &) const = default;
 };
@@ -109,14 +138,30 @@ struct MatmulShape {
   int64_t columnUnit = 1;
   /// Whether weights are stored as bf16 (else f32).
   bool bf16Weights = false;
+  /// How the weight lies in memory; nothing: in the default packing of the
+  /// schedule's instructions.
+  std::optional<Packing> packing;
+
+  bool operator==(const MatmulShape &) const = default;
 };
+
+/// The packing that schedules for `isa` find the weight of `shape` in.
+Packing packingFor(const MatmulShape &shape, MatrixISA isa);
+
+/// `schedule` with the prefetch parameters of the untuned rule for `rows`
+/// tokens: one strip of rows prefetches its own stream two pages ahead, more
+/// strips share the work of prefetching all of the next slice.
+Schedule completePrefetch(Schedule schedule, const MatmulShape &shape,
+                          int64_t rows);
 
 /// The untuned schedule table: a fixed rule from the CPU model, described in
 /// docs/RationaleGemm.md. Errors: no ISA of the target fits the shape.
 Result<ScheduleTable> chooseSchedules(const MatmulShape &shape,
                                       const Target &target, int64_t threads);
 
-/// Whether `schedule` can run `shape`; an error says what does not fit.
+/// Whether `schedule` can run `shape`; an error says what does not fit. That
+/// the micro-kernel reads the weight is checked where the shape says how it is
+/// packed.
 Status verify(const Schedule &schedule, const MatmulShape &shape);
 
 } // namespace sandwich

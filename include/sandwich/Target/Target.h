@@ -40,13 +40,17 @@ enum class MatrixISA {
   X86_AVX512_BF16,
   /// AMX-TILE and AMX-BF16: tdpbf16ps, tiles of 16 rows of 64 bytes.
   X86_AMX_BF16,
+  /// NEON, f32: fmla.
+  ARM_NEON_F32,
+  /// NEON with BF16: bfmmla, 2 x 4 times 4 x 2 bf16 into 2 x 2 f32.
+  ARM_NEON_BF16,
 };
 
 /// The registers that hold a micro-kernel's sums and operands.
 struct RegisterFile {
   /// Vector registers, or tiles.
   int64_t registers;
-  /// f32 sums in one register: 1 row of a vector, 16 of a tile.
+  /// f32 sums in one register: 1 row of a vector, 16 of a tile, 2 of bfmmla's.
   int64_t rows, columns;
 };
 
@@ -58,9 +62,13 @@ std::span<const MatrixISA> allMatrixISAs();
 
 RegisterFile registerFileOf(MatrixISA isa);
 
+/// Whether the instructions multiply bf16; the others take f32.
+bool multipliesBF16(MatrixISA isa);
+
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
-  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`.
+  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
+  /// `aarch64-neon`, `aarch64-neon-bf16`.
   std::string name;
   /// Best last; the schedule rule prefers the last that fits a matmul.
   std::vector<MatrixISA> matrixISAs;
@@ -81,7 +89,8 @@ struct Target {
 std::vector<std::string> targetNames();
 
 /// The target called `name`; `host` is the best one this CPU runs, with its
-/// cache sizes. Errors: an unknown name; a host without AVX2.
+/// cache sizes. `host` is always x86-64. Errors: an unknown name; a host
+/// without AVX2.
 Result<Target> getTarget(std::string_view name);
 
 } // namespace sandwich

@@ -31,8 +31,8 @@ module attributes {test.a = #gemm.packing<panel = 32, tile = 32, k_step = 3, k_p
 // -----
 
 // #gemm.schedule (C1): the name begins with an ISA that is known.
-// expected-error @below {{(C1) 'ARM_NEON_F32_8x12' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
-module attributes {test.a = #gemm.schedule<micro_kernel = ARM_NEON_F32_8x12, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+// expected-error @below {{(C1) 'RISCV_V_F32_8x12' is no micro-kernel's name; they are ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32}}
+module attributes {test.a = #gemm.schedule<micro_kernel = RISCV_V_F32_8x12, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
 
 // -----
 

@@ -1,0 +1,37 @@
+//===- MicroKernelMenu.h - Which micro-kernels there are --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The micro-kernels that a search chooses from.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_MICROKERNELMENU_H
+#define SANDWICH_SCHEDULING_MICROKERNELMENU_H
+
+#include "sandwich/Scheduling/Schedule.h"
+
+#include <vector>
+
+namespace sandwich {
+
+/// Every micro-kernel of `isa` that fits its register file (Sandwich paper,
+/// section 5, "Micro-Kernel Generation") and reads at least one of its
+/// packings: rows are a multiple of those in a register (every number for
+/// vectors), columns too. Fewest columns, then fewest rows first.
+std::vector<MicroKernel> microKernelMenu(MatrixISA isa);
+
+/// The menu of the best instructions of `target` that can multiply `shape`;
+/// empty if there are none. Inputs and weights of one matmul have one packing,
+/// so menus of different instructions are never mixed.
+std::vector<MicroKernel> microKernelMenu(const MatmulShape &shape,
+                                         const Target &target);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_MICROKERNELMENU_H

@@ -1,0 +1,219 @@
+//===- ScheduleSearch.h - Fast start and finetune ---------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The search for one schedule (Sandwich paper, section 5, "Fast-start and
+/// finetune"), and how it asks for the speed of a candidate. Nothing here knows
+/// how speed is found out: by measuring, or by a model.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_SCHEDULESEARCH_H
+#define SANDWICH_SCHEDULING_SCHEDULESEARCH_H
+
+#include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+/// Tells how long a schedule takes.
+class ScheduleEvaluator {
+public:
+  virtual ~ScheduleEvaluator() = default;
+
+  /// Seconds that one thread takes for one slice of `schedule`, bM x bN x bK,
+  /// with the weights in memory and in no cache.
+  virtual Result<double> sliceSeconds(const MatmulShape &shape,
+                                      const Schedule &schedule) = 0;
+
+  /// Seconds that the team takes for the whole matmul, weights in memory.
+  virtual Result<double> seconds(const Payload &payload,
+                                 const Schedule &schedule) = 0;
+};
+
+/// Why a session answers no more questions.
+enum class SessionEnd : uint8_t { Running, Stopped, BudgetSpent };
+
+/// An evaluator that counts what it measures, answers equal questions from
+/// what it knows, and ends at a request or when the budget is spent. Slices are
+/// remembered across shapes of the same packing, as they do not depend on N
+/// and K.
+class MeasuringSession : public ScheduleEvaluator {
+public:
+  struct Limits {
+    /// Asked before each measurement; true ends the session (Ctrl-C).
+    std::function<bool()> stop;
+    double seconds = std::numeric_limits<double>::infinity();
+    int64_t measurements = std::numeric_limits<int64_t>::max();
+    /// Seconds since any fixed time; nothing: a steady clock.
+    std::function<double()> clock;
+  };
+
+  explicit MeasuringSession(ScheduleEvaluator &evaluator);
+  MeasuringSession(ScheduleEvaluator &evaluator, Limits limits);
+
+  /// Errors: those of the evaluator; the session has ended.
+  Result<double> sliceSeconds(const MatmulShape &shape,
+                              const Schedule &schedule) override;
+  Result<double> seconds(const Payload &payload,
+                         const Schedule &schedule) override;
+
+  /// Whether the session has ended; asks again if it was running.
+  SessionEnd end();
+  bool ended() { return end() != SessionEnd::Running; }
+
+  /// Questions that the evaluator was asked, and all questions.
+  int64_t measurements() const { return measured; }
+  int64_t questions() const { return asked; }
+  /// Since the session was made.
+  double elapsedSeconds() const;
+
+private:
+  /// Everything an answer depends on.
+  using Key = std::array<int64_t, 24>;
+  static Key makeKey(bool slice, const Payload &payload,
+                     const Schedule &schedule);
+  template <typename Measure>
+  Result<double> answer(const Key &key, Measure measure);
+
+  ScheduleEvaluator &evaluator;
+  Limits limits;
+  SessionEnd why = SessionEnd::Running;
+  double begin = 0;
+  int64_t measured = 0;
+  int64_t asked = 0;
+  std::map<Key, double> known;
+};
+
+/// What a step of a search did; the log of a search is the path it took.
+enum class SearchPhase : uint8_t {
+  /// A first slice of each micro-kernel on one thread.
+  Probe,
+  /// A slice on one thread; `threads` of the schedule means nothing.
+  FastStart,
+  /// A thread grid with the slice of the fast start.
+  Polymerize,
+  /// A grown slice under a grid.
+  Finetune,
+  /// Loop order and prefetch parameters of the best so far.
+  Walk,
+  /// Taken over from earlier payloads, or from a model, without measuring.
+  Derived,
+};
+std::string_view name(SearchPhase phase);
+
+struct SearchStep {
+  SearchPhase phase = SearchPhase::FastStart;
+  int64_t rows = 0;
+  Schedule schedule;
+  double seconds = 0;
+  /// Whether the search went on from here.
+  bool accepted = false;
+};
+using SearchLog = std::vector<SearchStep>;
+
+/// What a search takes for granted.
+struct SearchOptions {
+  /// The least share of its speed that a step must gain.
+  double minimumGain = 0.01;
+  /// Micro-kernels with thread grids whose first measurement takes longer than
+  /// the best so far by more than this share, and all but the best so many, are
+  /// not grown further.
+  double promisingWithin = 0.15;
+  size_t grownCandidates = 4;
+  /// One slice of each micro-kernel is timed first; those slower than the best
+  /// by more than this share, and all but the best so many, are left there.
+  double probeWithin = 0.25;
+  size_t probedKernels = 12;
+};
+
+/// A schedule and how long it takes for its payload.
+struct Choice {
+  int64_t rows = 0;
+  Schedule schedule;
+  double seconds = 0;
+  /// False where it was derived without measuring.
+  bool measured = true;
+};
+
+/// The largest slice that leaves every thread of the team a slice on each
+/// dimension: M, N, K = 128, 64, 64 with 2 threads give 64, 32, 32. At least
+/// one tile.
+std::array<int64_t, 3> largestParallelSlice(const Payload &payload,
+                                            const std::array<int64_t, 3> &tile,
+                                            const Packing &packing);
+
+/// Fast start: grows the slice of `kernel` from one tile by 2^t tiles on each
+/// dimension in turn, t being the steps that the dimension has taken, and asks
+/// for the speed at each step. A dimension that gains nothing goes back to its
+/// size before and stays there, and so does one whose growth would limit how
+/// many threads can share it. Errors are those of the session.
+struct FastStart {
+  std::array<int64_t, 3> slice;
+  /// Of the slice on one thread.
+  double flopsPerSecond;
+};
+Result<FastStart> fastStart(const Payload &payload, const MicroKernel &kernel,
+                            MeasuringSession &session,
+                            const SearchOptions &options, SearchLog &log);
+
+/// Times a medium slice of each of `kernels` on one thread and returns those
+/// worth a fast start, fastest first.
+Result<std::vector<MicroKernel>>
+probeKernels(const Payload &payload, const std::vector<MicroKernel> &kernels,
+             MeasuringSession &session, const SearchOptions &options,
+             SearchLog &log);
+
+/// The next larger size of a slice along a dimension of a part: a third fewer
+/// slices (one fewer, at least), as even as tiles allow.
+int64_t nextSliceSize(int64_t size, int64_t part, int64_t tile);
+
+/// Grows the slice of `choice` under its grid along the dimension that gains
+/// most until none does; then tries the narrowest columns, with the K found and
+/// with all of it.
+Status growSlice(const Payload &payload, Choice &choice,
+                 MeasuringSession &session, const SearchOptions &options,
+                 SearchLog &log);
+
+/// Finetune: each candidate under each grid, with its slice and with one that
+/// holds all rows of a part; the slices of what is promising are grown. Returns
+/// the best over grids and micro-kernels. An empty `grids` means all that use
+/// the team; `growSlices` false keeps the slices.
+struct FinetuneCandidate {
+  MicroKernel kernel;
+  std::array<int64_t, 3> slice;
+};
+Result<Choice> finetune(const Payload &payload,
+                        const std::vector<FinetuneCandidate> &candidates,
+                        std::vector<std::array<int64_t, 3>> grids,
+                        bool growSlices, MeasuringSession &session,
+                        const SearchOptions &options, SearchLog &log);
+
+/// Tries the other loop order and other prefetch parameters than the rule's,
+/// one after the other, and keeps what gains.
+Status finetuneWalk(const Payload &payload, Choice &choice,
+                    MeasuringSession &session, const SearchOptions &options,
+                    SearchLog &log);
+
+/// `slice` in whole tiles and no larger than a thread's part under `grid`
+/// needs.
+std::array<int64_t, 3> clipSlice(const Payload &payload,
+                                 const MicroKernel &kernel,
+                                 std::array<int64_t, 3> slice,
+                                 const std::array<int64_t, 3> &grid);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_SCHEDULESEARCH_H

@@ -1,0 +1,135 @@
+//===- ScheduleTuner.h - Schedules for every token count --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Tuning a group of payloads: the same matmul for ascending numbers of tokens
+/// (Sandwich paper, section 5, "Micro-kernel sliding window & tensor schedule
+/// reuse"), and the choice of one packing for each weight.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_SCHEDULETUNER_H
+#define SANDWICH_SCHEDULING_SCHEDULETUNER_H
+
+#include "sandwich/Scheduling/CostModel.h"
+#include "sandwich/Scheduling/ScheduleSearch.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// The payloads that differ in the number of tokens only.
+struct TuningGroup {
+  MatmulShape shape;
+  int64_t threads = 1;
+};
+
+struct TuningOptions : SearchOptions {
+  /// Sigma: all micro-kernels for so many payloads, then those of the last so
+  /// many choices.
+  int64_t window = 16;
+  /// A slice, and a thread grid, is fixed once it differs from the average of
+  /// the last `window` ones by no more than this share on any dimension.
+  double reuseThreshold = 0.1;
+  /// The schedule of the payload before is kept where it is slower than the
+  /// best found by no more than this share: fewer ranges, less code.
+  double reuseWithin = 0.02;
+  /// A fixed slice and grid are searched again once there are so many times
+  /// the rows that they were fixed at.
+  double searchAgainAt = 2;
+  /// As long as more rows take no longer, because reading the weight does, what
+  /// is fixed is searched again once a payload takes longer by this share.
+  double flatWithin = 0.03;
+  /// The most schedules that an exhaustive search takes on.
+  int64_t exhaustiveLimit = 200000;
+};
+
+/// What strategies work with.
+struct TuningContext {
+  MeasuringSession &session;
+  const TuningOptions &options;
+  const std::vector<MicroKernel> &menu;
+  const CostModel &model;
+  SearchLog &log;
+};
+
+/// A way to search. One object serves one group, its payloads by ascending
+/// rows, and may remember.
+class SearchStrategy {
+public:
+  virtual ~SearchStrategy() = default;
+  virtual Result<Choice> choose(const Payload &payload,
+                                TuningContext &context) = 0;
+  /// Learns of a choice that an earlier run made.
+  virtual void remember(const Payload &payload, const Choice &choice,
+                        const TuningContext &context) {}
+};
+
+/// The table of `choices`, ascending in rows, none repeated: each serves the
+/// rows up to the next choice, the last all larger ones by repeating its slice.
+/// Choices that run the same instructions become one range. A slice that holds
+/// all rows of its payload goes on holding all rows of its range.
+ScheduleTable makeTable(const MatmulShape &shape, int64_t threads,
+                        const std::vector<Choice> &choices);
+
+struct TunedGroup {
+  TuningGroup group;
+  ScheduleTable table;
+  /// One for each number of rows asked for.
+  std::vector<Choice> choices;
+  SearchLog log;
+  /// Of this group alone.
+  int64_t measurements = 0;
+  double seconds = 0;
+  /// False if the session ended; the rest was chosen by the model.
+  bool complete = true;
+};
+
+/// Tunes a group for `rows`, ascending. `known` are choices of an earlier run
+/// that are kept. `progress` hears of each choice. Errors: no rows, rows out of
+/// order, no micro-kernel that fits, errors of the evaluator; that the session
+/// ends is no error.
+Result<TunedGroup>
+tuneGroup(const TuningGroup &group, const std::vector<int64_t> &rows,
+          SearchStrategy &strategy, const std::vector<MicroKernel> &menu,
+          const CostModel &model, MeasuringSession &session,
+          const TuningOptions &options, const std::vector<Choice> &known = {},
+          const std::function<void(const Choice &)> &progress = {});
+
+/// 1, 2, ... maxRows.
+std::vector<int64_t> allRows(int64_t maxRows);
+
+/// How often a model runs its matmuls, by the number of rows.
+using RowTrace = std::map<int64_t, double>;
+
+/// A trace of prompts: on each line the tokens of a prompt and, after a space,
+/// those generated (none if absent); `#` begins a comment. Prompts longer than
+/// `maxRows` run in pieces. Errors name the line.
+Result<RowTrace> parseTrace(std::string_view text, int64_t maxRows);
+
+/// Without a trace: prompts of every power of two up to `maxRows`, each
+/// followed by a quarter as many generated tokens.
+RowTrace defaultTrace(int64_t maxRows);
+
+/// The packing with which the matmuls of `trace` take least time in all, by
+/// measuring what the model thinks best for each width of micro-kernel on a
+/// sample of the trace's rows. A tie goes to the default packing. If the
+/// session ends, the default packing. Errors: those of the evaluator; no
+/// micro-kernel that fits.
+Result<Packing> choosePacking(const TuningGroup &group, const RowTrace &trace,
+                              const std::vector<MicroKernel> &menu,
+                              const CostModel &model, MeasuringSession &session,
+                              const TuningOptions &options, SearchLog &log);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_SCHEDULETUNER_H

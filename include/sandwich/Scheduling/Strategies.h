@@ -1,0 +1,56 @@
+//===- Strategies.h - Ways to search ----------------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The strategies that the Sandwich paper compares (section 7.1), on the same
+/// menu and the same evaluator.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_STRATEGIES_H
+#define SANDWICH_SCHEDULING_STRATEGIES_H
+
+#include "sandwich/Scheduling/ScheduleTuner.h"
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace sandwich {
+
+enum class Strategy : uint8_t {
+  /// `sandwich`: fast start and finetune, sliding window, schedule reuse.
+  Sandwich,
+  /// `scale-up-and-out`, after Roller: the slice of each micro-kernel grows by
+  /// one tile at a time to the best speed on one thread, then the team's
+  /// threads repeat it.
+  ScaleUpAndOut,
+  /// `fixed-micro-kernels`, after DietCode: a few fixed slices of each
+  /// micro-kernel are measured once, a cost model picks one for each payload.
+  FixedMicroKernels,
+  /// `on-the-fly`, after MikPoly: the same measurements, but thread grids and
+  /// remainders are put together for each payload by the cost model.
+  OnTheFly,
+  /// `cost-model`: nothing is measured.
+  CostModel,
+  /// `exhaustive`: every schedule of a coarse space is measured; refused where
+  /// there are too many.
+  Exhaustive,
+};
+
+std::span<const Strategy> allStrategies();
+std::string_view name(Strategy strategy);
+/// Errors: an unknown name; the error lists the known ones.
+Result<Strategy> strategyNamed(std::string_view name);
+
+/// A new searcher for one group.
+std::unique_ptr<SearchStrategy> makeStrategy(Strategy strategy);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_STRATEGIES_H

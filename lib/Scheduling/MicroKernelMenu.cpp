@@ -1,0 +1,42 @@
+//===- MicroKernelMenu.cpp - Which micro-kernels there are ---------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+
+#include <algorithm>
+
+using namespace sandwich;
+
+std::vector<MicroKernel> sandwich::microKernelMenu(MatrixISA isa) {
+  RegisterFile file = registerFileOf(isa);
+  std::vector<Packing> packings = packingsOf(isa);
+  std::vector<MicroKernel> menu;
+  constexpr int64_t mostRows = 64, mostColumns = 256;
+  for (int64_t columns = file.columns; columns <= mostColumns;
+       columns += file.columns)
+    for (int64_t rows = file.rows; rows <= mostRows; rows += file.rows) {
+      MicroKernel kernel{isa, rows, columns};
+      if (verify(kernel) &&
+          std::ranges::any_of(packings, [&](const Packing &packing) {
+            return reads(kernel, packing);
+          }))
+        menu.push_back(kernel);
+    }
+  return menu;
+}
+
+std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
+                                                   const Target &target) {
+  // The last that fits is the best, as in the untuned rule.
+  const MatrixISA *best = nullptr;
+  for (const MatrixISA &isa : target.matrixISAs)
+    if ((shape.bf16Weights || !multipliesBF16(isa)) &&
+        shape.k % packingOf(isa).kStep == 0)
+      best = &isa;
+  return best ? microKernelMenu(*best) : std::vector<MicroKernel>();
+}

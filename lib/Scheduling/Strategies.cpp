@@ -1,0 +1,626 @@
+//===- Strategies.cpp - Ways to search -----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <numeric>
+#include <optional>
+#include <set>
+
+using namespace sandwich;
+
+namespace {
+
+int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
+
+struct NamedStrategy {
+  Strategy strategy;
+  std::string_view name;
+};
+
+// In the order of Strategy.
+constexpr NamedStrategy namedStrategies[] = {
+    {Strategy::Sandwich, "sandwich"},
+    {Strategy::ScaleUpAndOut, "scale-up-and-out"},
+    {Strategy::FixedMicroKernels, "fixed-micro-kernels"},
+    {Strategy::OnTheFly, "on-the-fly"},
+    {Strategy::CostModel, "cost-model"},
+    {Strategy::Exhaustive, "exhaustive"},
+};
+
+Error noMicroKernel(const Payload &payload) {
+  return makeError("no micro-kernel can multiply a weight of ", payload.shape.n,
+                   " x ", payload.shape.k);
+}
+
+//===----------------------------------------------------------------------===//
+// Sandwich
+//===----------------------------------------------------------------------===//
+
+class SandwichStrategy : public SearchStrategy {
+public:
+  Result<Choice> choose(const Payload &payload,
+                        TuningContext &context) override;
+  void remember(const Payload &payload, const Choice &choice,
+                const TuningContext &context) override;
+
+private:
+  /// What was chosen for one payload.
+  struct Chosen {
+    /// All micro-kernels that behaved as the chosen one.
+    std::vector<MicroKernel> members;
+    Choice choice;
+    /// The slice in sizes of the payload, and whether it held all of a part.
+    std::array<int64_t, 3> slice;
+    std::array<bool, 3> whole;
+  };
+
+  /// A search over `menu`, fixed slices and grids as they are.
+  Result<Choice> search(const Payload &payload,
+                        const std::vector<MicroKernel> &menu,
+                        TuningContext &context);
+  /// The micro-kernels of the window.
+  std::vector<MicroKernel> windowMenu(const TuningContext &context) const;
+
+  /// The schedule of the last payload, for `payload`.
+  Schedule derive(const Payload &payload, const MicroKernel &kernel) const;
+  /// Its prefetch parameters, as far as they differ from the rule's.
+  Schedule applyPrefetch(const Payload &payload, Schedule schedule) const;
+  void record(const Payload &payload, const Choice &choice,
+              const TuningContext &context);
+
+  std::deque<Chosen> window;
+  int64_t payloads = 0;
+  bool sliceFixed = false, gridFixed = false;
+  /// Of the last search with every micro-kernel.
+  int64_t searchedRows = 0;
+  double searchedSeconds = 0;
+  /// Rows and seconds of all searches with every micro-kernel.
+  std::vector<std::pair<int64_t, double>> searches;
+  /// Whether the last took hardly longer than one for far fewer rows.
+  bool flat = false;
+  /// The last measured speed, what derived schedules are thought to reach.
+  double flopsPerSecond = 0;
+};
+
+Schedule SandwichStrategy::applyPrefetch(const Payload &payload,
+                                         Schedule schedule) const {
+  const Choice &last = window.back().choice;
+  schedule = completePrefetch(schedule, payload.shape, payload.rows);
+  Schedule rule = completePrefetch(last.schedule, payload.shape, last.rows);
+  if ((rule.prefetchDistance > 0) != (schedule.prefetchDistance > 0))
+    return schedule;
+  if (last.schedule.prefetchLines == 0)
+    schedule.prefetchLines = 0;
+  else if (last.schedule.prefetchLines == 2 * rule.prefetchLines)
+    schedule.prefetchLines *= 2;
+  if (schedule.prefetchDistance > 0)
+    schedule.prefetchDistance = last.schedule.prefetchDistance;
+  schedule.prefetchStreams = last.schedule.prefetchStreams;
+  return schedule;
+}
+
+Schedule SandwichStrategy::derive(const Payload &payload,
+                                  const MicroKernel &kernel) const {
+  const Chosen &last = window.back();
+  Schedule schedule = last.choice.schedule;
+  Packing packing = packingFor(payload.shape, kernel.isa);
+  std::array<int64_t, 3> part = largestPart(payload, packing, schedule.threads);
+  schedule.microKernel = kernel;
+  for (int d = 0; d < 3; ++d)
+    if (last.whole[d])
+      schedule.slice[d] = std::max(schedule.slice[d], part[d]);
+  schedule.slice = clipSlice(payload, kernel, schedule.slice, schedule.threads);
+  return applyPrefetch(payload, schedule);
+}
+
+std::vector<MicroKernel>
+SandwichStrategy::windowMenu(const TuningContext &context) const {
+  std::vector<MicroKernel> menu;
+  for (const MicroKernel &kernel : context.menu)
+    if (std::ranges::any_of(window, [&](const Chosen &chosen) {
+          return std::ranges::find(chosen.members, kernel) !=
+                 chosen.members.end();
+        }))
+      menu.push_back(kernel);
+  return menu;
+}
+
+Result<Choice> SandwichStrategy::choose(const Payload &payload,
+                                        TuningContext &context) {
+  const TuningOptions &options = context.options;
+  // Far from the last full search, slices and grids are searched again with
+  // every micro-kernel, and so are they where the matmul begins to be limited
+  // by something else than before.
+  bool full = payloads < options.window || window.empty() ||
+              payload.rows >= options.searchAgainAt * searchedRows;
+  Choice best;
+  if (!full) {
+    SANDWICH_ASSIGN_OR_RETURN(best,
+                              search(payload, windowMenu(context), context));
+    full = flat && best.seconds > searchedSeconds * (1 + options.flatWithin);
+  }
+  if (full) {
+    sliceFixed = gridFixed = false;
+    SANDWICH_ASSIGN_OR_RETURN(best, search(payload, context.menu, context));
+    searchedRows = payload.rows;
+    searchedSeconds = best.seconds;
+    flat = true;
+    for (auto [rows, seconds] : searches) {
+      if (2 * payload.rows < 3 * rows)
+        break;
+      double growth = static_cast<double>(payload.rows) / rows - 1;
+      flat = best.seconds <= seconds * (1 + 0.3 * growth);
+    }
+    searches.emplace_back(payload.rows, best.seconds);
+  }
+  record(payload, best, context);
+  return best;
+}
+
+Result<Choice> SandwichStrategy::search(const Payload &payload,
+                                        const std::vector<MicroKernel> &menu,
+                                        TuningContext &context) {
+  const TuningOptions &options = context.options;
+  std::vector<std::vector<MicroKernel>> classes =
+      microKernelClasses(payload, menu);
+  if (classes.empty())
+    return noMicroKernel(payload);
+  std::vector<MicroKernel> kernels;
+  for (const std::vector<MicroKernel> &members : classes) {
+    kernels.push_back(members.back());
+    if (!window.empty() &&
+        std::ranges::find(members, window.back().choice.schedule.microKernel) !=
+            members.end())
+      kernels.back() = window.back().choice.schedule.microKernel;
+  }
+
+  if (sliceFixed && gridFixed && kernels.size() == 1 && !flat &&
+      flopsPerSecond > 0) {
+    Choice choice{payload.rows, derive(payload, kernels.front()),
+                  payload.flops() / flopsPerSecond, false};
+    context.log.push_back({SearchPhase::Derived, payload.rows, choice.schedule,
+                           choice.seconds, true});
+    return choice;
+  }
+
+  std::vector<FinetuneCandidate> candidates;
+  if (sliceFixed) {
+    for (const MicroKernel &kernel : kernels)
+      candidates.push_back({kernel, derive(payload, kernel).slice});
+  } else {
+    SANDWICH_ASSIGN_OR_RETURN(
+        kernels,
+        probeKernels(payload, kernels, context.session, options, context.log));
+    for (const MicroKernel &kernel : kernels) {
+      SANDWICH_ASSIGN_OR_RETURN(
+          FastStart start,
+          fastStart(payload, kernel, context.session, options, context.log));
+      candidates.push_back({kernel, start.slice});
+    }
+  }
+  std::vector<std::array<int64_t, 3>> grids;
+  if (gridFixed)
+    grids.push_back(window.back().choice.schedule.threads);
+  SANDWICH_ASSIGN_OR_RETURN(Choice best,
+                            finetune(payload, candidates, grids, !sliceFixed,
+                                     context.session, options, context.log));
+  if (sliceFixed) {
+    best.schedule = applyPrefetch(payload, best.schedule);
+    SANDWICH_ASSIGN_OR_RETURN(best.seconds,
+                              context.session.seconds(payload, best.schedule));
+  } else {
+    SANDWICH_RETURN_IF_ERROR(
+        finetuneWalk(payload, best, context.session, options, context.log));
+  }
+  // What served the payload before goes on unless there is something to gain:
+  // fewer ranges, and less code.
+  if (!window.empty() &&
+      reads(window.back().choice.schedule.microKernel,
+            packingFor(payload.shape, best.schedule.microKernel.isa))) {
+    Schedule before =
+        derive(payload, window.back().choice.schedule.microKernel);
+    std::vector<std::array<int64_t, 3>> possible =
+        threadGrids(payload, packingFor(payload.shape, before.microKernel.isa));
+    if (std::ranges::find(possible, before.threads) != possible.end()) {
+      SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                                context.session.seconds(payload, before));
+      context.log.push_back(
+          {SearchPhase::Finetune, payload.rows, before, seconds, false});
+      if (seconds <= best.seconds * (1 + options.reuseWithin)) {
+        context.log.back().accepted = true;
+        best = {payload.rows, before, seconds};
+      }
+    }
+  }
+  return best;
+}
+
+void SandwichStrategy::record(const Payload &payload, const Choice &choice,
+                              const TuningContext &context) {
+  const TuningOptions &options = context.options;
+  const MicroKernel &kernel = choice.schedule.microKernel;
+  Chosen chosen;
+  chosen.choice = choice;
+  for (const std::vector<MicroKernel> &members :
+       microKernelClasses(payload, context.menu))
+    if (std::ranges::find(members, kernel) != members.end())
+      chosen.members = members;
+  Packing packing = packingFor(payload.shape, kernel.isa);
+  std::array<int64_t, 3> part =
+      largestPart(payload, packing, choice.schedule.threads);
+  for (int d = 0; d < 3; ++d) {
+    chosen.slice[d] = std::min(choice.schedule.slice[d], part[d]);
+    chosen.whole[d] = choice.schedule.slice[d] >= part[d];
+  }
+
+  auto average = [&](auto sizeOf) {
+    double sum = 0;
+    for (const Chosen &earlier : window)
+      sum += static_cast<double>(sizeOf(earlier));
+    return sum / static_cast<double>(window.size());
+  };
+  if (static_cast<int64_t>(window.size()) >= options.window) {
+    bool sliceStable = true, gridStable = true;
+    for (int d = 0; d < 3; ++d) {
+      bool alwaysWhole =
+          chosen.whole[d] && std::ranges::all_of(window, [&](const Chosen &c) {
+            return c.whole[d];
+          });
+      double size = average([&](const Chosen &c) { return c.slice[d]; });
+      if (!alwaysWhole &&
+          std::abs(chosen.slice[d] - size) > options.reuseThreshold * size)
+        sliceStable = false;
+      double threads = average(
+          [&](const Chosen &c) { return c.choice.schedule.threads[d]; });
+      if (std::abs(choice.schedule.threads[d] - threads) >
+          options.reuseThreshold * threads)
+        gridStable = false;
+    }
+    sliceFixed |= sliceStable;
+    gridFixed |= gridStable;
+  }
+  if (choice.measured)
+    flopsPerSecond = payload.flops() / choice.seconds;
+  ++payloads;
+  window.push_back(std::move(chosen));
+  while (static_cast<int64_t>(window.size()) >
+         std::max<int64_t>(options.window, 1))
+    window.pop_front();
+}
+
+void SandwichStrategy::remember(const Payload &payload, const Choice &choice,
+                                const TuningContext &context) {
+  record(payload, choice, context);
+}
+
+//===----------------------------------------------------------------------===//
+// Scale up and out
+//===----------------------------------------------------------------------===//
+
+/// The grid without split-k whose threads are most evenly loaded.
+std::array<int64_t, 3> mostEvenGrid(const Payload &payload,
+                                    const Packing &packing) {
+  std::array<int64_t, 3> best = {1, 1, 1};
+  double least = INFINITY;
+  for (const std::array<int64_t, 3> &grid : threadGrids(payload, packing)) {
+    std::array<int64_t, 3> part = largestPart(payload, packing, grid);
+    double work = static_cast<double>(part[0]) * part[1] * part[2];
+    if (grid[2] > 1)
+      work *= 1.25;
+    // On a tie columns are split before rows.
+    if (work < least || (work == least && grid[1] > best[1])) {
+      least = work;
+      best = grid;
+    }
+  }
+  return best;
+}
+
+class ScaleUpAndOutStrategy : public SearchStrategy {
+public:
+  Result<Choice> choose(const Payload &payload,
+                        TuningContext &context) override;
+};
+
+Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
+                                             TuningContext &context) {
+  std::optional<Choice> best;
+  for (const std::vector<MicroKernel> &members :
+       microKernelClasses(payload, context.menu)) {
+    const MicroKernel &kernel = members.back();
+    Packing packing = packingFor(payload.shape, kernel.isa);
+    std::array<int64_t, 3> tile = sliceTile(kernel, payload);
+    std::array<int64_t, 3> all = {payload.rows,
+                                  roundUp(payload.shape.n, tile[1]),
+                                  roundUp(payload.shape.k, packing.kStep)};
+    Schedule schedule{.microKernel = kernel, .slice = tile};
+    auto profile = [&](std::array<int64_t, 3> slice) -> Result<double> {
+      schedule.slice = slice;
+      schedule = completePrefetch(schedule, payload.shape, slice[0]);
+      SANDWICH_ASSIGN_OR_RETURN(double seconds, context.session.sliceSeconds(
+                                                    payload.shape, schedule));
+      context.log.push_back(
+          {SearchPhase::FastStart, payload.rows, schedule, seconds, false});
+      return 2.0 * slice[0] * slice[1] * slice[2] / seconds;
+    };
+    std::array<int64_t, 3> slice = tile;
+    SANDWICH_ASSIGN_OR_RETURN(double speed, profile(slice));
+    // A tile more gains little where a slice is large already.
+    double gain = context.options.minimumGain / 10;
+    while (true) {
+      std::array<int64_t, 3> fastest = slice;
+      double fastestSpeed = speed * (1 + gain);
+      for (int d = 0; d < 3; ++d) {
+        std::array<int64_t, 3> grown = slice;
+        grown[d] = std::min(grown[d] + tile[d], all[d]);
+        if (grown[d] == slice[d])
+          continue;
+        SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));
+        if (grownSpeed > fastestSpeed) {
+          fastestSpeed = grownSpeed;
+          fastest = grown;
+        }
+      }
+      if (fastest == slice)
+        break;
+      slice = fastest;
+      speed = fastestSpeed;
+    }
+    schedule.threads = mostEvenGrid(payload, packing);
+    schedule.slice = clipSlice(payload, kernel, slice, schedule.threads);
+    schedule = completePrefetch(schedule, payload.shape, payload.rows);
+    SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                              context.session.seconds(payload, schedule));
+    bool better = !best || seconds < best->seconds;
+    context.log.push_back(
+        {SearchPhase::Polymerize, payload.rows, schedule, seconds, better});
+    if (better)
+      best = Choice{payload.rows, schedule, seconds};
+  }
+  if (!best)
+    return noMicroKernel(payload);
+  return *best;
+}
+
+//===----------------------------------------------------------------------===//
+// Few measurements and a model
+//===----------------------------------------------------------------------===//
+
+/// What both cost-model strategies measure once for a group: slices of each
+/// micro-kernel, and the time of each.
+class MeasuredSlicesStrategy : public SearchStrategy {
+public:
+  /// Whether thread grids and remainders are put together for each payload;
+  /// else threads split columns and slices are padded.
+  explicit MeasuredSlicesStrategy(bool onTheFly) : onTheFly(onTheFly) {}
+  Result<Choice> choose(const Payload &payload,
+                        TuningContext &context) override;
+
+private:
+  Status measure(const Payload &payload, TuningContext &context);
+  /// The time of a thread that repeats a slice over its part.
+  double predict(const std::array<int64_t, 3> &part,
+                 const std::array<int64_t, 3> &slice, double seconds) const;
+
+  struct MeasuredSlice {
+    Schedule schedule;
+    double seconds;
+  };
+  bool onTheFly;
+  bool measured = false;
+  std::vector<MeasuredSlice> slices;
+};
+
+Status MeasuredSlicesStrategy::measure(const Payload &payload,
+                                       TuningContext &context) {
+  for (const MicroKernel &kernel : context.menu) {
+    // As large as payloads get; a slice for fewer rows is a share of this.
+    Payload largest = payload;
+    largest.rows = 1 << 20;
+    if (microKernelClasses(largest, {kernel}).empty())
+      continue;
+    std::array<int64_t, 3> tile = sliceTile(kernel, largest);
+    for (int64_t strips : {1, 8})
+      for (int64_t k : {512, 2048}) {
+        Schedule schedule{
+            .microKernel = kernel,
+            .slice = {kernel.rows * strips, tile[1],
+                      std::min(roundUp(k, tile[2]), payload.shape.k)}};
+        schedule = completePrefetch(schedule, payload.shape, schedule.slice[0]);
+        SANDWICH_ASSIGN_OR_RETURN(double seconds, context.session.sliceSeconds(
+                                                      payload.shape, schedule));
+        context.log.push_back(
+            {SearchPhase::FastStart, payload.rows, schedule, seconds, false});
+        slices.push_back({schedule, seconds});
+      }
+  }
+  measured = true;
+  return {};
+}
+
+double MeasuredSlicesStrategy::predict(const std::array<int64_t, 3> &part,
+                                       const std::array<int64_t, 3> &slice,
+                                       double seconds) const {
+  double count = 1;
+  for (int d = 0; d < 3; ++d)
+    count *= onTheFly ? std::max(1.0, static_cast<double>(part[d]) / slice[d])
+                      : static_cast<double>(divideUp(part[d], slice[d]));
+  return count * seconds;
+}
+
+Result<Choice> MeasuredSlicesStrategy::choose(const Payload &payload,
+                                              TuningContext &context) {
+  if (!measured)
+    SANDWICH_RETURN_IF_ERROR(measure(payload, context));
+  std::optional<Choice> best;
+  for (const MeasuredSlice &entry : slices) {
+    const MicroKernel &kernel = entry.schedule.microKernel;
+    Packing packing = packingFor(payload.shape, kernel.isa);
+    std::vector<std::array<int64_t, 3>> grids = {
+        mostEvenGrid(payload, packing)};
+    if (onTheFly)
+      grids = threadGrids(payload, packing);
+    for (const std::array<int64_t, 3> &grid : grids) {
+      std::array<int64_t, 3> part = largestPart(payload, packing, grid);
+      double seconds = predict(part, entry.schedule.slice, entry.seconds);
+      // Partial sums of split-k are written and read again.
+      if (grid[2] > 1)
+        seconds += 2 * 4.0 * part[0] * part[1] / 100e9;
+      if (best && best->seconds <= seconds)
+        continue;
+      Schedule schedule = entry.schedule;
+      schedule.threads = grid;
+      schedule.slice = clipSlice(payload, kernel, schedule.slice, grid);
+      schedule = completePrefetch(schedule, payload.shape, payload.rows);
+      best = Choice{payload.rows, schedule, seconds, false};
+    }
+  }
+  if (!best)
+    return noMicroKernel(payload);
+  context.log.push_back({SearchPhase::Derived, payload.rows, best->schedule,
+                         best->seconds, true});
+  return *best;
+}
+
+class CostModelStrategy : public SearchStrategy {
+public:
+  Result<Choice> choose(const Payload &payload,
+                        TuningContext &context) override {
+    SANDWICH_ASSIGN_OR_RETURN(
+        Choice choice, chooseByModel(payload, context.menu, context.model));
+    context.log.push_back({SearchPhase::Derived, payload.rows, choice.schedule,
+                           choice.seconds, true});
+    return choice;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Exhaustive
+//===----------------------------------------------------------------------===//
+
+/// Sizes that divide `part` into 1, 2, 3, 4, 6, 8, 12, ... slices, each once.
+std::vector<int64_t> sliceSizes(int64_t part, int64_t tile, int64_t unit) {
+  std::vector<int64_t> sizes;
+  for (int64_t count = 1; count <= divideUp(part, tile);
+       count += count < 4        ? 1
+                : count % 3 == 0 ? count / 3
+                                 : count / 2) {
+    int64_t size = roundUp(divideUp(part, count), unit);
+    if (sizes.empty() || size != sizes.back())
+      sizes.push_back(size);
+  }
+  return sizes;
+}
+
+class ExhaustiveStrategy : public SearchStrategy {
+public:
+  Result<Choice> choose(const Payload &payload,
+                        TuningContext &context) override;
+};
+
+Result<Choice> ExhaustiveStrategy::choose(const Payload &payload,
+                                          TuningContext &context) {
+  std::vector<Schedule> space;
+  for (const std::vector<MicroKernel> &members :
+       microKernelClasses(payload, context.menu)) {
+    const MicroKernel &kernel = members.back();
+    Packing packing = packingFor(payload.shape, kernel.isa);
+    std::array<int64_t, 3> tile = sliceTile(kernel, payload);
+    for (const std::array<int64_t, 3> &grid : threadGrids(payload, packing)) {
+      std::array<int64_t, 3> part = largestPart(payload, packing, grid);
+      for (int64_t bM : sliceSizes(part[0], tile[0], 1))
+        for (int64_t bN : sliceSizes(part[1], tile[1], tile[1]))
+          for (int64_t bK : sliceSizes(part[2], tile[2], tile[2]))
+            for (LoopOrder order :
+                 {LoopOrder::RowsOuter, LoopOrder::ColumnsOuter}) {
+              if (order == LoopOrder::ColumnsOuter &&
+                  (bM >= part[0] || bN >= part[1]))
+                continue;
+              Schedule schedule{
+                  .microKernel = kernel,
+                  .slice = clipSlice(payload, kernel, {bM, bN, bK}, grid),
+                  .threads = grid,
+                  .order = order};
+              schedule =
+                  completePrefetch(schedule, payload.shape, payload.rows);
+              space.push_back(schedule);
+              schedule.prefetchLines = 0;
+              space.push_back(schedule);
+              if (static_cast<int64_t>(space.size()) >
+                  context.options.exhaustiveLimit)
+                return makeError("exhaustive search for ", payload.rows,
+                                 " rows of ", payload.shape.n, " x ",
+                                 payload.shape.k, " would take more than ",
+                                 context.options.exhaustiveLimit,
+                                 " measurements; choose another strategy");
+            }
+    }
+  }
+  std::optional<Choice> best;
+  for (const Schedule &schedule : space) {
+    SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                              context.session.seconds(payload, schedule));
+    bool better = !best || seconds < best->seconds;
+    if (better)
+      best = Choice{payload.rows, schedule, seconds};
+    context.log.push_back(
+        {SearchPhase::Finetune, payload.rows, schedule, seconds, better});
+  }
+  if (!best)
+    return noMicroKernel(payload);
+  return *best;
+}
+
+} // namespace
+
+std::span<const Strategy> sandwich::allStrategies() {
+  static const auto all = [] {
+    std::array<Strategy, std::size(namedStrategies)> strategies;
+    std::ranges::transform(namedStrategies, strategies.begin(),
+                           &NamedStrategy::strategy);
+    return strategies;
+  }();
+  return all;
+}
+
+std::string_view sandwich::name(Strategy strategy) {
+  return namedStrategies[static_cast<size_t>(strategy)].name;
+}
+
+Result<Strategy> sandwich::strategyNamed(std::string_view text) {
+  std::string known;
+  for (const NamedStrategy &named : namedStrategies) {
+    if (named.name == text)
+      return named.strategy;
+    known += (known.empty() ? "" : ", ") + std::string(named.name);
+  }
+  return makeError("unknown strategy '", text, "'; known are ", known);
+}
+
+std::unique_ptr<SearchStrategy> sandwich::makeStrategy(Strategy strategy) {
+  switch (strategy) {
+  case Strategy::Sandwich:
+    return std::make_unique<SandwichStrategy>();
+  case Strategy::ScaleUpAndOut:
+    return std::make_unique<ScaleUpAndOutStrategy>();
+  case Strategy::FixedMicroKernels:
+    return std::make_unique<MeasuredSlicesStrategy>(false);
+  case Strategy::OnTheFly:
+    return std::make_unique<MeasuredSlicesStrategy>(true);
+  case Strategy::CostModel:
+    return std::make_unique<CostModelStrategy>();
+  case Strategy::Exhaustive:
+    return std::make_unique<ExhaustiveStrategy>();
+  }
+  __builtin_unreachable();
+}

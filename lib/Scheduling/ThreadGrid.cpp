@@ -1,0 +1,138 @@
+//===- ThreadGrid.cpp - How a team shares a matmul -----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/ThreadGrid.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace sandwich;
+
+static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
+
+int64_t sandwich::columnUnitOf(const MatmulShape &shape,
+                               const Packing &packing) {
+  return std::lcm(packing.panel, std::max<int64_t>(shape.columnUnit, 1));
+}
+
+int64_t sandwich::kUnitOf(const Packing &packing) {
+  return std::max(packing.kStep, 4 * packing.kPack);
+}
+
+std::array<int64_t, 3> sandwich::sliceTile(const MicroKernel &kernel,
+                                           const Payload &payload) {
+  Packing packing = packingFor(payload.shape, kernel.isa);
+  int64_t line = 64 / (multipliesBF16(kernel.isa) ? 2 : 4);
+  return {std::min(kernel.rows, payload.rows),
+          std::lcm(columnUnitOf(payload.shape, packing), kernel.columns),
+          std::min(std::lcm(kUnitOf(packing), line),
+                   roundUp(payload.shape.k, packing.kStep))};
+}
+
+std::array<int64_t, 3>
+sandwich::largestPart(const Payload &payload, const Packing &packing,
+                      const std::array<int64_t, 3> &grid) {
+  int64_t columnUnit = columnUnitOf(payload.shape, packing);
+  int64_t kUnit = kUnitOf(packing);
+  int64_t columnUnits = divideUp(payload.shape.n, columnUnit);
+  int64_t kUnits = divideUp(payload.shape.k, kUnit);
+  return {divideUp(payload.rows, grid[0]),
+          std::min(divideUp(columnUnits, grid[1]) * columnUnit,
+                   roundUp(payload.shape.n, packing.panel)),
+          std::min(divideUp(kUnits, grid[2]) * kUnit, payload.shape.k)};
+}
+
+std::vector<std::array<int64_t, 3>>
+sandwich::threadGrids(const Payload &payload, const Packing &packing) {
+  int64_t columnUnits =
+      divideUp(payload.shape.n, columnUnitOf(payload.shape, packing));
+  int64_t kUnits = divideUp(payload.shape.k, kUnitOf(packing));
+  for (int64_t team = payload.threads; team > 0; --team) {
+    std::vector<std::array<int64_t, 3>> grids;
+    for (int64_t tM = 1; tM <= std::min(team, payload.rows); ++tM) {
+      if (team % tM != 0)
+        continue;
+      for (int64_t tN = 1; tN <= std::min(team / tM, columnUnits); ++tN)
+        if (team / tM % tN == 0 && team / tM / tN <= kUnits)
+          grids.push_back({tM, tN, team / tM / tN});
+    }
+    if (!grids.empty())
+      return grids;
+  }
+  return {};
+}
+
+Schedule sandwich::reducedSchedule(const Payload &payload,
+                                   const Schedule &schedule) {
+  Schedule result = schedule;
+  MicroKernel &kernel = result.microKernel;
+  Packing packing = packingFor(payload.shape, kernel.isa);
+  std::array<int64_t, 3> part = largestPart(payload, packing, result.threads);
+  auto &[bM, bN, bK] = result.slice;
+  int64_t columnStep =
+      std::lcm(columnUnitOf(payload.shape, packing), kernel.columns);
+  int64_t rowBlocks = divideUp(part[0], bM);
+  int64_t columnBlocks = divideUp(part[1], bN);
+  bN = std::min(bN, roundUp(part[1], columnStep));
+  bK = std::min(bK, roundUp(part[2], packing.kStep));
+  if (rowBlocks == 1 || columnBlocks == 1)
+    result.order = LoopOrder::RowsOuter;
+
+  // The blocks of the largest part and of those that are a row shorter.
+  int64_t rows = 1, blockRows = 1;
+  for (int64_t partRows =
+           std::max<int64_t>(payload.rows / result.threads[0], 1);
+       partRows <= part[0]; ++partRows) {
+    int64_t blocks = divideUp(partRows, bM);
+    for (int64_t block : {partRows / blocks, divideUp(partRows, blocks)}) {
+      rows = std::max(rows, divideUp(block, divideUp(block, kernel.rows)));
+      blockRows = std::max(blockRows, block);
+    }
+  }
+  kernel.rows = rows;
+  bM = blockRows;
+  if (result.prefetchLines == 0)
+    result.prefetchDistance = 0;
+  if (result.prefetchLines == 0 || result.prefetchDistance > 0)
+    result.prefetchStreams = 1;
+  return result;
+}
+
+std::vector<std::vector<MicroKernel>>
+sandwich::microKernelClasses(const Payload &payload,
+                             const std::vector<MicroKernel> &menu) {
+  std::map<std::vector<int64_t>, std::vector<MicroKernel>> classes;
+  std::map<MatrixISA, std::set<int64_t>> rowParts;
+  for (const MicroKernel &kernel : menu) {
+    Packing packing = packingFor(payload.shape, kernel.isa);
+    if (!reads(kernel, packing) ||
+        (multipliesBF16(kernel.isa) && !payload.shape.bf16Weights) ||
+        payload.shape.k % packing.kStep != 0)
+      continue;
+    std::set<int64_t> &parts = rowParts[kernel.isa];
+    if (parts.empty())
+      for (const auto &grid : threadGrids(payload, packing)) {
+        parts.insert(payload.rows / grid[0]);
+        parts.insert(divideUp(payload.rows, grid[0]));
+      }
+    std::vector<int64_t> key = {static_cast<int64_t>(kernel.isa),
+                                kernel.columns};
+    for (int64_t rows : parts)
+      key.push_back(divideUp(rows, divideUp(rows, kernel.rows)));
+    classes[key].push_back(kernel);
+  }
+  std::vector<std::vector<MicroKernel>> result;
+  for (auto &[key, members] : classes) {
+    std::ranges::stable_sort(members, {}, &MicroKernel::rows);
+    result.push_back(std::move(members));
+  }
+  return result;
+}

@@ -1,0 +1,169 @@
+//===- CostModelTest.cpp - How long a schedule should take ---------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/CostModel.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+
+#include <chrono>
+#include <gtest/gtest.h>
+#include <iostream>
+
+using namespace sandwich;
+
+namespace {
+
+Target makeTarget() {
+  Target target = *getTarget("x86-64-avx512-bf16");
+  target.l1DataBytes = 48 << 10;
+  return target;
+}
+
+/// The matmuls of a layer of llama-1.3b, and its last.
+const std::pair<int64_t, int64_t> llama[] = {
+    {6144, 2048}, {2048, 2048}, {11008, 2048}, {2048, 5504}, {32000, 2048}};
+
+MatmulShape makeShape(int64_t n, int64_t k) {
+  return {.n = n, .k = k, .columnUnit = 1, .bf16Weights = true, .packing = {}};
+}
+
+const Schedule &find(const ScheduleTable &table, int64_t rows) {
+  for (const ScheduleTableEntry &entry : table)
+    if (rows <= entry.maxRows)
+      return entry.schedule;
+  return table.back().schedule;
+}
+
+class CostModelTest : public testing::Test {
+protected:
+  double seconds(int64_t rows, int64_t kernelRows, int64_t kernelColumns,
+                 std::array<int64_t, 3> slice, int64_t lines = -1) {
+    Payload payload{makeShape(6144, 2048), rows, 2};
+    Schedule schedule{
+        .microKernel = {MatrixISA::X86_AVX512_BF16, kernelRows, kernelColumns},
+        .slice = slice,
+        .threads = {1, 2, 1}};
+    schedule = completePrefetch(schedule, payload.shape, rows);
+    if (lines >= 0)
+      schedule.prefetchLines = lines;
+    return model.estimate(payload, schedule);
+  }
+
+  CostModel model{CostModelParameters::forTarget(makeTarget())};
+};
+
+/// What was measured on a Zen 5 with two cores: 12x32 is faster than 14x32 for
+/// many rows and hardly cares whether slices hold 512 k or all, prefetching the
+/// next slice matters, and few rows go at the speed of memory.
+TEST_F(CostModelTest, AgreesWithWhatWasMeasured) {
+  for (int64_t rows : {128, 512}) {
+    double good = seconds(rows, 12, 32, {rows, 32, 512});
+    EXPECT_LT(good, seconds(rows, 14, 32, {rows, 32, 512}));
+    double wholeK = seconds(rows, 12, 32, {rows, 32, 2048});
+    EXPECT_LT(good, 1.01 * wholeK);
+    EXPECT_LT(wholeK, 1.05 * good);
+  }
+  EXPECT_GT(seconds(32, 12, 32, {32, 32, 512}, 0),
+            1.3 * seconds(32, 12, 32, {32, 32, 512}));
+  EXPECT_GT(seconds(128, 12, 32, {128, 32, 512}, 0),
+            1.08 * seconds(128, 12, 32, {128, 32, 512}));
+  EXPECT_GT(seconds(8, 8, 32, {8, 32, 2048}, 0),
+            1.05 * seconds(8, 8, 32, {8, 32, 2048}));
+  double few = seconds(1, 1, 32, {1, 32, 2048});
+  EXPECT_LT(seconds(8, 8, 32, {8, 32, 2048}), 1.1 * few);
+  EXPECT_GT(seconds(128, 12, 32, {128, 32, 512}), 4 * few);
+}
+
+/// What follows from counting instructions and bytes; not measured.
+TEST_F(CostModelTest, OrdersWhatWasNotMeasured) {
+  for (int64_t rows : {128, 512}) {
+    double good = seconds(rows, 12, 32, {rows, 32, 512});
+    EXPECT_LT(good, seconds(rows, 8, 32, {rows, 32, 512}));
+    EXPECT_LT(good, seconds(rows, 24, 16, {rows, 32, 512}));
+    EXPECT_LT(good, seconds(rows, 12, 32, {rows, 32, 64}));
+  }
+
+  EXPECT_GT(seconds(512, 12, 32, {24, 32, 512}),
+            1.02 * seconds(512, 12, 32, {512, 32, 512}));
+}
+
+TEST_F(CostModelTest, RefusesWhatCannotRun) {
+  Payload payload{makeShape(64, 64), 1, 1};
+  Schedule schedule{.microKernel = {MatrixISA::X86_AVX512_BF16, 40, 32},
+                    .slice = {1, 32, 64}};
+  Result<double> result = model.seconds(payload, schedule);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "X86_AVX512_BF16_40x32 needs 83 registers, X86_AVX512_BF16 has 32");
+}
+
+/// Every instruction set has a table whose schedules run, for odd shapes too.
+TEST(CostModelTables, ServeEveryTarget) {
+  for (const std::string &name : targetNames()) {
+    Target target = *getTarget(name);
+    for (bool bf16 : {false, true})
+      for (auto [n, k] : {std::pair<int64_t, int64_t>{32000, 2048},
+                          {1536, 896},
+                          {4864, 8192},
+                          {96, 64}}) {
+        MatmulShape shape = makeShape(n, k);
+        shape.bf16Weights = bf16;
+        shape.columnUnit = 2;
+        Result<ScheduleTable> table =
+            chooseSchedulesByModel(shape, target, 4, 300);
+        ASSERT_TRUE(table) << table.error().message;
+        int64_t before = 0;
+        for (const ScheduleTableEntry &entry : *table) {
+          Status status = verify(entry.schedule, shape);
+          EXPECT_TRUE(status) << name << ": " << status.error().message;
+          EXPECT_GT(entry.maxRows, before);
+          before = entry.maxRows;
+        }
+        EXPECT_EQ(before, INT64_MAX);
+      }
+  }
+}
+
+TEST(CostModelTables, WithoutInstructionsIsAnError) {
+  Target target = *getTarget("aarch64-neon");
+  target.matrixISAs.clear();
+  Result<ScheduleTable> table =
+      chooseSchedulesByModel(makeShape(64, 64), target, 1, 8);
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.error().message,
+            "no micro-kernel can multiply a weight of 64 x 64");
+}
+
+/// The model's tables are, by the model, never worse than the rule's; the log
+/// shows both.
+TEST(CostModelTables, AreNoWorseThanTheRule) {
+  Target target = makeTarget();
+  CostModel model(CostModelParameters::forTarget(target));
+  auto begin = std::chrono::steady_clock::now();
+  std::vector<ScheduleTable> tables;
+  for (auto [n, k] : llama)
+    tables.push_back(*chooseSchedulesByModel(makeShape(n, k), target, 2, 512));
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  std::cout << "five tables in " << took.count() << " s\n";
+  for (size_t i = 0; i < tables.size(); ++i) {
+    auto [n, k] = llama[i];
+    ScheduleTable rule = *chooseSchedules(makeShape(n, k), target, 2);
+    for (int64_t rows : {1, 4, 8, 16, 32, 64, 128, 512}) {
+      Payload payload{makeShape(n, k), rows, 2};
+      const Schedule &chosen = find(tables[i], rows);
+      double byRule = model.estimate(payload, find(rule, rows));
+      double byModel = model.estimate(payload, chosen);
+      std::cout << n << " x " << k << ", " << rows << " rows: rule "
+                << byRule * 1e6 << " us, model " << byModel * 1e6 << " us, "
+                << chosen.microKernel.name() << " [" << chosen.slice[0] << ", "
+                << chosen.slice[1] << ", " << chosen.slice[2] << "]\n";
+      EXPECT_LE(byModel, byRule * 1.02);
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,120 @@
+//===- MicroKernelMenuTest.cpp - Which micro-kernels there are -----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace sandwich;
+
+namespace {
+
+bool has(const std::vector<MicroKernel> &menu, const MicroKernel &kernel) {
+  return std::ranges::find(menu, kernel) != menu.end();
+}
+
+/// Every name in the grammar whose micro-kernel fits is on the menu, and no
+/// other.
+TEST(MicroKernelMenu, HoldsWhatFitsTheRegisters) {
+  for (MatrixISA isa : allMatrixISAs()) {
+    std::vector<MicroKernel> menu = microKernelMenu(isa);
+    RegisterFile file = registerFileOf(isa);
+    std::set<std::string> names;
+    for (const MicroKernel &kernel : menu) {
+      EXPECT_TRUE(verify(kernel)) << kernel.name();
+      EXPECT_EQ(kernel.columns % file.columns, 0) << kernel.name();
+      EXPECT_TRUE(names.insert(kernel.name()).second) << kernel.name();
+      Result<MicroKernel> parsed = MicroKernel::parse(kernel.name());
+      ASSERT_TRUE(parsed);
+      EXPECT_EQ(*parsed, kernel);
+    }
+    for (int64_t rows = 1; rows <= 64; ++rows)
+      for (int64_t columns = 1; columns <= 256; ++columns) {
+        MicroKernel kernel{isa, rows, columns};
+        bool read = false;
+        for (const Packing &packing : packingsOf(isa))
+          read |= reads(kernel, packing);
+        bool wanted = verify(kernel) && read && rows % file.rows == 0;
+        EXPECT_EQ(has(menu, kernel), wanted) << kernel.name();
+      }
+  }
+}
+
+TEST(MicroKernelMenu, HoldsTheKnownGoodOnes) {
+  std::vector<MicroKernel> menu = microKernelMenu(MatrixISA::X86_AVX512_BF16);
+  for (auto [rows, columns] : {std::pair{12, 32}, {8, 48}, {6, 64}, {1, 32}})
+    EXPECT_TRUE(has(menu, {MatrixISA::X86_AVX512_BF16, rows, columns}));
+  EXPECT_FALSE(has(menu, {MatrixISA::X86_AVX512_BF16, 16, 32}));
+  menu = microKernelMenu(MatrixISA::X86_AMX_BF16);
+  EXPECT_TRUE(has(menu, {MatrixISA::X86_AMX_BF16, 32, 32}));
+  EXPECT_TRUE(has(menu, {MatrixISA::X86_AMX_BF16, 16, 64}));
+  menu = microKernelMenu(MatrixISA::ARM_NEON_F32);
+  EXPECT_TRUE(has(menu, {MatrixISA::ARM_NEON_F32, 8, 12}));
+  menu = microKernelMenu(MatrixISA::ARM_NEON_BF16);
+  EXPECT_TRUE(has(menu, {MatrixISA::ARM_NEON_BF16, 8, 12}));
+}
+
+TEST(MicroKernelMenu, MatrixMultiplyOfArmNeedsPairs) {
+  Status odd = verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 7, 12});
+  ASSERT_FALSE(odd);
+  EXPECT_EQ(odd.error().message,
+            "ARM_NEON_BF16_7x12 needs a multiple of 2 rows");
+  EXPECT_FALSE(verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 8, 11}));
+  // 4 x 8 registers of sums leave none.
+  EXPECT_FALSE(verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 8, 16}));
+  EXPECT_TRUE(verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 12, 8}));
+}
+
+TEST(MicroKernelMenu, PackingsHoldTheDefault) {
+  for (MatrixISA isa : allMatrixISAs()) {
+    std::vector<Packing> packings = packingsOf(isa);
+    EXPECT_NE(std::ranges::find(packings, packingOf(isa)), packings.end());
+    for (const Packing &packing : packings) {
+      EXPECT_EQ(packing.panel % packing.tile, 0);
+      EXPECT_EQ(packing.kStep % packing.kPack, 0);
+      EXPECT_TRUE(std::ranges::any_of(
+          microKernelMenu(isa),
+          [&](const MicroKernel &kernel) { return reads(kernel, packing); }));
+    }
+  }
+}
+
+TEST(MicroKernelMenu, PanelsDivideOrAreDivided) {
+  Packing panel32 = packingOf(MatrixISA::X86_AVX512_BF16);
+  auto readsPanel = [&](int64_t columns) {
+    return reads(MicroKernel{MatrixISA::X86_AVX512_BF16, 1, columns}, panel32);
+  };
+  EXPECT_TRUE(readsPanel(16));
+  EXPECT_TRUE(readsPanel(32));
+  EXPECT_TRUE(readsPanel(64));
+  EXPECT_FALSE(readsPanel(48));
+  // The same panel, but elements in another order.
+  EXPECT_FALSE(reads(MicroKernel{MatrixISA::X86_AVX512_F32, 1, 32}, panel32));
+  EXPECT_FALSE(reads(MicroKernel{MatrixISA::X86_AMX_BF16, 16, 32}, panel32));
+}
+
+TEST(MicroKernelMenu, FollowsTheTarget) {
+  Target amx = *getTarget("x86-64-amx");
+  auto isaFor = [&](int64_t k, bool bf16) {
+    MatmulShape shape{.n = 64, .k = k, .bf16Weights = bf16, .packing = {}};
+    return microKernelMenu(shape, amx).front().isa;
+  };
+  EXPECT_EQ(isaFor(64, true), MatrixISA::X86_AMX_BF16);
+  EXPECT_EQ(isaFor(48, true), MatrixISA::X86_AVX512_BF16);
+  EXPECT_EQ(isaFor(64, false), MatrixISA::X86_AVX512_F32);
+  Target arm = *getTarget("aarch64-neon-bf16");
+  EXPECT_EQ(arm.matrixISAs,
+            (std::vector{MatrixISA::ARM_NEON_F32, MatrixISA::ARM_NEON_BF16}));
+  EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
+            (std::vector{MatrixISA::ARM_NEON_F32}));
+  EXPECT_EQ(amx.matrixISAs.size(), 4u);
+}
+
+} // namespace

@@ -1,0 +1,128 @@
+//===- ScheduleTest.cpp - How a matmul runs ------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/Schedule.h"
+
+#include <gtest/gtest.h>
+
+using namespace sandwich;
+
+namespace {
+
+const MatmulShape shape{
+    .n = 6144, .k = 2048, .columnUnit = 1, .bf16Weights = true, .packing = {}};
+
+Schedule makeSchedule() {
+  return {.microKernel = {MatrixISA::X86_AVX512_BF16, 12, 32},
+          .slice = {512, 32, 512},
+          .threads = {1, 2, 1},
+          .prefetchLines = 1};
+}
+
+std::string errorOf(const Schedule &schedule, const MatmulShape &shape) {
+  Status status = verify(schedule, shape);
+  return status ? "" : status.error().message;
+}
+
+TEST(Schedule, VerifiesEveryField) {
+  EXPECT_EQ(errorOf(makeSchedule(), shape), "");
+  auto changed = [](auto change) {
+    Schedule schedule = makeSchedule();
+    change(schedule);
+    return errorOf(schedule, shape);
+  };
+  EXPECT_EQ(changed([](Schedule &s) { s.slice[0] = 0; }),
+            "slice sizes must be between 1 and 1073741824; one is 0");
+  EXPECT_EQ(changed([](Schedule &s) { s.threads[2] = 1025; }),
+            "thread counts must be between 1 and 1024; one is 1025");
+  EXPECT_EQ(changed([](Schedule &s) { s.threads[2] = 300; }),
+            "300 threads cannot share K = 2048 in steps of 8");
+  EXPECT_EQ(changed([](Schedule &s) { s.slice[2] = 511; }),
+            "slice K 511 must be a multiple of the packing's 2");
+  EXPECT_EQ(changed([](Schedule &s) { s.prefetchLines = -1; }),
+            "prefetch lines must be between 0 and 1024, their distance between "
+            "0 and 1073741824");
+  EXPECT_EQ(changed([](Schedule &s) { s.prefetchStreams = 0; }),
+            "prefetch streams must be between 1 and 64, and 1 where a distance "
+            "is given; they are 0");
+  EXPECT_EQ(changed([](Schedule &s) {
+              s.prefetchStreams = 2;
+              s.prefetchDistance = 64;
+            }),
+            "prefetch streams must be between 1 and 64, and 1 where a distance "
+            "is given; they are 2");
+}
+
+TEST(Schedule, VerifiesThePackingWhereItIsKnown) {
+  Schedule schedule = makeSchedule();
+  schedule.microKernel = {MatrixISA::X86_AVX512_BF16, 8, 48};
+  schedule.slice[1] = 96;
+  EXPECT_EQ(errorOf(schedule, shape), "");
+  MatmulShape packed = shape;
+  packed.packing = packingOf(MatrixISA::X86_AVX512_BF16);
+  EXPECT_EQ(errorOf(schedule, packed),
+            "X86_AVX512_BF16_8x48 does not read panels of 32 columns, 32 in a "
+            "tile, with 2 by 2 k together");
+  packed.packing = packingsOf(MatrixISA::X86_AVX512_BF16)[2];
+  EXPECT_EQ(errorOf(schedule, packed), "");
+  schedule.slice[1] = 64;
+  EXPECT_EQ(errorOf(schedule, packed),
+            "slice columns 64 must be a multiple of 48, a panel, and of the "
+            "micro-kernel's 48");
+}
+
+TEST(Schedule, LoopOrdersHaveNames) {
+  for (LoopOrder order : {LoopOrder::RowsOuter, LoopOrder::ColumnsOuter})
+    EXPECT_EQ(loopOrderNamed(name(order)), order);
+  EXPECT_EQ(loopOrderNamed("sideways"), std::nullopt);
+}
+
+/// All strips of a block together prefetch all of the next slice.
+TEST(Schedule, PrefetchCoversTheNextSlice) {
+  for (const MicroKernel &kernel :
+       {MicroKernel{MatrixISA::X86_AVX512_BF16, 12, 32},
+        MicroKernel{MatrixISA::X86_AVX512_BF16, 20, 16},
+        MicroKernel{MatrixISA::X86_AVX512_BF16, 6, 64}})
+    for (int64_t rows = 1; rows < 300; ++rows) {
+      Schedule schedule = makeSchedule();
+      schedule.microKernel = kernel;
+      schedule = completePrefetch(schedule, shape, rows);
+      int64_t strips = (rows + kernel.rows - 1) / kernel.rows;
+      int64_t width = std::max<int64_t>(32, kernel.columns);
+      int64_t calls = strips * width / kernel.columns;
+      int64_t lines = 4 * 2 * width * 2 / 64;
+      if (strips == 1) {
+        EXPECT_EQ(schedule.prefetchDistance, 8192);
+        EXPECT_EQ(schedule.prefetchLines, lines);
+        continue;
+      }
+      EXPECT_EQ(schedule.prefetchDistance, 0);
+      EXPECT_GE(schedule.prefetchLines * calls, lines);
+      EXPECT_LT((schedule.prefetchLines - 1) * calls, lines);
+    }
+}
+
+TEST(Schedule, UntunedRuleIsAsDocumented) {
+  Target target = *getTarget("x86-64-avx512-bf16");
+  target.l1DataBytes = 48 << 10;
+  Result<ScheduleTable> table = chooseSchedules(shape, target, 2);
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->size(), 5u);
+  const int64_t maxRows[] = {12, 24, 48, 96, INT64_MAX};
+  const int64_t lines[] = {8, 4, 3, 2, 1};
+  for (size_t i = 0; i < 5; ++i) {
+    const auto &[rows, schedule] = (*table)[i];
+    EXPECT_EQ(rows, maxRows[i]);
+    EXPECT_EQ(schedule.prefetchLines, lines[i]);
+    EXPECT_EQ(schedule.prefetchDistance, i == 0 ? 8192 : 0);
+    EXPECT_EQ(schedule.slice[2], i == 0 ? 2048 : 512);
+    EXPECT_TRUE(verify(schedule, shape));
+  }
+}
+
+} // namespace

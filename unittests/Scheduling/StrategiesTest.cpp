@@ -1,0 +1,156 @@
+//===- StrategiesTest.cpp - Ways to search -------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+
+#include <gtest/gtest.h>
+#include <iostream>
+#include <random>
+
+using namespace sandwich;
+
+namespace {
+
+TEST(Strategies, AreFoundByName) {
+  EXPECT_EQ(allStrategies().size(), 6u);
+  for (Strategy strategy : allStrategies()) {
+    Result<Strategy> found = strategyNamed(name(strategy));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, strategy);
+  }
+  Result<Strategy> unknown = strategyNamed("roller");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message,
+            "unknown strategy 'roller'; known are sandwich, scale-up-and-out, "
+            "fixed-micro-kernels, on-the-fly, cost-model, exhaustive");
+}
+
+class StrategiesTest : public testing::Test {
+protected:
+  Target target = *getTarget("x86-64-avx512-bf16");
+  CostModel model{CostModelParameters::forTarget(target)};
+  std::vector<MicroKernel> menu = microKernelMenu(MatrixISA::X86_AVX512_BF16);
+  TuningOptions options;
+  int64_t measurements = 0;
+
+  /// The seconds, by the model, of what `strategy` finds.
+  double search(Strategy strategy, const Payload &payload) {
+    MeasuringSession session(model);
+    SearchLog log;
+    TuningContext context{session, options, menu, model, log};
+    Result<Choice> choice = makeStrategy(strategy)->choose(payload, context);
+    EXPECT_TRUE(choice) << choice.error().message;
+    measurements = session.measurements();
+    return *model.seconds(payload, choice->schedule);
+  }
+};
+
+/// Random matmuls that are small enough to search all of the space.
+TEST_F(StrategiesTest, FindWhatExhaustiveSearchFinds) {
+  std::mt19937 random(3);
+  options.exhaustiveLimit = 2000000;
+  double worstSandwich = 1, worstModel = 1;
+  int64_t bySandwich = 0, byScaling = 0;
+  double sandwichSeconds = 0, scalingSeconds = 0;
+  for (int i = 0; i < 20; ++i) {
+    Payload payload{{.n = static_cast<int64_t>(64 * (4 + random() % 40)),
+                     .k = static_cast<int64_t>(32 * (8 + random() % 60)),
+                     .columnUnit = 1,
+                     .bf16Weights = true,
+                     .packing = {}},
+                    static_cast<int64_t>(1 + random() % (i % 2 ? 24 : 160)),
+                    static_cast<int64_t>(1 + random() % 2)};
+    double best = search(Strategy::Exhaustive, payload);
+    double sandwich = search(Strategy::Sandwich, payload);
+    bySandwich += measurements;
+    double scaling = search(Strategy::ScaleUpAndOut, payload);
+    byScaling += measurements;
+    double byModel = search(Strategy::CostModel, payload);
+    EXPECT_EQ(measurements, 0);
+    // Others have no better space than all of it, but for sizes between.
+    for (Strategy strategy : {Strategy::FixedMicroKernels, Strategy::OnTheFly})
+      EXPECT_GE(search(strategy, payload), 0.98 * best);
+    EXPECT_LE(sandwich, 1.03 * best)
+        << payload.rows << " rows of " << payload.shape.n << " x "
+        << payload.shape.k << ", " << payload.threads << " threads";
+    EXPECT_LE(byModel, 1.03 * best);
+    worstSandwich = std::max(worstSandwich, sandwich / best);
+    worstModel = std::max(worstModel, byModel / best);
+    sandwichSeconds += sandwich;
+    scalingSeconds += scaling;
+  }
+  std::cout << "sandwich: at most " << worstSandwich
+            << " of the best, measurements " << bySandwich
+            << "; scale up and out: " << byScaling << "; cost model: at most "
+            << worstModel << "\n";
+  EXPECT_GE(byScaling, 5 * bySandwich);
+  EXPECT_LE(sandwichSeconds, scalingSeconds);
+}
+
+TEST_F(StrategiesTest, ExhaustiveSearchRefusesLargeSpaces) {
+  options.exhaustiveLimit = 1000;
+  MeasuringSession session(model);
+  SearchLog log;
+  TuningContext context{session, options, menu, model, log};
+  Result<Choice> choice = makeStrategy(Strategy::Exhaustive)
+                              ->choose({{.n = 6144,
+                                         .k = 2048,
+                                         .columnUnit = 1,
+                                         .bf16Weights = true,
+                                         .packing = {}},
+                                        128,
+                                        2},
+                                       context);
+  ASSERT_FALSE(choice);
+  EXPECT_EQ(choice.error().message,
+            "exhaustive search for 128 rows of 6144 x 2048 would take more "
+            "than 1000 measurements; choose another strategy");
+  EXPECT_EQ(session.measurements(), 0);
+}
+
+TEST_F(StrategiesTest, AllServeEveryPackingAndUnit) {
+  for (const Packing &packing : packingsOf(MatrixISA::X86_AVX512_BF16))
+    for (int64_t unit : {1, 64, 80})
+      for (Strategy strategy : allStrategies()) {
+        Payload payload{{.n = 640,
+                         .k = 96,
+                         .columnUnit = unit,
+                         .bf16Weights = true,
+                         .packing = packing},
+                        17,
+                        3};
+        EXPECT_GT(search(strategy, payload), 0);
+      }
+}
+
+/// The group is measured once, every payload after that is free.
+TEST_F(StrategiesTest, ModelsMeasureOnceForAGroup) {
+  for (Strategy strategy : {Strategy::FixedMicroKernels, Strategy::OnTheFly}) {
+    MeasuringSession session(model);
+    std::unique_ptr<SearchStrategy> searcher = makeStrategy(strategy);
+    TuningGroup group{{.n = 2048,
+                       .k = 2048,
+                       .columnUnit = 1,
+                       .bf16Weights = true,
+                       .packing = {}},
+                      2};
+    int64_t afterFirst = 0;
+    Result<TunedGroup> tuned =
+        tuneGroup(group, allRows(64), *searcher, menu, model, session, options,
+                  {}, [&](const Choice &choice) {
+                    if (choice.rows == 1)
+                      afterFirst = session.measurements();
+                  });
+    ASSERT_TRUE(tuned);
+    EXPECT_GT(afterFirst, 0);
+    EXPECT_EQ(session.measurements(), afterFirst);
+  }
+}
+
+} // namespace
