@@ -270,37 +270,55 @@ TEST_F(ScheduleDatabaseTest, EditedFilesAreRefused) {
             "checksum does not match: the file is damaged, or was edited");
 }
 
-/// A child saves one of two databases after the other until it is killed.
+/// A child saves one of two databases after the other until it is killed, at a
+/// random moment after its first save.
 TEST_F(ScheduleDatabaseTest, SurvivesBeingKilled) {
   ScheduleDatabase small = makeDatabase(1, 8), large = makeDatabase(4, 24);
   ASSERT_TRUE(small.save(path));
   std::mt19937 random(9);
-  size_t sizes[2] = {};
   for (int i = 0; i < 30; ++i) {
+    int saved[2];
+    ASSERT_EQ(::pipe(saved), 0);
     pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0)
       for (bool which = i % 2;; which = !which)
-        if (!(which ? large : small).save(path))
+        if (!(which ? large : small).save(path) ||
+            ::write(saved[1], "", 1) != 1)
           ::_exit(1);
+    ::close(saved[1]);
+    char byte;
+    ASSERT_EQ(::read(saved[0], &byte, 1), 1) << "the child could not save";
     ::usleep(random() % 12000);
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ::close(saved[0]);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself";
     Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
     ASSERT_TRUE(loaded) << loaded.error().message;
     ASSERT_TRUE(loaded->size() == small.size() ||
                 loaded->size() == large.size());
-    ++sizes[loaded->size() == large.size()];
   }
-  EXPECT_GT(sizes[1], 0u);
-  // The next save clears what the killed ones left.
-  ASSERT_TRUE(small.save(path));
-  size_t files = 0;
-  for ([[maybe_unused]] const auto &entry : fs::directory_iterator(folder))
-    ++files;
-  EXPECT_EQ(files, 1u);
+}
+
+/// What a killed program left beside the file goes with the next save, what a
+/// running one writes stays.
+TEST_F(ScheduleDatabaseTest, ClearsWhatWasAbandoned) {
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  fs::path abandoned = path.string() + ".partial-" + std::to_string(child);
+  fs::path used = path.string() + ".partial-" + std::to_string(::getppid());
+  fs::path other = path.string() + ".partial-notes";
+  for (const fs::path &file : {abandoned, used, other})
+    std::ofstream(file) << "half";
+  ASSERT_TRUE(ScheduleDatabase().save(path));
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_TRUE(fs::exists(used));
+  EXPECT_TRUE(fs::exists(other));
 }
 
 } // namespace
