@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,6 +24,9 @@ void sandwich::prepareStandardStreams() {
     if (::fcntl(stream, F_GETFD) < 0)
       // The lowest free number is this one.
       (void)::open("/dev/null", O_RDWR);
+  // hwloc speaks of machines it cannot read on standard error, in lines of its
+  // own; what matters is in our log. Who debugs hwloc sets it.
+  (void)::setenv("HWLOC_HIDE_ERRORS", "2", /*overwrite=*/0);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

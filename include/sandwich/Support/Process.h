@@ -19,7 +19,8 @@ namespace sandwich {
 /// input, output and error that are closed: the first files opened would
 /// otherwise take their numbers, and get what is meant for a person. A reader
 /// that goes away, or a file that grows too large, is a failed write from here
-/// on and no signal.
+/// on and no signal. Libraries stay quiet, so that each line of standard error
+/// is ours.
 void prepareStandardStreams();
 
 /// Writes all of `text` to standard output. A reader that went away is no
