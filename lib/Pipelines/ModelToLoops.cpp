@@ -36,6 +36,9 @@ void sandwich::buildScheduleToLoopsPipeline(
   buffers.maxLogitRows = options.maxTokens;
   manager.addPass(createAssignBuffers(buffers));
   manager.addPass(createInsertBarriers());
+  manager.addPass(createDispatch());
+  manager.addPass(createSplitK());
+  manager.addPass(createPolymerize());
   manager.addPass(createGemmToLoops());
   LMToLoopsOptions loops;
   loops.target = options.target;

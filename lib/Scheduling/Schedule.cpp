@@ -173,7 +173,7 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   if (shape.k % kStep != 0)
     return makeError(kernel.name(), " needs K to be a multiple of ", kStep,
                      "; it is ", shape.k);
-  if (shape.packing && !reads(kernel, packing))
+  if (!reads(kernel, packing))
     return makeError(kernel.name(), " does not read panels of ", packing.panel,
                      " columns, ", packing.tile, " in a tile, with ",
                      packing.kStep, " by ", packing.kPack, " k together");
@@ -189,8 +189,8 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", shape.columnUnit,
                      ", which the epilogue needs together");
-  if (shape.packing && (schedule.slice[1] % kernel.columns != 0 ||
-                        schedule.slice[1] % packing.panel != 0))
+  if (schedule.slice[1] % kernel.columns != 0 ||
+      schedule.slice[1] % packing.panel != 0)
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", packing.panel,
                      ", a panel, and of the micro-kernel's ", kernel.columns);

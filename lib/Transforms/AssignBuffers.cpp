@@ -50,8 +50,10 @@ enum class RowKind { Tokens, LogitRows };
 
 /// A piece of the workspace that one or more tensors share, one after another.
 struct Buffer {
+  /// Null for the partial sums of a matmul, which have `bytes`.
   RankedTensorType type;
   RowKind rows;
+  int64_t bytes;
   /// The positions in program order between which it holds a value.
   int64_t firstUse, lastUse;
   int64_t offset = 0;
@@ -78,12 +80,16 @@ private:
   LogicalResult collectBuffers();
   LogicalResult addLoopCarried(scf::ForOp loop);
   LogicalResult addResult(Operation *op);
+  Buffer *addBuffer(Operation *op, RankedTensorType type, RowKind rows);
+  LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
   LogicalResult checkArguments(Operation *op);
   FailureOr<RowKind> getRows(Operation *op);
   bool isLastUse(Value value, Operation *op);
   void extendLives();
   int64_t assignOffsets();
-  int64_t sizeOf(const Buffer &buffer);
+  int64_t rowLimit(RowKind rows) const {
+    return rows == RowKind::Tokens ? limits.maxTokens : limits.maxLogitRows;
+  }
   func::FuncOp createProgram(int64_t workspaceBytes);
   Value viewOf(Value tensor);
   void convertBlock(Block &source);
@@ -98,6 +104,7 @@ private:
 
   std::vector<std::unique_ptr<Buffer>> buffers;
   DenseMap<Value, Buffer *> bufferOf;
+  DenseMap<Operation *, Buffer *> partialSumsOf;
   DenseMap<Operation *, int64_t> position;
   IRMapping mapping;
   Value tokens, logitRows;
@@ -213,12 +220,46 @@ FailureOr<RowKind> ProgramBuilder::getRows(Operation *op) {
                                                : RowKind::Tokens;
 }
 
+/// A buffer that lives where `op` is; `type` may be null.
+Buffer *ProgramBuilder::addBuffer(Operation *op, RankedTensorType type,
+                                  RowKind rows) {
+  auto buffer = std::make_unique<Buffer>();
+  buffer->type = type;
+  buffer->rows = rows;
+  buffer->bytes = 0;
+  if (type)
+    buffer->bytes = llvm::alignTo(rowLimit(rows) * rowStride(type) *
+                                      type.getElementTypeBitWidth() / 8,
+                                  cacheLineBytes);
+  buffer->firstUse = buffer->lastUse = position[op];
+  buffers.push_back(std::move(buffer));
+  return buffers.back().get();
+}
+
+/// Finds memory for what threads that share the K of `op` compute.
+LogicalResult ProgramBuilder::addPartialSums(gemm::MatmulOp op, RowKind rows) {
+  constexpr int64_t maxBytes = int64_t(1) << 36;
+  int64_t bytes = gemm::getPartialSumsBytes(op, rowLimit(rows));
+  if (bytes > maxBytes)
+    return op.emitOpError("would need ")
+           << bytes << " bytes for partial sums, more than " << maxBytes;
+  if (bytes == 0)
+    return success();
+  Buffer *buffer = addBuffer(op, nullptr, rows);
+  buffer->bytes = llvm::alignTo(bytes, cacheLineBytes);
+  partialSumsOf[op] = buffer;
+  return success();
+}
+
 /// Finds the buffer for the result of `op`.
 LogicalResult ProgramBuilder::addResult(Operation *op) {
   FailureOr<RowKind> rows = getRows(op);
   if (failed(checkArguments(op)) || failed(rows))
     return failure();
   Value value = op->getResult(0);
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
+      matmul && failed(addPartialSums(matmul, *rows)))
+    return failure();
   if (value == logits) {
     if (*rows != RowKind::LogitRows)
       return op->emitOpError("computes logits for every token, not for the "
@@ -234,12 +275,8 @@ LogicalResult ProgramBuilder::addResult(Operation *op) {
       bufferOf[value] = bufferOf[residual];
       return success();
     }
-  auto buffer = std::make_unique<Buffer>();
-  buffer->type = cast<RankedTensorType>(value.getType());
-  buffer->rows = *rows;
-  buffer->firstUse = buffer->lastUse = position[op];
-  bufferOf[value] = buffer.get();
-  buffers.push_back(std::move(buffer));
+  bufferOf[value] =
+      addBuffer(op, cast<RankedTensorType>(value.getType()), *rows);
   return success();
 }
 
@@ -304,14 +341,6 @@ void ProgramBuilder::extendLives() {
   }
 }
 
-int64_t ProgramBuilder::sizeOf(const Buffer &buffer) {
-  int64_t rows =
-      buffer.rows == RowKind::Tokens ? limits.maxTokens : limits.maxLogitRows;
-  int64_t bytes =
-      rows * rowStride(buffer.type) * buffer.type.getElementTypeBitWidth() / 8;
-  return llvm::alignTo(bytes, cacheLineBytes);
-}
-
 /// First fit: each buffer at the lowest offset that no living one overlaps.
 int64_t ProgramBuilder::assignOffsets() {
   int64_t total = 0;
@@ -324,12 +353,10 @@ int64_t ProgramBuilder::assignOffsets() {
         living.push_back(other);
     llvm::sort(living,
                [](Buffer *a, Buffer *b) { return a->offset < b->offset; });
-    int64_t size = sizeOf(*buffer);
     for (Buffer *other : living)
-      if (other->offset < buffer->offset + size)
-        buffer->offset =
-            std::max(buffer->offset, other->offset + sizeOf(*other));
-    total = std::max(total, buffer->offset + size);
+      if (other->offset < buffer->offset + buffer->bytes)
+        buffer->offset = std::max(buffer->offset, other->offset + other->bytes);
+    total = std::max(total, buffer->offset + buffer->bytes);
     placed.push_back(buffer.get());
   }
   return total;
@@ -420,6 +447,8 @@ void ProgramBuilder::convert(Operation *op) {
       matmul.getBlockTablesMutable().assign(
           phase::getArgument(program, ProgramArgument::BlockTables));
     matmul.getDestinationMutable().assign(destination);
+    if (Buffer *sums = partialSumsOf.lookup(op))
+      matmul.getPartialSumsMutable().assign(sums->view);
   } else if (auto norm = dyn_cast<lm::RMSNormOp>(converted)) {
     norm.getDestinationMutable().assign(destination);
   } else {
@@ -452,6 +481,12 @@ LogicalResult ProgramBuilder::run() {
   for (std::unique_ptr<Buffer> &buffer : buffers) {
     Value rows = buffer->rows == RowKind::Tokens ? tokens : logitRows;
     Value offset = arith::ConstantIndexOp::create(builder, buffer->offset);
+    if (!buffer->type) {
+      buffer->view = memref::ViewOp::create(
+          builder, MemRefType::get({buffer->bytes}, builder.getI8Type()),
+          workspace, offset, ValueRange());
+      continue;
+    }
     auto padded =
         MemRefType::get({ShapedType::kDynamic, rowStride(buffer->type)},
                         buffer->type.getElementType());

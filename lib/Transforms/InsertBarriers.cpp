@@ -93,6 +93,12 @@ MemoryRange BarrierInserter::rangeOf(Value buffer) {
       !matchPattern(view.getByteShift(), m_ConstantInt(&offset)))
     return range;
   MemRefType type = view.getType();
+  if (type.hasStaticShape()) {
+    range.begin = offset.getSExtValue();
+    range.end =
+        range.begin + type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    return range;
+  }
   if (type.getRank() != 2 || type.isDynamicDim(1))
     return range;
   int64_t rows =

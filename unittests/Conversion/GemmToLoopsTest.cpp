@@ -40,7 +40,7 @@ struct MatmulCase {
 
   bool isSilu() const { return epilogue == "silu_mul"; }
   bool addsResidual() const { return epilogue == "add_residual"; }
-  bool bf16Input() const { return packingOf(isa).kPack == 2; }
+  bool bf16Input() const { return multipliesBF16(isa); }
   /// AMX is emulated with the least features, as everybody has them.
   std::string target() const {
     if (isa == MatrixISA::X86_AVX512_F32)
@@ -304,10 +304,11 @@ TEST_P(GemmToLoopsTest, MatchesNaiveLoops) {
 
   MatmulMemory memory(test);
   auto program = CompiledProgram::compile(
-      memory.source(), {.passes = "gemm-to-loops",
-                        .target = test.target(),
-                        .emulateAMX = test.isa == MatrixISA::X86_AMX_BF16,
-                        .expandBF16 = test.target() != "x86-64-avx512-bf16"});
+      memory.source(),
+      {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops",
+       .target = test.target(),
+       .emulateAMX = test.isa == MatrixISA::X86_AMX_BF16,
+       .expandBF16 = test.target() != "x86-64-avx512-bf16"});
   ASSERT_TRUE(program) << program.error().message << memory.source();
   for (int64_t tokens : {0, 1, 2, 5, 12, 13, 16, 31, 33, 100}) {
     memory.reset();

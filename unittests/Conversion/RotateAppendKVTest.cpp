@@ -213,8 +213,9 @@ void RotateAppendKVTest::check(CompiledProgram &program,
 
 TEST_P(RotateAppendKVTest, MatchesNaiveLoops) {
   auto program = CompiledProgram::compile(
-      source(), {.passes = "gemm-to-loops",
-                 .expandBF16 = !hostRuns("x86-64-avx512-bf16")});
+      source(),
+      {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops",
+       .expandBF16 = !hostRuns("x86-64-avx512-bf16")});
   ASSERT_TRUE(program) << program.error().message << source();
   for (int64_t tokens : tokenCounts) {
     // Each token of a sequence of its own, then all of one.

@@ -38,7 +38,9 @@ public:
   mlir::Value sub(mlir::Value lhs, mlir::Value rhs);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
   mlir::Value mul(mlir::Value lhs, int64_t rhs);
+  mlir::Value div(mlir::Value lhs, mlir::Value rhs);
   mlir::Value div(mlir::Value lhs, int64_t rhs);
+  mlir::Value rem(mlir::Value lhs, mlir::Value rhs);
   mlir::Value rem(mlir::Value lhs, int64_t rhs);
   mlir::Value min(mlir::Value lhs, mlir::Value rhs);
   /// The element of an i32 buffer, which is not negative.

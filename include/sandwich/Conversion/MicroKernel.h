@@ -37,12 +37,14 @@ struct MicroKernelSpecialization {
   int64_t inputStride = 0;
   /// bf16 weights where the instructions multiply f32: widened in registers.
   bool widensWeights = false;
-  /// Cache lines to prefetch in each loop step and panel, and in how many
-  /// panels at once.
+  /// Cache lines to prefetch in each loop step of each stream, streams in each
+  /// panel, and panels at once.
   int64_t prefetchLines = 0;
+  int64_t prefetchStreams = 1;
   int64_t prefetchPanels = 1;
 
-  /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`; distinct for distinct values.
+  /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`, and so on: lines x panels,
+  /// streams after an s; distinct for distinct values.
   std::string name() const;
   /// The element type of the input, f32 or bf16.
   mlir::Type inputType(mlir::MLIRContext *context) const;
@@ -83,17 +85,23 @@ struct MicroKernelArguments {
   /// index: the element of `weight` to prefetch at first, and by how many
   /// elements that moves in each loop step.
   mlir::Value prefetchOffset, prefetchStride;
+  /// index: elements from one stream of a panel to the next.
+  mlir::Value prefetchStreamStride;
 
-  static constexpr unsigned size = 13;
+  static constexpr unsigned size = 14;
   std::array<mlir::Value, size> values() const {
-    return {input,        firstRow,       firstK,        k,       weight,
-            weightOffset, panelStride,    sums,          sumsRow, sumsColumn,
-            accumulate,   prefetchOffset, prefetchStride};
+    return {input,          firstRow,
+            firstK,         k,
+            weight,         weightOffset,
+            panelStride,    sums,
+            sumsRow,        sumsColumn,
+            accumulate,     prefetchOffset,
+            prefetchStride, prefetchStreamStride};
   }
   static MicroKernelArguments from(mlir::ValueRange values) {
-    return {values[0],  values[1],  values[2], values[3], values[4],
-            values[5],  values[6],  values[7], values[8], values[9],
-            values[10], values[11], values[12]};
+    return {values[0],  values[1],  values[2],  values[3], values[4],
+            values[5],  values[6],  values[7],  values[8], values[9],
+            values[10], values[11], values[12], values[13]};
   }
 };
 

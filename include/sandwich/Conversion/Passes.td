@@ -43,21 +43,83 @@ def ApproximateMath : Pass<"approximate-math"> {
   ];
 }
 
-def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
-  let summary = "Lower matmuls to loops around micro-kernels";
+def Dispatch : Pass<"gemm-dispatch", "::mlir::ModuleOp"> {
+  let summary = "Choose the schedule by the number of tokens";
   let description = [{
-    Replaces every `gemm.matmul` in buffer form by the loop nest of its
-    schedules: a chain of conditions on the number of tokens, in each branch
-    loops over blocks of tokens, columns and K, and calls of micro-kernels,
-    which are functions that every matmul with the same specialization shares.
-    Each thread of the phase program runs the nest on its own columns.
+    Replaces a `gemm.matmul` of a phase program by a chain of conditions on the
+    number of tokens, in each branch the matmul with the one schedule that
+    serves so many. Schedules for more tokens than the program's largest step
+    has are dropped. All threads take the same branch.
 
     ```mlir
-    gemm.matmul %x, @w epilogue(<none>)
-      schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [512, 32, 512], threads = [1, 2, 1], prefetch = [1, 0]>>)
-      into %y : memref<?x2048xbf16, strided<[2080, 1]>> into memref<?x512xf32, strided<[512, 1]>>
+    gemm.matmul %x, @w epilogue(<none>) schedules(<12 : <...>, ? : <...>>) into %y : ...
     // becomes
-    scf.for %token_block = ... {
+    scf.if %at_most_12 {
+      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [0, 12] into %y : ...
+    } else {
+      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [13, 512] into %y : ...
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+def Polymerize : Pass<"gemm-polymerize", "::mlir::ModuleOp"> {
+  let summary = "Divide matmuls by their thread grids";
+  let description = [{
+    Replaces every `gemm.matmul` of a phase program whose one schedule does not
+    split K by a `gemm.nest` of the rows and columns that its thread grid gives
+    the thread, with a `gemm.epilogue` for each block of finished sums (the
+    Sandwich paper's polymerization, section 5). Threads beyond the grid get no
+    columns.
+
+    ```mlir
+    gemm.matmul %x, @w epilogue(<none>) schedules(<? : <..., threads = [1, 2, 1], ...>>) into %y : ...
+    // becomes
+    gemm.nest %x, %w rows(%c0 to %tokens) columns(%begin to %end) k(%c0 to %c2048) ... {
+    ^bb0(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+      gemm.epilogue %sums at(%row, %column) size(%rows, %columns) epilogue(<none>) into %y : ...
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+def SplitK : Pass<"gemm-split-k", "::mlir::ModuleOp"> {
+  let summary = "Let threads share the K of matmuls whose schedules say so";
+  let description = [{
+    Replaces every `gemm.matmul` of a phase program whose one schedule has more
+    than one part of K: a `gemm.nest` of the thread's part writes its sums into
+    the matmul's `partial_sums`, which are private to the part of K; after a
+    barrier every thread adds up the parts of its share of the columns and
+    applies the epilogue to them. Other matmuls are left alone.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::sandwich::phase::PhaseDialect"
+  ];
+}
+
+def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
+  let summary = "Lower nests and epilogues to loops around micro-kernels";
+  let description = [{
+    Replaces every `gemm.nest` by loops over blocks of rows and columns, slices
+    of K, panels and strips around calls of micro-kernels, which are functions
+    that all nests with the same specialization share, and every
+    `gemm.epilogue` by loops over vectors.
+
+    ```mlir
+    gemm.nest %x, %w rows(%c0 to %tokens) columns(%begin to %end) k(%c0 to %c2048)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [512, 32, 512], threads = [1, 2, 1], prefetch = [1, 0]>) ...
+    // becomes
+    scf.for %row_block = ... {
       scf.for %column = ... {
         scf.for %k = ... {
           scf.for %panel = ... {
@@ -68,7 +130,7 @@ def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
             }
           }
         }
-        // the epilogue
+        // the body, with the epilogue
       }
     }
     ```

@@ -159,9 +159,7 @@ Schedule completePrefetch(Schedule schedule, const MatmulShape &shape,
 Result<ScheduleTable> chooseSchedules(const MatmulShape &shape,
                                       const Target &target, int64_t threads);
 
-/// Whether `schedule` can run `shape`; an error says what does not fit. That
-/// the micro-kernel reads the weight is checked where the shape says how it is
-/// packed.
+/// Whether `schedule` can run `shape`; an error says what does not fit.
 Status verify(const Schedule &schedule, const MatmulShape &shape);
 
 } // namespace sandwich

@@ -43,13 +43,19 @@ Value LoopBuilder::mul(Value lhs, int64_t rhs) {
   return rhs == 1 ? lhs : mul(lhs, index(rhs));
 }
 
-Value LoopBuilder::div(Value lhs, int64_t rhs) {
-  return rhs == 1 ? lhs : createOrFold<arith::DivUIOp>(lhs, index(rhs));
+Value LoopBuilder::div(Value lhs, Value rhs) {
+  return createOrFold<arith::DivUIOp>(lhs, rhs);
 }
 
-Value LoopBuilder::rem(Value lhs, int64_t rhs) {
-  return createOrFold<arith::RemUIOp>(lhs, index(rhs));
+Value LoopBuilder::div(Value lhs, int64_t rhs) {
+  return rhs == 1 ? lhs : div(lhs, index(rhs));
 }
+
+Value LoopBuilder::rem(Value lhs, Value rhs) {
+  return createOrFold<arith::RemUIOp>(lhs, rhs);
+}
+
+Value LoopBuilder::rem(Value lhs, int64_t rhs) { return rem(lhs, index(rhs)); }
 
 Value LoopBuilder::min(Value lhs, Value rhs) {
   return createOrFold<arith::MinUIOp>(lhs, rhs);

@@ -21,9 +21,7 @@ namespace {
 /// AVX512_BF16.
 class EpilogueWriter {
 public:
-  EpilogueWriter(LoopBuilder &builder, gemm::MatmulOp op,
-                 const SumsBlock &block)
-      : b(builder), op(op), block(block) {}
+  explicit EpilogueWriter(gemm::EpilogueOp op) : b(op.getLoc(), op), op(op) {}
 
   void writeElementwise();
   void writeSiluMul();
@@ -34,9 +32,8 @@ private:
   void forEachVector(Value count, bool hasTail,
                      function_ref<void(Value, int64_t)> body);
 
-  LoopBuilder &b;
-  gemm::MatmulOp op;
-  const SumsBlock &block;
+  LoopBuilder b;
+  gemm::EpilogueOp op;
 };
 
 } // namespace
@@ -54,37 +51,39 @@ void EpilogueWriter::writeElementwise() {
   Value bias;
   if (op.getBiasAttr())
     bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
-  int64_t channels = lm::getDestinationType(op).getDimSize(1);
-  b.forLoop(b.index(0), block.rows, 1, [&](Value blockRow) {
-    Value row = b.add(block.firstRow, blockRow);
-    forEachVector(block.columns, channels % vectorWidth != 0,
-                  [&](Value blockColumn, int64_t size) {
-                    Value column = b.add(block.firstColumn, blockColumn);
-                    Value result =
-                        b.loadVector(block.sums, {blockRow, blockColumn}, size);
-                    if (bias)
-                      result = b.addf(result, b.loadVector(bias, column, size));
-                    if (op.getResidual())
-                      result = b.addf(
-                          b.loadVector(op.getResidual(), {row, column}, size),
-                          result);
-                    b.storeVector(result, op.getDestination(), {row, column});
-                  });
+  int64_t channels =
+      cast<MemRefType>(op.getDestination().getType()).getDimSize(1);
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value blockRow) {
+    Value row = b.add(op.getFirstRow(), blockRow);
+    forEachVector(
+        op.getColumns(), channels % vectorWidth != 0,
+        [&](Value blockColumn, int64_t size) {
+          Value column = b.add(op.getFirstColumn(), blockColumn);
+          Value result =
+              b.loadVector(op.getSums(), {blockRow, blockColumn}, size);
+          if (bias)
+            result = b.addf(result, b.loadVector(bias, column, size));
+          if (op.getResidual())
+            result = b.addf(b.loadVector(op.getResidual(), {row, column}, size),
+                            result);
+          b.storeVector(result, op.getDestination(), {row, column});
+        });
   });
 }
 
 void EpilogueWriter::writeSiluMul() {
-  int64_t group = *lm::lookupWeight(op, op.getWeightAttr()).getInterleave();
+  int64_t group = static_cast<int64_t>(*op.getInterleave());
   Value bias;
   if (op.getBiasAttr())
     bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
-  int64_t channels = lm::getDestinationType(op).getDimSize(1);
+  int64_t channels =
+      cast<MemRefType>(op.getDestination().getType()).getDimSize(1);
   // A pair of groups takes twice the columns of its result.
-  Value pairs = b.div(block.columns, 2 * group);
-  Value firstResult = b.div(block.firstColumn, 2);
+  Value pairs = b.div(op.getColumns(), 2 * group);
+  Value firstResult = b.div(op.getFirstColumn(), 2);
   bool hasTail = channels % vectorWidth != 0 || group % vectorWidth != 0;
-  b.forLoop(b.index(0), block.rows, 1, [&](Value blockRow) {
-    Value row = b.add(block.firstRow, blockRow);
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value blockRow) {
+    Value row = b.add(op.getFirstRow(), blockRow);
     b.forLoop(b.index(0), pairs, 1, [&](Value pair) {
       Value firstGate = b.mul(pair, 2 * group);
       Value resultOfPair = b.add(firstResult, b.mul(pair, group));
@@ -94,8 +93,8 @@ void EpilogueWriter::writeSiluMul() {
       forEachVector(count, hasTail, [&](Value first, int64_t size) {
         Value column = b.add(resultOfPair, first);
         Value gateColumn = b.add(firstGate, first);
-        Value gate = b.loadVector(block.sums, {blockRow, gateColumn}, size);
-        Value up = b.loadVector(block.sums,
+        Value gate = b.loadVector(op.getSums(), {blockRow, gateColumn}, size);
+        Value up = b.loadVector(op.getSums(),
                                 {blockRow, b.add(gateColumn, group)}, size);
         if (bias) {
           gate = b.addf(gate, b.loadVector(bias, column, size));
@@ -112,16 +111,18 @@ void EpilogueWriter::writeSiluMul() {
   });
 }
 
-void sandwich::emitEpilogue(LoopBuilder &builder, gemm::MatmulOp op,
-                            const SumsBlock &block) {
+void sandwich::emitEpilogue(gemm::EpilogueOp op) {
   switch (op.getEpilogue()) {
   case gemm::Epilogue::None:
   case gemm::Epilogue::AddResidual:
-    return EpilogueWriter(builder, op, block).writeElementwise();
+    EpilogueWriter(op).writeElementwise();
+    break;
   case gemm::Epilogue::SiluMul:
-    return EpilogueWriter(builder, op, block).writeSiluMul();
+    EpilogueWriter(op).writeSiluMul();
+    break;
   case gemm::Epilogue::RotateAppendKV:
-    return emitRotateAppendKV(builder, op, block);
+    emitRotateAppendKV(op);
+    break;
   }
-  llvm_unreachable("an epilogue without a case");
+  op.erase();
 }

@@ -14,35 +14,12 @@
 
 namespace sandwich {
 
-/// One finished block of a matmul's sums, in cache and owned by one thread.
-struct SumsBlock {
-  /// memref<?x?xf32, strided<[S, 1], offset: ?>> with S the static columns of
-  /// the slice, a multiple of 32; row r and column c of the block are
-  /// `sums[r, c]`. Rows beyond `rows` are absent; columns beyond `columns` up
-  /// to the next multiple of 16 exist and hold zeros or unused sums, so vectors
-  /// may read across the end.
-  mlir::Value sums;
-  /// index: the block's first token, and how many it has (at least one).
-  mlir::Value firstRow;
-  mlir::Value rows;
-  /// index: the block's first weight row as packed (a multiple of the shape's
-  /// columnUnit), and how many rows the weight has from there on that lie in
-  /// the block, at least one. For interleaved weights both count the rows that
-  /// fill up groups.
-  mlir::Value firstColumn;
-  mlir::Value columns;
-};
+/// Replaces the epilogue of one block of sums, inside a phase program, by loops
+/// over vectors.
+void emitEpilogue(gemm::EpilogueOp op);
 
-/// Emits the epilogue of `op`, in buffer form, on one block: adds the bias,
-/// applies the epilogue, writes the rows and columns of the destination (or
-/// the cache) that the block owns and no others. Emits at the builder's
-/// insertion point, inside the phase program.
-void emitEpilogue(LoopBuilder &builder, gemm::MatmulOp op,
-                  const SumsBlock &block);
-
-/// The `rotate_append_kv` case of `emitEpilogue`.
-void emitRotateAppendKV(LoopBuilder &builder, gemm::MatmulOp op,
-                        const SumsBlock &block);
+/// The `rotate_append_kv` case of `emitEpilogue`; leaves `op`.
+void emitRotateAppendKV(gemm::EpilogueOp op);
 
 } // namespace sandwich
 

@@ -8,7 +8,7 @@
 
 #include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Conversion/Passes.h"
-#include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
 
 #include "Epilogue.h"
 
@@ -20,11 +20,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
-#include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Target/Target.h"
 
-#include <numeric>
 #include <set>
 
 namespace sandwich {
@@ -37,139 +35,94 @@ using namespace sandwich;
 
 namespace {
 
-/// The most a thread keeps on its stack for one block of sums.
-constexpr int64_t maxScratchBytes = 1 << 20;
 /// Epilogues read vectors of 16 f32 that may begin at the last sum.
 constexpr int64_t scratchPaddingBytes = 64;
 
-int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
-/// The static sizes of one matmul.
-struct MatmulSizes {
-  int64_t k = 0;
-  /// Weight rows as packed, with those that fill up groups of interleaved
-  /// weights, but not those that fill up the last panel.
-  int64_t columns = 0;
-  /// Columns that stay together on one thread.
-  int64_t unit = 0;
-  Packing packing;
-  int64_t inputStride = 0;
-  int64_t weightElementBytes = 0;
-  bool widensWeights = false;
-  int64_t maxTokens = 0;
-
-  int64_t packedColumns() const { return roundUp(columns, packing.panel); }
-};
-
-/// One schedule with the token counts it serves, its slice cut to the matmul.
-struct ScheduleRange {
-  int64_t minRows, maxRows;
-  Schedule schedule;
-
-  int64_t scratchBytes() const {
-    return schedule.slice[0] * schedule.slice[1] * 4 + scratchPaddingBytes;
-  }
-};
-
-/// The kernel's calls for one slice of the weight: what they prefetch.
+/// What each call of a micro-kernel prefetches in a round of its loop.
 struct PrefetchPlan {
+  /// Of each stream, of which each panel has so many.
   int64_t lines = 0;
+  int64_t streams = 1;
   int64_t panels = 1;
   /// Calls that together prefetch all lines of a panel, and of the slice.
   int64_t sharesOfPanel = 1;
   int64_t shares = 1;
 };
 
-/// Lowers one matmul.
-class MatmulLowering {
+/// Lowers one nest.
+class NestLowering {
 public:
-  MatmulLowering(gemm::MatmulOp op, MicroKernelLibrary &kernels)
-      : op(op), kernels(kernels), builder(op.getLoc(), op) {}
+  NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels);
 
-  /// Checks the matmul and its schedules, and plans its nests.
-  LogicalResult plan();
-  int64_t scratchBytes() const;
-  /// Emits the nests. `scratch` is a memref<?xi8>-like buffer of at least
-  /// `scratchBytes()`, aligned to 64 bytes.
-  LogicalResult emit(Value scratch);
+  /// The most bytes of sums that the nest needs.
+  int64_t scratchBytes() const {
+    return schedule.slice[0] * schedule.slice[1] * 4 + scratchPaddingBytes;
+  }
+  /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
+  /// cache line, if the nest has no memory of its own for them.
+  void emit(Value scratch);
 
 private:
-  LogicalResult planSchedule(int64_t minRows, int64_t maxRows,
-                             Schedule schedule);
+  void emitRowBlocks(function_ref<void()> body);
+  void emitColumnBlocks(function_ref<void()> body);
+  /// One block of sums: its loops over K, panels and strips, and the body.
+  void emitBlock();
+  void emitPanels(Value begin, Value end, int64_t width);
+  void emitStrips(Value panelColumn, int64_t width);
+  void emitCall(int64_t width, Value rows, const PrefetchPlan &prefetch,
+                MicroKernelArguments arguments);
+  void inlineBody();
 
-  void emitRanges(ArrayRef<ScheduleRange> ranges);
-  void emitNest(const ScheduleRange &range);
-  /// One block of sums: its loops over K, panels and strips.
-  void emitBlock(const ScheduleRange &range, Value firstRow, Value rows,
-                 Value firstColumn, Value columns);
-  void emitPanels(const ScheduleRange &range, Value begin, Value end,
-                  int64_t width);
-  void emitStrips(const ScheduleRange &range, Value panelColumn, int64_t width);
-  void emitCall(const ScheduleRange &range, int64_t width, Value rows,
-                const PrefetchPlan &prefetch, MicroKernelArguments arguments);
-
-  PrefetchPlan planPrefetch(const Schedule &schedule, int64_t width) const;
+  PrefetchPlan planPrefetch(int64_t width) const;
   /// Sets where the call number `share` for the slice prefetches.
-  void emitPrefetchArguments(const ScheduleRange &range, int64_t width,
-                             const PrefetchPlan &plan, Value panelColumn,
-                             Value share, MicroKernelArguments &arguments);
+  void emitPrefetchArguments(int64_t width, const PrefetchPlan &plan,
+                             Value panelColumn, Value share,
+                             MicroKernelArguments &arguments);
   /// The first element of the slice that the thread reads after this one.
-  Value emitNextSlice(const ScheduleRange &range, Value panelColumn,
-                      int64_t width);
-  /// The rows a strip of `range` can have, ascending.
-  std::set<int64_t> stripRows(const ScheduleRange &range) const;
+  Value emitNextSlice(Value panelColumn, int64_t width);
+  /// The rows that a strip can have, ascending.
+  std::set<int64_t> stripRows();
 
-  Value index(int64_t value) {
-    return arith::ConstantIndexOp::create(builder, value);
+  bool hasSizes() { return !op.getSizes().empty(); }
+  Value select(Value condition, Value a, Value b_) {
+    return arith::SelectOp::create(b, condition, a, b_);
   }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
-  Value sub(Value a, Value b) { return arith::SubIOp::create(builder, a, b); }
-  Value mul(Value a, Value b) { return arith::MulIOp::create(builder, a, b); }
-  Value mul(Value a, int64_t b) { return b == 1 ? a : mul(a, index(b)); }
-  Value div(Value a, Value b) { return arith::DivUIOp::create(builder, a, b); }
-  Value div(Value a, int64_t b) { return b == 1 ? a : div(a, index(b)); }
-  Value rem(Value a, Value b) { return arith::RemUIOp::create(builder, a, b); }
-  Value min(Value a, Value b) { return arith::MinUIOp::create(builder, a, b); }
-  Value select(Value condition, Value a, Value b) {
-    return arith::SelectOp::create(builder, condition, a, b);
+  Value less(Value a, Value b_) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, a, b_);
   }
-  Value less(Value a, Value b) {
-    return arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, a, b);
+  Value divideUp(Value a, Value b_) {
+    return b.div(b.add(a, b.sub(b_, b.index(1))), b_);
   }
-  Value divideUp(Value a, int64_t b) { return div(add(a, index(b - 1)), b); }
   /// The element of the packed weight at a column, a multiple of the panel,
   /// and a k.
   Value weightElement(Value column, Value k) {
-    return add(
-        mul(div(column, sizes.packing.panel), sizes.k * sizes.packing.panel),
-        mul(k, sizes.packing.panel));
-  }
-  void forEach(Value begin, Value end, int64_t step,
-               function_ref<void(Value)> body) {
-    OpBuilder::InsertionGuard guard(builder);
-    auto loop = scf::ForOp::create(builder, begin, end, index(step));
-    builder.setInsertionPointToStart(loop.getBody());
-    body(loop.getInductionVar());
+    return b.add(b.mul(b.div(column, packing.panel), this->k * packing.panel),
+                 b.mul(k, packing.panel));
   }
   /// Shares `total` out among `parts` as evenly as possible: the first and the
   /// number of those that part `part` gets.
   std::pair<Value, Value> share(Value total, Value parts, Value part) {
-    Value quotient = div(total, parts), rest = rem(total, parts);
-    Value first = add(mul(part, quotient), min(part, rest));
-    Value one = select(less(part, rest), index(1), index(0));
-    return {first, add(quotient, one)};
+    Value quotient = b.div(total, parts), rest = b.rem(total, parts);
+    Value first = b.add(b.mul(part, quotient), b.min(part, rest));
+    Value one = select(less(part, rest), b.index(1), b.index(0));
+    return {first, b.add(quotient, one)};
   }
 
-  gemm::MatmulOp op;
+  gemm::NestOp op;
   MicroKernelLibrary &kernels;
-  LoopBuilder builder;
-  MatmulSizes sizes;
-  SmallVector<ScheduleRange> ranges;
+  LoopBuilder b;
+  Schedule schedule;
+  Packing packing;
+  /// Of the weight.
+  int64_t k, elementBytes;
+  int64_t inputStride;
 
-  // Values of the thread, then of the loops around the insertion point.
-  Value tokens, weight, scratch, threadBegin, threadEnd;
-  Value blockRow, blockRows, blockColumn, blockColumns, sliceK, sliceKSize,
-      sums;
+  /// Sizes of the slice and rows of the micro-kernel.
+  Value bM, bN, bK, kernelRows;
+  Value weight, block;
+  // Values of the loops around the insertion point.
+  Value nextBlockRow, blockRow, blockRows, blockColumn, blockColumns;
+  Value sliceK, sliceKSize, sums;
 };
 
 } // namespace
@@ -178,132 +131,39 @@ private:
 // Planning
 //===----------------------------------------------------------------------===//
 
-/// The static distance of the rows of a buffer, or an error on `op`.
-static FailureOr<int64_t> getRowStride(gemm::MatmulOp op, Value buffer,
-                                       StringRef name) {
+static int64_t getRowStride(Value buffer) {
   SmallVector<int64_t> strides;
   int64_t offset;
-  auto type = cast<MemRefType>(buffer.getType());
-  if (failed(type.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
-      ShapedType::isDynamic(strides[0]))
-    return op.emitOpError("needs ")
-           << name << " with contiguous rows at a static distance, not "
-           << type;
-  return strides[0];
+  (void)cast<MemRefType>(buffer.getType()).getStridesAndOffset(strides, offset);
+  return strides.front();
 }
 
-LogicalResult MatmulLowering::plan() {
-  if (!op.getDestination())
-    return op.emitOpError("must be in buffer form to become loops");
-  auto function = op->getParentOfType<func::FuncOp>();
-  phase::ProgramAttr program =
-      function ? phase::getProgram(function) : phase::ProgramAttr();
-  if (!program)
-    return op.emitOpError("must be inside a phase program to become loops");
-  if (!op.getSchedules())
-    return op.emitOpError("needs schedules to become loops");
-
-  lm::WeightOp weightOp = lm::lookupWeight(op, op.getWeightAttr());
-  auto packing = dyn_cast_or_null<gemm::PackingAttr>(weightOp.getPackingAttr());
-  if (!packing || !weightOp.getOffset())
-    return op.emitOpError("needs a weight with a packing and a place: ")
-           << op.getWeightAttr();
-  for (FlatSymbolRefAttr name :
-       {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
-    if (name && !lm::lookupWeight(op, name).getOffset())
-      return op.emitOpError("needs the place of weight ")
-             << name << " in the artifact";
-  }
-  FailureOr<int64_t> inputStride = getRowStride(op, op.getInput(), "an input");
-  if (failed(inputStride) ||
-      failed(getRowStride(op, op.getDestination(), "a destination")) ||
-      (op.getResidual() &&
-       failed(getRowStride(op, op.getResidual(), "a residual"))))
-    return failure();
-
-  MatmulShape shape = gemm::getShape(op);
-  sizes.k = shape.k;
-  sizes.columns = weightOp.getStoredRows();
-  sizes.packing = packing.getPacking();
-  sizes.unit = std::lcm(sizes.packing.panel, shape.columnUnit);
-  sizes.inputStride = *inputStride;
-  sizes.weightElementBytes = shape.bf16Weights ? 2 : 4;
-  sizes.widensWeights = shape.bf16Weights && sizes.packing.kPack == 1;
-  sizes.maxTokens = program.getMaxTokens();
-
-  int64_t minRows = 1;
-  for (auto [maxRows, attribute] :
-       llvm::zip_equal(op.getSchedules()->getMaxRows(),
-                       op.getSchedules()->getSchedules())) {
-    const Schedule &schedule = attribute.getSchedule();
-    if (schedule.threads[1] > program.getThreads())
-      return op.emitOpError("has a schedule for ")
-             << schedule.threads[1] << " threads, the program has "
-             << program.getThreads();
-    if (failed(planSchedule(minRows, maxRows, schedule)))
-      return failure();
-    if (maxRows >= sizes.maxTokens)
-      break;
-    minRows = maxRows + 1;
-  }
-  return success();
+NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
+    : op(op), kernels(kernels), b(op.getLoc(), op),
+      schedule(op.getSchedule().getSchedule()), packing(op.getPacking()),
+      k(op.getK()), inputStride(getRowStride(op.getInput())) {
+  auto type = cast<MemRefType>(op.getWeight().getType());
+  elementBytes = type.getElementTypeBitWidth() / 8;
 }
 
-LogicalResult MatmulLowering::planSchedule(int64_t minRows, int64_t maxRows,
-                                           Schedule schedule) {
-  if (schedule.threads[0] != 1 || schedule.threads[2] != 1)
-    return op.emitOpError("has a thread grid of [")
-           << ArrayRef(schedule.threads)
-           << "], but only columns can be split over threads";
-  const MicroKernel &kernel = schedule.microKernel;
-  if (packingOf(kernel.isa) != sizes.packing)
-    return op.emitOpError("has a micro-kernel ")
-           << kernel.name() << " that does not read the packing of "
-           << op.getWeightAttr();
-  int64_t panel = sizes.packing.panel;
-  if (kernel.columns % panel != 0 && panel % kernel.columns != 0)
-    return op.emitOpError("has a micro-kernel ")
-           << kernel.name()
-           << " whose columns neither divide a panel nor are a multiple of "
-              "its "
-           << panel;
-
-  // A slice never needs to be larger than the matmul, and its sums fit the
-  // scratch memory.
-  auto &[bM, bN, bK] = schedule.slice;
-  bN = std::min(
-      bN, roundUp(sizes.packedColumns(), std::lcm(sizes.unit, kernel.columns)));
-  bK = std::min(bK, sizes.k);
-  bM = std::min({bM, sizes.maxTokens, maxScratchBytes / (4 * bN)});
-  if (bM == 0)
-    return op.emitOpError("has a slice of ")
-           << bN << " columns, more than its scratch memory holds";
-  maxRows = std::min(maxRows, sizes.maxTokens);
-  if (!ranges.empty() && ranges.back().schedule == schedule)
-    ranges.back().maxRows = maxRows;
-  else
-    ranges.push_back({minRows, maxRows, schedule});
-  return success();
-}
-
-int64_t MatmulLowering::scratchBytes() const {
-  int64_t bytes = 0;
-  for (const ScheduleRange &range : ranges)
-    bytes = std::max(bytes, range.scratchBytes());
-  return bytes;
-}
-
-std::set<int64_t> MatmulLowering::stripRows(const ScheduleRange &range) const {
-  int64_t bM = range.schedule.slice[0];
-  int64_t rows = range.schedule.microKernel.rows;
-  // Blocks are balanced, so the smallest one is that of the fewest tokens, or
-  // of the fewest that need one block more than those.
-  int64_t blocks = sandwich::divideUp(range.minRows, bM);
-  int64_t smallest = range.minRows / blocks;
-  if (blocks * bM < range.maxRows)
-    smallest = std::min(smallest, (blocks * bM + 1) / (blocks + 1));
-  int64_t largest = std::min(bM, range.maxRows);
+std::set<int64_t> NestLowering::stripRows() {
   std::set<int64_t> result;
+  int64_t rows = schedule.microKernel.rows;
+  if (hasSizes()) {
+    for (int64_t strip = 1; strip <= rows; ++strip)
+      result.insert(strip);
+    return result;
+  }
+  int64_t bM = schedule.slice[0];
+  int64_t minRows = std::max<int64_t>(op.getRowsBetween()[0], 1);
+  int64_t maxRows = op.getRowsBetween()[1];
+  // Blocks are balanced, so the smallest one is that of the fewest rows, or
+  // of the fewest that need one block more than those.
+  int64_t blocks = sandwich::divideUp(minRows, bM);
+  int64_t smallest = minRows / blocks;
+  if (blocks * bM < maxRows)
+    smallest = std::min(smallest, (blocks * bM + 1) / (blocks + 1));
+  int64_t largest = std::min(bM, maxRows);
   for (int64_t block = smallest; block <= largest; ++block) {
     int64_t strips = sandwich::divideUp(block, rows);
     result.insert(block / strips);
@@ -312,20 +172,22 @@ std::set<int64_t> MatmulLowering::stripRows(const ScheduleRange &range) const {
   return result;
 }
 
-PrefetchPlan MatmulLowering::planPrefetch(const Schedule &schedule,
-                                          int64_t width) const {
-  const Packing &packing = sizes.packing;
+PrefetchPlan NestLowering::planPrefetch(int64_t width) const {
   if (schedule.prefetchLines == 0)
     return {};
   int64_t step = getLoopStep(schedule.microKernel.isa);
   int64_t lines = schedule.prefetchLines * (step / (4 * packing.kPack));
   int64_t panelLines = std::max<int64_t>(
-      step * packing.panel * sizes.weightElementBytes / cacheLineBytes, 1);
+      step * packing.panel * elementBytes / cacheLineBytes, 1);
   int64_t panels = std::max<int64_t>(width / packing.panel, 1);
   PrefetchPlan plan;
-  plan.lines = std::min(lines, panelLines);
   plan.panels = std::min(sandwich::divideUp(lines, panelLines), panels);
-  plan.sharesOfPanel = sandwich::divideUp(panelLines, plan.lines);
+  plan.streams = std::clamp<int64_t>(schedule.prefetchStreams / plan.panels, 1,
+                                     panelLines);
+  plan.lines = std::min(sandwich::divideUp(lines, plan.panels * plan.streams),
+                        panelLines / plan.streams);
+  plan.sharesOfPanel =
+      sandwich::divideUp(panelLines, plan.lines * plan.streams);
   plan.shares = plan.sharesOfPanel * sandwich::divideUp(panels, plan.panels);
   return plan;
 }
@@ -334,157 +196,147 @@ PrefetchPlan MatmulLowering::planPrefetch(const Schedule &schedule,
 // Emission
 //===----------------------------------------------------------------------===//
 
-LogicalResult MatmulLowering::emit(Value scratchBuffer) {
-  auto function = op->getParentOfType<func::FuncOp>();
-  scratch = scratchBuffer;
-  tokens = memref::DimOp::create(builder, op.getInput(), index(0));
-  Value slice = getWeightSlice(builder, op, op.getWeightAttr(), op.getLayer());
+void NestLowering::emit(Value scratch) {
   // One dimension, so that micro-kernels do not depend on the weight's shape.
   ReassociationIndices all{0, 1, 2, 3, 4, 5};
-  slice = memref::CollapseShapeOp::create(builder, slice,
-                                          ArrayRef<ReassociationIndices>(all));
+  weight = memref::CollapseShapeOp::create(b, op.getWeight(),
+                                           ArrayRef<ReassociationIndices>(all));
+  Type element = cast<MemRefType>(weight.getType()).getElementType();
   weight = memref::CastOp::create(
-      builder,
-      MemRefType::get({ShapedType::kDynamic},
-                      cast<MemRefType>(slice.getType()).getElementType()),
-      slice);
+      b, MemRefType::get({ShapedType::kDynamic}, element), weight);
 
-  int64_t threads = ranges.front().schedule.threads[1];
-  if (!llvm::all_of(ranges, [&](const ScheduleRange &range) {
-        return range.schedule.threads[1] == threads;
-      }))
-    return op.emitOpError(
-        "has schedules that differ in the threads that share the columns");
-  // Threads beyond the grid get an empty share.
-  Value thread =
-      min(phase::getArgument(function, phase::ProgramArgument::Thread),
-          index(threads));
-  int64_t units = sandwich::divideUp(sizes.columns, sizes.unit);
-  auto boundary = [&](Value part) {
-    Value column = mul(div(mul(part, units), threads), sizes.unit);
-    return min(column, index(sizes.packedColumns()));
-  };
-  Value next = min(add(thread, index(1)), index(threads));
-  threadBegin = boundary(thread);
-  threadEnd = boundary(next);
-  emitRanges(ranges);
+  SmallVector<int64_t> shape(schedule.slice.begin(),
+                             schedule.slice.begin() + 2);
+  SmallVector<Value> dynamicShape;
+  if (hasSizes()) {
+    bM = op.getSizes()[0];
+    bN = op.getSizes()[1];
+    bK = op.getSizes()[2];
+    kernelRows = op.getSizes()[3];
+    dynamicShape = {bM, bN};
+    shape.assign(2, ShapedType::kDynamic);
+  } else {
+    bM = b.index(schedule.slice[0]);
+    bN = b.index(schedule.slice[1]);
+    bK = b.index(schedule.slice[2]);
+    kernelRows = b.index(schedule.microKernel.rows);
+  }
+  if (op.getScratch())
+    scratch = op.getScratch();
+  block = memref::ViewOp::create(b, MemRefType::get(shape, b.getF32Type()),
+                                 scratch, b.index(0), dynamicShape);
+  if (schedule.order == LoopOrder::RowsOuter)
+    emitRowBlocks([&] { emitColumnBlocks([&] { emitBlock(); }); });
+  else
+    emitColumnBlocks([&] { emitRowBlocks([&] { emitBlock(); }); });
   op.erase();
-  return success();
 }
 
-void MatmulLowering::emitRanges(ArrayRef<ScheduleRange> ranges) {
-  if (ranges.size() == 1)
-    return emitNest(ranges.front());
-  Value few = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, tokens,
-                                    index(ranges.front().maxRows));
-  OpBuilder::InsertionGuard guard(builder);
-  auto conditional = scf::IfOp::create(builder, few, /*withElseRegion=*/true);
-  builder.setInsertionPointToStart(conditional.thenBlock());
-  emitNest(ranges.front());
-  builder.setInsertionPointToStart(conditional.elseBlock());
-  emitRanges(ranges.drop_front());
-}
-
-void MatmulLowering::emitNest(const ScheduleRange &range) {
-  auto [bM, bN, bK] = range.schedule.slice;
-  OpBuilder::InsertionGuard guard(builder);
-  auto sumsType = MemRefType::get({bM, bN}, builder.getF32Type());
-  Value block = memref::ViewOp::create(builder, sumsType, scratch, index(0),
-                                       ValueRange());
-  Value blocks = divideUp(tokens, bM);
-  forEach(index(0), blocks, 1, [&](Value number) {
-    std::tie(blockRow, blockRows) = share(tokens, blocks, number);
-    forEach(threadBegin, threadEnd, bN, [&](Value column) {
-      blockColumn = column;
-      blockColumns = min(index(bN), sub(threadEnd, column));
-      sums = memref::SubViewOp::create(
-          builder, block,
-          ArrayRef<OpFoldResult>{builder.getIndexAttr(0),
-                                 builder.getIndexAttr(0)},
-          {blockRows, builder.getIndexAttr(bN)},
-          {builder.getIndexAttr(1), builder.getIndexAttr(1)});
-      forEach(index(0), index(sizes.k), bK, [&](Value k) {
-        sliceK = k;
-        sliceKSize = min(index(bK), sub(index(sizes.k), k));
-        int64_t width = range.schedule.microKernel.columns;
-        width = std::max(width, sizes.packing.panel);
-        // Where a block can end between the panels of a wide micro-kernel, the
-        // rest goes panel by panel.
-        if (width == sizes.packing.panel ||
-            (sizes.unit % width == 0 && sizes.columns % width == 0)) {
-          emitPanels(range, index(0), blockColumns, width);
-        } else {
-          Value rest = rem(blockColumns, index(width));
-          Value wide = sub(blockColumns, rest);
-          emitPanels(range, index(0), wide, width);
-          emitPanels(range, wide, blockColumns, sizes.packing.panel);
-        }
-      });
-      Value columns = min(blockColumns, sub(index(sizes.columns), blockColumn));
-      emitEpilogue(builder, op,
-                   {sums, blockRow, blockRows, blockColumn, columns});
-    });
+void NestLowering::emitRowBlocks(function_ref<void()> body) {
+  Value rows = b.sub(op.getRowEnd(), op.getRowBegin());
+  Value blocks = divideUp(rows, bM);
+  b.forLoop(b.index(0), blocks, 1, [&](Value number) {
+    auto [first, count] = share(rows, blocks, number);
+    blockRow = b.add(op.getRowBegin(), first);
+    blockRows = count;
+    nextBlockRow = less(b.add(number, 1), blocks);
+    body();
   });
 }
 
-void MatmulLowering::emitPanels(const ScheduleRange &range, Value begin,
-                                Value end, int64_t width) {
-  forEach(begin, end, width,
-          [&](Value column) { emitStrips(range, column, width); });
+void NestLowering::emitColumnBlocks(function_ref<void()> body) {
+  auto loop = scf::ForOp::create(b, op.getColumnBegin(), op.getColumnEnd(), bN);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  blockColumn = loop.getInductionVar();
+  blockColumns = b.min(bN, b.sub(op.getColumnEnd(), blockColumn));
+  body();
 }
 
-void MatmulLowering::emitStrips(const ScheduleRange &range, Value panelColumn,
-                                int64_t width) {
-  const Schedule &schedule = range.schedule;
-  const Packing &packing = sizes.packing;
-  PrefetchPlan prefetch = planPrefetch(schedule, width);
-  Value strips = divideUp(blockRows, schedule.microKernel.rows);
-  Value firstElement = weightElement(add(blockColumn, panelColumn), sliceK);
-  Value accumulate = arith::CmpIOp::create(builder, arith::CmpIPredicate::ne,
-                                           sliceK, index(0));
+void NestLowering::emitBlock() {
+  OpFoldResult blockWidth = bN;
+  if (!hasSizes())
+    blockWidth = b.getIndexAttr(schedule.slice[1]);
+  sums = memref::SubViewOp::create(
+      b, block, ArrayRef<OpFoldResult>{b.getIndexAttr(0), b.getIndexAttr(0)},
+      {blockRows, blockWidth}, {b.getIndexAttr(1), b.getIndexAttr(1)});
+  auto loop = scf::ForOp::create(b, op.getKBegin(), op.getKEnd(), bK);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    sliceK = loop.getInductionVar();
+    sliceKSize = b.min(bK, b.sub(op.getKEnd(), sliceK));
+    int64_t width = std::max(schedule.microKernel.columns, packing.panel);
+    // Where a block can end between the panels of a wide micro-kernel, the
+    // rest goes panel by panel.
+    if (width == packing.panel ||
+        (op.getUnit() % width == 0 && op.getPackedColumns() % width == 0)) {
+      emitPanels(b.index(0), blockColumns, width);
+    } else {
+      Value wide = b.sub(blockColumns, b.rem(blockColumns, width));
+      emitPanels(b.index(0), wide, width);
+      emitPanels(wide, blockColumns, packing.panel);
+    }
+  }
+  inlineBody();
+}
+
+void NestLowering::emitPanels(Value begin, Value end, int64_t width) {
+  b.forLoop(begin, end, width,
+            [&](Value column) { emitStrips(column, width); });
+}
+
+void NestLowering::emitStrips(Value panelColumn, int64_t width) {
+  PrefetchPlan prefetch = planPrefetch(width);
+  Value strips = divideUp(blockRows, kernelRows);
+  Value firstElement = weightElement(b.add(blockColumn, panelColumn), sliceK);
+  Value accumulate = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, sliceK,
+                                           op.getKBegin());
   // Micro-kernels narrower than a panel take it part by part.
   int64_t partColumns = std::min(schedule.microKernel.columns, packing.panel);
   for (int64_t part = 0; part < packing.panel / partColumns; ++part) {
     int64_t partColumn = part * partColumns;
-    forEach(index(0), strips, 1, [&](Value strip) {
+    b.forLoop(b.index(0), strips, 1, [&](Value strip) {
       auto [firstRow, rows] = share(blockRows, strips, strip);
       MicroKernelArguments arguments;
       arguments.input = op.getInput();
-      arguments.firstRow = add(blockRow, firstRow);
+      arguments.firstRow = b.add(blockRow, firstRow);
       arguments.firstK = sliceK;
       arguments.k = sliceKSize;
       arguments.weight = weight;
       arguments.weightOffset =
-          add(firstElement, index(getColumnOffset(packing, partColumn)));
-      arguments.panelStride = index(sizes.k * packing.panel);
+          b.add(firstElement, getColumnOffset(packing, partColumn));
+      arguments.panelStride = b.index(k * packing.panel);
       arguments.sums = sums;
       arguments.sumsRow = firstRow;
-      arguments.sumsColumn = add(panelColumn, index(partColumn));
+      arguments.sumsColumn = b.add(panelColumn, partColumn);
       arguments.accumulate = accumulate;
-      Value shareNumber = add(mul(strips, index(part)), strip);
-      emitPrefetchArguments(range, width, prefetch, panelColumn, shareNumber,
+      Value shareNumber = b.add(b.mul(strips, part), strip);
+      emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
-      emitCall(range, width, rows, prefetch, arguments);
+      emitCall(width, rows, prefetch, arguments);
     });
   }
 }
 
-void MatmulLowering::emitCall(const ScheduleRange &range, int64_t width,
-                              Value rows, const PrefetchPlan &prefetch,
-                              MicroKernelArguments arguments) {
+void NestLowering::emitCall(int64_t width, Value rows,
+                            const PrefetchPlan &prefetch,
+                            MicroKernelArguments arguments) {
   MicroKernelSpecialization specialization;
-  specialization.kernel = range.schedule.microKernel;
+  specialization.kernel = schedule.microKernel;
   specialization.kernel.columns =
       std::min(specialization.kernel.columns, width);
-  specialization.inputStride = sizes.inputStride;
-  specialization.widensWeights = sizes.widensWeights;
+  specialization.inputStride = inputStride;
+  specialization.widensWeights =
+      elementBytes == 2 && !multipliesBF16(schedule.microKernel.isa);
   specialization.prefetchLines = prefetch.lines;
+  specialization.prefetchStreams = prefetch.streams;
   specialization.prefetchPanels = prefetch.panels;
 
-  std::set<int64_t> variants = stripRows(range);
+  std::set<int64_t> variants = stripRows();
   auto callVariant = [&](int64_t variant) {
     specialization.kernel.rows = variant;
-    kernels.call(builder, specialization, arguments);
+    kernels.call(b, specialization, arguments);
   };
   if (variants.size() == 1) {
     callVariant(*variants.begin());
@@ -492,71 +344,91 @@ void MatmulLowering::emitCall(const ScheduleRange &range, int64_t width,
   }
   int64_t largest = *variants.rbegin();
   SmallVector<int64_t> cases(variants.begin(), std::prev(variants.end()));
-  OpBuilder::InsertionGuard guard(builder);
-  auto choice = scf::IndexSwitchOp::create(builder, TypeRange(), rows, cases,
-                                           cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  auto choice =
+      scf::IndexSwitchOp::create(b, TypeRange(), rows, cases, cases.size());
   auto fill = [&](Region &region, int64_t variant) {
-    builder.createBlock(&region);
+    b.createBlock(&region);
     callVariant(variant);
-    scf::YieldOp::create(builder);
+    scf::YieldOp::create(b);
   };
   for (auto [variant, region] : llvm::zip_equal(cases, choice.getCaseRegions()))
     fill(region, variant);
   fill(choice.getDefaultRegion(), largest);
 }
 
-void MatmulLowering::emitPrefetchArguments(const ScheduleRange &range,
-                                           int64_t width,
-                                           const PrefetchPlan &plan,
-                                           Value panelColumn, Value share,
-                                           MicroKernelArguments &arguments) {
-  const Schedule &schedule = range.schedule;
+void NestLowering::inlineBody() {
+  // Uses that can do with the type that is known here get it.
+  Value cast = memref::CastOp::create(b, op.getSums().getType(), sums);
+  for (OpOperand &use : llvm::make_early_inc_range(op.getSums().getUses()))
+    use.set(isa<gemm::EpilogueOp>(use.getOwner()) ? sums : cast);
+  Value place[] = {blockRow, blockRows, blockColumn, blockColumns};
+  for (auto [argument, value] : llvm::zip_equal(op.getPlace(), place))
+    argument.replaceAllUsesWith(value);
+  b.getInsertionBlock()->getOperations().splice(b.getInsertionPoint(),
+                                                op.getBody()->getOperations());
+}
+
+void NestLowering::emitPrefetchArguments(int64_t width,
+                                         const PrefetchPlan &plan,
+                                         Value panelColumn, Value share,
+                                         MicroKernelArguments &arguments) {
+  arguments.prefetchStreamStride = b.index(0);
   if (plan.lines == 0) {
-    arguments.prefetchOffset = arguments.prefetchStride = index(0);
+    arguments.prefetchOffset = arguments.prefetchStride = b.index(0);
     return;
   }
   int64_t step = getLoopStep(schedule.microKernel.isa);
-  int64_t shareElements =
-      plan.lines * cacheLineBytes / sizes.weightElementBytes;
-  Value panel = index(0), shareOfPanel = share;
+  int64_t lineElements = cacheLineBytes / elementBytes;
+  int64_t shareElements = plan.lines * lineElements;
+  Value panel = b.index(0), shareOfPanel = share;
   if (plan.shares > plan.sharesOfPanel) {
-    panel = mul(div(share, plan.sharesOfPanel), plan.panels);
-    shareOfPanel = rem(share, index(plan.sharesOfPanel));
+    panel = b.mul(b.div(share, plan.sharesOfPanel), plan.panels);
+    shareOfPanel = b.rem(share, plan.sharesOfPanel);
   }
-  Value base = mul(panel, arguments.panelStride), stride;
+  Value base = b.mul(panel, arguments.panelStride), stride;
   if (schedule.prefetchDistance > 0) {
-    int64_t distance = schedule.prefetchDistance / sizes.weightElementBytes;
-    base = add(base, add(weightElement(add(blockColumn, panelColumn), sliceK),
-                         index(distance)));
-    base = add(base, mul(shareOfPanel, shareElements));
-    stride = index(step * sizes.packing.panel);
+    Value distance = hasSizes()
+                         ? b.div(op.getSizes()[4], elementBytes)
+                         : b.index(schedule.prefetchDistance / elementBytes);
+    base = b.add(base, weightElement(b.add(blockColumn, panelColumn), sliceK));
+    base = b.add(base, distance);
+    base = b.add(base, b.mul(shareOfPanel, shareElements));
+    stride = b.index(step * packing.panel);
   } else {
-    base = add(base, emitNextSlice(range, panelColumn, width));
-    Value steps = div(sliceKSize, step);
-    base = add(base, mul(mul(shareOfPanel, steps), shareElements));
-    stride = index(shareElements);
+    base = b.add(base, emitNextSlice(panelColumn, width));
+    Value steps = b.div(sliceKSize, step);
+    base = b.add(base, b.mul(b.mul(shareOfPanel, steps), shareElements));
+    stride = b.index(shareElements);
+    if (plan.streams > 1) {
+      int64_t panelLines = step * packing.panel * elementBytes / cacheLineBytes;
+      Value lines = b.div(b.add(b.mul(steps, panelLines), plan.streams - 1),
+                          plan.streams);
+      arguments.prefetchStreamStride = b.mul(lines, lineElements);
+    }
   }
   // Calls beyond those that share the lines out touch one line again and
   // again, which costs less than a second variant of the code.
-  Value shares = less(share, index(plan.shares));
+  Value shares = less(share, b.index(plan.shares));
   arguments.prefetchOffset = select(shares, base, arguments.weightOffset);
-  arguments.prefetchStride = select(shares, stride, index(0));
+  arguments.prefetchStride = select(shares, stride, b.index(0));
 }
 
-Value MatmulLowering::emitNextSlice(const ScheduleRange &range,
-                                    Value panelColumn, int64_t width) {
-  auto [bM, bN, bK] = range.schedule.slice;
-  Value nextColumn = add(panelColumn, index(width));
-  Value nextK = add(sliceK, index(bK));
-  Value nextBlock = add(blockColumn, index(bN));
-  // From the last of the thread's columns to the first: the next block of
-  // tokens.
-  nextBlock = select(less(nextBlock, threadEnd), nextBlock, threadBegin);
+Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
+  Value nextColumn = b.add(panelColumn, width);
+  Value nextK = b.add(sliceK, bK);
+  // After the last slice of a block: the next one of the inner loop, or the
+  // first one of the next block of the outer loop.
+  Value nextBlock = b.add(blockColumn, bN);
+  nextBlock = select(less(nextBlock, op.getColumnEnd()), nextBlock,
+                     op.getColumnBegin());
+  if (schedule.order == LoopOrder::ColumnsOuter)
+    nextBlock = select(nextBlockRow, blockColumn, nextBlock);
   Value inBlock = less(nextColumn, blockColumns);
-  Value inK = less(nextK, index(sizes.k));
-  Value column = select(inBlock, add(blockColumn, nextColumn),
+  Value inK = less(nextK, op.getKEnd());
+  Value column = select(inBlock, b.add(blockColumn, nextColumn),
                         select(inK, blockColumn, nextBlock));
-  Value k = select(inBlock, sliceK, select(inK, nextK, index(0)));
+  Value k = select(inBlock, sliceK, select(inK, nextK, op.getKBegin()));
   return weightElement(column, k);
 }
 
@@ -577,27 +449,36 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
 
   LogicalResult lowerFunction(func::FuncOp function,
                               MicroKernelLibrary &kernels) {
-    std::vector<MatmulLowering> lowerings;
-    WalkResult planned = function.walk([&](gemm::MatmulOp op) {
-      return WalkResult(lowerings.emplace_back(op, kernels).plan());
+    WalkResult matmuls = function.walk([](gemm::MatmulOp op) {
+      op.emitOpError("must have become nests; run gemm-dispatch, gemm-split-k "
+                     "and gemm-polymerize first");
+      return WalkResult::interrupt();
     });
-    if (planned.wasInterrupted())
+    if (matmuls.wasInterrupted())
       return failure();
-    if (lowerings.empty())
-      return success();
-
-    // All matmuls of the function use the same scratch memory in turn.
+    std::vector<NestLowering> nests;
     int64_t bytes = 0;
-    for (const MatmulLowering &lowering : lowerings)
-      bytes = std::max(bytes, lowering.scratchBytes());
-    auto builder = ImplicitLocOpBuilder::atBlockBegin(
-        function.getLoc(), &function.getBody().front());
-    Value scratch = memref::AllocaOp::create(
-        builder, MemRefType::get({bytes}, builder.getI8Type()),
-        builder.getI64IntegerAttr(cacheLineBytes));
-    for (MatmulLowering &lowering : lowerings)
-      if (failed(lowering.emit(scratch)))
-        return failure();
+    function.walk([&](gemm::NestOp op) {
+      nests.emplace_back(op, kernels);
+      if (!op.getScratch())
+        bytes = std::max(bytes, nests.back().scratchBytes());
+    });
+    // All nests of the function use the same memory in turn.
+    Value scratch;
+    if (bytes > 0) {
+      auto builder = ImplicitLocOpBuilder::atBlockBegin(
+          function.getLoc(), &function.getBody().front());
+      scratch = memref::AllocaOp::create(
+          builder, MemRefType::get({bytes}, builder.getI8Type()),
+          builder.getI64IntegerAttr(cacheLineBytes));
+    }
+    for (NestLowering &nest : nests)
+      nest.emit(scratch);
+
+    SmallVector<gemm::EpilogueOp> epilogues;
+    function.walk([&](gemm::EpilogueOp op) { epilogues.push_back(op); });
+    for (gemm::EpilogueOp op : epilogues)
+      emitEpilogue(op);
     return success();
   }
 };

@@ -21,9 +21,9 @@ constexpr int64_t blockTokens = lm::KVCacheType::blockTokens;
 /// Writes the heads of one block of sums, head by head.
 class HeadWriter {
 public:
-  HeadWriter(LoopBuilder &builder, gemm::MatmulOp op, const SumsBlock &block)
-      : b(builder), op(op), block(block), headDim(gemm::getHeadDim(op)),
-        layer(op.getLayer() ? op.getLayer() : builder.index(0)) {}
+  explicit HeadWriter(gemm::EpilogueOp op)
+      : b(op.getLoc(), op), op(op), headDim(gemm::getHeadDim(op)),
+        layer(op.getLayer() ? op.getLayer() : b.index(0)) {}
 
   void write();
 
@@ -44,13 +44,12 @@ private:
   /// head_dim / 2` on.
   void rotate(Value row, Value column, FlatSymbolRefAttr norm,
               RotatedBody body);
-  Value token(Value row) { return b.add(block.firstRow, row); }
+  Value token(Value row) { return b.add(op.getFirstRow(), row); }
   /// The cache block of the row's position, and the slot in it.
   std::pair<Value, Value> locate(Value row);
 
-  LoopBuilder &b;
-  gemm::MatmulOp op;
-  const SumsBlock &block;
+  LoopBuilder b;
+  gemm::EpilogueOp op;
   int64_t headDim;
   Value layer;
 };
@@ -60,12 +59,12 @@ private:
 Value HeadWriter::loadBiased(Value row, Value column, Value first,
                              int64_t width) {
   Value blockColumn = b.add(column, first);
-  Value sums = b.loadVector(block.sums, {row, blockColumn}, width);
+  Value sums = b.loadVector(op.getSums(), {row, blockColumn}, width);
   if (!op.getBiasAttr())
     return sums;
   Value bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
   return b.addf(
-      sums, b.loadVector(bias, b.add(block.firstColumn, blockColumn), width));
+      sums, b.loadVector(bias, b.add(op.getFirstColumn(), blockColumn), width));
 }
 
 Value HeadWriter::normFactor(Value row, Value column) {
@@ -119,7 +118,7 @@ std::pair<Value, Value> HeadWriter::locate(Value row) {
 
 void HeadWriter::writeQueries(Value head, Value column) {
   Value channel = b.mul(head, headDim);
-  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     rotate(row, column, op.getQueryNormAttr(),
            [&](Value first, Value lower, Value upper) {
              Value lowerChannel = b.add(channel, first);
@@ -133,7 +132,7 @@ void HeadWriter::writeQueries(Value head, Value column) {
 
 void HeadWriter::writeKeys(Value head, Value column) {
   Type element = cast<MemRefType>(op.getKvCache().getType()).getElementType();
-  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     auto [cacheBlock, slot] = locate(row);
     // Tokens are innermost: channels lie `blockTokens` apart.
     auto scatter = [&, cacheBlock = cacheBlock, slot = slot](Value vector,
@@ -158,7 +157,7 @@ void HeadWriter::writeKeys(Value head, Value column) {
 }
 
 void HeadWriter::writeValues(Value head, Value column) {
-  b.forLoop(b.index(0), block.rows, 1, [&](Value row) {
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     auto [cacheBlock, slot] = locate(row);
     Value offset = b.mul(slot, headDim);
     b.forVectors(
@@ -171,15 +170,16 @@ void HeadWriter::writeValues(Value head, Value column) {
 }
 
 void HeadWriter::write() {
-  int64_t queryHeads = lm::getDestinationType(op).getDimSize(1) / headDim;
+  int64_t queryHeads =
+      cast<MemRefType>(op.getDestination().getType()).getDimSize(1) / headDim;
   int64_t cacheHeads =
       cast<MemRefType>(op.getKvCache().getType()).getDimSize(2);
-  Value firstHead = b.div(block.firstColumn, headDim);
+  Value firstHead = b.div(op.getFirstColumn(), headDim);
   auto isBelow = [&](Value head, int64_t limit) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, head,
                                  b.index(limit));
   };
-  b.forLoop(b.index(0), block.columns, headDim, [&](Value column) {
+  b.forLoop(b.index(0), op.getColumns(), headDim, [&](Value column) {
     Value head = b.add(firstHead, b.div(column, headDim));
     b.ifThenElse(
         isBelow(head, queryHeads), [&] { writeQueries(head, column); },
@@ -192,7 +192,6 @@ void HeadWriter::write() {
   });
 }
 
-void sandwich::emitRotateAppendKV(LoopBuilder &builder, gemm::MatmulOp op,
-                                  const SumsBlock &block) {
-  HeadWriter(builder, op, block).write();
+void sandwich::emitRotateAppendKV(gemm::EpilogueOp op) {
+  HeadWriter(op).write();
 }

@@ -24,11 +24,13 @@ std::string MicroKernelSpecialization::name() const {
     name += "_prefetch" + std::to_string(prefetchLines);
   if (prefetchLines > 0 && prefetchPanels > 1)
     name += "x" + std::to_string(prefetchPanels);
+  if (prefetchLines > 0 && prefetchStreams > 1)
+    name += "s" + std::to_string(prefetchStreams);
   return name;
 }
 
 Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
-  if (packingOf(kernel.isa).kPack == 2)
+  if (multipliesBF16(kernel.isa))
     return BFloat16Type::get(context);
   return Float32Type::get(context);
 }
@@ -78,6 +80,7 @@ getArgumentTypes(MLIRContext *context,
           index,
           index,
           IntegerType::get(context, 1),
+          index,
           index,
           index};
 }
@@ -172,11 +175,17 @@ Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
   for (int64_t i = 0; i < specialization.prefetchPanels; ++i) {
     if (i > 0)
       panel = arith::AddIOp::create(builder, panel, arguments.panelStride);
-    for (int64_t line = 0; line < specialization.prefetchLines; ++line)
-      memref::PrefetchOp::create(
-          builder, arguments.weight,
-          ValueRange{addConstant(builder, panel, line * lineElements)},
-          /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+    Value stream = panel;
+    for (int64_t j = 0; j < specialization.prefetchStreams; ++j) {
+      if (j > 0)
+        stream = arith::AddIOp::create(builder, stream,
+                                       arguments.prefetchStreamStride);
+      for (int64_t line = 0; line < specialization.prefetchLines; ++line)
+        memref::PrefetchOp::create(
+            builder, arguments.weight,
+            ValueRange{addConstant(builder, stream, line * lineElements)},
+            /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+    }
   }
   return arith::AddIOp::create(builder, offset, arguments.prefetchStride);
 }

@@ -22,7 +22,8 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       llvm::hash_combine_range(schedule.slice.begin(), schedule.slice.end()),
       llvm::hash_combine_range(schedule.threads.begin(),
                                schedule.threads.end()),
-      schedule.prefetchLines, schedule.prefetchDistance);
+      schedule.prefetchLines, schedule.prefetchDistance,
+      static_cast<int>(schedule.order), schedule.prefetchStreams);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -92,6 +93,37 @@ static ParseResult parseSizes(AsmParser &parser, StringRef keyword,
   return success();
 }
 
+/// What is printed only where it differs from the default.
+static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
+  const auto *what = "expected 'streams' or 'order'";
+  bool parsedStreams = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc location = parser.getCurrentLocation();
+    if (!parsedStreams && succeeded(parser.parseOptionalKeyword("streams"))) {
+      if (parser.parseEqual() || parser.parseInteger(schedule.prefetchStreams))
+        return failure();
+      parsedStreams = true;
+      continue;
+    }
+    StringRef name;
+    if (failed(parser.parseOptionalKeyword("order")))
+      return parser.emitError(location) << what;
+    if (parser.parseEqual())
+      return failure();
+    location = parser.getCurrentLocation();
+    if (parser.parseKeyword(&name))
+      return failure();
+    std::optional<LoopOrder> order = loopOrderNamed(name);
+    if (!order)
+      return parser.emitError(location)
+             << "'" << name << "' is no loop order: rows_outer or "
+             << "columns_outer";
+    schedule.order = *order;
+    return success();
+  }
+  return success();
+}
+
 Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SMLoc start = parser.getCurrentLocation();
   StringRef name;
@@ -112,7 +144,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseComma() || parseSizes(parser, "slice", schedule.slice) ||
       parser.parseComma() || parseSizes(parser, "threads", schedule.threads) ||
       parser.parseComma() || parseSizes(parser, "prefetch", prefetch) ||
-      parser.parseGreater())
+      parseWalk(parser, schedule) || parser.parseGreater())
     return {};
   schedule.prefetchLines = prefetch[0];
   schedule.prefetchDistance = prefetch[1];
@@ -133,6 +165,10 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printSizes(printer, "threads", schedule.threads);
   printSizes(printer, "prefetch",
              {schedule.prefetchLines, schedule.prefetchDistance});
+  if (schedule.prefetchStreams != Schedule().prefetchStreams)
+    printer << ", streams = " << schedule.prefetchStreams;
+  if (schedule.order != Schedule().order)
+    printer << ", order = " << sandwich::name(schedule.order);
   printer << ">";
 }
 
@@ -152,20 +188,23 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "(C2) thread grid must have positive sizes and at "
                             "most "
                          << maxThreads << " threads";
-  Packing packing = packingOf(schedule.microKernel.isa);
-  if (schedule.slice[1] % schedule.microKernel.columns != 0 ||
-      schedule.slice[1] % packing.panel != 0 ||
-      schedule.slice[2] % packing.kStep != 0)
-    return emitError() << "(C3) slice columns must be a multiple of "
-                       << packing.panel << " and of the micro-kernel's "
-                       << schedule.microKernel.columns
-                       << ", slice K a multiple of " << packing.kStep;
+  int64_t columns = schedule.microKernel.columns;
+  int64_t kStep = packingOf(schedule.microKernel.isa).kStep;
+  if (schedule.slice[1] % columns != 0 || schedule.slice[2] % kStep != 0)
+    return emitError() << "(C3) slice columns must be a multiple of the "
+                          "micro-kernel's "
+                       << columns << ", slice K a multiple of " << kStep;
   if (schedule.prefetchLines < 0 || schedule.prefetchLines > maxPrefetchLines ||
       schedule.prefetchDistance < 0 ||
       schedule.prefetchDistance > lm::maxDimension)
     return emitError() << "(C4) prefetch lines must be between 0 and "
                        << maxPrefetchLines << ", their distance between 0 and "
                        << lm::maxDimension;
+  constexpr int64_t maxStreams = 64;
+  if (schedule.prefetchStreams < 1 || schedule.prefetchStreams > maxStreams ||
+      (schedule.prefetchStreams > 1 && schedule.prefetchDistance > 0))
+    return emitError() << "(C5) prefetch streams must be between 1 and "
+                       << maxStreams << ", and 1 where there is a distance";
   return success();
 }
 

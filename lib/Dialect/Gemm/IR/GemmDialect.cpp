@@ -35,11 +35,48 @@ static int64_t channels(Value value) {
 
 int64_t gemm::getHeadDim(MatmulOp op) { return channels(op.getRotaryTable()); }
 
+int64_t gemm::getHeadDim(EpilogueOp op) {
+  return channels(op.getRotaryTable());
+}
+
+int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule) {
+  constexpr int64_t vectorWidth = 16;
+  Packing packing = packingFor(getShape(op), schedule.microKernel.isa);
+  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  return llvm::alignTo(llvm::alignTo(weight.getStoredRows(), packing.panel),
+                       vectorWidth);
+}
+
+int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
+  // Epilogues read whole vectors that may begin at the last sum.
+  constexpr int64_t paddingBytes = 64;
+  if (!op.getSchedules())
+    return 0;
+  int64_t bytes = 0, minTokens = 1;
+  for (auto [maxRows, attribute] :
+       llvm::zip_equal(op.getSchedules()->getMaxRows(),
+                       op.getSchedules()->getSchedules())) {
+    const Schedule &schedule = attribute.getSchedule();
+    int64_t tokens = std::min(maxRows, maxTokens);
+    // At most 2^10 threads, 2^16 tokens and 2^31 columns: no overflow.
+    if (schedule.threads[2] > 1 && tokens >= minTokens)
+      bytes = std::max(bytes, schedule.threads[2] * tokens *
+                                      getPartialSumsColumns(op, schedule) * 4 +
+                                  paddingBytes);
+    if (maxRows >= maxTokens)
+      break;
+    minTokens = maxRows + 1;
+  }
+  return bytes;
+}
+
 MatmulShape gemm::getShape(MatmulOp op) {
   lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
   MatmulShape shape{.n = type.getDimSize(0), .k = type.getDimSize(1)};
   shape.bf16Weights = type.getElementType().isBF16();
+  if (auto packing = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr()))
+    shape.packing = packing.getPacking();
   if (op.getEpilogue() == Epilogue::RotateAppendKV)
     shape.columnUnit = getHeadDim(op);
   if (op.getEpilogue() == Epilogue::SiluMul)
@@ -56,6 +93,7 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
         /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
         /*query_norm=*/nullptr, /*key_norm=*/nullptr,
         /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
+        /*tokens_between=*/nullptr, /*partial_sums=*/nullptr,
         /*destination=*/nullptr);
 }
 
@@ -78,27 +116,43 @@ static LogicalResult verifyHeads(MatmulOp op) {
   return success();
 }
 
+/// Whether `op`, a matmul or an epilogue of one, has what its epilogue takes,
+/// and nothing else.
+template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
+  Epilogue epilogue = op.getEpilogue();
+  bool rotates = epilogue == Epilogue::RotateAppendKV;
+  return static_cast<bool>(op.getResidual()) ==
+             (epilogue == Epilogue::AddResidual) &&
+         static_cast<bool>(op.getRotaryTable()) == rotates &&
+         static_cast<bool>(op.getKvCache()) == rotates &&
+         static_cast<bool>(op.getPositions()) == rotates &&
+         static_cast<bool>(op.getSequences()) == rotates &&
+         static_cast<bool>(op.getBlockTables()) == (rotates && inBuffers) &&
+         (rotates || !op.getQueryNorm()) &&
+         op.getQueryNorm().has_value() == op.getKeyNorm().has_value() &&
+         op.getQueryNorm().has_value() == op.getNormEpsilon().has_value();
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(lm::verifyForm(*this, getResult(), getDestination())))
     return failure();
-  Epilogue epilogue = getEpilogue();
-  bool rotates = epilogue == Epilogue::RotateAppendKV;
   bool inBuffers = static_cast<bool>(getDestination());
-  if (static_cast<bool>(getResidual()) != (epilogue == Epilogue::AddResidual) ||
-      static_cast<bool>(getRotaryTable()) != rotates ||
-      static_cast<bool>(getKvCache()) != rotates ||
-      static_cast<bool>(getPositions()) != rotates ||
-      static_cast<bool>(getSequences()) != rotates ||
-      static_cast<bool>(getBlockTables()) != (rotates && inBuffers) ||
-      (getQueryNorm().has_value() && !rotates) ||
-      getQueryNorm().has_value() != getKeyNorm().has_value() ||
-      getQueryNorm().has_value() != getNormEpsilon().has_value())
+  if (!hasEpilogueOperands(*this, inBuffers))
     return emitOpError("(C3) has operands that epilogue '")
-           << stringifyEpilogue(epilogue) << "' does not take, or lacks one";
+           << stringifyEpilogue(getEpilogue())
+           << "' does not take, or lacks one";
   int64_t result = lm::getDestinationType(*this).getDimSize(1);
   if (getResidual() && channels(getResidual()) != result)
     return emitOpError("(C4) residual must have ") << result << " channels";
-  return rotates ? verifyHeads(*this) : success();
+  if (std::optional<ArrayRef<int64_t>> tokens = getTokensBetween();
+      tokens && (!inBuffers || tokens->size() != 2 || (*tokens)[0] < 0 ||
+                 (*tokens)[0] > (*tokens)[1]))
+    return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
+                       "buffer form");
+  if (getPartialSums() && !inBuffers)
+    return emitOpError("(C8) has partial sums, but no destination");
+  return getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(*this)
+                                                   : success();
 }
 
 /// The rows of the weight from which `op` makes its result.
@@ -158,7 +212,7 @@ LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (Status status = sandwich::verify(schedule.getSchedule(), shape);
         !status)
       return emitOpError("(C6) ") << status.error().message;
-    if ((packingOf(kernel.isa).kPack == 2) != inputType.isBF16())
+    if (multipliesBF16(kernel.isa) != inputType.isBF16())
       return emitOpError("(C6) ")
              << kernel.name() << " does not read an input of " << inputType;
   }
@@ -170,4 +224,146 @@ void MatmulOp::getEffects(
   lm::getBufferEffects(*this, getDestinationMutable(), effects);
   if (getKvCache())
     effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
+  if (getPartialSums())
+    effects.emplace_back(MemoryEffects::Write::get(),
+                         &getPartialSumsMutable()[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogue
+//===----------------------------------------------------------------------===//
+
+void EpilogueOp::build(OpBuilder &builder, OperationState &state,
+                       MatmulOp matmul, Value sums, ValueRange place) {
+  IntegerAttr interleave;
+  if (matmul.getEpilogue() == Epilogue::SiluMul)
+    interleave = builder.getI64IntegerAttr(
+        *lm::lookupWeight(matmul, matmul.getWeightAttr()).getInterleave());
+  build(builder, state, sums, /*first_row=*/place[0],
+        /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
+        matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
+        matmul.getResidual(), matmul.getRotaryTable(), matmul.getKvCache(),
+        matmul.getPositions(), matmul.getSequences(), matmul.getBlockTables(),
+        matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
+        matmul.getNormEpsilonAttr(), interleave, matmul.getDestination());
+}
+
+LogicalResult EpilogueOp::verify() {
+  if (!hasEpilogueOperands(*this, /*inBuffers=*/true))
+    return emitOpError("(C1) has operands that epilogue '")
+           << stringifyEpilogue(getEpilogue())
+           << "' does not take, or lacks one";
+  if (getInterleave().has_value() != (getEpilogue() == Epilogue::SiluMul) ||
+      (getInterleave() && static_cast<int64_t>(*getInterleave()) <= 0))
+    return emitOpError("(C2) interleave must be positive, and given for "
+                       "silu_mul only");
+  return success();
+}
+
+void EpilogueOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (isa<BaseMemRefType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  effects.emplace_back(MemoryEffects::Write::get(), &getDestinationMutable());
+  if (getKvCache())
+    effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Nest
+//===----------------------------------------------------------------------===//
+
+/// The sums that a nest hands to its body.
+static MemRefType getSumsType(MLIRContext *context) {
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  return MemRefType::get(
+      {dynamic, dynamic}, Float32Type::get(context),
+      StridedLayoutAttr::get(context, dynamic, {dynamic, 1}));
+}
+
+void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
+                   Value weight, ArrayRef<Value> part, ValueRange sizes,
+                   Value scratch, const Schedule &schedule, int64_t unit,
+                   ArrayRef<int64_t> rowsBetween) {
+  MLIRContext *context = builder.getContext();
+  state.addOperands({input, weight});
+  state.addOperands(part);
+  state.addOperands(sizes);
+  if (scratch)
+    state.addOperands(scratch);
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.setSchedule(ScheduleAttr::get(context, schedule));
+  properties.setUnit(builder.getI64IntegerAttr(unit));
+  properties.setRowsBetween(builder.getDenseI64ArrayAttr(rowsBetween));
+  llvm::copy(
+      ArrayRef<int32_t>({1, 1, 1, 1, 1, 1, 1, 1,
+                         static_cast<int32_t>(sizes.size()), scratch ? 1 : 0}),
+      properties.operandSegmentSizes.begin());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(state.addRegion());
+  body->addArgument(getSumsType(context), state.location);
+  for (int i = 0; i < 4; ++i)
+    body->addArgument(builder.getIndexType(), state.location);
+}
+
+Packing NestOp::getPacking() {
+  ArrayRef<int64_t> shape = cast<MemRefType>(getWeight().getType()).getShape();
+  return {.panel = shape[2] * shape[4],
+          .tile = shape[4],
+          .kStep = shape[3] * shape[5],
+          .kPack = shape[5]};
+}
+
+int64_t NestOp::getK() {
+  return cast<MemRefType>(getWeight().getType()).getDimSize(1) *
+         getPacking().kStep;
+}
+
+int64_t NestOp::getPackedColumns() {
+  return cast<MemRefType>(getWeight().getType()).getDimSize(0) *
+         getPacking().panel;
+}
+
+LogicalResult NestOp::verify() {
+  const MicroKernel &kernel = getSchedule().getSchedule().microKernel;
+  auto weight = cast<MemRefType>(getWeight().getType());
+  if (!weight.hasStaticShape() || !weight.getLayout().isIdentity() ||
+      llvm::any_of(
+          weight.getShape(),
+          [](int64_t size) { return size <= 0 || size > lm::maxDimension; }) ||
+      llvm::any_of(weight.getShape().drop_front(2),
+                   [](int64_t size) { return size > 4096; }) ||
+      !reads(kernel, getPacking()))
+    return emitOpError("(C1) ")
+           << kernel.name() << " does not read a weight of " << weight;
+  auto input = cast<MemRefType>(getInput().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(input.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
+      ShapedType::isDynamic(strides[0]) || input.getDimSize(1) != getK() ||
+      input.getElementType().isBF16() != multipliesBF16(kernel.isa) ||
+      (multipliesBF16(kernel.isa) && !weight.getElementType().isBF16()))
+    return emitOpError("(C2) ")
+           << kernel.name() << " needs " << getK()
+           << (multipliesBF16(kernel.isa) ? " bf16" : " f32")
+           << " channels in contiguous rows at a static distance, not "
+           << input;
+  SmallVector<Type> arguments(5, IndexType::get(getContext()));
+  arguments[0] = getSumsType(getContext());
+  if (getBody()->getArgumentTypes() != TypeRange(arguments))
+    return emitOpError("(C3) body must take ")
+           << arguments[0] << " and four indices";
+  if (getSizes().size() != 0 && (getSizes().size() != 5 || !getScratch()))
+    return emitOpError("(C4) sizes must be five, with scratch, or none");
+  int64_t unit = getUnit();
+  if (unit <= 0 || unit % getPacking().panel != 0)
+    return emitOpError("(C5) unit must be a positive multiple of a panel's ")
+           << getPacking().panel << " columns";
+  ArrayRef<int64_t> rows = getRowsBetween();
+  if (rows.size() != 2 || rows[0] < 0 ||
+      rows[1] < std::max<int64_t>(rows[0], 1))
+    return emitOpError("(C6) rows_between needs two numbers, ascending, the "
+                       "second one positive");
+  return success();
 }

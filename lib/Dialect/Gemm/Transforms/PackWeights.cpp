@@ -31,14 +31,16 @@ struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
       lm::WeightOp weight = lm::lookupWeight(matmul, matmul.getWeightAttr());
       for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
         const MicroKernel &kernel = schedule.getSchedule().microKernel;
+        auto previous = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr());
+        if (previous && reads(kernel, previous.getPacking()))
+          continue;
         auto packing =
             PackingAttr::get(matmul.getContext(), packingOf(kernel.isa));
-        Attribute previous = weight.getPackingAttr();
-        if (previous && previous != packing) {
-          matmul.emitOpError()
-              << kernel.name() << " needs packing " << packing << ", but "
-              << matmul.getWeightAttr() << " is packed as " << previous
-              << "; one copy of a weight serves all schedules";
+        if (weight.getPackingAttr()) {
+          matmul.emitOpError() << kernel.name() << " needs packing " << packing
+                               << ", but " << matmul.getWeightAttr()
+                               << " is packed as " << weight.getPackingAttr()
+                               << "; one copy of a weight serves all schedules";
           return WalkResult::interrupt();
         }
         weight.setPackingAttr(packing);

@@ -80,7 +80,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       }
       const Schedule &schedule =
           matmul.getSchedules()->getSchedules().front().getSchedule();
-      bool readsBF16 = packingOf(schedule.microKernel.isa).kPack == 2;
+      bool readsBF16 = multipliesBF16(schedule.microKernel.isa);
       auto inputType = cast<ShapedType>(matmul.getInput().getType());
       if (readsBF16 && inputType.getElementType().isF32() &&
           failed(narrowProducer(matmul, matmul.getInput())))

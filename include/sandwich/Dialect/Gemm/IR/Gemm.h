@@ -40,6 +40,14 @@ MatmulShape getShape(MatmulOp op);
 
 /// head_dim of a `rotate_append_kv` epilogue, from its rotary table.
 int64_t getHeadDim(MatmulOp op);
+int64_t getHeadDim(EpilogueOp op);
+
+/// Columns of the partial sums of `op` under a schedule that splits K.
+int64_t getPartialSumsColumns(MatmulOp op, const Schedule &schedule);
+
+/// Bytes that the partial sums of `op` take for at most `maxTokens` tokens; 0
+/// where no schedule that serves so many splits K.
+int64_t getPartialSumsBytes(MatmulOp op, int64_t maxTokens);
 
 } // namespace sandwich::gemm
 

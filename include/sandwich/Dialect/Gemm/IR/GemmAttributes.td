@@ -66,12 +66,18 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
                    prefetch = [1, 0]>
     ```
 
+    Then follow, where they differ from what is shown, `streams = 1`, the
+    segments of the next slice that are prefetched in turn, and
+    `order = rows_outer`, whether blocks of rows (`rows_outer`) or of columns
+    (`columns_outer`) are the outer loop.
+
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
     register file of its ISA; (C2) the slice has three sizes between 1 and
     2147483647, the thread grid three positive ones whose product is at most
-    1024; (C3) the slice's columns are a multiple of the packing's panel and of
-    the micro-kernel's columns, its K of the packing's k_step; (C4) prefetched
-    lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes.
+    1024; (C3) the slice's columns are a multiple of the micro-kernel's
+    columns, its K of its k_step; (C4) prefetched
+    lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes;
+    (C5) streams are between 1 and 64, and 1 where there is a distance.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

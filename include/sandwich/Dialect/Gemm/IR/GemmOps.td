@@ -14,6 +14,30 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "sandwich/Dialect/Gemm/IR/GemmAttributes.td"
 include "sandwich/Dialect/LM/IR/LMOperands.td"
 
+/// What epilogues need beside the sums; each takes some of it.
+defvar Gemm_EpilogueArguments = (ins
+    Gemm_EpilogueAttr:$epilogue,
+    Optional<LM_Activation>:$residual,
+    Optional<LM_Activation>:$rotary_table,
+    Optional<LM_KVCache>:$kv_cache,
+    Optional<LM_Indices>:$positions,
+    Optional<LM_Indices>:$sequences,
+    Optional<LM_BlockTables>:$block_tables,
+    OptionalAttr<FlatSymbolRefAttr>:$query_norm,
+    OptionalAttr<FlatSymbolRefAttr>:$key_norm,
+    OptionalAttr<F32Attr>:$norm_epsilon);
+defvar Gemm_EpilogueFormat = [{
+    `epilogue` `(` $epilogue `)`
+    (`residual` `(` $residual^ `:` type($residual) `)`)?
+    (`rotary` `(` $rotary_table^ `:` type($rotary_table) `)`)?
+    (`cache` `(` $kv_cache^ `:` type($kv_cache) `)`)?
+    (`positions` `(` $positions^ `:` type($positions) `)`)?
+    (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
+    (`blocks` `(` $block_tables^ `:` type($block_tables) `)`)?
+    (`query_norm` $query_norm^)? (`key_norm` $key_norm^)?
+    (`epsilon` $norm_epsilon^)?
+}];
+
 def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
@@ -35,7 +59,9 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
       keys and values go to the cache.
 
     A layer's weight, bias and norms are its slices of the named weights.
-    The input's element type is the one micro-kernels read.
+    The input's element type is the one micro-kernels read. `tokens_between`
+    promises the smallest and the largest number of tokens that the operation
+    meets.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) the weight exists, has two dimensions, the input's channels, and
@@ -47,44 +73,149 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     and those of a head of the cache, while keys and values are the cache's
     heads; (C5) bias and norms exist, have a channel for each row and for each
     one of a head, and layers if and only if one is given; `norm_epsilon` is
-    finite and positive; (C6) every schedule fits the weight's shape and the
-    input's element type.
+    finite and positive; (C6) every schedule fits the weight's shape and packing
+    and the input's element type; (C7) `tokens_between` is ascending and in
+    buffer form only; (C8) so are `partial_sums`, the memory of threads that
+    share K.
   }];
-  let arguments = (ins
-    LM_Activation:$input, FlatSymbolRefAttr:$weight,
-    OptionalAttr<FlatSymbolRefAttr>:$bias, Optional<Index>:$layer,
-    Gemm_EpilogueAttr:$epilogue,
-    Optional<LM_Activation>:$residual,
-    Optional<LM_Activation>:$rotary_table,
-    Optional<LM_KVCache>:$kv_cache,
-    Optional<LM_Indices>:$positions,
-    Optional<LM_Indices>:$sequences,
-    Optional<LM_BlockTables>:$block_tables,
-    OptionalAttr<FlatSymbolRefAttr>:$query_norm,
-    OptionalAttr<FlatSymbolRefAttr>:$key_norm,
-    OptionalAttr<F32Attr>:$norm_epsilon,
-    OptionalAttr<Gemm_ScheduleTableAttr>:$schedules,
-    Optional<LM_ActivationBuffer>:$destination);
+  let arguments = !con((ins
+      LM_Activation:$input, FlatSymbolRefAttr:$weight,
+      OptionalAttr<FlatSymbolRefAttr>:$bias, Optional<Index>:$layer),
+    Gemm_EpilogueArguments, (ins
+      OptionalAttr<Gemm_ScheduleTableAttr>:$schedules,
+      OptionalAttr<DenseI64ArrayAttr>:$tokens_between,
+      Optional<MemRefRankOf<[I8], [1]>>:$partial_sums,
+      Optional<LM_ActivationBuffer>:$destination));
   let results = (outs Optional<LM_ActivationTensor>:$result);
-  let assemblyFormat = [{
+  let assemblyFormat = !strconcat([{
     $input `,` $weight (`bias` $bias^)? (`[` $layer^ `]`)?
-    `epilogue` `(` $epilogue `)`
-    (`residual` `(` $residual^ `:` type($residual) `)`)?
-    (`rotary` `(` $rotary_table^ `:` type($rotary_table) `)`)?
-    (`cache` `(` $kv_cache^ `:` type($kv_cache) `)`)?
-    (`positions` `(` $positions^ `:` type($positions) `)`)?
-    (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
-    (`blocks` `(` $block_tables^ `:` type($block_tables) `)`)?
-    (`query_norm` $query_norm^)? (`key_norm` $key_norm^)?
-    (`epsilon` $norm_epsilon^)?
+  }], Gemm_EpilogueFormat, [{
     (`schedules` `(` $schedules^ `)`)?
+    (`tokens_between` $tokens_between^)?
+    (`partial_sums` `(` $partial_sums^ `:` type($partial_sums) `)`)?
     (`into` $destination^)? attr-dict
     `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
-  }];
+  }]);
   let builders = [
     // A matmul in tensor form without epilogue.
     OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input,
                    "::mlir::FlatSymbolRefAttr":$weight)>
+  ];
+  let hasVerifier = 1;
+}
+
+def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
+    AttrSizedOperandSegments, NoTerminator, SingleBlock]> {
+  let summary = "One thread's part of a matmul, as slices around a micro-kernel";
+  let description = [{
+    Multiplies the rows, columns and k of a thread's part, slice by slice in the
+    order of the schedule, and runs the body once for each block of sums, when
+    all the part's k are in it. The body's arguments are the sums, the block's
+    first row and number of rows, its first column and number of columns: sums
+    of row `r` and column `c` of the block are `sums[r, c]`. Columns from there
+    on to the next multiple of 16 exist, so that vectors may read across the
+    end.
+
+    ```mlir
+    gemm.nest %x, %w rows(%r0 to %r1) columns(%c0 to %c1) k(%k0 to %k1)
+        schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [48, 64, 512], threads = [1, 2, 1], prefetch = [2, 0]>)
+        unit 32 rows_between [17, 512] : memref<?x2048xbf16, strided<[2080, 1]>>, memref<16x1024x1x1x32x2xbf16> {
+    ^finished(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+      gemm.epilogue %sums at(%row, %column) size(%rows, %columns) epilogue(<none>) into %y : ...
+    }
+    ```
+
+    The thread grid of the schedule was consumed when the part was computed.
+    While tuning, `sizes` replace the schedule's slice, rows of the micro-kernel
+    and prefetch distance; those of the schedule are then the largest they may
+    be (a distance of 0 stays 0). The sums lie in `scratch` where it is given,
+    bM * bN f32 and a cache line, aligned to a cache line.
+
+    Columns begin at multiples of `unit` and end at one, or where the weight
+    ends, k at multiples of what a round of the micro-kernel multiplies.
+    `rows_between` promises how many rows the part has. Has unknown memory
+    effects, as its body may have any.
+
+    Constraints: (C1) the weight is packed, static, and as the micro-kernel
+    reads it; (C2) the input's channels are the weight's k, in contiguous rows
+    at a static distance, of the element type that the micro-kernel reads;
+    (C3) the body takes sums and four indices; (C4) `sizes` are none or five,
+    with scratch; (C5) `unit` is a positive multiple of the packing's panel;
+    (C6) `rows_between` are two numbers, ascending, the second one positive.
+  }];
+  let arguments = (ins
+    LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,
+    Index:$row_begin, Index:$row_end, Index:$column_begin, Index:$column_end,
+    Index:$k_begin, Index:$k_end,
+    Variadic<Index>:$sizes, Optional<MemRefRankOf<[I8], [1]>>:$scratch,
+    Gemm_ScheduleAttr:$schedule, I64Attr:$unit,
+    DenseI64ArrayAttr:$rows_between);
+  let regions = (region SizedRegion<1>:$body_region);
+  let assemblyFormat = [{
+    $input `,` $weight
+    `rows` `(` $row_begin `to` $row_end `)`
+    `columns` `(` $column_begin `to` $column_end `)`
+    `k` `(` $k_begin `to` $k_end `)`
+    (`sizes` `(` $sizes^ `)`)?
+    (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
+    `schedule` `(` $schedule `)` `unit` $unit `rows_between` $rows_between
+    attr-dict `:` type($input) `,` type($weight) $body_region
+  }];
+  let skipDefaultBuilders = 1;
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,
+                   "::llvm::ArrayRef<::mlir::Value>":$part,
+                   "::mlir::ValueRange":$sizes, "::mlir::Value":$scratch,
+                   "const ::sandwich::Schedule &":$schedule, "int64_t":$unit,
+                   "::llvm::ArrayRef<int64_t>":$rowsBetween)>
+  ];
+  let extraClassDeclaration = [{
+    /// Of the weight.
+    ::sandwich::Packing getPacking();
+    int64_t getK();
+    /// Columns as packed, with those that fill up the last panel.
+    int64_t getPackedColumns();
+    ::mlir::BlockArgument getSums() { return getBody()->getArgument(0); }
+    /// Where the body's positions are: first row, rows, first column, columns.
+    ::mlir::ValueRange getPlace() { return getBody()->getArguments().drop_front(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "What a matmul does to one block of its sums";
+  let description = [{
+    Adds the bias, applies the epilogue of `gemm.matmul`, and writes the rows
+    and columns of the destination, or the cache, that belong to the block, and
+    no others. The block's first column and its columns count rows of the weight
+    as packed; it begins at a multiple of what the epilogue needs together (a
+    head, a pair of interleaved groups).
+
+    Constraints: (C1) the operands the epilogue needs are given, and no others,
+    as for `gemm.matmul`; (C2) `interleave`, the rows that alternate between a
+    gate and its up projection, is positive and given for `silu_mul` only.
+  }];
+  let arguments = !con((ins
+      MemRefRankOf<[F32], [2]>:$sums, Index:$first_row, Index:$first_column,
+      Index:$rows, Index:$columns,
+      OptionalAttr<FlatSymbolRefAttr>:$bias, Optional<Index>:$layer),
+    Gemm_EpilogueArguments, (ins
+      OptionalAttr<I64Attr>:$interleave,
+      LM_ActivationBuffer:$destination));
+  let assemblyFormat = !strconcat([{
+    $sums `at` `(` $first_row `,` $first_column `)`
+    `size` `(` $rows `,` $columns `)` (`bias` $bias^)? (`layer` $layer^)?
+  }], Gemm_EpilogueFormat, [{
+    (`interleave` $interleave^)? `into` $destination attr-dict
+    `:` type($sums) `into` type($destination)
+  }]);
+  let builders = [
+    /// The epilogue of `matmul` on a block at `place`: its first row, rows,
+    /// first column and columns.
+    OpBuilder<(ins "::sandwich::gemm::MatmulOp":$matmul, "::mlir::Value":$sums,
+                   "::mlir::ValueRange":$place)>
   ];
   let hasVerifier = 1;
 }

@@ -1,0 +1,89 @@
+//===- Dispatch.cpp - The schedule for the number of tokens
+//----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Conversion/ThreadPart.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_DISPATCH
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// A schedule and the numbers of tokens it serves.
+struct TokenRange {
+  int64_t minTokens, maxTokens;
+  gemm::ScheduleAttr schedule;
+};
+
+} // namespace
+
+/// The schedules of `op` that some step of at most `maxTokens` can need;
+/// neighbours that are equal become one.
+static SmallVector<TokenRange> getRanges(gemm::MatmulOp op, int64_t maxTokens) {
+  SmallVector<TokenRange> ranges;
+  int64_t minTokens = 0;
+  for (auto [rows, schedule] :
+       llvm::zip_equal(op.getSchedules()->getMaxRows(),
+                       op.getSchedules()->getSchedules())) {
+    int64_t last = std::min(rows, maxTokens);
+    if (!ranges.empty() && ranges.back().schedule == schedule)
+      ranges.back().maxTokens = last;
+    else
+      ranges.push_back({minTokens, last, schedule});
+    if (rows >= maxTokens)
+      break;
+    minTokens = rows + 1;
+  }
+  return ranges;
+}
+
+static void emitRanges(LoopBuilder &builder, gemm::MatmulOp op, Value tokens,
+                       ArrayRef<TokenRange> ranges) {
+  const TokenRange &range = ranges.front();
+  auto emitMatmul = [&] {
+    auto matmul = cast<gemm::MatmulOp>(builder.clone(*op));
+    matmul.setSchedulesAttr(gemm::ScheduleTableAttr::get(
+        op.getContext(), gemm::unlimitedRows, range.schedule));
+    matmul.setTokensBetween(
+        ArrayRef<int64_t>({range.minTokens, range.maxTokens}));
+    if (range.schedule.getSchedule().threads[2] == 1)
+      matmul.getPartialSumsMutable().clear();
+  };
+  if (ranges.size() == 1)
+    return emitMatmul();
+  Value few = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, tokens,
+                                    builder.index(range.maxTokens));
+  builder.ifThenElse(few, emitMatmul, [&] {
+    emitRanges(builder, op, tokens, ranges.drop_front());
+  });
+}
+
+namespace {
+struct Dispatch : public sandwich::impl::DispatchBase<Dispatch> {
+  void runOnOperation() override {
+    SmallVector<gemm::MatmulOp> matmuls;
+    getOperation().walk([&](gemm::MatmulOp op) { matmuls.push_back(op); });
+    for (gemm::MatmulOp op : matmuls) {
+      FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+      if (failed(program))
+        return signalPassFailure();
+      LoopBuilder builder(op.getLoc(), op);
+      Value tokens =
+          memref::DimOp::create(builder, op.getInput(), builder.index(0));
+      emitRanges(builder, op, tokens, getRanges(op, program->getMaxTokens()));
+      op.erase();
+    }
+  }
+};
+} // namespace

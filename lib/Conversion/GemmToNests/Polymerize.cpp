@@ -1,0 +1,48 @@
+//===- Polymerize.cpp - Matmuls as the parts of threads
+//--------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Conversion/ThreadPart.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_POLYMERIZE
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+static LogicalResult polymerize(gemm::MatmulOp op) {
+  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+  if (failed(program))
+    return failure();
+  gemm::ScheduleAttr schedule = getOnlySchedule(op);
+  if (!schedule)
+    return op.emitOpError("has several schedules; run gemm-dispatch first");
+  if (schedule.getSchedule().threads[2] > 1)
+    return op.emitOpError("splits K over threads; run gemm-split-k first");
+  PartBuilder part(op, *program);
+  FailureOr<gemm::NestOp> nest = part.createNest();
+  if (failed(nest))
+    return failure();
+  gemm::EpilogueOp::create(part.builder, op, nest->getSums(), nest->getPlace());
+  op.erase();
+  return success();
+}
+
+namespace {
+struct Polymerize : public sandwich::impl::PolymerizeBase<Polymerize> {
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk(
+        [](gemm::MatmulOp op) { return WalkResult(polymerize(op)); });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,162 @@
+//===- SplitK.cpp - Matmuls whose threads share K
+//--------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Conversion/ThreadPart.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <numeric>
+
+namespace sandwich {
+#define GEN_PASS_DEF_SPLITK
+#include "sandwich/Conversion/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// Splits K of one matmul: every part of K has sums of its own.
+class KSplitter {
+public:
+  KSplitter(gemm::MatmulOp op, phase::ProgramAttr program,
+            const Schedule &schedule)
+      : op(op), program(program), schedule(schedule), part(op, program),
+        b(part.builder), columns(gemm::getPartialSumsColumns(op, schedule)) {
+    // Vectors that no panel's end falls into: two threads' columns may meet
+    // there.
+    int64_t panel = gemm::getShape(op).packing->panel;
+    width = std::gcd(vectorWidth, panel);
+  }
+
+  LogicalResult run();
+
+private:
+  void storePartialSums(gemm::NestOp nest);
+  void reduce();
+  /// Sums of every part of K for the row and the columns from `column` on.
+  Value loadSum(Value row, Value column);
+
+  gemm::MatmulOp op;
+  phase::ProgramAttr program;
+  const Schedule &schedule;
+  PartBuilder part;
+  LoopBuilder &b;
+  int64_t columns, width;
+  /// memref<tK x tokens x columns x f32>
+  Value sums;
+};
+
+} // namespace
+
+LogicalResult KSplitter::run() {
+  int64_t needed = gemm::getPartialSumsBytes(op, program.getMaxTokens());
+  auto type = op.getPartialSums()
+                  ? cast<MemRefType>(op.getPartialSums().getType())
+                  : MemRefType();
+  if (!type || (type.hasStaticShape() && type.getDimSize(0) < needed))
+    return op.emitOpError("splits K over threads and needs ")
+           << needed << " bytes for partial sums";
+  auto sumsType = MemRefType::get(
+      {schedule.threads[2], ShapedType::kDynamic, columns}, b.getF32Type());
+  sums = memref::ViewOp::create(b, sumsType, op.getPartialSums(), b.index(0),
+                                part.tokens);
+  FailureOr<gemm::NestOp> nest = part.createNest();
+  if (failed(nest))
+    return failure();
+  storePartialSums(*nest);
+  b.setInsertionPointAfter(*nest);
+  auto function = op->getParentOfType<func::FuncOp>();
+  phase::BarrierOp::create(
+      b, phase::getArgument(function, phase::ProgramArgument::Team));
+  reduce();
+  op.erase();
+  return success();
+}
+
+void KSplitter::storePartialSums(gemm::NestOp nest) {
+  ValueRange place = nest.getPlace();
+  Value firstRow = place[0], rows = place[1], firstColumn = place[2];
+  Value end = b.mul(b.div(b.add(place[3], width - 1), width), width);
+  b.forLoop(b.index(0), rows, 1, [&](Value row) {
+    b.forLoop(b.index(0), end, width, [&](Value column) {
+      Value vector = b.loadVector(nest.getSums(), {row, column}, width);
+      b.storeVector(
+          vector, sums,
+          {part.partOfK, b.add(firstRow, row), b.add(firstColumn, column)});
+    });
+  });
+}
+
+Value KSplitter::loadSum(Value row, Value column) {
+  Value sum;
+  for (int64_t k = 0; k < schedule.threads[2]; ++k) {
+    Value vector = b.loadVector(sums, {b.index(k), row, column}, width);
+    sum = sum ? b.addf(sum, vector) : vector;
+  }
+  return sum;
+}
+
+/// Each thread of the team adds up some columns, in place, and finishes them.
+void KSplitter::reduce() {
+  auto function = op->getParentOfType<func::FuncOp>();
+  Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
+  auto [firstUnit, endUnit] = b.threadRange(
+      b.index(divideUp(part.columns, part.unit)), thread, program.getThreads());
+  Value begin = b.mul(firstUnit, part.unit);
+  Value end = b.min(b.mul(endUnit, part.unit), b.index(part.columns));
+  b.forLoop(b.index(0), part.tokens, 1, [&](Value row) {
+    b.forLoop(begin, end, width, [&](Value column) {
+      b.storeVector(loadSum(row, column), sums, {b.index(0), row, column});
+    });
+  });
+  // Without any columns there is no block to finish.
+  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, begin, end);
+  b.ifThen(some, [&] {
+    Value size = b.sub(end, begin);
+    auto attribute = [&](int64_t value) { return b.getIndexAttr(value); };
+    auto type = cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
+        {ShapedType::kDynamic, ShapedType::kDynamic},
+        cast<MemRefType>(sums.getType()),
+        ArrayRef<OpFoldResult>{attribute(0), attribute(0), begin},
+        {attribute(1), part.tokens, size},
+        {attribute(1), attribute(1), attribute(1)}));
+    Value block = memref::SubViewOp::create(
+        b, type, sums,
+        ArrayRef<OpFoldResult>{attribute(0), attribute(0), begin},
+        {attribute(1), part.tokens, size},
+        {attribute(1), attribute(1), attribute(1)});
+    gemm::EpilogueOp::create(b, op, block,
+                             ValueRange{b.index(0), part.tokens, begin, size});
+  });
+}
+
+static LogicalResult splitK(gemm::MatmulOp op) {
+  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+  if (failed(program))
+    return failure();
+  gemm::ScheduleAttr schedule = getOnlySchedule(op);
+  if (!schedule)
+    return op.emitOpError("has several schedules; run gemm-dispatch first");
+  if (schedule.getSchedule().threads[2] == 1)
+    return success();
+  return KSplitter(op, *program, schedule.getSchedule()).run();
+}
+
+namespace {
+struct SplitK : public sandwich::impl::SplitKBase<SplitK> {
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk(
+        [](gemm::MatmulOp op) { return WalkResult(splitK(op)); });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,165 @@
+//===- ThreadPart.cpp - What a thread does of a matmul
+//---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Conversion/ThreadPart.h"
+#include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace sandwich;
+
+/// The most a thread keeps on its stack for one block of sums.
+static constexpr int64_t maxScratchBytes = 1 << 20;
+
+static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
+
+/// Whether the rows of `buffer` are contiguous and at a static distance, or an
+/// error on `op`.
+static LogicalResult checkRows(gemm::MatmulOp op, Value buffer,
+                               StringRef name) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  auto type = cast<MemRefType>(buffer.getType());
+  if (failed(type.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
+      ShapedType::isDynamic(strides[0]))
+    return op.emitOpError("needs ")
+           << name << " with contiguous rows at a static distance, not "
+           << type;
+  return success();
+}
+
+FailureOr<phase::ProgramAttr> sandwich::getLowerableProgram(gemm::MatmulOp op) {
+  if (!op.getDestination())
+    return op.emitOpError("must be in buffer form to become loops");
+  auto function = op->getParentOfType<func::FuncOp>();
+  phase::ProgramAttr program =
+      function ? phase::getProgram(function) : phase::ProgramAttr();
+  if (!program)
+    return op.emitOpError("must be inside a phase program to become loops");
+  if (!op.getSchedules())
+    return op.emitOpError("needs schedules to become loops");
+  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  if (!weight.getPackingAttr() || !weight.getOffset())
+    return op.emitOpError("needs a weight with a packing and a place: ")
+           << op.getWeightAttr();
+  for (FlatSymbolRefAttr name :
+       {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
+    if (name && !lm::lookupWeight(op, name).getOffset())
+      return op.emitOpError("needs the place of weight ")
+             << name << " in the artifact";
+  }
+  if (failed(checkRows(op, op.getInput(), "an input")) ||
+      failed(checkRows(op, op.getDestination(), "a destination")) ||
+      (op.getResidual() &&
+       failed(checkRows(op, op.getResidual(), "a residual"))))
+    return failure();
+  for (gemm::ScheduleAttr schedule : op.getSchedules()->getSchedules()) {
+    auto [tM, tN, tK] = schedule.getSchedule().threads;
+    if (tM * tN * tK > program.getThreads())
+      return op.emitOpError("has a schedule for ")
+             << tM * tN * tK << " threads, the program has "
+             << program.getThreads();
+  }
+  return program;
+}
+
+gemm::ScheduleAttr sandwich::getOnlySchedule(gemm::MatmulOp op) {
+  ArrayRef<gemm::ScheduleAttr> schedules = op.getSchedules()->getSchedules();
+  return schedules.size() == 1 ? schedules.front() : nullptr;
+}
+
+PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program)
+    : builder(op.getLoc(), op), op(op), program(program) {
+  MatmulShape shape = gemm::getShape(op);
+  packing = *shape.packing;
+  k = shape.k;
+  columns = lm::lookupWeight(op, op.getWeightAttr()).getStoredRows();
+  unit = columnUnitOf(shape, packing);
+  tokens = memref::DimOp::create(builder, op.getInput(), builder.index(0));
+}
+
+FailureOr<Schedule> PartBuilder::clipSlice() const {
+  Schedule schedule = getOnlySchedule(op).getSchedule();
+  auto &[bM, bN, bK] = schedule.slice;
+  int64_t packed = roundUp(columns, packing.panel);
+  bN = std::min(bN,
+                roundUp(packed, std::lcm(unit, schedule.microKernel.columns)));
+  bK = std::min(bK, k);
+  bM = std::min({bM, program.getMaxTokens(), maxScratchBytes / (4 * bN)});
+  if (bM == 0)
+    return op->emitOpError("has a slice of ")
+           << bN << " columns, more than its scratch memory holds";
+  return schedule;
+}
+
+Value PartBuilder::boundary(Value part, int64_t parts, int64_t units,
+                            int64_t unit, int64_t end) {
+  if (parts == 1 && matchPattern(part, m_Zero()))
+    return builder.index(0);
+  Value units_ = builder.div(builder.mul(part, units), parts);
+  return builder.min(builder.mul(units_, unit), builder.index(end));
+}
+
+FailureOr<gemm::NestOp> PartBuilder::createNest() {
+  FailureOr<Schedule> schedule = clipSlice();
+  if (failed(schedule))
+    return failure();
+  auto [tM, tN, tK] = schedule->threads;
+  auto function = op->getParentOfType<func::FuncOp>();
+  Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
+
+  // Neighbours share the weights they read. Threads beyond the grid get the
+  // columns after the last one: none.
+  Value partOfRows = tM == 1 ? builder.index(0) : builder.rem(thread, tM);
+  Value others = builder.div(thread, tM);
+  partOfK = tK == 1 ? builder.index(0) : builder.rem(others, tK);
+  Value partOfColumns = builder.min(builder.div(others, tK), builder.index(tN));
+
+  auto next = [&](Value part, int64_t parts) {
+    return builder.min(builder.add(part, 1), builder.index(parts));
+  };
+  Value rowBegin = builder.index(0), rowEnd = tokens;
+  if (tM > 1) {
+    Value quotient = builder.div(tokens, tM), rest = builder.rem(tokens, tM);
+    auto row = [&](Value part) {
+      return builder.add(builder.mul(part, quotient), builder.min(part, rest));
+    };
+    rowBegin = row(partOfRows);
+    rowEnd = row(builder.add(partOfRows, 1));
+  }
+  int64_t columnUnits = divideUp(columns, unit);
+  Value columnBegin = boundary(partOfColumns, tN, columnUnits, unit, columns);
+  Value columnEnd =
+      boundary(next(partOfColumns, tN), tN, columnUnits, unit, columns);
+  Value kBegin = builder.index(0), kEnd = builder.index(k);
+  if (tK > 1) {
+    int64_t kUnit = kUnitOf(packing);
+    kBegin = boundary(partOfK, tK, divideUp(k, kUnit), kUnit, k);
+    kEnd = boundary(builder.add(partOfK, 1), tK, divideUp(k, kUnit), kUnit, k);
+  }
+
+  std::array<int64_t, 2> rowsBetween = {0, program.getMaxTokens()};
+  if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween())
+    rowsBetween = {(*between)[0],
+                   std::min((*between)[1], program.getMaxTokens())};
+  rowsBetween[0] /= tM;
+  rowsBetween[1] = divideUp(rowsBetween[1], tM);
+
+  Value weight = getWeightSlice(builder, op, op.getWeightAttr(), op.getLayer());
+  auto nest = gemm::NestOp::create(
+      builder, op.getInput(), weight,
+      {rowBegin, rowEnd, columnBegin, columnEnd, kBegin, kEnd},
+      /*sizes=*/ValueRange(), /*scratch=*/Value(), *schedule, unit,
+      rowsBetween);
+  builder.setInsertionPointToStart(nest.getBody());
+  return nest;
+}
