@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "JitTest.h"
-#include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <sstream>
 
 using namespace sandwich;
@@ -37,6 +40,8 @@ struct MatmulCase {
   bool bias = false;
   /// The layer read, of two; -1 for a weight without layers.
   int64_t layer = -1;
+  /// The most threads that share K.
+  int64_t partsOfK = 1;
 
   bool isSilu() const { return epilogue == "silu_mul"; }
   bool addsResidual() const { return epilogue == "add_residual"; }
@@ -95,16 +100,21 @@ private:
 
   const MatmulCase &test;
   Packing packing;
-  int64_t weightBytes, resultOffset, residualOffset;
+  int64_t weightBytes, resultOffset, residualOffset, partialSumsOffset;
   std::vector<float> input, weight, bias, residual;
   AlignedBytes weights, workspace;
 
-  static int64_t sliceElements(const MatmulCase &test) {
-    Packing packing = packingOf(test.isa);
+  static int64_t packedColumns(const MatmulCase &test) {
     int64_t rows = test.n;
     if (test.isSilu())
       rows = 2 * roundUp(test.n / 2, test.interleave);
-    return roundUp(rows, packing.panel) * test.k;
+    return roundUp(rows, packingOf(test.isa).panel);
+  }
+  static int64_t sliceElements(const MatmulCase &test) {
+    return packedColumns(test) * test.k;
+  }
+  static int64_t partialSumsBytes(const MatmulCase &test) {
+    return test.partsOfK * maxTokens * packedColumns(test) * 4 + 64;
   }
   static int64_t elementBytes(bool bf16) { return bf16 ? 2 : 4; }
   static int64_t inputBytes(const MatmulCase &test) {
@@ -134,8 +144,9 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
       weightBytes(sliceElements(test) * elementBytes(test.bf16Weights)),
       resultOffset(inputBytes(test)),
       residualOffset(resultOffset + rowsBytes(test)),
+      partialSumsOffset(residualOffset + rowsBytes(test)),
       weights(2 * weightBytes + test.n * 4),
-      workspace(residualOffset + rowsBytes(test)) {
+      workspace(partialSumsOffset + partialSumsBytes(test)) {
   Numbers numbers(test.n * 1000 + test.k);
   auto fill = [&](std::vector<float> &values, size_t size, bool bf16) {
     values.resize(size);
@@ -246,15 +257,25 @@ std::string MatmulMemory::source() const {
     view("r", residualOffset, test.n, test.resultStride(), "f32");
   if (layers)
     out << "  %layer = arith.constant " << test.layer << " : index\n";
+  std::string partialSums;
+  if (test.partsOfK > 1) {
+    std::string type =
+        "memref<" + std::to_string(partialSumsBytes(test)) + "xi8>";
+    out << "  %p_offset = arith.constant " << partialSumsOffset
+        << " : index\n  %p = memref.view %workspace[%p_offset][] : "
+        << "memref<?xi8> to " << type << "\n";
+    partialSums = " partial_sums(%p : " + type + ")";
+  }
   out << "  gemm.matmul %x, @w" << (test.bias ? " bias @b" : "")
       << (layers ? "[%layer]" : "") << " epilogue(<" << test.epilogue << ">)";
   if (test.addsResidual())
     out << " residual(%r : memref<?x" << test.n << "xf32, strided<["
         << test.resultStride() << ", 1]>>)";
-  out << " schedules(" << test.schedules << ") into %y : memref<?x" << test.k
-      << "x" << inputType << ", strided<[" << test.inputStride()
-      << ", 1]>> into memref<?x" << test.resultColumns() << "x" << resultType
-      << ", strided<[" << test.resultStride() << ", 1]>>\n  return\n}\n";
+  out << " schedules(" << test.schedules << ")" << partialSums
+      << " into %y : memref<?x" << test.k << "x" << inputType << ", strided<["
+      << test.inputStride() << ", 1]>> into memref<?x" << test.resultColumns()
+      << "x" << resultType << ", strided<[" << test.resultStride()
+      << ", 1]>>\n  return\n}\n";
   return out.str();
 }
 
@@ -313,8 +334,7 @@ TEST_P(GemmToLoopsTest, MatchesNaiveLoops) {
   for (int64_t tokens : {0, 1, 2, 5, 12, 13, 16, 31, 33, 100}) {
     memory.reset();
     memory.step.num_tokens = tokens;
-    for (int64_t thread = 0; thread < test.threads; ++thread)
-      (*program)->run(memory.step, static_cast<int32_t>(thread));
+    (*program)->runTeam(memory.step, static_cast<int32_t>(test.threads));
     for (int64_t row = 0; row <= maxTokens; ++row)
       for (int64_t column = 0; column < test.resultStride(); ++column) {
         float got = memory.result(row, column);
@@ -464,8 +484,103 @@ std::vector<MatmulCase> matmulCases() {
   return cases;
 }
 
+/// `schedule` as IR.
+std::string text(const Schedule &schedule) {
+  std::ostringstream out;
+  auto list = [&](const std::array<int64_t, 3> &sizes) {
+    out << "[" << sizes[0] << ", " << sizes[1] << ", " << sizes[2] << "]";
+  };
+  out << "<micro_kernel = " << schedule.microKernel.name() << ", slice = ";
+  list(schedule.slice);
+  out << ", threads = ";
+  list(schedule.threads);
+  out << ", prefetch = [" << schedule.prefetchLines << ", "
+      << schedule.prefetchDistance
+      << "], streams = " << schedule.prefetchStreams
+      << ", order = " << name(schedule.order) << ">";
+  return out.str();
+}
+
+/// Points of the whole space of schedules, of random matmuls.
+class RandomCases {
+public:
+  MatmulCase next(MatrixISA isa, int number);
+
+private:
+  int64_t between(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+  template <typename T> T oneOf(std::initializer_list<T> values) {
+    return values.begin()[between(0, std::ssize(values) - 1)];
+  }
+  Schedule schedule(const MatmulCase &test);
+
+  std::mt19937 random{20240613};
+};
+
+Schedule RandomCases::schedule(const MatmulCase &test) {
+  Packing packing = packingOf(test.isa);
+  std::vector<MicroKernel> menu = microKernelMenu(test.isa);
+  std::erase_if(
+      menu, [&](const MicroKernel &kernel) { return !reads(kernel, packing); });
+  Schedule result;
+  result.microKernel = menu[between(0, std::ssize(menu) - 1)];
+  int64_t unit = std::lcm(packing.panel, result.microKernel.columns);
+  if (test.isSilu())
+    unit = std::lcm(unit, 2 * test.interleave);
+  result.slice = {between(1, maxTokens), unit * between(1, 4),
+                  packing.kStep *
+                      between(1, roundUp(test.k, 64) / packing.kStep)};
+  auto &[tM, tN, tK] = result.threads;
+  int64_t rounds = roundUp(test.k, kUnitOf(packing)) / kUnitOf(packing);
+  tK = between(1, std::min(test.partsOfK, rounds));
+  tM = between(1, test.threads / tK);
+  tN = between(1, test.threads / tK / tM);
+  result.prefetchLines = oneOf<int64_t>({0, 1, 2, 7, 16});
+  result.prefetchDistance = oneOf<int64_t>({0, 0, 512, 8192});
+  if (result.prefetchDistance == 0)
+    result.prefetchStreams = oneOf<int64_t>({1, 2, 3, 8});
+  result.order = oneOf({LoopOrder::RowsOuter, LoopOrder::ColumnsOuter});
+  return result;
+}
+
+MatmulCase RandomCases::next(MatrixISA isa, int number) {
+  MatmulCase test;
+  test.isa = isa;
+  test.name = std::string(name(isa)) + "_" + std::to_string(number);
+  test.threads = between(1, 6);
+  test.partsOfK = between(1, test.threads);
+  test.epilogue = oneOf<std::string>({"none", "add_residual", "silu_mul"});
+  test.interleave = oneOf<int64_t>({3, 16, 32});
+  test.n = test.isSilu() ? 2 * between(1, 150) : between(1, 300);
+  test.k = packingOf(isa).kStep * between(1, 200 / packingOf(isa).kStep);
+  test.bf16Weights = multipliesBF16(isa) || between(0, 1) == 1;
+  test.bf16Result = !test.addsResidual() && between(0, 1) == 1;
+  test.bias = between(0, 1) == 1;
+  test.schedules = "<" + std::to_string(between(1, 60)) + " : " +
+                   text(schedule(test)) + ", ? : " + text(schedule(test)) + ">";
+  return test;
+}
+
+std::vector<MatmulCase> randomCases() {
+  RandomCases random;
+  std::vector<MatmulCase> cases;
+  for (MatrixISA isa : {MatrixISA::X86_AVX512_BF16, MatrixISA::X86_AVX512_F32,
+                        MatrixISA::X86_AVX2_F32, MatrixISA::X86_AMX_BF16})
+    for (int number = 0; number < 12; ++number)
+      cases.push_back(random.next(isa, number));
+  return cases;
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, GemmToLoopsTest,
                          testing::ValuesIn(matmulCases()),
+                         [](const testing::TestParamInfo<MatmulCase> &info) {
+                           return info.param.name;
+                         });
+
+// Every point of the space of schedules computes the same.
+INSTANTIATE_TEST_SUITE_P(RandomSchedules, GemmToLoopsTest,
+                         testing::ValuesIn(randomCases()),
                          [](const testing::TestParamInfo<MatmulCase> &info) {
                            return info.param.name;
                          });

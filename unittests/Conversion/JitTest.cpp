@@ -21,6 +21,9 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <barrier>
+#include <thread>
+
 using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::test;
@@ -40,9 +43,27 @@ public:
 
   std::unique_ptr<llvm::orc::LLJIT> jit;
   SandwichPhaseFunction function = nullptr;
+
+protected:
+  void call(const SandwichStep &step, int32_t thread) override {
+    function(&step, thread);
+  }
 };
 
 } // namespace
+
+void CompiledProgram::runTeam(SandwichStep step, int32_t threads) {
+  std::barrier meeting(threads);
+  step.team = &meeting;
+  step.barrier = [](void *team) {
+    static_cast<std::barrier<> *>(team)->arrive_and_wait();
+  };
+  std::vector<std::thread> team;
+  for (int32_t thread = 0; thread < threads; ++thread)
+    team.emplace_back([&, thread] { call(step, thread); });
+  for (std::thread &thread : team)
+    thread.join();
+}
 
 Result<std::unique_ptr<CompiledProgram>>
 CompiledProgram::compile(const std::string &source,

@@ -48,6 +48,13 @@ public:
 
   /// Runs the program as thread `thread`. Barriers do nothing.
   virtual void run(SandwichStep step, int32_t thread) = 0;
+
+  /// Runs the program on a team of threads that meet at its barriers.
+  void runTeam(SandwichStep step, int32_t threads);
+
+protected:
+  /// Runs the program as it is, with the barrier of `step`.
+  virtual void call(const SandwichStep &step, int32_t thread) = 0;
 };
 
 /// The arguments of a phase program in IR, as every program declares them:
