@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN: sandwich-opt %s -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
 // RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512bf16,+amx-tile,+amx-bf16 \
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512bf16,+amx-tile,+amx-bf16 -relocation-model=pic -o %t.s
 // RUN: sed -n '/^X86_AMX_BF16_32x32_ld2080:/,/func_end/p' %t.s | sed -n '/Inner Loop/,/\tj/p' > %t.amx32

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN: sandwich-opt %s -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops -loops-to-llvm | mlir-translate --mlir-to-llvmir \
 // RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx2,+fma,+avx512f \
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx2,+fma,+avx512f -relocation-model=pic -o %t.s
 // The first loop takes several steps of K at once; a second one the rest.

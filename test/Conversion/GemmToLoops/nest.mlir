@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -gemm-to-loops | FileCheck %s
+// RUN: sandwich-opt %s -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops | FileCheck %s
 
 lm.weight @w : tensor<512x2048xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -gemm-to-loops -split-input-file -verify-diagnostics
+// RUN: sandwich-opt %s -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops -split-input-file -verify-diagnostics
 
 // A weight must be packed.
 lm.weight @w : tensor<64x64xf32> from ["w"] at 0

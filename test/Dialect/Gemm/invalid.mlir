@@ -150,20 +150,20 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 
 // -----
 
-// #gemm.schedule (C3): a slice has whole panels.
-// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 16, slice K a multiple of 2}}
-module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x16, slice = [12, 48, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+// #gemm.schedule (C3): a slice has whole micro-kernels.
+// expected-error @below {{(C3) slice columns must be a multiple of the micro-kernel's 16, slice K a multiple of 2}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x16, slice = [12, 40, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
 
 // -----
 
-// #gemm.schedule (C3): and whole micro-kernels.
-// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 64, slice K a multiple of 2}}
+// #gemm.schedule (C3): wide ones too.
+// expected-error @below {{(C3) slice columns must be a multiple of the micro-kernel's 64, slice K a multiple of 2}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_6x64, slice = [12, 96, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
 
 // -----
 
 // #gemm.schedule (C3): its K is whole packed steps.
-// expected-error @below {{(C3) slice columns must be a multiple of 32 and of the micro-kernel's 32, slice K a multiple of 32}}
+// expected-error @below {{(C3) slice columns must be a multiple of the micro-kernel's 32, slice K a multiple of 32}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 48], threads = [1, 1, 1], prefetch = [0, 0]>} {}
 
 // -----
@@ -189,6 +189,42 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // #gemm.schedule (C4): but not beyond every weight.
 // expected-error @below {{(C4) prefetch lines must be between 0 and 1024, their distance between 0 and 2147483647}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 2147483648]>} {}
+
+// -----
+
+// #gemm.schedule (C5): there is a stream.
+// expected-error @below {{(C5) prefetch streams must be between 1 and 64, and 1 where there is a distance}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], streams = 0>} {}
+
+// -----
+
+// #gemm.schedule (C5): not more streams than pages are followed.
+// expected-error @below {{(C5) prefetch streams must be between 1 and 64, and 1 where there is a distance}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], streams = 65>} {}
+
+// -----
+
+// #gemm.schedule (C5): a distance means one stream.
+// expected-error @below {{(C5) prefetch streams must be between 1 and 64, and 1 where there is a distance}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 512], streams = 2>} {}
+
+// -----
+
+// #gemm.schedule knows two orders.
+// expected-error @below {{'depth_first' is no loop order: rows_outer or columns_outer}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = depth_first>} {}
+
+// -----
+
+// #gemm.schedule has nothing else.
+// expected-error @below {{expected 'streams' or 'order'}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], speed = 3>} {}
+
+// -----
+
+// #gemm.schedule names its streams before its order.
+// expected-error @below {{expected '>'}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = rows_outer, streams = 2>} {}
 
 // -----
 
@@ -620,3 +656,234 @@ lm.weight @w : tensor<32x64xf32> from ["gate", "up"] interleave 0
 // The generic form meets the same checks, not an assertion.
 // expected-error @below {{'gemm.matmul' op expected 1 or more operands, but found 0}}
 "gemm.matmul"() : () -> ()
+
+// -----
+
+// gemm.matmul (C7): two numbers.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C7) tokens_between needs two numbers, ascending, in buffer form}}
+  gemm.matmul %x, @w epilogue(<none>) tokens_between [1, 2, 3] into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C7): they ascend.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C7) tokens_between needs two numbers, ascending, in buffer form}}
+  gemm.matmul %x, @w epilogue(<none>) tokens_between [2, 1] into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C7): there are no negative tokens.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C7) tokens_between needs two numbers, ascending, in buffer form}}
+  gemm.matmul %x, @w epilogue(<none>) tokens_between [-1, 1] into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.nest (C1): the micro-kernel reads the packing.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<2x2x2x16x16x2xbf16>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): its size is known.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<?x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<?x32x1x1x32x2xbf16>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<?x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): it is in one piece.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C2): as many channels as k.
+func.func @nest(%x: memref<?x96xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x96xbf16>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x96xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C2): of the type that is multiplied.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x64xf32>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xf32>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C2): at a static distance.
+func.func @nest(%x: memref<?x64xbf16, strided<[?, 1]>>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x64xbf16, strided<[?, 1]>>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16, strided<[?, 1]>>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C3): the body takes a block.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C3) body must take 'memref<?x?xf32, strided<[?, 1], offset: ?>>' and four indices}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C4): all sizes or none.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C4) sizes must be five, with scratch, or none}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) sizes(%i, %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C4): whose sums have a place.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C4) sizes must be five, with scratch, or none}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) sizes(%i, %i, %i, %i, %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C5): threads share whole panels.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 48 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C5): and some.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 0 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): rows ascend.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [3, 2] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): there may be some.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [0, 0] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.epilogue (C1): a residual for who adds it.
+func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C1) has operands that epilogue 'none' does not take, or lacks one}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<none>) residual(%y : memref<?x64xf32>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C1): and one for who does.
+func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C1) has operands that epilogue 'add_residual' does not take, or lacks one}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<add_residual>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C2): groups alternate for silu_mul.
+func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<silu_mul>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C2): in a positive number of rows.
+func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<silu_mul>) interleave 0 into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C2): and for nobody else.
+func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<none>) interleave 16 into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}

@@ -149,8 +149,6 @@ LogicalResult MatmulOp::verify() {
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
-  if (getPartialSums() && !inBuffers)
-    return emitOpError("(C8) has partial sums, but no destination");
   return getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(*this)
                                                    : success();
 }

@@ -61,7 +61,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     A layer's weight, bias and norms are its slices of the named weights.
     The input's element type is the one micro-kernels read. `tokens_between`
     promises the smallest and the largest number of tokens that the operation
-    meets.
+    meets. `partial_sums` is the memory of threads that share K.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) the weight exists, has two dimensions, the input's channels, and
@@ -75,8 +75,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     one of a head, and layers if and only if one is given; `norm_epsilon` is
     finite and positive; (C6) every schedule fits the weight's shape and packing
     and the input's element type; (C7) `tokens_between` is ascending and in
-    buffer form only; (C8) so are `partial_sums`, the memory of threads that
-    share K.
+    buffer form only.
   }];
   let arguments = !con((ins
       LM_Activation:$input, FlatSymbolRefAttr:$weight,
