@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/CodeGen/ObjectCode.h"
-#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/File.h"
 
 #include "lld/Common/Driver.h"
@@ -54,7 +53,8 @@ createTargetMachine(const Target &target) {
   return machine;
 }
 
-Status sandwich::optimize(llvm::Module &module, const Target &target) {
+Status sandwich::optimize(llvm::Module &module, const Target &target,
+                          std::string_view entryPrefix) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<llvm::TargetMachine> machine,
                             createTargetMachine(target));
   module.setTargetTriple(machine->getTargetTriple());
@@ -66,8 +66,7 @@ Status sandwich::optimize(llvm::Module &module, const Target &target) {
     function.addFnAttr("target-features", target.featureString());
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    // Only the entry points, which MLIR left public, are seen from outside.
-    if (!function.getName().starts_with(SANDWICH_PHASE_SYMBOL_PREFIX))
+    if (!function.getName().starts_with(entryPrefix))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 

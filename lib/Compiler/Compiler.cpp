@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/WeightPacker.h"
+#include "sandwich/Conversion/Passes.h"
 #include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
@@ -22,6 +23,7 @@
 #include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Tuning/ModelTuner.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -52,7 +54,7 @@ public:
     context.loadAllAvailableDialects();
   }
 
-  Status run();
+  Status run(TuningSummary *summary);
 
 private:
   static DialectRegistry registry() {
@@ -69,7 +71,9 @@ private:
   Status checkPhase(StringRef name);
   Status checkLayers(func::FuncOp function);
   Status checkSchedules();
-  Status runPipeline(function_ref<void(OpPassManager &)> build);
+  Status tune(TuningSummary *summary);
+  Status runPipeline(ModuleOp module,
+                     function_ref<void(OpPassManager &)> build);
   Status writeText(const std::string &text);
   Status writeModule();
   Status writeArtifact(ArtifactWriter writer, const std::string &sharedObject);
@@ -273,7 +277,8 @@ Status Compilation::checkPhase(StringRef name) {
   return checkLayers(function);
 }
 
-Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
+Status Compilation::runPipeline(ModuleOp module,
+                                function_ref<void(OpPassManager &)> build) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (problem.empty() &&
@@ -283,7 +288,7 @@ Status Compilation::runPipeline(function_ref<void(OpPassManager &)> build) {
   });
   PassManager manager(&context);
   build(manager);
-  if (failed(manager.run(*module)))
+  if (failed(manager.run(module)))
     return makeError(problem.empty() ? "a pass failed" : problem);
   return {};
 }
@@ -476,7 +481,52 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
   return writer.commit(std::move(manifest));
 }
 
-Status Compilation::run() {
+/// Tunes the matmuls that have no schedules yet, into the database.
+Status Compilation::tune(TuningSummary *summary) {
+  OwningOpRef<ModuleOp> matmuls(cast<ModuleOp>((*module)->clone()));
+  SANDWICH_RETURN_IF_ERROR(runPipeline(*matmuls, [](OpPassManager &manager) {
+    manager.addPass(createLMToGemm());
+  }));
+  std::vector<MatmulShape> shapes;
+  matmuls->walk([&](gemm::MatmulOp matmul) {
+    if (!matmul.getSchedules())
+      shapes.push_back(gemm::getShape(matmul));
+  });
+  ModelTuningOptions tuning;
+  SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
+  tuning.threads = options.threads;
+  tuning.cpus = options.cpus;
+  tuning.rows = options.tune == Tune::Full ? allRows(options.maxTokens)
+                                           : coarseRows(options.maxTokens);
+  tuning.trace = defaultTrace(options.maxTokens);
+  if (options.trace) {
+    constexpr size_t longest = size_t(64) << 20;
+    SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                              readTextFile(*options.trace, longest));
+    Result<RowTrace> trace = parseTrace(text, options.maxTokens);
+    if (!trace)
+      return trace.error().inContext(*options.trace);
+    tuning.trace = *std::move(trace);
+  }
+  if (options.tuningSeconds)
+    tuning.seconds = *options.tuningSeconds;
+  tuning.database = *options.schedules;
+  SANDWICH_ASSIGN_OR_RETURN(
+      TunedModel tuned,
+      tuneModel(differentShapes(shapes), target, tuning,
+                [&](double done) { return progress("tuning", done); }));
+  if (summary) {
+    summary->shapes = static_cast<int64_t>(tuned.groups.size());
+    summary->known = tuned.known;
+    summary->measurements = tuned.measurements;
+    summary->seconds = tuned.seconds;
+    for (const TunedGroup &group : tuned.groups)
+      summary->complete &= group.complete;
+  }
+  return {};
+}
+
+Status Compilation::run(TuningSummary *summary) {
   // What cannot be written shows now, not after minutes.
   std::optional<ArtifactWriter> writer;
   if (options.emit == Emit::Artifact) {
@@ -488,11 +538,14 @@ Status Compilation::run() {
   if (options.emit == Emit::ModelIR)
     return writeModule();
 
+  if (options.tune != Tune::None)
+    SANDWICH_RETURN_IF_ERROR(tune(summary));
   SANDWICH_RETURN_IF_ERROR(progress("scheduling", 0));
   ModelToScheduleOptions scheduling;
+  scheduling.database = options.schedules.value_or("");
   scheduling.target = options.target;
   scheduling.threads = options.threads;
-  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
     buildModelToSchedulePipeline(manager, scheduling);
   }));
   SANDWICH_RETURN_IF_ERROR(checkSchedules());
@@ -505,7 +558,7 @@ Status Compilation::run() {
   lowering.target = options.target;
   lowering.threads = options.threads;
   lowering.maxTokens = options.maxTokens;
-  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
     buildScheduleToLoopsPipeline(manager, lowering);
   }));
   for (auto function : module->getOps<func::FuncOp>()) {
@@ -528,7 +581,7 @@ Status Compilation::run() {
   toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
   // The weights' places are needed after the module has become LLVM's.
   OwningOpRef<ModuleOp> loops(cast<ModuleOp>(module->clone()));
-  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
     buildLoopsToLLVMPipeline(manager, toLLVM);
   }));
   llvm::LLVMContext llvmContext;
@@ -558,7 +611,8 @@ Status Compilation::run() {
 }
 
 Status sandwich::compile(const CompileOptions &options,
-                         const ProgressCallback &progress) {
+                         const ProgressCallback &progress,
+                         TuningSummary *summary) {
   if (options.dtype != "bf16" && options.dtype != "f32")
     return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
   if (options.threads < 1 || options.threads > phase::maxThreads)
@@ -567,6 +621,11 @@ Status sandwich::compile(const CompileOptions &options,
   if (options.maxTokens < 1 || options.maxTokens > phase::maxStepRows)
     return makeError("the largest step must have between 1 and ",
                      phase::maxStepRows, " tokens, not ", options.maxTokens);
+  if (options.tune != Tune::None && !options.schedules)
+    return makeError("tuning needs a file for the schedules");
+  if (options.tuningSeconds && !(*options.tuningSeconds > 0))
+    return makeError("the budget for tuning must be positive, not ",
+                     *options.tuningSeconds, " seconds");
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
   if (options.emulateAMX) {
     target.features.remove(CpuFeature::AMX_TILE);
@@ -593,5 +652,5 @@ Status sandwich::compile(const CompileOptions &options,
                  << " is not used\n";
   return Compilation(options, progress, std::move(checkpoint),
                      std::move(target))
-      .run();
+      .run(summary);
 }

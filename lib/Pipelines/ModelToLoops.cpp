@@ -23,6 +23,7 @@ void sandwich::buildModelToSchedulePipeline(
   gemm::ScheduleMatmulsOptions scheduling;
   scheduling.target = options.target;
   scheduling.threads = options.threads;
+  scheduling.database = options.database;
   manager.addPass(gemm::createScheduleMatmuls(scheduling));
   manager.addPass(gemm::createPackWeights());
 }

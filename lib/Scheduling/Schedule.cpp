@@ -120,6 +120,11 @@ Packing sandwich::packingFor(const MatmulShape &shape, MatrixISA isa) {
   return shape.packing ? *shape.packing : packingOf(isa);
 }
 
+int64_t sandwich::rowStride(int64_t channels, int64_t elementBytes) {
+  int64_t line = cacheLineBytes / elementBytes;
+  return (divideUp(channels, line) + 1) * line;
+}
+
 std::string_view sandwich::name(LoopOrder order) {
   switch (order) {
   case LoopOrder::RowsOuter:

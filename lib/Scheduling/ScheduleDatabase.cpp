@@ -132,6 +132,13 @@ Result<TunedSchedules> readGroup(const schedules::Group &message,
                                  const ScheduleKey &key) {
   TunedSchedules tuned;
   tuned.complete = message.complete();
+  tuned.requestedRows = message.requested_rows();
+  tuned.largestRows = message.largest_rows();
+  if (tuned.requestedRows < 0 || tuned.requestedRows > maxSize ||
+      tuned.largestRows < 0 || tuned.largestRows > maxSize)
+    return makeError("requested_rows and largest_rows are ",
+                     tuned.requestedRows, " and ", tuned.largestRows,
+                     ", not between 0 and ", maxSize);
   if (message.ranges_size() == 0)
     return makeError("has no ranges");
   int64_t before = 0;
@@ -253,7 +260,11 @@ bool ScheduleKey::operator<(const ScheduleKey &other) const {
 
 TunedSchedules TunedSchedules::of(const TunedGroup &group) {
   TunedSchedules tuned{
-      .table = group.table, .complete = group.complete, .measurements = {}};
+      .table = group.table,
+      .complete = group.complete,
+      .measurements = {},
+      .requestedRows = static_cast<int64_t>(group.choices.size()),
+      .largestRows = group.choices.empty() ? 0 : group.choices.back().rows};
   for (const Choice &choice : group.choices)
     if (choice.measured)
       tuned.measurements.emplace_back(choice.rows, choice.seconds);
@@ -269,6 +280,12 @@ std::vector<Choice> TunedSchedules::choices() const {
     choices.push_back({rows, table[entry].schedule, seconds});
   }
   return choices;
+}
+
+bool TunedSchedules::covers(const std::vector<int64_t> &rows) const {
+  return complete &&
+         (rows.empty() || (requestedRows >= static_cast<int64_t>(rows.size()) &&
+                           largestRows >= rows.back()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -322,6 +339,8 @@ Status ScheduleDatabase::save(const std::string &path) const {
     schedules::Group &group = *message.add_groups();
     write(key, *group.mutable_key());
     group.set_complete(tuned.complete);
+    group.set_requested_rows(tuned.requestedRows);
+    group.set_largest_rows(tuned.largestRows);
     for (const ScheduleTableEntry &entry : tuned.table) {
       schedules::Range &range = *group.add_ranges();
       range.set_max_rows(entry.maxRows == INT64_MAX ? 0 : entry.maxRows);
@@ -354,6 +373,27 @@ Status ScheduleDatabase::save(const std::string &path) const {
 const TunedSchedules *ScheduleDatabase::find(const ScheduleKey &key) const {
   auto entry = groups.find(key);
   return entry == groups.end() ? nullptr : &entry->second;
+}
+
+std::optional<std::pair<ScheduleKey, TunedSchedules>>
+ScheduleDatabase::findTuned(const TuningGroup &group, const Target &target,
+                            MatrixISA isa) const {
+  std::vector<Packing> packings = packingsOf(isa);
+  if (group.shape.packing)
+    packings = {*group.shape.packing};
+  std::optional<std::pair<ScheduleKey, TunedSchedules>> best;
+  for (const Packing &packing : packings) {
+    TuningGroup packed = group;
+    packed.shape.packing = packing;
+    ScheduleKey key = ScheduleKey::of(packed, target, isa);
+    const TunedSchedules *found = find(key);
+    auto worth = [](const TunedSchedules &tuned) {
+      return std::pair(tuned.complete, tuned.measurements.size());
+    };
+    if (found && (!best || worth(*found) > worth(best->second)))
+      best = {key, *found};
+  }
+  return best;
 }
 
 void ScheduleDatabase::insert(const ScheduleKey &key,

@@ -61,11 +61,9 @@ struct Buffer {
   Value view;
 };
 
-/// Elements from one row to the next: a cache line more than the channels, as
-/// rows a power of two apart would fall into the same cache set.
 int64_t rowStride(RankedTensorType type) {
-  int64_t line = 8 * cacheLineBytes / type.getElementTypeBitWidth();
-  return llvm::alignTo(type.getDimSize(1), line) + line;
+  return sandwich::rowStride(type.getDimSize(1),
+                             type.getElementTypeBitWidth() / 8);
 }
 
 class ProgramBuilder {

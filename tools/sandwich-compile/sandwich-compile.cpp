@@ -8,6 +8,7 @@
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
@@ -16,6 +17,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <unistd.h>
 
@@ -68,6 +71,24 @@ private:
   std::chrono::steady_clock::time_point started, drawn;
 };
 
+/// Where tuned schedules are kept for the user who names no file.
+std::optional<std::string> defaultScheduleFile() {
+  const char *cache = std::getenv("XDG_CACHE_HOME");
+  const char *home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache && *cache)
+    folder = cache;
+  else if (home && *home)
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return std::nullopt;
+  folder /= "sandwich";
+  // Where that fails, so does the database, with a message.
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  return folder / "schedules.txt";
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -116,11 +137,31 @@ int main(int argc, char **argv) {
   app.add_option("--ir", options.inputIR,
                  "Start from this model IR or schedule IR, edited by hand, "
                  "instead of the checkpoint's own");
+  const std::map<std::string, Tune> tunings = {
+      {"none", Tune::None}, {"quick", Tune::Quick}, {"full", Tune::Full}};
   std::string tune = "none";
   app.add_option("--tune", tune,
-                 "How schedules are found; none: a rule from the CPU model")
-      ->check(CLI::IsMember({"none"}))
+                 "Measure which schedules are fast on this machine; none: take "
+                 "them from a rule, quick: for some numbers of tokens, full: "
+                 "for each")
+      ->check(CLI::IsMember(tunings))
       ->capture_default_str();
+  app.add_option("--schedules", options.schedules,
+                 "File of tuned schedules. --tune adds to it, and measures "
+                 "nothing that it knows (default then: sandwich/schedules.txt "
+                 "in $XDG_CACHE_HOME or ~/.cache)");
+  std::vector<std::string> strategies;
+  for (Strategy strategy : allStrategies())
+    strategies.emplace_back(name(strategy));
+  app.add_option("--strategy", options.strategy, "How --tune searches")
+      ->check(CLI::IsMember(strategies))
+      ->capture_default_str();
+  app.add_option("--tuning-seconds", options.tuningSeconds,
+                 "The most that --tune takes; the rest is left to a model of "
+                 "the CPU (default: no limit)");
+  app.add_option("--trace", options.trace,
+                 "File with the lengths of prompts to tune for: tokens of the "
+                 "prompt and tokens generated, a line for each");
   app.add_flag("--emulate-amx", options.emulateAMX,
                "Replace AMX by slow vector code, to test where there is none");
   bool quiet = false;
@@ -129,6 +170,11 @@ int main(int argc, char **argv) {
   try {
     app.parse(argc, argv);
     options.emit = kinds.at(emit);
+    options.tune = tunings.at(tune);
+    if (options.tune == Tune::None)
+      for (const char *option : {"--strategy", "--tuning-seconds", "--trace"})
+        if (app.count(option) > 0)
+          throw CLI::RequiresError(option, "--tune=quick or --tune=full");
     if (options.emit == Emit::Artifact && options.output.empty())
       throw CLI::RequiredError("--output");
   } catch (const CLI::Success &help) {
@@ -139,33 +185,60 @@ int main(int argc, char **argv) {
     return 2;
   }
 
+  Result<CpuBudget> budget = readCpuBudget();
+  if (!budget) {
+    std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
+    return 1;
+  }
   if (app.count("--threads") == 0) {
-    Result<CpuBudget> budget = readCpuBudget();
-    if (!budget) {
-      std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
-      return 1;
-    }
     options.threads = budget->threads();
     if (!quiet)
       std::fprintf(stderr, "using %lld threads, limited by %s\n",
                    static_cast<long long>(options.threads),
                    budget->limit().c_str());
   }
+  if (options.tune != Tune::None) {
+    if (options.threads > 0)
+      options.cpus = budget->cpusFor(static_cast<unsigned>(options.threads));
+    if (!options.schedules)
+      options.schedules = defaultScheduleFile();
+    if (!options.schedules) {
+      std::fprintf(stderr, "error: neither XDG_CACHE_HOME nor HOME is set; "
+                           "name a file with --schedules\n");
+      return 1;
+    }
+  }
   ProgressLine line;
   catchInterrupts();
   ProgressCallback progress = [&](std::string_view stage,
                                   double done) -> Status {
+    if (interrupted() && stage == "tuning")
+      return makeError("interrupted; what was tuned is in ", *options.schedules,
+                       ", and the same command goes on");
     if (interrupted())
       return makeError("interrupted; nothing was written");
     if (!quiet)
       line(stage, done);
     return {};
   };
-  Status status = compile(options, progress);
+  TuningSummary summary;
+  Status status = compile(options, progress, &summary);
   line.finishStage();
   if (!status) {
     std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
     return 1;
+  }
+  if (options.tune != Tune::None && !quiet) {
+    std::fprintf(stderr,
+                 "tuned %lld matmuls in %.1f s with %lld measurements, found "
+                 "%lld in %s\n",
+                 static_cast<long long>(summary.shapes - summary.known),
+                 summary.seconds, static_cast<long long>(summary.measurements),
+                 static_cast<long long>(summary.known),
+                 options.schedules->c_str());
+    if (!summary.complete)
+      std::fprintf(stderr, "the budget for tuning was spent before all was "
+                           "measured; the same command goes on\n");
   }
   return 0;
 }

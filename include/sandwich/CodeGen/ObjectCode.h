@@ -9,10 +9,12 @@
 #ifndef SANDWICH_CODEGEN_OBJECTCODE_H
 #define SANDWICH_CODEGEN_OBJECTCODE_H
 
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
 
 #include <string>
+#include <string_view>
 
 namespace llvm {
 class Module;
@@ -21,8 +23,10 @@ class Module;
 namespace sandwich {
 
 /// Optimizes `module` for `target`. Every function may then use the target's
-/// features and calls no library.
-Status optimize(llvm::Module &module, const Target &target);
+/// features and calls no library; those whose names begin with `entryPrefix`
+/// are seen from outside, by default the entry points of phases.
+Status optimize(llvm::Module &module, const Target &target,
+                std::string_view entryPrefix = SANDWICH_PHASE_SYMBOL_PREFIX);
 
 enum class CodeKind { Assembly, Object };
 

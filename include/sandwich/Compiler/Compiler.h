@@ -16,11 +16,33 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sandwich {
 
 /// What compilation ends with, in order of the line.
 enum class Emit { ModelIR, ScheduleIR, LoopIR, LLVMIR, Assembly, Artifact };
+
+/// How schedules are found.
+enum class Tune {
+  /// By a rule from the CPU model, unless `schedules` knows better.
+  None,
+  /// Measured for some numbers of tokens, the others share their schedules.
+  Quick,
+  /// Measured for every number of tokens.
+  Full
+};
+
+/// What tuning did, for whoever wants to know.
+struct TuningSummary {
+  int64_t shapes = 0;
+  /// Of them, those that the database knew.
+  int64_t known = 0;
+  int64_t measurements = 0;
+  double seconds = 0;
+  /// Not all was tuned, as the budget was spent.
+  bool complete = true;
+};
 
 struct CompileOptions {
   std::string modelFolder;
@@ -40,6 +62,17 @@ struct CompileOptions {
   std::optional<int64_t> contextLength;
   /// Model IR or schedule IR to start from instead of the checkpoint's own.
   std::optional<std::string> inputIR;
+  Tune tune = Tune::None;
+  /// How tuning searches (see Strategies.h).
+  std::string strategy = "sandwich";
+  /// The most seconds that tuning takes; nothing: until it is done.
+  std::optional<double> tuningSeconds;
+  /// A file of prompt lengths that packings are chosen for (see parseTrace).
+  std::optional<std::string> trace;
+  /// The schedule database. Tuning adds to it; without tuning it is read only.
+  std::optional<std::string> schedules;
+  /// The CPUs that measuring keeps its threads on.
+  std::vector<unsigned> cpus;
 };
 
 /// Hears what is being done: a short name of the stage, and how much of it is
@@ -47,8 +80,10 @@ struct CompileOptions {
 using ProgressCallback = std::function<Status(std::string_view stage, double)>;
 
 /// Compiles the checkpoint in `options.modelFolder`. Errors name what is at
-/// fault; nothing is left behind then.
-Status compile(const CompileOptions &options, const ProgressCallback &progress);
+/// fault; nothing is left behind then but the schedules that were tuned.
+/// `summary`, if given, hears of the tuning.
+Status compile(const CompileOptions &options, const ProgressCallback &progress,
+               TuningSummary *summary = nullptr);
 
 } // namespace sandwich
 

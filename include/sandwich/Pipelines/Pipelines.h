@@ -22,6 +22,9 @@ struct ModelToScheduleOptions
   PassOptions::Option<int64_t> threads{*this, "threads",
                                        llvm::cl::desc("threads of the team"),
                                        llvm::cl::init(1)};
+  PassOptions::Option<std::string> database{
+      *this, "database", llvm::cl::desc("file with tuned schedules"),
+      llvm::cl::init("")};
 };
 
 /// From model IR to schedule IR: matmuls with epilogues, schedules and packed

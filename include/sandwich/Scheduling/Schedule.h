@@ -80,6 +80,11 @@ std::vector<Packing> packingsOf(MatrixISA isa);
 /// whole panels.
 bool reads(const MicroKernel &kernel, const Packing &packing);
 
+/// Elements of `elementBytes` from one row of an input to the next: a cache
+/// line more than the channels, as rows a power of two apart would fall into
+/// the same cache set.
+int64_t rowStride(int64_t channels, int64_t elementBytes);
+
 /// The order in which a thread walks the blocks of bM rows and bN columns of
 /// its part.
 enum class LoopOrder : uint8_t {

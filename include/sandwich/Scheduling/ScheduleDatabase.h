@@ -20,6 +20,7 @@
 #include "sandwich/Scheduling/ScheduleTuner.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,10 +60,14 @@ struct TunedSchedules {
   bool complete = false;
   /// Rows and seconds, ascending.
   std::vector<std::pair<int64_t, double>> measurements;
+  /// How many numbers of rows were asked for, and the largest of them.
+  int64_t requestedRows = 0, largestRows = 0;
 
   static TunedSchedules of(const TunedGroup &group);
   /// What `tuneGroup` goes on from.
   std::vector<Choice> choices() const;
+  /// Whether tuning for `rows` would find nothing to do.
+  bool covers(const std::vector<int64_t> &rows) const;
 };
 
 class ScheduleDatabase {
@@ -80,6 +85,12 @@ public:
 
   /// The table of `key`, or null.
   const TunedSchedules *find(const ScheduleKey &key) const;
+
+  /// The best table for `group` in any packing of `isa`, where its shape does
+  /// not say which one: complete ones first, then those measured at more rows.
+  std::optional<std::pair<ScheduleKey, TunedSchedules>>
+  findTuned(const TuningGroup &group, const Target &target,
+            MatrixISA isa) const;
 
   /// Adds or replaces the table of `key`.
   void insert(const ScheduleKey &key, TunedSchedules schedules);

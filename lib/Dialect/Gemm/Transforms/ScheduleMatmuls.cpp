@@ -8,6 +8,8 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Scheduling/ScheduleDatabase.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -33,7 +35,7 @@ static LogicalResult narrowProducer(MatmulOp user, Value input) {
   return success();
 }
 
-/// The table of the untuned rule, as an attribute.
+/// A table as an attribute.
 static ScheduleTableAttr getTable(MLIRContext *context,
                                   const ScheduleTable &table) {
   SmallVector<int64_t> maxRows;
@@ -59,10 +61,18 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().emitError("threads must be between 1 and ") << maxThreads;
       return signalPassFailure();
     }
+    Result<ScheduleDatabase> tuned = ScheduleDatabase();
+    if (!database.empty())
+      tuned = ScheduleDatabase::load(database);
+    if (!tuned) {
+      getOperation().emitError(tuned.error().message);
+      return signalPassFailure();
+    }
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
       if (!matmul.getSchedules()) {
-        Result<ScheduleTable> table =
-            chooseSchedules(getShape(matmul), *model, threads);
+        Result<ScheduleTable> table = findTuned(matmul, *tuned, *model);
+        if (table->empty())
+          table = chooseSchedules(getShape(matmul), *model, threads);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
@@ -89,6 +99,23 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     });
     if (result.wasInterrupted())
       signalPassFailure();
+  }
+
+  /// The tuned table of `matmul`, whose weight gets its packing; none if there
+  /// is no such table.
+  ScheduleTable findTuned(MatmulOp matmul, const ScheduleDatabase &tuned,
+                          const Target &model) {
+    MatmulShape shape = getShape(matmul);
+    std::vector<MicroKernel> menu = microKernelMenu(shape, model);
+    if (menu.empty())
+      return {};
+    auto found = tuned.findTuned({shape, threads}, model, menu.front().isa);
+    if (!found)
+      return {};
+    lm::lookupWeight(matmul, matmul.getWeightAttr())
+        .setPackingAttr(PackingAttr::get(&getContext(), found->first.packing));
+    ++numTuned;
+    return found->second.table;
   }
 };
 } // namespace

@@ -23,16 +23,22 @@ def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
 def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   let summary = "Give every matmul a schedule table";
   let description = [{
-    Matmuls that have no schedules get those of the untuned rule (see
-    docs/RationaleGemm.md); those that have some keep them, if they need no more
-    threads than the team has. Where micro-kernels read bf16, the operation that
+    Matmuls that have no schedules get those that tuning left in the database,
+    with the packing of the weight that they were tuned for, or else those of
+    the untuned rule (see docs/RationaleGemm.md); those that have some keep
+    them, if they need no more threads than the team has. Where micro-kernels read bf16, the operation that
     makes the matmul's input then makes it in bf16.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",
            "CPU to schedule for: a name, or host">,
     Option<"threads", "threads", "int64_t", "1",
-           "Threads of the team">
+           "Threads of the team">,
+    Option<"database", "database", "std::string", "\"\"",
+           "File with tuned schedules">
+  ];
+  let statistics = [
+    Statistic<"numTuned", "num-tuned", "Matmuls whose schedules were tuned">
   ];
 }
 

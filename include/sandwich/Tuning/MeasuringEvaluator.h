@@ -1,0 +1,89 @@
+//===- MeasuringEvaluator.h - How long schedules take -----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Measures schedules on this machine: on the team that will run them, with
+/// random data, and with weights that come from memory, as a model's do.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TUNING_MEASURINGEVALUATOR_H
+#define SANDWICH_TUNING_MEASURINGEVALUATOR_H
+
+#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Scheduling/ScheduleSearch.h"
+#include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Tuning/NestLibrary.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace sandwich {
+
+struct MeasuringOptions {
+  /// Threads of the team, and the CPUs they stay on (see PhaseTeamOptions).
+  unsigned threads = 1;
+  std::vector<unsigned> cpus;
+  /// The most rows of a payload.
+  int64_t maxRows = 512;
+  /// Bytes of random weights that measurements walk through in turn: more than
+  /// the last cache holds.
+  uint64_t weightBytes = uint64_t(512) << 20;
+};
+
+/// Machines are noisy: other processes, other guests, clocks and memory whose
+/// speed changes for seconds. So a schedule is not timed alone. The first
+/// schedule of a payload is its reference; every other one runs in turn with
+/// it, and what counts is the median of their ratios. That is repeated until
+/// the ratios agree, or it is plain that the schedule is much slower.
+class MeasuringEvaluator : public ScheduleEvaluator {
+public:
+  /// Errors: instructions of the target that this CPU lacks, too little
+  /// memory, too few threads.
+  static Result<std::unique_ptr<MeasuringEvaluator>>
+  create(const Target &target, const MeasuringOptions &options);
+
+  /// Errors: a schedule that does not fit the shape, more rows than
+  /// `maxRows`, more threads than the team has.
+  Result<double> sliceSeconds(const MatmulShape &shape,
+                              const Schedule &schedule) override;
+  Result<double> seconds(const Payload &payload,
+                         const Schedule &schedule) override;
+
+  const NestLibrary &nests() const { return *library; }
+
+private:
+  struct Reference {
+    Schedule schedule;
+    double seconds;
+  };
+  struct Run;
+
+  MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
+                     const MeasuringOptions &options);
+  Status allocate();
+  Status reserve(const MatmulShape &shape, int64_t rows, int64_t partsOfK);
+  /// Seconds of one matmul: the mean of as many as fill a short time.
+  Result<double> runOnce(const Payload &payload, const Schedule &schedule);
+  std::byte *nextWeight(uint64_t bytes);
+
+  std::unique_ptr<NestLibrary> library;
+  const MeasuringOptions options;
+  std::unique_ptr<PhaseTeam> team;
+  AnonymousMemory weights, input, result;
+  /// For each thread the sums of a block.
+  std::vector<AnonymousMemory> scratch;
+  uint64_t weightPosition = 0;
+  /// By rows, N and K, and what else of the shape matters.
+  std::map<std::array<int64_t, 8>, Reference> references;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_TUNING_MEASURINGEVALUATOR_H

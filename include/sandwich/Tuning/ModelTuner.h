@@ -1,0 +1,72 @@
+//===- ModelTuner.h - Schedules for the matmuls of a model ------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TUNING_MODELTUNER_H
+#define SANDWICH_TUNING_MODELTUNER_H
+
+#include "sandwich/Scheduling/ScheduleDatabase.h"
+#include "sandwich/Scheduling/ScheduleTuner.h"
+#include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Target/Target.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+struct ModelTuningOptions : TuningOptions {
+  Strategy strategy = Strategy::Sandwich;
+  /// Threads of the team, and the CPUs they stay on while measuring.
+  int64_t threads = 1;
+  std::vector<unsigned> cpus;
+  /// Numbers of rows to tune for, ascending.
+  std::vector<int64_t> rows;
+  /// What the packings of weights are chosen for.
+  RowTrace trace;
+  /// For all matmuls together. What is not tuned by then is left to the cost
+  /// model.
+  double seconds = std::numeric_limits<double>::infinity();
+  /// The schedule database: what is in it is not tuned again, and what is
+  /// tuned is added to it, now and then as well as at the end.
+  std::string database;
+};
+
+/// What tuning a model came to.
+struct TunedModel {
+  /// In the order of the matmuls; with an empty log where the database knew
+  /// the table.
+  std::vector<TunedGroup> groups;
+  /// Questions that had to be measured, and compilations of nests for them.
+  int64_t measurements = 0;
+  int64_t compilations = 0;
+  double seconds = 0;
+  /// Tables that the database had.
+  int64_t known = 0;
+};
+
+/// Hears which share of the work is done, from 0 to 1; an error ends tuning.
+/// What was tuned is in the database then.
+using TuningProgress = std::function<Status(double)>;
+
+/// Tunes each of `shapes` for `target` on this machine. Errors: those of
+/// `progress`; a database that cannot be read or written; no rows; instructions
+/// that this CPU lacks.
+Result<TunedModel> tuneModel(const std::vector<MatmulShape> &shapes,
+                             const Target &target,
+                             const ModelTuningOptions &options,
+                             const TuningProgress &progress);
+
+/// The shapes that differ, in the order of their first use.
+std::vector<MatmulShape>
+differentShapes(const std::vector<MatmulShape> &shapes);
+
+} // namespace sandwich
+
+#endif // SANDWICH_TUNING_MODELTUNER_H
