@@ -80,7 +80,7 @@ struct MeasuringEvaluator::Run {
   const Payload &payload;
   Schedule schedule;
   Packing packing;
-  NestFunction nest;
+  PreparedNest nest;
   /// One weight for each repetition.
   std::vector<std::byte *> weights;
   uint64_t weightBytes;
@@ -125,7 +125,7 @@ void MeasuringEvaluator::Run::work(int64_t thread) {
   call.kEnd = boundary(k + 1, tK, shape.k, kUnitOf(packing));
   for (std::byte *weight : weights) {
     call.weight = BytesDescriptor(weight, static_cast<int64_t>(weightBytes));
-    nest(call, schedule);
+    nest(call);
     evaluator.team->barrier();
     if (tK > 1)
       reduce(thread, sums, partElements, stride);
@@ -162,7 +162,7 @@ Result<std::unique_ptr<MeasuringEvaluator>>
 MeasuringEvaluator::create(const Target &target,
                            const MeasuringOptions &options) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<NestLibrary> library,
-                            NestLibrary::create(target));
+                            NestLibrary::create(target, options.threads));
   std::unique_ptr<MeasuringEvaluator> evaluator(
       new MeasuringEvaluator(std::move(library), options));
   SANDWICH_RETURN_IF_ERROR(evaluator->allocate());
@@ -225,9 +225,7 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
   uint64_t bytes = packedBytes(payload.shape, packing);
   SANDWICH_RETURN_IF_ERROR(
       reserve(payload.shape, payload.rows, schedule.threads[2]));
-  SANDWICH_ASSIGN_OR_RETURN(NestFunction nest,
-                            library->get(payload.shape, schedule));
-  Run run{*this, payload, schedule, packing, nest, {}, bytes};
+  Run run{*this, payload, schedule, packing, {}, {}, bytes};
   // A slice never needs to be larger than the matmul, and its sums fit the
   // scratch memory.
   auto &[bM, bN, bK] = run.schedule.slice;
@@ -239,6 +237,11 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
   if (bM == 0)
     return makeError("a slice of ", bN,
                      " columns is more than the scratch memory holds");
+
+  int64_t tM = schedule.threads[0];
+  SANDWICH_ASSIGN_OR_RETURN(
+      run.nest, library->prepare(payload.shape, run.schedule, payload.rows / tM,
+                                 divideUp(payload.rows, tM)));
 
   // A rough guess of how often it takes for the clock to matter little.
   double guess =
@@ -344,7 +347,8 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
   if (bM > options.maxRows)
     return makeError("cannot measure ", bM, " rows");
   SANDWICH_RETURN_IF_ERROR(reserve(payload.shape, bM, 1));
-  SANDWICH_ASSIGN_OR_RETURN(NestFunction nest, library->get(shape, alone));
+  SANDWICH_ASSIGN_OR_RETURN(PreparedNest nest,
+                            library->prepare(shape, alone, bM, bM));
   if (bM * bN * 4 > maxScratchBytes - 64)
     return makeError("a slice of ", bM, " x ", bN,
                      " is more than the scratch memory holds");
@@ -365,7 +369,7 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
     call.weight =
         BytesDescriptor(nextWeight(bytes), static_cast<int64_t>(bytes));
     Clock::time_point begin = Clock::now();
-    nest(call, alone);
+    nest(call);
     // The first one warms the code and the input up.
     if (i > 0)
       samples.push_back(

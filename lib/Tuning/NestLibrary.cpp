@@ -9,10 +9,10 @@
 #include "sandwich/Tuning/NestLibrary.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Conversion/LoopBuilder.h"
+#include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Pipelines/Pipelines.h"
-#include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Target/CpuFeatures.h"
 
@@ -21,16 +21,18 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
 
+#include <atomic>
 #include <chrono>
-#include <cstring>
-#include <dlfcn.h>
 #include <numeric>
-#include <sys/mman.h>
+#include <optional>
+#include <thread>
 #include <tuple>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace sandwich;
@@ -51,73 +53,41 @@ std::string entryName(LoopOrder order) {
   return "nest_" + std::string(sandwich::name(order));
 }
 
-class SharedObject {
-public:
-  explicit SharedObject(void *handle) : handle(handle) {}
-  SharedObject(SharedObject &&other) noexcept
-      : handle(std::exchange(other.handle, nullptr)) {}
-  SharedObject &operator=(SharedObject &&) = delete;
-  ~SharedObject() {
-    if (handle)
-      ::dlclose(handle);
-  }
-
-  /// Loads the bytes of a shared object, which never become a file.
-  static Result<SharedObject> load(const std::string &bytes) {
-    int file = ::memfd_create("sandwich-nest", MFD_CLOEXEC);
-    if (file < 0)
-      return makeError("cannot create memory for code: ", std::strerror(errno));
-    size_t written = 0;
-    while (written < bytes.size()) {
-      ssize_t count =
-          ::write(file, bytes.data() + written, bytes.size() - written);
-      if (count <= 0) {
-        ::close(file);
-        return makeError("cannot write code to memory: ", std::strerror(errno));
-      }
-      written += static_cast<size_t>(count);
-    }
-    std::string path = "/proc/self/fd/" + std::to_string(file);
-    void *handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::string problem = handle ? "" : ::dlerror();
-    ::close(file);
-    if (!handle)
-      return makeError("cannot load code: ", problem);
-    return SharedObject(handle);
-  }
-
-  void *find(const std::string &name) const {
-    return ::dlsym(handle, name.c_str());
-  }
-
-private:
-  void *handle;
-};
+Error fromLLVM(llvm::Error error) {
+  return makeError("cannot load code: ", llvm::toString(std::move(error)));
+}
 
 } // namespace
 
-/// What the code of a nest depends on beside its arguments.
+/// What code depends on: a nest, or a micro-kernel that nests call.
 struct NestLibrary::Key {
-  MatrixISA isa;
+  /// Of the micro-kernel; a nest has no rows.
+  MicroKernel kernel;
   Packing packing;
   int64_t k;
   bool bf16Weights;
-  int64_t columns;
-  int64_t prefetchLines, prefetchStreams;
-  /// Whether it prefetches at a distance, or the next slice.
-  bool hasDistance;
+  /// Of a micro-kernel.
+  int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
 
   auto tie() const {
-    return std::tuple(isa, packing.panel, packing.tile, packing.kStep,
-                      packing.kPack, k, bf16Weights, columns, prefetchLines,
-                      prefetchStreams, hasDistance);
+    return std::tuple(kernel.isa, kernel.rows, kernel.columns, packing.panel,
+                      packing.tile, packing.kStep, packing.kPack, k,
+                      bf16Weights, prefetchLines, prefetchStreams,
+                      prefetchPanels);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
+  bool isNest() const { return kernel.rows == 0; }
 };
 
 struct NestLibrary::Loaded {
-  SharedObject object;
-  NestFunction byOrder[std::size(allOrders)];
+  /// The functions of a nest by loop order, or a micro-kernel's only one.
+  void *functions[std::size(allOrders)];
+};
+
+/// Machine code and the names of its functions, as `Loaded` has them.
+struct NestLibrary::Compiled {
+  std::string object;
+  std::vector<std::string> names;
 };
 
 struct NestLibrary::Session {
@@ -133,28 +103,27 @@ struct NestLibrary::Session {
   }
 };
 
-NestLibrary::NestLibrary(const Target &target)
-    : target(target), session(std::make_unique<Session>()) {}
+NestLibrary::NestLibrary(const Target &target, unsigned threads,
+                         std::unique_ptr<llvm::orc::LLJIT> loader)
+    : target(target), sessions(std::max(threads, 1u)),
+      loader(std::move(loader)) {}
 NestLibrary::~NestLibrary() = default;
 
-Result<std::unique_ptr<NestLibrary>> NestLibrary::create(const Target &target) {
-  CpuFeatures host = CpuFeatures::host();
-  if (!host.hasAll(target.features))
+Result<std::unique_ptr<NestLibrary>> NestLibrary::create(const Target &target,
+                                                         unsigned threads) {
+  if (!CpuFeatures::host().hasAll(target.features))
     return makeError("this CPU cannot run code for ", target.name,
                      ", so that schedules for it cannot be measured here");
-  return std::unique_ptr<NestLibrary>(new NestLibrary(target));
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  auto loader = llvm::orc::LLJITBuilder().create();
+  if (!loader)
+    return fromLLVM(loader.takeError());
+  return std::unique_ptr<NestLibrary>(
+      new NestLibrary(target, threads, std::move(*loader)));
 }
 
-/// The largest micro-kernel of `isa` with `columns` columns.
-static MicroKernel tallest(MatrixISA isa, int64_t columns) {
-  MicroKernel result{isa, 1, columns};
-  for (const MicroKernel &kernel : microKernelMenu(isa))
-    if (kernel.columns == columns)
-      result.rows = std::max(result.rows, kernel.rows);
-  return result;
-}
-
-/// Adds the function for `order`: a nest whose sums are stored.
+/// Adds the function of a nest for `order` whose sums are stored.
 static void addNest(ModuleOp module, const Schedule &schedule,
                     const MatmulShape &shape) {
   LoopBuilder b(module.getLoc(), module.getContext());
@@ -162,23 +131,28 @@ static void addNest(ModuleOp module, const Schedule &schedule,
   MLIRContext *context = module.getContext();
   constexpr int64_t dynamic = ShapedType::kDynamic;
   auto bytes = MemRefType::get({dynamic}, b.getI8Type());
-  SmallVector<Type> arguments(4, bytes);
-  arguments.append(12, b.getIndexType());
+  SmallVector<Type> types(4, bytes);
+  types.push_back(MemRefType::get({dynamic}, b.getIndexType()));
+  types.append(7, b.getIndexType());
   auto function = func::FuncOp::create(b, entryName(schedule.order),
-                                       b.getFunctionType(arguments, {}));
+                                       b.getFunctionType(types, {}));
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     b.getUnitAttr());
   b.setInsertionPointToStart(function.addEntryBlock());
-  auto argument = [&](unsigned i) -> Value { return function.getArgument(i); };
+  ArrayRef<BlockArgument> arguments = function.getArguments();
+  Value inputBytes = arguments[0], weightBytes = arguments[1],
+        resultBytes = arguments[2], scratch = arguments[3],
+        parameters = arguments[4], resultStride = arguments[5];
+  SmallVector<Value> part(arguments.drop_front(6));
+  Value rowEnd = part[1];
 
   bool bf16Input = multipliesBF16(schedule.microKernel.isa);
   auto element = [&](bool bf16) -> Type {
     return bf16 ? Type(b.getBF16Type()) : Type(b.getF32Type());
   };
   int64_t stride = rowStride(shape.k, bf16Input ? 2 : 4);
-  Value rowEnd = argument(6);
   Value rows = memref::ViewOp::create(
-      b, MemRefType::get({dynamic, stride}, element(bf16Input)), argument(0),
+      b, MemRefType::get({dynamic, stride}, element(bf16Input)), inputBytes,
       b.index(0), rowEnd);
   auto attribute = [&](int64_t value) { return b.getIndexAttr(value); };
   Value input = memref::SubViewOp::create(
@@ -187,18 +161,13 @@ static void addNest(ModuleOp module, const Schedule &schedule,
   auto packing = gemm::PackingAttr::get(context, *shape.packing);
   Value weight = memref::ViewOp::create(
       b, packing.getBufferType(shape.n, shape.k, element(shape.bf16Weights)),
-      argument(1), b.index(0), ValueRange());
+      weightBytes, b.index(0), ValueRange());
   Value result = memref::ViewOp::create(
-      b, MemRefType::get({dynamic, dynamic}, b.getF32Type()), argument(2),
-      b.index(0), ValueRange{rowEnd, argument(4)});
+      b, MemRefType::get({dynamic, dynamic}, b.getF32Type()), resultBytes,
+      b.index(0), ValueRange{rowEnd, resultStride});
 
-  Value part[] = {argument(5), argument(6), argument(7),
-                  argument(8), argument(9), argument(10)};
-  SmallVector<Value> sizes;
-  for (unsigned i = 11; i < 16; ++i)
-    sizes.push_back(argument(i));
   auto nest = gemm::NestOp::create(
-      b, input, weight, part, sizes, argument(3), schedule,
+      b, input, weight, part, parameters, scratch, schedule,
       columnUnitOf(shape, *shape.packing), {0, lm::maxDimension});
   {
     OpBuilder::InsertionGuard guard(b);
@@ -217,27 +186,50 @@ static void addNest(ModuleOp module, const Schedule &schedule,
   func::ReturnOp::create(b);
 }
 
-Result<NestLibrary::Loaded> NestLibrary::compile(const Key &key) {
-  MLIRContext &context = session->context;
+/// Adds the micro-kernel; returns its name.
+static std::string
+addMicroKernel(ModuleOp module,
+               const MicroKernelSpecialization &specialization) {
+  func::FuncOp function = MicroKernelLibrary(module).get(specialization);
+  function.setPublic();
+  function->removeAttr("llvm.linkage");
+  return function.getName().str();
+}
+
+Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
+                                                   Session &session) const {
+  MLIRContext &context = session.context;
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (problem.empty())
       problem = diagnostic.str();
     return success();
   });
-  MatmulShape shape{
-      .k = key.k, .bf16Weights = key.bf16Weights, .packing = key.packing};
-  shape.n = manyColumns / key.packing.panel * key.packing.panel;
-  Schedule schedule{.microKernel = tallest(key.isa, key.columns)};
-  schedule.slice = {lm::maxDimension, manyColumns / key.columns * key.columns,
-                    lm::maxDimension / key.packing.kStep * key.packing.kStep};
-  schedule.prefetchLines = key.prefetchLines;
-  schedule.prefetchDistance = key.hasDistance ? 1 : 0;
-  schedule.prefetchStreams = key.prefetchStreams;
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
-  for (LoopOrder order : allOrders) {
-    schedule.order = order;
-    addNest(*module, schedule, shape);
+  std::vector<std::string> names;
+  if (key.isNest()) {
+    MatmulShape shape{.n = manyColumns / key.packing.panel * key.packing.panel,
+                      .k = key.k,
+                      .bf16Weights = key.bf16Weights,
+                      .packing = key.packing};
+    Schedule schedule{.microKernel = key.kernel};
+    schedule.microKernel.rows = key.packing.kPack;
+    schedule.slice = {1, key.kernel.columns, key.packing.kStep};
+    for (LoopOrder order : allOrders) {
+      schedule.order = order;
+      addNest(*module, schedule, shape);
+      names.push_back(entryPrefix.str() + entryName(order));
+    }
+  } else {
+    MicroKernelSpecialization specialization;
+    specialization.kernel = key.kernel;
+    bool bf16Input = multipliesBF16(key.kernel.isa);
+    specialization.inputStride = rowStride(key.k, bf16Input ? 2 : 4);
+    specialization.widensWeights = key.bf16Weights && !bf16Input;
+    specialization.prefetchLines = key.prefetchLines;
+    specialization.prefetchStreams = key.prefetchStreams;
+    specialization.prefetchPanels = key.prefetchPanels;
+    names.push_back(addMicroKernel(*module, specialization));
   }
 
   PassManager manager(&context);
@@ -246,47 +238,120 @@ Result<NestLibrary::Loaded> NestLibrary::compile(const Key &key) {
   toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
   buildLoopsToLLVMPipeline(manager, toLLVM);
   if (failed(manager.run(*module)))
-    return makeError("a nest does not compile: ", problem);
+    return makeError(names.front(), " does not compile: ", problem);
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> code =
       translateModuleToLLVMIR(*module, llvmContext, "nest");
   if (!code)
-    return makeError("a nest has no LLVM IR: ", problem);
-  SANDWICH_RETURN_IF_ERROR(optimize(*code, target, entryPrefix.str()));
+    return makeError(names.front(), " has no LLVM IR: ", problem);
+  std::string prefix = key.isNest() ? entryPrefix.str() : names.front();
+  SANDWICH_RETURN_IF_ERROR(optimize(*code, target, prefix));
   SANDWICH_ASSIGN_OR_RETURN(std::string object,
                             emitCode(*code, target, CodeKind::Object));
-  SANDWICH_ASSIGN_OR_RETURN(std::string bytes, linkSharedObject(object));
-  SANDWICH_ASSIGN_OR_RETURN(SharedObject shared, SharedObject::load(bytes));
-  Loaded result{std::move(shared), {}};
-  for (size_t i = 0; i < std::size(allOrders); ++i) {
-    std::string name = entryPrefix.str() + entryName(allOrders[i]);
-    void *symbol = result.object.find(name);
+  return Compiled{std::move(object), std::move(names)};
+}
+
+Result<NestLibrary::Loaded> NestLibrary::load(const Compiled &code) {
+  // Each in a library of its own, as nests have equal names.
+  auto library = loader->createJITDylib("nest" + std::to_string(loaded.size()));
+  if (!library)
+    return fromLLVM(library.takeError());
+  if (llvm::Error error = loader->addObjectFile(
+          *library, llvm::MemoryBuffer::getMemBufferCopy(code.object)))
+    return fromLLVM(std::move(error));
+  Loaded result = {};
+  for (auto [name, function] : llvm::zip(code.names, result.functions)) {
+    auto symbol = loader->lookup(*library, name);
     if (!symbol)
-      return makeError("a nest has no function ", name);
-    result.byOrder[i] =
-        NestFunction(reinterpret_cast<NestFunction::Function>(symbol));
+      return fromLLVM(symbol.takeError());
+    function = symbol->toPtr<void *>();
   }
   return result;
 }
 
-Result<NestFunction> NestLibrary::get(const MatmulShape &shape,
-                                      const Schedule &schedule) {
-  Key key{.isa = schedule.microKernel.isa,
-          .packing = packingFor(shape, schedule.microKernel.isa),
-          .k = shape.k,
-          .bf16Weights = shape.bf16Weights,
-          .columns = schedule.microKernel.columns,
-          .prefetchLines = schedule.prefetchLines,
-          .prefetchStreams = schedule.prefetchStreams,
-          .hasDistance = schedule.prefetchDistance > 0};
-  auto entry = loaded.find(key);
-  if (entry == loaded.end()) {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point begin = Clock::now();
-    SANDWICH_ASSIGN_OR_RETURN(Loaded code, compile(key));
-    entry = loaded.emplace(key, std::move(code)).first;
-    ++compiled;
-    seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+Status NestLibrary::compileMissing(const std::set<Key> &needed) {
+  std::vector<Key> missing;
+  for (const Key &key : needed)
+    if (!loaded.contains(key))
+      missing.push_back(key);
+  if (missing.empty())
+    return {};
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  std::vector<std::optional<Result<Compiled>>> results(missing.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&](size_t worker) {
+    std::unique_ptr<Session> &session = sessions[worker];
+    for (size_t i = next++; i < missing.size(); i = next++) {
+      if (!session)
+        session = std::make_unique<Session>();
+      results[i].emplace(compile(missing[i], *session));
+    }
+  };
+  std::vector<std::thread> workers;
+  for (size_t worker = 1; worker < std::min(sessions.size(), missing.size());
+       ++worker)
+    workers.emplace_back(work, worker);
+  work(0);
+  for (std::thread &worker : workers)
+    worker.join();
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (!*results[i])
+      return results[i]->error();
+    SANDWICH_ASSIGN_OR_RETURN(Loaded code, load(**results[i]));
+    loaded.emplace(missing[i], code);
   }
-  return entry->second.byOrder[static_cast<size_t>(schedule.order)];
+  seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  return {};
+}
+
+Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
+                                          const Schedule &schedule,
+                                          int64_t minRows, int64_t maxRows) {
+  const MicroKernel &kernel = schedule.microKernel;
+  Packing packing = packingFor(shape, kernel.isa);
+  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
+  Key nest{.kernel = {kernel.isa, 0, kernel.columns},
+           .packing = packing,
+           .k = shape.k,
+           .bf16Weights = shape.bf16Weights};
+  std::set<Key> needed = {nest};
+  std::set<int64_t> strips =
+      stripRows(minRows, maxRows, schedule.slice[0], kernel.rows);
+
+  PreparedNest prepared;
+  NestParameters &parameters = prepared.parameters;
+  parameters.sliceRows = schedule.slice[0];
+  parameters.sliceColumns = schedule.slice[1];
+  parameters.sliceK = schedule.slice[2];
+  parameters.stripRows = kernel.rows;
+  parameters.prefetchDistance = schedule.prefetchDistance;
+  auto keyOf = [&](const PrefetchPlan &plan, int64_t width, int64_t rows) {
+    Key key = nest;
+    key.kernel = {kernel.isa, rows, std::min(kernel.columns, width)};
+    key.prefetchLines = plan.lines;
+    if (plan.lines > 0) {
+      key.prefetchStreams = plan.streams;
+      key.prefetchPanels = plan.panels;
+    }
+    return key;
+  };
+  int64_t wide = std::max(kernel.columns, packing.panel);
+  std::pair<NestParameters::Calls *, int64_t> kinds[] = {
+      {&parameters.wide, wide}, {&parameters.panel, packing.panel}};
+  for (auto [calls, width] : kinds) {
+    calls->prefetch = planPrefetch(schedule, packing, width, elementBytes);
+    for (int64_t rows : strips)
+      needed.insert(keyOf(calls->prefetch, width, rows));
+  }
+  SANDWICH_RETURN_IF_ERROR(compileMissing(needed));
+  for (auto [calls, width] : kinds)
+    for (int64_t rows : strips) {
+      auto code = loaded.find(keyOf(calls->prefetch, width, rows));
+      calls->addresses[rows] =
+          reinterpret_cast<int64_t>(code->second.functions[0]);
+    }
+  prepared.function = reinterpret_cast<PreparedNest::Function>(
+      loaded.find(nest)->second.functions[static_cast<size_t>(schedule.order)]);
+  return prepared;
 }

@@ -52,11 +52,6 @@ struct MicroKernelSpecialization {
   mlir::Type weightType(mlir::MLIRContext *context) const;
 };
 
-/// The K that one step of the micro-kernel's main loop multiplies; prefetches
-/// are counted by these steps. Any remaining K is multiplied, but prefetches
-/// nothing.
-int64_t getLoopStep(MatrixISA isa);
-
 /// Elements from the beginning of a packed panel to its column `column`.
 int64_t getColumnOffset(const Packing &packing, int64_t column);
 
@@ -132,6 +127,14 @@ public:
   void call(mlir::ImplicitLocOpBuilder &builder,
             const MicroKernelSpecialization &specialization,
             const MicroKernelArguments &arguments);
+
+  /// Calls the function at `address`, an index, which was compiled from one
+  /// that `get` returned for any specialization with the input, the weight and
+  /// the instructions of this one.
+  static void callAddress(mlir::ImplicitLocOpBuilder &builder,
+                          mlir::Value address,
+                          const MicroKernelSpecialization &specialization,
+                          const MicroKernelArguments &arguments);
 
 private:
   mlir::SymbolTable symbols;

@@ -8,15 +8,16 @@
 ///
 /// \file
 /// Machine code for measuring schedules. A micro-kernel is compiled once, when
-/// it is first asked for; slices, strips of rows, prefetch distances and the
-/// parts of threads are arguments of its nest. It is the code of `gemm.nest`,
-/// by the passes that compile models.
+/// it is first needed; slices, strips of rows, prefetch distances and the parts
+/// of threads are arguments of a nest that calls it. It is the code of
+/// `gemm.nest`, by the passes that compile models.
 ///
 //===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_TUNING_NESTLIBRARY_H
 #define SANDWICH_TUNING_NESTLIBRARY_H
 
+#include "sandwich/Conversion/NestParameters.h"
 #include "sandwich/Scheduling/Schedule.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
@@ -25,6 +26,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <vector>
+
+namespace llvm::orc {
+class LLJIT;
+} // namespace llvm::orc
 
 namespace sandwich {
 
@@ -58,61 +65,69 @@ struct NestCall {
   int64_t kBegin = 0, kEnd = 0;
 };
 
-/// Runs the nest of a schedule on a part.
-class NestFunction {
+/// The nest of one schedule, ready to run on parts of some numbers of rows.
+class PreparedNest {
 public:
-  NestFunction() = default;
-  /// `schedule` is one that the function was asked for.
-  void operator()(NestCall &call, const Schedule &schedule) const {
-    function(&call.input, &call.weight, &call.result, &call.scratch,
+  void operator()(NestCall &call) const {
+    BytesDescriptor arguments(const_cast<NestParameters *>(&parameters),
+                              sizeof(NestParameters) / sizeof(int64_t));
+    function(&call.input, &call.weight, &call.result, &call.scratch, &arguments,
              call.resultStride, call.rowBegin, call.rowEnd, call.columnBegin,
-             call.columnEnd, call.kBegin, call.kEnd, schedule.slice[0],
-             schedule.slice[1], schedule.slice[2], schedule.microKernel.rows,
-             schedule.prefetchDistance);
+             call.columnEnd, call.kBegin, call.kEnd);
   }
 
 private:
   friend class NestLibrary;
   using Function = void (*)(BytesDescriptor *input, BytesDescriptor *weight,
                             BytesDescriptor *result, BytesDescriptor *scratch,
-                            int64_t resultStride, int64_t rowBegin,
-                            int64_t rowEnd, int64_t columnBegin,
-                            int64_t columnEnd, int64_t kBegin, int64_t kEnd,
-                            int64_t sliceRows, int64_t sliceColumns,
-                            int64_t sliceK, int64_t stripRows,
-                            int64_t prefetchDistance);
-  explicit NestFunction(Function function) : function(function) {}
+                            BytesDescriptor *parameters, int64_t resultStride,
+                            int64_t rowBegin, int64_t rowEnd,
+                            int64_t columnBegin, int64_t columnEnd,
+                            int64_t kBegin, int64_t kEnd);
   Function function = nullptr;
+  NestParameters parameters = {};
 };
 
-/// Compiles nests for one target and keeps them loaded.
+/// Compiles nests and micro-kernels for one target and keeps them loaded.
 class NestLibrary {
 public:
-  /// Errors: a target whose instructions this CPU lacks.
-  static Result<std::unique_ptr<NestLibrary>> create(const Target &target);
+  /// Compiles on up to `threads` threads at once. Errors: a target whose
+  /// instructions this CPU lacks.
+  static Result<std::unique_ptr<NestLibrary>> create(const Target &target,
+                                                     unsigned threads);
   NestLibrary(const NestLibrary &) = delete;
   NestLibrary &operator=(const NestLibrary &) = delete;
   ~NestLibrary();
 
-  /// The nest for `schedule`, which fits `shape`. It stays valid as long as the
-  /// library. Errors: the system refuses to load code.
-  Result<NestFunction> get(const MatmulShape &shape, const Schedule &schedule);
+  /// The nest for `schedule`, which fits `shape`, on parts of `minRows` to
+  /// `maxRows` rows. It stays valid as long as the library. Errors: the system
+  /// refuses to load code.
+  Result<PreparedNest> prepare(const MatmulShape &shape,
+                               const Schedule &schedule, int64_t minRows,
+                               int64_t maxRows);
 
-  /// How often `get` compiled, and the seconds that took.
-  int64_t compilations() const { return compiled; }
+  /// How many nests and micro-kernels were compiled, and the seconds that
+  /// `prepare` spent on that.
+  int64_t compilations() const { return static_cast<int64_t>(loaded.size()); }
   double compileSeconds() const { return seconds; }
 
 private:
   struct Key;
   struct Loaded;
+  struct Compiled;
   struct Session;
-  explicit NestLibrary(const Target &target);
-  Result<Loaded> compile(const Key &key);
+  NestLibrary(const Target &target, unsigned threads,
+              std::unique_ptr<llvm::orc::LLJIT> loader);
+  Status compileMissing(const std::set<Key> &needed);
+  Result<Compiled> compile(const Key &key, Session &session) const;
+  Result<Loaded> load(const Compiled &code);
 
   const Target target;
-  std::unique_ptr<Session> session;
+  /// One for each thread that compiles.
+  std::vector<std::unique_ptr<Session>> sessions;
+  /// Holds the machine code.
+  std::unique_ptr<llvm::orc::LLJIT> loader;
   std::map<Key, Loaded> loaded;
-  int64_t compiled = 0;
   double seconds = 0;
 };
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Conversion/MicroKernel.h"
+#include "sandwich/Conversion/NestParameters.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 
@@ -23,6 +24,7 @@
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Target/Target.h"
 
+#include <cstddef>
 #include <set>
 
 namespace sandwich {
@@ -38,15 +40,11 @@ namespace {
 /// Epilogues read vectors of 16 f32 that may begin at the last sum.
 constexpr int64_t scratchPaddingBytes = 64;
 
-/// What each call of a micro-kernel prefetches in a round of its loop.
-struct PrefetchPlan {
-  /// Of each stream, of which each panel has so many.
-  int64_t lines = 0;
-  int64_t streams = 1;
-  int64_t panels = 1;
-  /// Calls that together prefetch all lines of a panel, and of the slice.
-  int64_t sharesOfPanel = 1;
-  int64_t shares = 1;
+/// A prefetch plan whose numbers may be known only at run time.
+struct PrefetchValues {
+  /// Known ones, for the code of micro-kernels.
+  PrefetchPlan plan;
+  Value lines, streams, panels, sharesOfPanel, shares;
 };
 
 /// Lowers one nest.
@@ -73,22 +71,32 @@ private:
                 MicroKernelArguments arguments);
   void inlineBody();
 
-  PrefetchPlan planPrefetch(int64_t width) const;
+  PrefetchValues getPrefetch(int64_t width);
   /// Sets where the call number `share` for the slice prefetches.
-  void emitPrefetchArguments(int64_t width, const PrefetchPlan &plan,
+  void emitPrefetchArguments(int64_t width, const PrefetchValues &prefetch,
                              Value panelColumn, Value share,
                              MicroKernelArguments &arguments);
   /// The first element of the slice that the thread reads after this one.
   Value emitNextSlice(Value panelColumn, int64_t width);
-  /// The rows that a strip can have, ascending.
-  std::set<int64_t> stripRows();
 
-  bool hasSizes() { return !op.getSizes().empty(); }
+  bool hasParameters() { return static_cast<bool>(op.getParameters()); }
+  /// The field of `NestParameters` at `offset` bytes.
+  Value loadParameter(size_t offset) {
+    return memref::LoadOp::create(
+        b, op.getParameters(),
+        b.index(static_cast<int64_t>(offset / sizeof(int64_t))));
+  }
+  /// Where the calls on `width` columns lie in `NestParameters`.
+  size_t callsOffset(int64_t width) {
+    int64_t wide = std::max(schedule.microKernel.columns, packing.panel);
+    return width == wide ? offsetof(NestParameters, wide)
+                         : offsetof(NestParameters, panel);
+  }
   Value select(Value condition, Value a, Value b_) {
-    return arith::SelectOp::create(b, condition, a, b_);
+    return b.createOrFold<arith::SelectOp>(condition, a, b_);
   }
   Value less(Value a, Value b_) {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, a, b_);
+    return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ult, a, b_);
   }
   Value divideUp(Value a, Value b_) {
     return b.div(b.add(a, b.sub(b_, b.index(1))), b_);
@@ -117,8 +125,8 @@ private:
   int64_t k, elementBytes;
   int64_t inputStride;
 
-  /// Sizes of the slice and rows of the micro-kernel.
-  Value bM, bN, bK, kernelRows;
+  /// Sizes of the slice, rows of the micro-kernel, prefetch distance in bytes.
+  Value bM, bN, bK, kernelRows, distance;
   Value weight, block;
   // Values of the loops around the insertion point.
   Value nextBlockRow, blockRow, blockRows, blockColumn, blockColumns;
@@ -146,50 +154,26 @@ NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
   elementBytes = type.getElementTypeBitWidth() / 8;
 }
 
-std::set<int64_t> NestLowering::stripRows() {
-  std::set<int64_t> result;
-  int64_t rows = schedule.microKernel.rows;
-  if (hasSizes()) {
-    for (int64_t strip = 1; strip <= rows; ++strip)
-      result.insert(strip);
-    return result;
+PrefetchValues NestLowering::getPrefetch(int64_t width) {
+  PrefetchValues values;
+  if (hasParameters()) {
+    size_t offset =
+        callsOffset(width) + offsetof(NestParameters::Calls, prefetch);
+    values.lines = loadParameter(offset + offsetof(PrefetchPlan, lines));
+    values.streams = loadParameter(offset + offsetof(PrefetchPlan, streams));
+    values.panels = loadParameter(offset + offsetof(PrefetchPlan, panels));
+    values.sharesOfPanel =
+        loadParameter(offset + offsetof(PrefetchPlan, sharesOfPanel));
+    values.shares = loadParameter(offset + offsetof(PrefetchPlan, shares));
+    return values;
   }
-  int64_t bM = schedule.slice[0];
-  int64_t minRows = std::max<int64_t>(op.getRowsBetween()[0], 1);
-  int64_t maxRows = op.getRowsBetween()[1];
-  // Blocks are balanced, so the smallest one is that of the fewest rows, or
-  // of the fewest that need one block more than those.
-  int64_t blocks = sandwich::divideUp(minRows, bM);
-  int64_t smallest = minRows / blocks;
-  if (blocks * bM < maxRows)
-    smallest = std::min(smallest, (blocks * bM + 1) / (blocks + 1));
-  int64_t largest = std::min(bM, maxRows);
-  for (int64_t block = smallest; block <= largest; ++block) {
-    int64_t strips = sandwich::divideUp(block, rows);
-    result.insert(block / strips);
-    result.insert(sandwich::divideUp(block, strips));
-  }
-  return result;
-}
-
-PrefetchPlan NestLowering::planPrefetch(int64_t width) const {
-  if (schedule.prefetchLines == 0)
-    return {};
-  int64_t step = getLoopStep(schedule.microKernel.isa);
-  int64_t lines = schedule.prefetchLines * (step / (4 * packing.kPack));
-  int64_t panelLines = std::max<int64_t>(
-      step * packing.panel * elementBytes / cacheLineBytes, 1);
-  int64_t panels = std::max<int64_t>(width / packing.panel, 1);
-  PrefetchPlan plan;
-  plan.panels = std::min(sandwich::divideUp(lines, panelLines), panels);
-  plan.streams = std::clamp<int64_t>(schedule.prefetchStreams / plan.panels, 1,
-                                     panelLines);
-  plan.lines = std::min(sandwich::divideUp(lines, plan.panels * plan.streams),
-                        panelLines / plan.streams);
-  plan.sharesOfPanel =
-      sandwich::divideUp(panelLines, plan.lines * plan.streams);
-  plan.shares = plan.sharesOfPanel * sandwich::divideUp(panels, plan.panels);
-  return plan;
+  values.plan = planPrefetch(schedule, packing, width, elementBytes);
+  values.lines = b.index(values.plan.lines);
+  values.streams = b.index(values.plan.streams);
+  values.panels = b.index(values.plan.panels);
+  values.sharesOfPanel = b.index(values.plan.sharesOfPanel);
+  values.shares = b.index(values.plan.shares);
+  return values;
 }
 
 //===----------------------------------------------------------------------===//
@@ -208,11 +192,12 @@ void NestLowering::emit(Value scratch) {
   SmallVector<int64_t> shape(schedule.slice.begin(),
                              schedule.slice.begin() + 2);
   SmallVector<Value> dynamicShape;
-  if (hasSizes()) {
-    bM = op.getSizes()[0];
-    bN = op.getSizes()[1];
-    bK = op.getSizes()[2];
-    kernelRows = op.getSizes()[3];
+  if (hasParameters()) {
+    bM = loadParameter(offsetof(NestParameters, sliceRows));
+    bN = loadParameter(offsetof(NestParameters, sliceColumns));
+    bK = loadParameter(offsetof(NestParameters, sliceK));
+    kernelRows = loadParameter(offsetof(NestParameters, stripRows));
+    distance = loadParameter(offsetof(NestParameters, prefetchDistance));
     dynamicShape = {bM, bN};
     shape.assign(2, ShapedType::kDynamic);
   } else {
@@ -220,6 +205,7 @@ void NestLowering::emit(Value scratch) {
     bN = b.index(schedule.slice[1]);
     bK = b.index(schedule.slice[2]);
     kernelRows = b.index(schedule.microKernel.rows);
+    distance = b.index(schedule.prefetchDistance);
   }
   if (op.getScratch())
     scratch = op.getScratch();
@@ -255,7 +241,7 @@ void NestLowering::emitColumnBlocks(function_ref<void()> body) {
 
 void NestLowering::emitBlock() {
   OpFoldResult blockWidth = bN;
-  if (!hasSizes())
+  if (!hasParameters())
     blockWidth = b.getIndexAttr(schedule.slice[1]);
   sums = memref::SubViewOp::create(
       b, block, ArrayRef<OpFoldResult>{b.getIndexAttr(0), b.getIndexAttr(0)},
@@ -287,7 +273,7 @@ void NestLowering::emitPanels(Value begin, Value end, int64_t width) {
 }
 
 void NestLowering::emitStrips(Value panelColumn, int64_t width) {
-  PrefetchPlan prefetch = planPrefetch(width);
+  PrefetchValues prefetch = getPrefetch(width);
   Value strips = divideUp(blockRows, kernelRows);
   Value firstElement = weightElement(b.add(blockColumn, panelColumn), sliceK);
   Value accumulate = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, sliceK,
@@ -314,7 +300,7 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
       Value shareNumber = b.add(b.mul(strips, part), strip);
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
-      emitCall(width, rows, prefetch, arguments);
+      emitCall(width, rows, prefetch.plan, arguments);
     });
   }
 }
@@ -333,7 +319,18 @@ void NestLowering::emitCall(int64_t width, Value rows,
   specialization.prefetchStreams = prefetch.streams;
   specialization.prefetchPanels = prefetch.panels;
 
-  std::set<int64_t> variants = stripRows();
+  if (hasParameters()) {
+    Value place = b.add(rows, static_cast<int64_t>(
+                                  (callsOffset(width) +
+                                   offsetof(NestParameters::Calls, addresses)) /
+                                  sizeof(int64_t)));
+    Value address = memref::LoadOp::create(b, op.getParameters(), place);
+    MicroKernelLibrary::callAddress(b, address, specialization, arguments);
+    return;
+  }
+  std::set<int64_t> variants =
+      stripRows(op.getRowsBetween()[0], op.getRowsBetween()[1],
+                schedule.slice[0], schedule.microKernel.rows);
   auto callVariant = [&](int64_t variant) {
     specialization.kernel.rows = variant;
     kernels.call(b, specialization, arguments);
@@ -370,48 +367,44 @@ void NestLowering::inlineBody() {
 }
 
 void NestLowering::emitPrefetchArguments(int64_t width,
-                                         const PrefetchPlan &plan,
+                                         const PrefetchValues &prefetch,
                                          Value panelColumn, Value share,
                                          MicroKernelArguments &arguments) {
-  arguments.prefetchStreamStride = b.index(0);
-  if (plan.lines == 0) {
-    arguments.prefetchOffset = arguments.prefetchStride = b.index(0);
+  Value zero = b.index(0);
+  arguments.prefetchOffset = arguments.prefetchStride = zero;
+  arguments.prefetchStreamStride = zero;
+  if (!hasParameters() && prefetch.plan.lines == 0)
     return;
-  }
-  int64_t step = getLoopStep(schedule.microKernel.isa);
+  int64_t step = loopStep(schedule.microKernel.isa);
   int64_t lineElements = cacheLineBytes / elementBytes;
-  int64_t shareElements = plan.lines * lineElements;
-  Value panel = b.index(0), shareOfPanel = share;
-  if (plan.shares > plan.sharesOfPanel) {
-    panel = b.mul(b.div(share, plan.sharesOfPanel), plan.panels);
-    shareOfPanel = b.rem(share, plan.sharesOfPanel);
-  }
-  Value base = b.mul(panel, arguments.panelStride), stride;
-  if (schedule.prefetchDistance > 0) {
-    Value distance = hasSizes()
-                         ? b.div(op.getSizes()[4], elementBytes)
-                         : b.index(schedule.prefetchDistance / elementBytes);
-    base = b.add(base, weightElement(b.add(blockColumn, panelColumn), sliceK));
-    base = b.add(base, distance);
-    base = b.add(base, b.mul(shareOfPanel, shareElements));
-    stride = b.index(step * packing.panel);
-  } else {
-    base = b.add(base, emitNextSlice(panelColumn, width));
-    Value steps = b.div(sliceKSize, step);
-    base = b.add(base, b.mul(b.mul(shareOfPanel, steps), shareElements));
-    stride = b.index(shareElements);
-    if (plan.streams > 1) {
-      int64_t panelLines = step * packing.panel * elementBytes / cacheLineBytes;
-      Value lines = b.div(b.add(b.mul(steps, panelLines), plan.streams - 1),
-                          plan.streams);
-      arguments.prefetchStreamStride = b.mul(lines, lineElements);
-    }
-  }
+  Value shareElements = b.mul(prefetch.lines, lineElements);
+  Value panel = b.mul(b.div(share, prefetch.sharesOfPanel), prefetch.panels);
+  Value shareOfPanel = b.rem(share, prefetch.sharesOfPanel);
+  Value base = b.mul(panel, arguments.panelStride);
+
+  // At a distance from what the call reads itself.
+  Value ahead = weightElement(b.add(blockColumn, panelColumn), sliceK);
+  ahead = b.add(ahead, b.div(distance, elementBytes));
+  ahead = b.add(ahead, b.mul(shareOfPanel, shareElements));
+  // Or of the next slice, all of it at the end of its rounds, each stream a
+  // part of its lines.
+  Value rounds = b.div(sliceKSize, step);
+  Value next = emitNextSlice(panelColumn, width);
+  next = b.add(next, b.mul(b.mul(shareOfPanel, rounds), shareElements));
+  int64_t panelLines = std::max<int64_t>(
+      step * packing.panel * elementBytes / cacheLineBytes, 1);
+  Value streamLines = divideUp(b.mul(rounds, panelLines), prefetch.streams);
+
+  Value hasDistance = less(zero, distance);
+  base = b.add(base, select(hasDistance, ahead, next));
+  Value stride =
+      select(hasDistance, b.index(step * packing.panel), shareElements);
+  arguments.prefetchStreamStride = b.mul(streamLines, lineElements);
   // Calls beyond those that share the lines out touch one line again and
   // again, which costs less than a second variant of the code.
-  Value shares = less(share, b.index(plan.shares));
+  Value shares = less(share, prefetch.shares);
   arguments.prefetchOffset = select(shares, base, arguments.weightOffset);
-  arguments.prefetchStride = select(shares, stride, b.index(0));
+  arguments.prefetchStride = select(shares, stride, zero);
 }
 
 Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {

@@ -158,7 +158,7 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   auto nest = gemm::NestOp::create(
       builder, op.getInput(), weight,
       {rowBegin, rowEnd, columnBegin, columnEnd, kBegin, kEnd},
-      /*sizes=*/ValueRange(), /*scratch=*/Value(), *schedule, unit,
+      /*parameters=*/Value(), /*scratch=*/Value(), *schedule, unit,
       rowsBetween);
   builder.setInsertionPointToStart(nest.getBody());
   return nest;

@@ -41,12 +41,6 @@ Type MicroKernelSpecialization::weightType(MLIRContext *context) const {
   return inputType(context);
 }
 
-int64_t sandwich::getLoopStep(MatrixISA isa) {
-  // Four packed steps hide the loop's own instructions.
-  Packing packing = packingOf(isa);
-  return std::max(packing.kStep, 4 * packing.kPack);
-}
-
 int64_t sandwich::getColumnOffset(const Packing &packing, int64_t column) {
   return column / packing.tile * packing.tile * packing.kStep +
          column % packing.tile * packing.kPack;
@@ -114,19 +108,44 @@ MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
   return function;
 }
 
-void MicroKernelLibrary::call(ImplicitLocOpBuilder &builder,
-                              const MicroKernelSpecialization &specialization,
-                              const MicroKernelArguments &arguments) {
-  func::FuncOp function = get(specialization);
+/// The arguments, with buffers cast to the types that functions take.
+static SmallVector<Value> castArguments(ImplicitLocOpBuilder &builder,
+                                        TypeRange types,
+                                        const MicroKernelArguments &arguments) {
   SmallVector<Value> operands;
-  for (auto [value, type] :
-       llvm::zip_equal(arguments.values(), function.getArgumentTypes())) {
+  for (auto [value, type] : llvm::zip_equal(arguments.values(), types)) {
     if (value.getType() == type)
       operands.push_back(value);
     else
       operands.push_back(memref::CastOp::create(builder, type, value));
   }
-  func::CallOp::create(builder, function, operands);
+  return operands;
+}
+
+void MicroKernelLibrary::call(ImplicitLocOpBuilder &builder,
+                              const MicroKernelSpecialization &specialization,
+                              const MicroKernelArguments &arguments) {
+  func::FuncOp function = get(specialization);
+  func::CallOp::create(
+      builder, function,
+      castArguments(builder, function.getArgumentTypes(), arguments));
+}
+
+void MicroKernelLibrary::callAddress(
+    ImplicitLocOpBuilder &builder, Value address,
+    const MicroKernelSpecialization &specialization,
+    const MicroKernelArguments &arguments) {
+  MLIRContext *context = builder.getContext();
+  auto type =
+      builder.getFunctionType(getArgumentTypes(context, specialization), {});
+  Value bits =
+      arith::IndexCastOp::create(builder, builder.getI64Type(), address);
+  Value pointer = LLVM::IntToPtrOp::create(
+      builder, LLVM::LLVMPointerType::get(context), bits);
+  Value function =
+      UnrealizedConversionCastOp::create(builder, type, pointer).getResult(0);
+  func::CallIndirectOp::create(
+      builder, function, castArguments(builder, type.getInputs(), arguments));
 }
 
 Value sandwich::getInputBlock(ImplicitLocOpBuilder &builder, int64_t rows,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitters.h"
+#include "sandwich/Scheduling/StripPlan.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -78,7 +79,7 @@ void BodyWriter::write() {
         getPanel(builder, packing, column / packing.panel, arguments));
 
   Sums sums = loadOrZeroSums();
-  int64_t step = getLoopStep(kernel.isa);
+  int64_t step = loopStep(kernel.isa);
   Value zero = createIndex(builder, 0);
   Value remainder =
       arith::RemUIOp::create(builder, arguments.k, createIndex(builder, step));

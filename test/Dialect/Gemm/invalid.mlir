@@ -690,7 +690,7 @@ func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32
 // -----
 
 // gemm.nest (C1): the micro-kernel reads the packing.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<2x2x2x16x16x2xbf16>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
@@ -702,7 +702,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C1): its size is known.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<?x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<?x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<?x32x1x1x32x2xbf16>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<?x32x1x1x32x2xbf16> {
@@ -714,7 +714,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<?x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C1): it is in one piece.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16, strided<[4096, 64, 64, 64, 2, 1]>> {
@@ -726,7 +726,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16, strided<[4
 // -----
 
 // gemm.nest (C2): as many channels as k.
-func.func @nest(%x: memref<?x96xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x96xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x96xbf16>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x96xbf16>, memref<2x32x1x1x32x2xbf16> {
@@ -738,7 +738,7 @@ func.func @nest(%x: memref<?x96xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C2): of the type that is multiplied.
-func.func @nest(%x: memref<?x64xf32>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x64xf32>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xf32>, memref<2x32x1x1x32x2xbf16> {
@@ -750,7 +750,7 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x32x1x1x32x2xbf16>, %i: index,
 // -----
 
 // gemm.nest (C2): at a static distance.
-func.func @nest(%x: memref<?x64xbf16, strided<[?, 1]>>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16, strided<[?, 1]>>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C2) X86_AVX512_BF16_12x32 needs 64 bf16 channels in contiguous rows at a static distance, not 'memref<?x64xbf16, strided<[?, 1]>>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16, strided<[?, 1]>>, memref<2x32x1x1x32x2xbf16> {
@@ -762,7 +762,7 @@ func.func @nest(%x: memref<?x64xbf16, strided<[?, 1]>>, %w: memref<2x32x1x1x32x2
 // -----
 
 // gemm.nest (C3): the body takes a block.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C3) body must take 'memref<?x?xf32, strided<[?, 1], offset: ?>>' and four indices}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
@@ -773,22 +773,10 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C4): all sizes or none.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
-  // expected-error @below {{'gemm.nest' op (C4) sizes must be five, with scratch, or none}}
-  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) sizes(%i, %i)
-      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
-  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
-  }
-  return
-}
-
-// -----
-
-// gemm.nest (C4): whose sums have a place.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
-  // expected-error @below {{'gemm.nest' op (C4) sizes must be five, with scratch, or none}}
-  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) sizes(%i, %i, %i, %i, %i)
+// gemm.nest (C4): sums of any size have a place.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
+  // expected-error @below {{'gemm.nest' op (C4) has parameters, but no scratch}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) parameters(%p : memref<?xindex>)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
@@ -798,7 +786,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C5): threads share whole panels.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 48 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
@@ -810,7 +798,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C5): and some.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 0 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
@@ -822,7 +810,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C6): rows ascend.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [3, 2] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
@@ -834,7 +822,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 // -----
 
 // gemm.nest (C6): there may be some.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>) {
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [0, 0] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {

@@ -35,7 +35,7 @@ func.func @walks(%x: tensor<?x96xbf16>, %layer: index, %residual: tensor<?x64xf3
 }
 
 // CHECK-LABEL: func @parts
-func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memref<?x64xf32>, %sums: memref<4096xi8>, %layer: index, %i: index) {
+func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memref<?x64xf32>, %sums: memref<4096xi8>, %p: memref<?xindex>, %layer: index, %i: index) {
   // CHECK: gemm.matmul %{{.*}}, @down[%{{.*}}] epilogue(<none>) tokens_between [1, 12] partial_sums(%{{.*}} : memref<4096xi8>) into
   gemm.matmul %x, @down[%layer] epilogue(<none>) tokens_between [1, 12] partial_sums(%sums : memref<4096xi8>) into %y : memref<?x96xbf16> into memref<?x64xf32>
   // CHECK: gemm.nest %{{.*}}, %{{.*}} rows(%{{.*}} to %{{.*}}) columns(%{{.*}} to %{{.*}}) k(%{{.*}} to %{{.*}}) schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>) unit 32 rows_between [0, 12] : memref<?x96xbf16>, memref<2x48x1x1x32x2xbf16> {
@@ -48,8 +48,8 @@ func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memr
     gemm.epilogue %block at(%row, %column) size(%rows, %columns) epilogue(<silu_mul>) interleave 16 into %y
       : memref<?x?xf32, strided<[?, 1], offset: ?>> into memref<?x64xf32>
   }
-  // CHECK: gemm.nest {{.*}} sizes(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) scratch(%{{.*}} : memref<4096xi8>) schedule(
-  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) sizes(%i, %i, %i, %i, %i) scratch(%sums : memref<4096xi8>)
+  // CHECK: gemm.nest {{.*}} parameters(%{{.*}} : memref<?xindex>) scratch(%{{.*}} : memref<4096xi8>) schedule(
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) parameters(%p : memref<?xindex>) scratch(%sums : memref<4096xi8>)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>) unit 32 rows_between [0, 12]
       : memref<?x96xbf16>, memref<2x48x1x1x32x2xbf16> {
   ^bb0(%block: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):

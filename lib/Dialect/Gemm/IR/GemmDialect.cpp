@@ -281,23 +281,23 @@ static MemRefType getSumsType(MLIRContext *context) {
 }
 
 void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
-                   Value weight, ArrayRef<Value> part, ValueRange sizes,
+                   Value weight, ArrayRef<Value> part, Value parameters,
                    Value scratch, const Schedule &schedule, int64_t unit,
                    ArrayRef<int64_t> rowsBetween) {
   MLIRContext *context = builder.getContext();
   state.addOperands({input, weight});
   state.addOperands(part);
-  state.addOperands(sizes);
+  if (parameters)
+    state.addOperands(parameters);
   if (scratch)
     state.addOperands(scratch);
   auto &properties = state.getOrAddProperties<Properties>();
   properties.setSchedule(ScheduleAttr::get(context, schedule));
   properties.setUnit(builder.getI64IntegerAttr(unit));
   properties.setRowsBetween(builder.getDenseI64ArrayAttr(rowsBetween));
-  llvm::copy(
-      ArrayRef<int32_t>({1, 1, 1, 1, 1, 1, 1, 1,
-                         static_cast<int32_t>(sizes.size()), scratch ? 1 : 0}),
-      properties.operandSegmentSizes.begin());
+  llvm::copy(ArrayRef<int32_t>(
+                 {1, 1, 1, 1, 1, 1, 1, 1, parameters ? 1 : 0, scratch ? 1 : 0}),
+             properties.operandSegmentSizes.begin());
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(state.addRegion());
   body->addArgument(getSumsType(context), state.location);
@@ -352,8 +352,8 @@ LogicalResult NestOp::verify() {
   if (getBody()->getArgumentTypes() != TypeRange(arguments))
     return emitOpError("(C3) body must take ")
            << arguments[0] << " and four indices";
-  if (getSizes().size() != 0 && (getSizes().size() != 5 || !getScratch()))
-    return emitOpError("(C4) sizes must be five, with scratch, or none");
+  if (getParameters() && !getScratch())
+    return emitOpError("(C4) has parameters, but no scratch");
   int64_t unit = getUnit();
   if (unit <= 0 || unit % getPacking().panel != 0)
     return emitOpError("(C5) unit must be a positive multiple of a panel's ")

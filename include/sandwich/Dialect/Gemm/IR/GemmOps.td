@@ -125,10 +125,11 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     ```
 
     The thread grid of the schedule was consumed when the part was computed.
-    While tuning, `sizes` replace the schedule's slice, rows of the micro-kernel
-    and prefetch distance; those of the schedule are then the largest they may
-    be (a distance of 0 stays 0). The sums lie in `scratch` where it is given,
-    bM * bN f32 and a cache line, aligned to a cache line.
+    While tuning, `parameters` (`NestParameters` of sandwich/Conversion) replace
+    the schedule's slice, rows of the micro-kernel and prefetching, and hold the
+    addresses of micro-kernels; the schedule then only tells the columns of the
+    micro-kernel and the loop order. The sums lie in `scratch` where it is
+    given, bM * bN f32 and a cache line, aligned to a cache line.
 
     Columns begin at multiples of `unit` and end at one, or where the weight
     ends, k at multiples of what a round of the micro-kernel multiplies.
@@ -138,15 +139,16 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
     reads it; (C2) the input's channels are the weight's k, in contiguous rows
     at a static distance, of the element type that the micro-kernel reads;
-    (C3) the body takes sums and four indices; (C4) `sizes` are none or five,
-    with scratch; (C5) `unit` is a positive multiple of the packing's panel;
+    (C3) the body takes sums and four indices; (C4) whoever has `parameters` has
+    scratch; (C5) `unit` is a positive multiple of the packing's panel;
     (C6) `rows_between` are two numbers, ascending, the second one positive.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,
     Index:$row_begin, Index:$row_end, Index:$column_begin, Index:$column_end,
     Index:$k_begin, Index:$k_end,
-    Variadic<Index>:$sizes, Optional<MemRefRankOf<[I8], [1]>>:$scratch,
+    Optional<MemRefRankOf<[Index], [1]>>:$parameters,
+    Optional<MemRefRankOf<[I8], [1]>>:$scratch,
     Gemm_ScheduleAttr:$schedule, I64Attr:$unit,
     DenseI64ArrayAttr:$rows_between);
   let regions = (region SizedRegion<1>:$body_region);
@@ -155,7 +157,7 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     `rows` `(` $row_begin `to` $row_end `)`
     `columns` `(` $column_begin `to` $column_end `)`
     `k` `(` $k_begin `to` $k_end `)`
-    (`sizes` `(` $sizes^ `)`)?
+    (`parameters` `(` $parameters^ `:` type($parameters) `)`)?
     (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     `schedule` `(` $schedule `)` `unit` $unit `rows_between` $rows_between
     attr-dict `:` type($input) `,` type($weight) $body_region
@@ -164,7 +166,7 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
   let builders = [
     OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,
                    "::llvm::ArrayRef<::mlir::Value>":$part,
-                   "::mlir::ValueRange":$sizes, "::mlir::Value":$scratch,
+                   "::mlir::Value":$parameters, "::mlir::Value":$scratch,
                    "const ::sandwich::Schedule &":$schedule, "int64_t":$unit,
                    "::llvm::ArrayRef<int64_t>":$rowsBetween)>
   ];

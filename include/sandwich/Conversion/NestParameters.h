@@ -1,0 +1,47 @@
+//===- NestParameters.h - A schedule as arguments ---------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What `gemm.nest` loads instead of the numbers of its schedule, so that one
+/// nest serves all schedules while tuning. Plain memory: an array of 64-bit
+/// numbers whose places are those of the fields.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_CONVERSION_NESTPARAMETERS_H
+#define SANDWICH_CONVERSION_NESTPARAMETERS_H
+
+#include "sandwich/Scheduling/StripPlan.h"
+
+#include <cstdint>
+
+namespace sandwich {
+
+struct NestParameters {
+  int64_t sliceRows, sliceColumns, sliceK;
+  /// The most rows of a strip, below `maxRows`.
+  int64_t stripRows;
+  /// In bytes; 0: the next slice is prefetched.
+  int64_t prefetchDistance;
+
+  static constexpr int64_t maxRows = 65;
+  /// The calls on some columns.
+  struct Calls {
+    PrefetchPlan prefetch;
+    /// The micro-kernels of this plan, by their exact rows.
+    int64_t addresses[maxRows];
+  };
+  /// On all columns of the micro-kernel, or a panel if that is wider; and on
+  /// single panels, where a block ends between those of a wide micro-kernel.
+  Calls wide, panel;
+};
+static_assert(sizeof(PrefetchPlan) == 5 * sizeof(int64_t));
+
+} // namespace sandwich
+
+#endif // SANDWICH_CONVERSION_NESTPARAMETERS_H

@@ -1,0 +1,54 @@
+//===- StripPlan.h - What the calls of a nest do ----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What a schedule comes to for the calls of its micro-kernel: which rows they
+/// take, and what each of them prefetches. Code generation and measuring both
+/// follow it.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_STRIPPLAN_H
+#define SANDWICH_SCHEDULING_STRIPPLAN_H
+
+#include "sandwich/Scheduling/Schedule.h"
+
+#include <cstdint>
+#include <set>
+
+namespace sandwich {
+
+/// The k that one round of a micro-kernel's loop multiplies: four packed steps,
+/// or what one instruction takes. Prefetches are counted by rounds.
+int64_t loopStep(MatrixISA isa);
+
+/// What each call of a micro-kernel prefetches in a round of its loop.
+struct PrefetchPlan {
+  /// Of each stream, of which each panel has so many. 0 lines: nothing.
+  int64_t lines = 0;
+  int64_t streams = 1;
+  int64_t panels = 1;
+  /// Calls that together prefetch all lines of a panel, and of the slice.
+  int64_t sharesOfPanel = 1;
+  int64_t shares = 1;
+};
+
+/// The plan of `schedule` for calls on `width` columns, whole panels of
+/// `packing`, of weights of `elementBytes`.
+PrefetchPlan planPrefetch(const Schedule &schedule, const Packing &packing,
+                          int64_t width, int64_t elementBytes);
+
+/// The rows that strips can have where a thread's part has from `minRows` to
+/// `maxRows` rows: blocks of at most `sliceRows` rows, and strips of at most
+/// `kernelRows` rows in them, are both as even as possible.
+std::set<int64_t> stripRows(int64_t minRows, int64_t maxRows, int64_t sliceRows,
+                            int64_t kernelRows);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_STRIPPLAN_H
