@@ -487,10 +487,17 @@ Status Compilation::tune(TuningSummary *summary) {
   SANDWICH_RETURN_IF_ERROR(runPipeline(*matmuls, [](OpPassManager &manager) {
     manager.addPass(createLMToGemm());
   }));
-  std::vector<MatmulShape> shapes;
+  std::vector<TunedMatmul> tuned;
   matmuls->walk([&](gemm::MatmulOp matmul) {
-    if (!matmul.getSchedules())
-      shapes.push_back(gemm::getShape(matmul));
+    if (matmul.getSchedules())
+      return;
+    // Logits are wanted of the last token of each sequence, so of few rows.
+    constexpr int64_t mostLogits = 32;
+    bool makesLogits = llvm::any_of(matmul.getResult().getUsers(),
+                                    llvm::IsaPred<func::ReturnOp>);
+    tuned.push_back({gemm::getShape(matmul),
+                     makesLogits ? std::min(mostLogits, options.maxTokens)
+                                 : options.maxTokens});
   });
   ModelTuningOptions tuning;
   SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
@@ -512,15 +519,15 @@ Status Compilation::tune(TuningSummary *summary) {
     tuning.seconds = *options.tuningSeconds;
   tuning.database = *options.schedules;
   SANDWICH_ASSIGN_OR_RETURN(
-      TunedModel tuned,
-      tuneModel(differentShapes(shapes), target, tuning,
+      TunedModel result,
+      tuneModel(differentShapes(tuned), target, tuning,
                 [&](double done) { return progress("tuning", done); }));
   if (summary) {
-    summary->shapes = static_cast<int64_t>(tuned.groups.size());
-    summary->known = tuned.known;
-    summary->measurements = tuned.measurements;
-    summary->seconds = tuned.seconds;
-    for (const TunedGroup &group : tuned.groups)
+    summary->shapes = static_cast<int64_t>(result.groups.size());
+    summary->known = result.known;
+    summary->measurements = result.measurements;
+    summary->seconds = result.seconds;
+    for (const TunedGroup &group : result.groups)
       summary->complete &= group.complete;
   }
   return {};

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Runtime/MemoryReading.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,14 +21,6 @@ using namespace sandwich;
 
 namespace {
 using Clock = std::chrono::steady_clock;
-
-/// Part of the sum that a thread of `measureReadBandwidth` makes, so that
-/// reading the weights has a result the compiler cannot leave out.
-struct ReadTask {
-  std::span<const std::byte> memory;
-  unsigned threads;
-  std::atomic<uint64_t> sum{0};
-};
 } // namespace
 
 static double secondsSince(Clock::time_point start) {
@@ -79,55 +72,10 @@ sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
   return largest;
 }
 
-// With 16-byte loads a core cannot keep enough cache lines on their way: on
-// Zen 5 they read at three quarters of the speed of 64-byte ones.
-#if defined(__x86_64__)
-#define SANDWICH_WIDEST_LOADS                                                  \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SANDWICH_WIDEST_LOADS
-#endif
-
-/// Adds up `count` cache lines, with the widest loads this CPU has.
-SANDWICH_WIDEST_LOADS
-static uint64_t sumLines(const std::byte *memory, size_t count) {
-  typedef uint64_t Line __attribute__((vector_size(64), may_alias));
-  const auto *data = reinterpret_cast<const Line *>(memory);
-  Line sums[4] = {};
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (size_t j = 0; j < 4; ++j)
-      sums[j] += data[i + j];
-  for (; i < count; ++i)
-    sums[0] += data[i];
-  Line total = sums[0] + sums[1] + sums[2] + sums[3];
-  uint64_t sum = 0;
-  for (size_t j = 0; j < 8; ++j)
-    sum += total[j];
-  return sum;
-}
-
-/// Adds up `thread`'s part of the memory.
-static void readPart(void *context, int32_t thread) {
-  auto &task = *static_cast<ReadTask *>(context);
-  constexpr size_t lineBytes = 64;
-  size_t lines = task.memory.size() / lineBytes;
-  size_t index = static_cast<size_t>(thread);
-  size_t begin = lines / task.threads * index;
-  size_t end =
-      index + 1 == task.threads ? lines : lines / task.threads * (index + 1);
-  task.sum.fetch_add(
-      sumLines(task.memory.data() + begin * lineBytes, end - begin),
-      std::memory_order_relaxed);
-}
-
 double sandwich::measureReadBandwidth(Engine &engine, unsigned threads) {
-  ReadTask task;
-  task.memory = engine.weights().bytes();
-  task.threads = threads;
-  Clock::time_point start = Clock::now();
-  engine.team().run(threads, readPart, &task);
-  return static_cast<double>(task.memory.size()) / secondsSince(start) / 1e9;
+  std::span<const std::byte> weights = engine.weights().bytes();
+  return static_cast<double>(weights.size()) /
+         readSeconds(engine.team(), threads, weights) / 1e9;
 }
 
 static double mean(const std::vector<double> &values) {

@@ -84,19 +84,24 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
           schedule.prefetchStreams};
 }
 
-template <typename Measure>
-Result<double> MeasuringSession::answer(const Key &key, Measure measure) {
-  ++asked;
-  if (auto entry = known.find(key); entry != known.end())
-    return entry->second;
+Status MeasuringSession::goOn() {
   switch (end()) {
   case SessionEnd::Running:
-    break;
+    return {};
   case SessionEnd::Stopped:
     return makeError("tuning was stopped");
   case SessionEnd::BudgetSpent:
     return makeError("the budget for tuning is spent");
   }
+  __builtin_unreachable();
+}
+
+template <typename Measure>
+Result<double> MeasuringSession::answer(const Key &key, Measure measure) {
+  ++asked;
+  if (auto entry = known.find(key); entry != known.end())
+    return entry->second;
+  SANDWICH_RETURN_IF_ERROR(goOn());
   SANDWICH_ASSIGN_OR_RETURN(double seconds, measure());
   if (!(seconds > 0) || seconds == std::numeric_limits<double>::infinity())
     return makeError("measured ", seconds, " seconds for a schedule");
@@ -123,6 +128,43 @@ Result<double> MeasuringSession::seconds(const Payload &payload,
                 [&] { return evaluator.seconds(payload, schedule); });
 }
 
+Result<size_t>
+ScheduleEvaluator::fastest(const Payload &payload,
+                           const std::vector<Schedule> &schedules) {
+  size_t best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(double time, seconds(payload, schedules[i]));
+    if (time < least) {
+      least = time;
+      best = i;
+    }
+  }
+  return best;
+}
+
+Result<ScheduleEvaluator::Limit>
+MeasuringSession::compareToLimit(const Payload &payload,
+                                 const Schedule &schedule) {
+  SANDWICH_RETURN_IF_ERROR(goOn());
+  SANDWICH_ASSIGN_OR_RETURN(Limit limit,
+                            evaluator.compareToLimit(payload, schedule));
+  if (limit.share > 0) {
+    ++asked;
+    ++measured;
+  }
+  return limit;
+}
+
+Result<size_t>
+MeasuringSession::fastest(const Payload &payload,
+                          const std::vector<Schedule> &schedules) {
+  SANDWICH_RETURN_IF_ERROR(goOn());
+  asked += static_cast<int64_t>(schedules.size());
+  measured += static_cast<int64_t>(schedules.size());
+  return evaluator.fastest(payload, schedules);
+}
+
 std::string_view sandwich::name(SearchPhase phase) {
   switch (phase) {
   case SearchPhase::Probe:
@@ -135,6 +177,10 @@ std::string_view sandwich::name(SearchPhase phase) {
     return "finetune";
   case SearchPhase::Walk:
     return "walk";
+  case SearchPhase::Final:
+    return "final";
+  case SearchPhase::Limit:
+    return "limit";
   case SearchPhase::Derived:
     return "derived";
   }
@@ -426,4 +472,43 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
     }
   return {};
+}
+
+Result<Choice> sandwich::chooseFinally(const Payload &payload,
+                                       const Choice &best,
+                                       const std::vector<Schedule> &others,
+                                       size_t begin, MeasuringSession &session,
+                                       const SearchOptions &options,
+                                       SearchLog &log) {
+  // The team's times only, fastest first.
+  std::vector<Choice> close = {best};
+  for (size_t i = begin; i < log.size(); ++i)
+    if ((log[i].phase == SearchPhase::Polymerize ||
+         log[i].phase == SearchPhase::Finetune ||
+         log[i].phase == SearchPhase::Walk) &&
+        log[i].seconds <= best.seconds * (1 + options.finalWithin))
+      close.push_back({payload.rows, log[i].schedule, log[i].seconds});
+  std::ranges::stable_sort(close, {}, &Choice::seconds);
+  std::vector<Schedule> schedules, reduced;
+  auto add = [&](const Schedule &schedule) {
+    Schedule key = reducedSchedule(payload, schedule);
+    if (std::ranges::find(reduced, key) != reduced.end())
+      return;
+    reduced.push_back(key);
+    schedules.push_back(schedule);
+  };
+  for (const Schedule &schedule : others)
+    add(schedule);
+  size_t limit = schedules.size() + options.finalCandidates;
+  for (const Choice &choice : close)
+    if (schedules.size() < limit)
+      add(choice.schedule);
+  if (schedules.size() < 2)
+    return best;
+  SANDWICH_ASSIGN_OR_RETURN(size_t winner, session.fastest(payload, schedules));
+  SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                            session.seconds(payload, schedules[winner]));
+  log.push_back(
+      {SearchPhase::Final, payload.rows, schedules[winner], seconds, true});
+  return Choice{payload.rows, schedules[winner], seconds};
 }

@@ -68,6 +68,8 @@ private:
   Result<Choice> search(const Payload &payload,
                         const std::vector<MicroKernel> &menu,
                         TuningContext &context);
+  Result<std::optional<Choice>> goOnNearLimit(const Payload &payload,
+                                              TuningContext &context);
   /// The micro-kernels of the window.
   std::vector<MicroKernel> windowMenu(const TuningContext &context) const;
 
@@ -88,6 +90,9 @@ private:
   std::vector<std::pair<int64_t, double>> searches;
   /// Whether the last took hardly longer than one for far fewer rows.
   bool flat = false;
+  /// Payloads in a row whose derived schedule was near the limit, and the rows
+  /// of the last of them.
+  int64_t nearLimit = 0, comparedRows = 0;
   /// The last measured speed, what derived schedules are thought to reach.
   double flopsPerSecond = 0;
 };
@@ -135,6 +140,42 @@ SandwichStrategy::windowMenu(const TuningContext &context) const {
   return menu;
 }
 
+/// The last schedule, where it does what the machine can do: there is nothing
+/// to search for.
+Result<std::optional<Choice>>
+SandwichStrategy::goOnNearLimit(const Payload &payload,
+                                TuningContext &context) {
+  const TuningOptions &options = context.options;
+  if (window.empty() || payload.rows <= window.back().choice.rows)
+    return std::optional<Choice>();
+  Schedule before = derive(payload, window.back().choice.schedule.microKernel);
+  std::vector<std::array<int64_t, 3>> possible =
+      threadGrids(payload, packingFor(payload.shape, before.microKernel.isa));
+  if (std::ranges::find(possible, before.threads) == possible.end())
+    return std::optional<Choice>();
+  // Time and again so: then a few more rows change nothing.
+  if (nearLimit >= options.window &&
+      static_cast<double>(payload.rows) <=
+          static_cast<double>(comparedRows) * (1 + options.trustedGrowth)) {
+    Choice choice{payload.rows, before, payload.flops() / flopsPerSecond,
+                  false};
+    context.log.push_back(
+        {SearchPhase::Derived, payload.rows, before, choice.seconds, true});
+    return std::optional(choice);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
+                            context.session.compareToLimit(payload, before));
+  if (limit.share < options.nearLimit) {
+    nearLimit = 0;
+    return std::optional<Choice>();
+  }
+  ++nearLimit;
+  comparedRows = payload.rows;
+  context.log.push_back(
+      {SearchPhase::Limit, payload.rows, before, limit.seconds, true});
+  return std::optional(Choice{payload.rows, before, limit.seconds});
+}
+
 Result<Choice> SandwichStrategy::choose(const Payload &payload,
                                         TuningContext &context) {
   const TuningOptions &options = context.options;
@@ -143,6 +184,12 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
   // by something else than before.
   bool full = payloads < options.window || window.empty() ||
               payload.rows >= options.searchAgainAt * searchedRows;
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<Choice> good,
+                            goOnNearLimit(payload, context));
+  if (good) {
+    record(payload, *good, context);
+    return *good;
+  }
   Choice best;
   if (!full) {
     SANDWICH_ASSIGN_OR_RETURN(best,
@@ -171,6 +218,7 @@ Result<Choice> SandwichStrategy::search(const Payload &payload,
                                         const std::vector<MicroKernel> &menu,
                                         TuningContext &context) {
   const TuningOptions &options = context.options;
+  size_t begin = context.log.size();
   std::vector<std::vector<MicroKernel>> classes =
       microKernelClasses(payload, menu);
   if (classes.empty())
@@ -222,24 +270,36 @@ Result<Choice> SandwichStrategy::search(const Payload &payload,
     SANDWICH_RETURN_IF_ERROR(
         finetuneWalk(payload, best, context.session, options, context.log));
   }
-  // What served the payload before goes on unless there is something to gain:
+  // What served the payload before, and what the untuned rule says, have
+  // another chance; the former goes on unless there is something to gain:
   // fewer ranges, and less code.
-  if (!window.empty() &&
-      reads(window.back().choice.schedule.microKernel,
-            packingFor(payload.shape, best.schedule.microKernel.isa))) {
-    Schedule before =
-        derive(payload, window.back().choice.schedule.microKernel);
-    std::vector<std::array<int64_t, 3>> possible =
-        threadGrids(payload, packingFor(payload.shape, before.microKernel.isa));
-    if (std::ranges::find(possible, before.threads) != possible.end()) {
-      SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                                context.session.seconds(payload, before));
-      context.log.push_back(
-          {SearchPhase::Finetune, payload.rows, before, seconds, false});
-      if (seconds <= best.seconds * (1 + options.reuseWithin)) {
-        context.log.back().accepted = true;
-        best = {payload.rows, before, seconds};
-      }
+  std::vector<Schedule> others;
+  Packing packing = packingFor(payload.shape, best.schedule.microKernel.isa);
+  std::vector<std::array<int64_t, 3>> possible = threadGrids(payload, packing);
+  auto consider = [&](const Schedule &schedule) {
+    if (reads(schedule.microKernel, packing) &&
+        std::ranges::find(possible, schedule.threads) != possible.end())
+      others.push_back(schedule);
+  };
+  if (!window.empty())
+    consider(derive(payload, window.back().choice.schedule.microKernel));
+  size_t kept = others.size();
+  if (!sliceFixed) {
+    SANDWICH_ASSIGN_OR_RETURN(Choice modelled,
+                              chooseByModel(payload, menu, context.model));
+    consider(modelled.schedule);
+    SANDWICH_ASSIGN_OR_RETURN(best, chooseFinally(payload, best, others, begin,
+                                                  context.session, options,
+                                                  context.log));
+  }
+  if (kept > 0) {
+    SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                              context.session.seconds(payload, others.front()));
+    context.log.push_back(
+        {SearchPhase::Finetune, payload.rows, others.front(), seconds, false});
+    if (seconds <= best.seconds * (1 + options.reuseWithin)) {
+      context.log.back().accepted = true;
+      best = {payload.rows, others.front(), seconds};
     }
   }
   return best;

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/MeasuringEvaluator.h"
+#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -29,9 +31,10 @@ constexpr int64_t maxScratchBytes = (1 << 20) + 64;
 constexpr double leastSeconds = 1e-3;
 /// The noise that repeating does not remove is not worth repeating for.
 constexpr double agreement = 0.03;
-constexpr size_t fewestPairs = 3, mostPairs = 9;
-/// What is slower by so much is not worth measuring well.
-constexpr double plainlySlower = 1.2;
+constexpr size_t fewestPairs = 3, mostPairs = 5;
+/// What is slower by so much, after one pair, or two, is not worth measuring
+/// well.
+constexpr double plainlySlower[] = {1.3, 1.12};
 /// What is faster by so much becomes the reference.
 constexpr double muchFaster = 0.8;
 
@@ -261,37 +264,49 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
   return seconds / static_cast<double>(repetitions);
 }
 
+Status MeasuringEvaluator::check(const Payload &payload,
+                                 const Schedule &schedule) const {
+  SANDWICH_RETURN_IF_ERROR(verify(schedule, payload.shape));
+  auto [tM, tN, tK] = schedule.threads;
+  if (payload.rows < 1 || payload.rows > options.maxRows ||
+      payload.threads > options.threads || tM * tN * tK > payload.threads)
+    return makeError("cannot measure ", payload.rows, " rows on ",
+                     payload.threads, " threads");
+  return {};
+}
+
+/// Takes columns away from what does not fit the weights' memory.
+Status MeasuringEvaluator::narrow(Payload &payload,
+                                  const Schedule &schedule) const {
+  const MatmulShape &shape = payload.shape;
+  int64_t unit =
+      columnUnitOf(shape, packingFor(shape, schedule.microKernel.isa));
+  int64_t unitBytes = unit * shape.k * (shape.bf16Weights ? 2 : 4);
+  int64_t mostColumns = static_cast<int64_t>(weights.size()) / unitBytes * unit;
+  if (shape.n > mostColumns && mostColumns < unit * options.threads)
+    return makeError("K = ", shape.k, " is too large to measure with ",
+                     weights.size(), " bytes of weights");
+  payload.shape.n = std::min(shape.n, mostColumns);
+  return {};
+}
+
 Result<double> MeasuringEvaluator::seconds(const Payload &given,
                                            const Schedule &schedule) {
-  SANDWICH_RETURN_IF_ERROR(verify(schedule, given.shape));
-  auto [tM, tN, tK] = schedule.threads;
-  if (given.rows < 1 || given.rows > options.maxRows ||
-      given.threads > options.threads || tM * tN * tK > given.threads)
-    return makeError("cannot measure ", given.rows, " rows on ", given.threads,
-                     " threads");
-  // What does not fit the weights' memory is measured with fewer columns.
+  SANDWICH_RETURN_IF_ERROR(check(given, schedule));
   Payload payload = given;
+  SANDWICH_RETURN_IF_ERROR(narrow(payload, schedule));
   Packing packing = packingFor(given.shape, schedule.microKernel.isa);
-  int64_t unit = columnUnitOf(given.shape, packing);
-  int64_t unitBytes = unit * given.shape.k * (given.shape.bf16Weights ? 2 : 4);
-  int64_t mostColumns = static_cast<int64_t>(weights.size()) / unitBytes * unit;
-  double share = 1;
-  if (payload.shape.n > mostColumns) {
-    if (mostColumns < unit * options.threads)
-      return makeError("K = ", given.shape.k, " is too large to measure with ",
-                       weights.size(), " bytes of weights");
-    payload.shape.n = mostColumns;
-    share = static_cast<double>(given.shape.n) / mostColumns;
-  }
+  double share =
+      static_cast<double>(given.shape.n) / static_cast<double>(payload.shape.n);
 
   std::array<int64_t, 8> key = {
       given.rows,    given.threads,          given.shape.n,
       given.shape.k, given.shape.columnUnit, given.shape.bf16Weights,
       packing.panel, packing.kPack};
-  // Compiling, and the first touch of memory, are not what is measured.
-  SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
   auto reference = references.find(key);
   if (reference == references.end()) {
+    // The first touch of memory is not what is measured.
+    SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
     std::vector<double> samples;
     for (size_t i = 0; i < mostPairs; ++i) {
       SANDWICH_ASSIGN_OR_RETURN(double sample, runOnce(payload, schedule));
@@ -308,14 +323,16 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
                               runOnce(payload, reference->second.schedule));
     SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
     ratios.push_back(now / before);
-    if (ratios.size() == 2 && std::ranges::min(ratios) > plainlySlower)
+    size_t pairs = ratios.size();
+    if (pairs <= std::size(plainlySlower) &&
+        std::ranges::min(ratios) > plainlySlower[pairs - 1])
       break;
     // The middle half agrees. What looks like a new reference has to agree
     // for longer.
     std::vector<double> sorted = ratios;
     std::ranges::sort(sorted);
     double spread = sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4];
-    size_t needed = median(ratios) < muchFaster ? mostPairs - 2 : fewestPairs;
+    size_t needed = median(ratios) < muchFaster ? mostPairs : fewestPairs;
     agree = ratios.size() >= needed && spread < agreement * median(ratios);
   }
   double seconds = reference->second.seconds * median(ratios);
@@ -323,6 +340,148 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
   if (agree && median(ratios) < muchFaster)
     reference->second = {schedule, seconds};
   return seconds;
+}
+
+/// A micro-kernel on operands that caches hold, again and again.
+struct MeasuringEvaluator::PeakRun {
+  MeasuringEvaluator &evaluator;
+  PreparedNest nest;
+  int64_t rows, columns, k, resultStride;
+
+  static constexpr int64_t repetitions = 200;
+
+  double flops() const {
+    return 2.0 * rows * columns * k * repetitions * evaluator.options.threads;
+  }
+  void work(int64_t thread) {
+    NestCall call;
+    auto describe = [](AnonymousMemory &memory) {
+      return BytesDescriptor(memory.data(),
+                             static_cast<int64_t>(memory.size()));
+    };
+    call.input = describe(evaluator.input);
+    call.weight = describe(evaluator.weights);
+    call.scratch = describe(evaluator.scratch[thread]);
+    call.result = describe(evaluator.result);
+    // Lines that threads share would be written in turn.
+    auto *own = static_cast<float *>(call.result.aligned);
+    call.result.aligned = own + thread * rows * resultStride;
+    call.resultStride = resultStride;
+    call.rowEnd = rows;
+    call.columnEnd = columns;
+    call.kEnd = k;
+    for (int64_t i = 0; i < repetitions; ++i)
+      nest(call);
+  }
+};
+
+/// The tallest micro-kernel of each width that reads `packing`.
+static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
+                                               const Packing &packing) {
+  std::map<int64_t, MicroKernel> tallest;
+  for (const MicroKernel &kernel : microKernelMenu(isa))
+    if (MicroKernel &best = tallest[kernel.columns];
+        reads(kernel, packing) && kernel.rows > best.rows)
+      best = kernel;
+  std::vector<MicroKernel> kernels;
+  for (const auto &[columns, kernel] : tallest)
+    if (kernel.rows > 0)
+      kernels.push_back(kernel);
+  return kernels;
+}
+
+Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
+                                             MatrixISA isa) {
+  auto [entry, isNew] = peaks.emplace(std::pair(isa, shape.bf16Weights), 0);
+  if (!isNew)
+    return entry->second;
+  Packing packing = packingFor(shape, isa);
+  for (const MicroKernel &kernel : tallestKernels(isa, packing)) {
+    int64_t columns = std::max(kernel.columns, packing.panel);
+    // Small enough for the nearest caches, long enough to forget what a call
+    // costs.
+    constexpr int64_t weightBytes = 32 << 10;
+    int64_t elementBytes = shape.bf16Weights ? 2 : 4;
+    int64_t k = std::min(
+        roundUp(weightBytes / columns / elementBytes, kUnitOf(packing)),
+        shape.k);
+    Schedule schedule{.microKernel = kernel,
+                      .slice = {kernel.rows, columns, k}};
+    SANDWICH_ASSIGN_OR_RETURN(
+        PreparedNest nest,
+        library->prepare(shape, schedule, kernel.rows, kernel.rows));
+    MatmulShape reserved = shape;
+    reserved.n = columns;
+    SANDWICH_RETURN_IF_ERROR(
+        reserve(reserved, kernel.rows * options.threads, 1));
+    PeakRun run{*this,   nest, kernel.rows,
+                columns, k,    resultStride(reserved, packing)};
+    std::vector<double> samples;
+    for (size_t i = 0; i < mostPairs; ++i) {
+      Clock::time_point begin = Clock::now();
+      team->run(
+          options.threads,
+          [](void *context, int32_t thread) {
+            static_cast<PeakRun *>(context)->work(thread);
+          },
+          &run);
+      samples.push_back(
+          std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    entry->second = std::max(entry->second, run.flops() / median(samples));
+  }
+  return entry->second;
+}
+
+Result<ScheduleEvaluator::Limit>
+MeasuringEvaluator::compareToLimit(const Payload &given,
+                                   const Schedule &schedule) {
+  SANDWICH_RETURN_IF_ERROR(check(given, schedule));
+  Payload payload = given;
+  SANDWICH_RETURN_IF_ERROR(narrow(payload, schedule));
+  Packing packing = packingFor(given.shape, schedule.microKernel.isa);
+  double columnsShare =
+      static_cast<double>(given.shape.n) / static_cast<double>(payload.shape.n);
+  SANDWICH_ASSIGN_OR_RETURN(double peak,
+                            peakFlops(payload.shape, schedule.microKernel.isa));
+  double multiplying = payload.flops() / (peak / options.threads *
+                                          static_cast<double>(payload.threads));
+  // The code is compiled and the first memory touched.
+  SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
+  uint64_t bytes = packedBytes(payload.shape, packing);
+  std::vector<double> seconds, shares;
+  for (size_t round = 0; round < fewestPairs; ++round) {
+    double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
+                                 {nextWeight(bytes), bytes});
+    SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
+    seconds.push_back(now * columnsShare);
+    shares.push_back(std::max(reading, multiplying) / now);
+  }
+  return Limit{median(seconds), median(shares)};
+}
+
+Result<size_t>
+MeasuringEvaluator::fastest(const Payload &payload,
+                            const std::vector<Schedule> &schedules) {
+  if (schedules.empty())
+    return makeError("there is no schedule to choose from");
+  for (const Schedule &schedule : schedules)
+    SANDWICH_RETURN_IF_ERROR(check(payload, schedule));
+  Payload narrowed = payload;
+  SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
+  // Rounds of all, so that what disturbs one disturbs its neighbours too.
+  constexpr size_t rounds = 7;
+  std::vector<std::vector<double>> samples(schedules.size());
+  for (size_t round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      SANDWICH_ASSIGN_OR_RETURN(double sample, runOnce(narrowed, schedules[i]));
+      samples[i].push_back(sample);
+    }
+  size_t best = 0;
+  for (size_t i = 1; i < schedules.size(); ++i)
+    if (median(samples[i]) < median(samples[best]))
+      best = i;
+  return best;
 }
 
 Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,

@@ -31,10 +31,11 @@ public:
       : target(target), options(options), progress(progress),
         model(CostModelParameters::forTarget(target)) {}
 
-  Result<TunedModel> run(const std::vector<MatmulShape> &shapes);
+  Result<TunedModel> run(const std::vector<TunedMatmul> &matmuls);
 
 private:
-  Result<TunedGroup> tune(const MatmulShape &shape);
+  Result<TunedGroup> tune(const TunedMatmul &matmul);
+  std::vector<int64_t> rowsOf(const TunedMatmul &matmul) const;
   Status startMeasuring();
   Status report();
   Status save();
@@ -56,13 +57,25 @@ private:
 
 } // namespace
 
-std::vector<MatmulShape>
-sandwich::differentShapes(const std::vector<MatmulShape> &shapes) {
-  std::vector<MatmulShape> different;
-  for (const MatmulShape &shape : shapes)
-    if (std::ranges::find(different, shape) == different.end())
-      different.push_back(shape);
+std::vector<TunedMatmul>
+sandwich::differentShapes(const std::vector<TunedMatmul> &matmuls) {
+  std::vector<TunedMatmul> different;
+  for (const TunedMatmul &matmul : matmuls) {
+    auto same = std::ranges::find(different, matmul.shape, &TunedMatmul::shape);
+    if (same == different.end())
+      different.push_back(matmul);
+    else
+      same->maxRows = std::max(same->maxRows, matmul.maxRows);
+  }
   return different;
+}
+
+std::vector<int64_t> ModelTuner::rowsOf(const TunedMatmul &matmul) const {
+  std::vector<int64_t> rows = options.rows;
+  std::erase_if(rows, [&](int64_t row) {
+    return row > matmul.maxRows && row > options.rows.front();
+  });
+  return rows;
 }
 
 Status ModelTuner::report() {
@@ -97,7 +110,9 @@ Status ModelTuner::startMeasuring() {
   return {};
 }
 
-Result<TunedGroup> ModelTuner::tune(const MatmulShape &given) {
+Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
+  const MatmulShape &given = matmul.shape;
+  const std::vector<int64_t> rows = rowsOf(matmul);
   TuningGroup group{given, options.threads};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())
@@ -108,13 +123,13 @@ Result<TunedGroup> ModelTuner::tune(const MatmulShape &given) {
   if (auto found = database.findTuned(group, target, isa)) {
     earlier = found->second;
     group.shape.packing = found->first.packing;
-    if (earlier.complete && !earlier.measurements.empty() &&
-        earlier.covers(options.rows)) {
+    if (earlier.covers(rows)) {
       ++known;
       TunedGroup tuned;
       tuned.group = group;
       tuned.table = earlier.table;
       tuned.choices = earlier.choices();
+      done += rows.size();
       return tuned;
     }
   }
@@ -145,19 +160,18 @@ Result<TunedGroup> ModelTuner::tune(const MatmulShape &given) {
     if (Status status = save(); !status && !saveError)
       saveError = status.error();
   };
-  SANDWICH_ASSIGN_OR_RETURN(TunedGroup tuned,
-                            tuneGroup(group, options.rows, *strategy, menu,
-                                      model, *session, options,
-                                      earlier.choices(), chosen));
+  SANDWICH_ASSIGN_OR_RETURN(
+      TunedGroup tuned, tuneGroup(group, rows, *strategy, menu, model, *session,
+                                  options, earlier.choices(), chosen));
   if (saveError)
     return *saveError;
-  done = before + options.rows.size();
+  done = before + rows.size();
   database.insert(key, TunedSchedules::of(tuned));
   SANDWICH_RETURN_IF_ERROR(save());
   return tuned;
 }
 
-Result<TunedModel> ModelTuner::run(const std::vector<MatmulShape> &shapes) {
+Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   if (options.rows.empty())
     return makeError("there are no numbers of tokens to tune for");
   Clock::time_point begin = Clock::now();
@@ -166,10 +180,12 @@ Result<TunedModel> ModelTuner::run(const std::vector<MatmulShape> &shapes) {
     SANDWICH_ASSIGN_OR_RETURN(database,
                               ScheduleDatabase::load(options.database));
   }
-  total = shapes.size() * options.rows.size();
+  total = 0;
+  for (const TunedMatmul &matmul : matmuls)
+    total += rowsOf(matmul).size();
   TunedModel result;
-  for (const MatmulShape &shape : shapes) {
-    SANDWICH_ASSIGN_OR_RETURN(TunedGroup tuned, tune(shape));
+  for (const TunedMatmul &matmul : matmuls) {
+    SANDWICH_ASSIGN_OR_RETURN(TunedGroup tuned, tune(matmul));
     result.groups.push_back(std::move(tuned));
     if (stopped)
       return *stopped;
@@ -183,9 +199,9 @@ Result<TunedModel> ModelTuner::run(const std::vector<MatmulShape> &shapes) {
   return result;
 }
 
-Result<TunedModel> sandwich::tuneModel(const std::vector<MatmulShape> &shapes,
+Result<TunedModel> sandwich::tuneModel(const std::vector<TunedMatmul> &matmuls,
                                        const Target &target,
                                        const ModelTuningOptions &options,
                                        const TuningProgress &progress) {
-  return ModelTuner(target, options, progress).run(shapes);
+  return ModelTuner(target, options, progress).run(matmuls);
 }

@@ -41,6 +41,27 @@ public:
   /// Seconds that the team takes for the whole matmul, weights in memory.
   virtual Result<double> seconds(const Payload &payload,
                                  const Schedule &schedule) = 0;
+
+  /// How near a schedule is to what the machine can do at best.
+  struct Limit {
+    double seconds;
+    /// Of the limit: the time of reading the weights with plain loads or that
+    /// of multiplying as fast as the instructions can, whichever is longer,
+    /// over `seconds`; 0: not known.
+    double share = 0;
+  };
+  /// Times `schedule` beside the limit. Who knows no limit returns a share of
+  /// 0.
+  virtual Result<Limit> compareToLimit(const Payload &payload,
+                                       const Schedule &schedule) {
+    return Limit{0, 0};
+  }
+
+  /// The number of the fastest of some schedules that `seconds` hardly tells
+  /// apart. Whoever measures compares them again, side by side: of many noisy
+  /// measurements the least is more luck than speed.
+  virtual Result<size_t> fastest(const Payload &payload,
+                                 const std::vector<Schedule> &schedules);
 };
 
 /// Why a session answers no more questions.
@@ -69,6 +90,12 @@ public:
                               const Schedule &schedule) override;
   Result<double> seconds(const Payload &payload,
                          const Schedule &schedule) override;
+  /// Counts as one measurement, if there is a limit.
+  Result<Limit> compareToLimit(const Payload &payload,
+                               const Schedule &schedule) override;
+  /// Counts as one measurement for each schedule.
+  Result<size_t> fastest(const Payload &payload,
+                         const std::vector<Schedule> &schedules) override;
 
   /// Whether the session has ended; asks again if it was running.
   SessionEnd end();
@@ -85,6 +112,8 @@ private:
   using Key = std::array<int64_t, 24>;
   static Key makeKey(bool slice, const Payload &payload,
                      const Schedule &schedule);
+  /// An error if the session has ended.
+  Status goOn();
   template <typename Measure>
   Result<double> answer(const Key &key, Measure measure);
 
@@ -109,6 +138,10 @@ enum class SearchPhase : uint8_t {
   Finetune,
   /// Loop order and prefetch parameters of the best so far.
   Walk,
+  /// Compared side by side with others that are as fast.
+  Final,
+  /// Compared with what the machine can do.
+  Limit,
   /// Taken over from earlier payloads, or from a model, without measuring.
   Derived,
 };
@@ -137,6 +170,13 @@ struct SearchOptions {
   /// by more than this share, and all but the best so many, are left there.
   double probeWithin = 0.25;
   size_t probedKernels = 12;
+  /// Schedules no slower than the best by more than this share, and no more
+  /// than so many, are compared side by side at the end.
+  double finalWithin = 0.04;
+  /// A schedule that reaches so much of what the machine can do is not worth
+  /// searching for a better one.
+  double nearLimit = 0.96;
+  size_t finalCandidates = 5;
 };
 
 /// A schedule and how long it takes for its payload.
@@ -206,6 +246,13 @@ Result<Choice> finetune(const Payload &payload,
 Status finetuneWalk(const Payload &payload, Choice &choice,
                     MeasuringSession &session, const SearchOptions &options,
                     SearchLog &log);
+
+/// The fastest of the schedules that `log` has for `payload` from entry `begin`
+/// on and of `others`, of those that are close to the best.
+Result<Choice> chooseFinally(const Payload &payload, const Choice &best,
+                             const std::vector<Schedule> &others, size_t begin,
+                             MeasuringSession &session,
+                             const SearchOptions &options, SearchLog &log);
 
 /// `slice` in whole tiles and no larger than a thread's part under `grid`
 /// needs.

@@ -46,6 +46,9 @@ struct TuningOptions : SearchOptions {
   /// A fixed slice and grid are searched again once there are so many times
   /// the rows that they were fixed at.
   double searchAgainAt = 2;
+  /// A schedule that was near the limit for a window of payloads is not
+  /// compared again for this share more rows.
+  double trustedGrowth = 1.0 / 16;
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;

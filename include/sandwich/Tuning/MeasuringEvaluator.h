@@ -56,6 +56,11 @@ public:
   Result<double> seconds(const Payload &payload,
                          const Schedule &schedule) override;
 
+  Result<Limit> compareToLimit(const Payload &payload,
+                               const Schedule &schedule) override;
+  Result<size_t> fastest(const Payload &payload,
+                         const std::vector<Schedule> &schedules) override;
+
   const NestLibrary &nests() const { return *library; }
 
 private:
@@ -64,14 +69,19 @@ private:
     double seconds;
   };
   struct Run;
+  struct PeakRun;
 
   MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
                      const MeasuringOptions &options);
   Status allocate();
+  Status check(const Payload &payload, const Schedule &schedule) const;
+  Status narrow(Payload &payload, const Schedule &schedule) const;
   Status reserve(const MatmulShape &shape, int64_t rows, int64_t partsOfK);
   /// Seconds of one matmul: the mean of as many as fill a short time.
   Result<double> runOnce(const Payload &payload, const Schedule &schedule);
   std::byte *nextWeight(uint64_t bytes);
+  /// Floating-point operations a second of all threads, operands in cache.
+  Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);
 
   std::unique_ptr<NestLibrary> library;
   const MeasuringOptions options;
@@ -80,6 +90,8 @@ private:
   /// For each thread the sums of a block.
   std::vector<AnonymousMemory> scratch;
   uint64_t weightPosition = 0;
+  /// By instructions and whether weights are bf16.
+  std::map<std::pair<MatrixISA, bool>, double> peaks;
   /// By rows, N and K, and what else of the shape matters.
   std::map<std::array<int64_t, 8>, Reference> references;
 };

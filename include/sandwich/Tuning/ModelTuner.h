@@ -21,6 +21,13 @@
 
 namespace sandwich {
 
+/// A matmul to find schedules for.
+struct TunedMatmul {
+  MatmulShape shape;
+  /// The most rows that it is worth measuring for.
+  int64_t maxRows = 1;
+};
+
 struct ModelTuningOptions : TuningOptions {
   Strategy strategy = Strategy::Sandwich;
   /// Threads of the team, and the CPUs they stay on while measuring.
@@ -55,17 +62,18 @@ struct TunedModel {
 /// What was tuned is in the database then.
 using TuningProgress = std::function<Status(double)>;
 
-/// Tunes each of `shapes` for `target` on this machine. Errors: those of
+/// Tunes each of `matmuls` for `target` on this machine. Errors: those of
 /// `progress`; a database that cannot be read or written; no rows; instructions
 /// that this CPU lacks.
-Result<TunedModel> tuneModel(const std::vector<MatmulShape> &shapes,
+Result<TunedModel> tuneModel(const std::vector<TunedMatmul> &matmuls,
                              const Target &target,
                              const ModelTuningOptions &options,
                              const TuningProgress &progress);
 
-/// The shapes that differ, in the order of their first use.
-std::vector<MatmulShape>
-differentShapes(const std::vector<MatmulShape> &shapes);
+/// Those whose shapes differ, in the order of their first use, with the most
+/// rows of any of them.
+std::vector<TunedMatmul>
+differentShapes(const std::vector<TunedMatmul> &matmuls);
 
 } // namespace sandwich
 
