@@ -16,11 +16,17 @@
 
 namespace sandwich {
 
-/// AVX2, AVX-512 and AVX512_BF16.
-const MicroKernelEmitter &getX86VectorEmitter();
+/// f32 vectors of any width: AVX2, AVX-512 and NEON.
+const MicroKernelEmitter &getVectorEmitter();
+
+/// AVX512_BF16.
+const MicroKernelEmitter &getX86DotBF16Emitter();
 
 /// AMX.
 const MicroKernelEmitter &getAMXEmitter();
+
+/// NEON with bf16 matrix multiplication.
+const MicroKernelEmitter &getNeonBFMMLAEmitter();
 
 inline mlir::Value createIndex(mlir::ImplicitLocOpBuilder &builder,
                                int64_t value) {

@@ -18,6 +18,8 @@ using namespace sandwich;
 
 std::string MicroKernelSpecialization::name() const {
   std::string name = kernel.name() + "_ld" + std::to_string(inputStride);
+  if (Packing weights = weightPacking(); weights != packingOf(kernel.isa))
+    name += "_panel" + std::to_string(weights.panel);
   if (widensWeights)
     name += "_widen";
   if (prefetchLines > 0)
@@ -27,6 +29,10 @@ std::string MicroKernelSpecialization::name() const {
   if (prefetchLines > 0 && prefetchStreams > 1)
     name += "s" + std::to_string(prefetchStreams);
   return name;
+}
+
+Packing MicroKernelSpecialization::weightPacking() const {
+  return packing.value_or(packingOf(kernel.isa));
 }
 
 Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
@@ -53,9 +59,19 @@ int64_t sandwich::getColumnOffset(const Packing &packing, int64_t column) {
 }
 
 const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
-  if (isa == MatrixISA::X86_AMX_BF16)
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::ARM_NEON_F32:
+    return getVectorEmitter();
+  case MatrixISA::X86_AVX512_BF16:
+    return getX86DotBF16Emitter();
+  case MatrixISA::X86_AMX_BF16:
     return getAMXEmitter();
-  return getX86VectorEmitter();
+  case MatrixISA::ARM_NEON_BF16:
+    return getNeonBFMMLAEmitter();
+  }
+  llvm_unreachable("every instruction set has an emitter");
 }
 
 /// Types of the arguments, in order.

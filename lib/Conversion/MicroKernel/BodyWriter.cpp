@@ -1,0 +1,135 @@
+//===- BodyWriter.cpp - What all micro-kernels have in common -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BodyWriter.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace sandwich;
+
+BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
+                       const MicroKernelSpecialization &specialization,
+                       const MicroKernelArguments &arguments, int64_t blockRows)
+    : builder(builder), specialization(specialization), arguments(arguments),
+      kernel(specialization.kernel), packing(specialization.weightPacking()),
+      blockColumns(registerFileOf(kernel.isa).columns),
+      columnBlocks(kernel.columns / blockColumns) {
+  for (int64_t row = 0; row < kernel.rows; row += blockRows)
+    firstRows.push_back(
+        std::max<int64_t>(std::min(row, kernel.rows - blockRows), 0));
+}
+
+void BodyWriter::write() {
+  input = getInputBlock(builder, kernel.rows, arguments);
+  sumsBlock = getSumsBlock(builder, kernel, arguments);
+  for (int64_t column = 0; column < kernel.columns; column += packing.panel)
+    panels.push_back(
+        getPanel(builder, packing, column / packing.panel, arguments));
+
+  Sums sums = loadOrZeroSums();
+  int64_t step = getLoopStep(kernel.isa);
+  bool prefetches = specialization.prefetchLines > 0;
+  Value begin = createIndex(builder, 0);
+  if (step > packing.kStep) {
+    Value remainder = arith::RemUIOp::create(builder, arguments.k,
+                                             createIndex(builder, step));
+    Value unrolled = arith::SubIOp::create(builder, arguments.k, remainder);
+    sums = writeLoop(begin, unrolled, step, prefetches, sums);
+    begin = unrolled;
+    step = packing.kStep;
+    prefetches = false;
+  }
+  storeSums(writeLoop(begin, arguments.k, step, prefetches, sums));
+}
+
+BodyWriter::Sums BodyWriter::loadOrZeroSums() {
+  OpBuilder::InsertionGuard guard(builder);
+  Value zero = createZeroSum();
+  Sums zeros(firstRows.size() * columnBlocks, zero), loaded;
+  auto conditional = scf::IfOp::create(
+      builder, SmallVector<Type>(zeros.size(), zero.getType()),
+      arguments.accumulate, /*addThenBlock=*/true, /*addElseBlock=*/true);
+  builder.setInsertionPointToStart(conditional.thenBlock());
+  for (int64_t row : firstRows)
+    for (int64_t block = 0; block < columnBlocks; ++block)
+      loaded.push_back(loadSum(row, block * blockColumns));
+  scf::YieldOp::create(builder, loaded);
+  builder.setInsertionPointToStart(conditional.elseBlock());
+  scf::YieldOp::create(builder, zeros);
+  return Sums(conditional.getResults());
+}
+
+void BodyWriter::storeSums(ValueRange sums) {
+  for (auto [i, row] : llvm::enumerate(firstRows))
+    for (int64_t block = 0; block < columnBlocks; ++block)
+      storeSum(sums[i * columnBlocks + block], row, block * blockColumns);
+}
+
+BodyWriter::Sums BodyWriter::writeLoop(Value begin, Value end, int64_t step,
+                                       bool prefetches, ValueRange sums) {
+  SmallVector<Value> carried(sums);
+  if (prefetches)
+    carried.push_back(arguments.prefetchOffset);
+  OpBuilder::InsertionGuard guard(builder);
+  auto loop = scf::ForOp::create(builder, begin, end,
+                                 createIndex(builder, step), carried);
+  builder.setInsertionPointToStart(loop.getBody());
+  carried.assign(loop.getRegionIterArgs().begin(),
+                 loop.getRegionIterArgs().end());
+  if (prefetches)
+    carried.back() =
+        emitPrefetches(builder, specialization, arguments, carried.back());
+  MutableArrayRef<Value> carriedSums(carried);
+  for (int64_t offset = 0; offset < step; offset += packing.kStep)
+    writeStep(loop.getInductionVar(), offset,
+              carriedSums.take_front(sums.size()));
+  scf::YieldOp::create(builder, carried);
+  return Sums(loop.getResults().take_front(sums.size()));
+}
+
+void BodyWriter::writeStep(Value k, int64_t offset,
+                           MutableArrayRef<Value> sums) {
+  Value position =
+      arith::MulIOp::create(builder, k, createIndex(builder, packing.panel));
+  position = addConstant(builder, position, offset * packing.panel);
+  Value firstK = addConstant(builder, k, offset);
+  int64_t rowBlocks = firstRows.size();
+  auto multiplyInto = [&](int64_t row, int64_t column, Value rowOperand,
+                          Value weight) {
+    Value &sum = sums[row * columnBlocks + column];
+    sum = multiply(sum, rowOperand, weight);
+  };
+  SmallVector<Value> held;
+  if (columnBlocks < rowBlocks) {
+    for (int64_t column = 0; column < columnBlocks; ++column)
+      held.push_back(loadColumn(column, position));
+    for (int64_t row = 0; row < rowBlocks; ++row) {
+      Value operand = loadInput(firstRows[row], firstK);
+      for (int64_t column = 0; column < columnBlocks; ++column)
+        multiplyInto(row, column, operand, held[column]);
+    }
+  } else {
+    for (int64_t row = 0; row < rowBlocks; ++row)
+      held.push_back(loadInput(firstRows[row], firstK));
+    for (int64_t column = 0; column < columnBlocks; ++column) {
+      Value weight = loadColumn(column, position);
+      for (int64_t row = 0; row < rowBlocks; ++row)
+        multiplyInto(row, column, held[row], weight);
+    }
+  }
+}
+
+Value BodyWriter::loadColumn(int64_t block, Value position) {
+  int64_t column = block * blockColumns;
+  Value offset = addConstant(builder, position,
+                             getColumnOffset(packing, column % packing.panel));
+  return loadWeight(panels[column / packing.panel], offset);
+}
