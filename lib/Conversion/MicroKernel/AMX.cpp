@@ -43,6 +43,8 @@ private:
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
+  Value pin(Value sum, Value operand, bool inMemory) override { return sum; }
+
   amx::TileType sumType, inputType, weightType;
 };
 

@@ -8,6 +8,7 @@
 
 #include "BodyWriter.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <algorithm>
@@ -106,6 +107,9 @@ void BodyWriter::writeStep(Value k, int64_t offset,
                           Value weight) {
     Value &sum = sums[row * columnBlocks + column];
     sum = multiply(sum, rowOperand, weight);
+    bool streamsWeights = rowBlocks <= columnBlocks;
+    sum = pin(sum, streamsWeights ? weight : rowOperand,
+              streamsWeights && rowBlocks == 1);
   };
   SmallVector<Value> held;
   if (columnBlocks < rowBlocks) {
@@ -132,4 +136,20 @@ Value BodyWriter::loadColumn(int64_t block, Value position) {
   Value offset = addConstant(builder, position,
                              getColumnOffset(packing, column % packing.panel));
   return loadWeight(panels[column / packing.panel], offset);
+}
+
+Value BodyWriter::pinRegisters(Value sum, ValueRange used, StringRef constraint) {
+  std::string constraints = ("=" + constraint + ",0").str();
+  SmallVector<Value> operands{sum};
+  for (Value value : used) {
+    constraints += ("," + constraint).str();
+    operands.push_back(value);
+  }
+  return LLVM::InlineAsmOp::create(
+             builder, sum.getType(), operands, /*asm_string=*/"",
+             constraints + ",~{memory}", /*has_side_effects=*/true,
+             /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None,
+             LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
 }

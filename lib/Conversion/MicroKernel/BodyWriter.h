@@ -41,6 +41,12 @@ protected:
   /// `sum + input * weight`.
   virtual mlir::Value multiply(mlir::Value sum, mlir::Value input,
                                mlir::Value weight) = 0;
+  /// `sum`, computed here and nowhere else, in the register it was in; a use of
+  /// `operand`, which is in no other register, keeps the multiplication from
+  /// writing over that one instead.
+  virtual mlir::Value pin(mlir::Value sum, mlir::Value operand,
+                          bool inMemory) = 0;
+  mlir::Value pinRegisters(mlir::Value sum, mlir::ValueRange used, llvm::StringRef constraint);
 
   mlir::ImplicitLocOpBuilder &builder;
   const MicroKernelSpecialization &specialization;

@@ -33,6 +33,10 @@ private:
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
+  Value pin(Value sum, Value operand, bool inMemory) override {
+    return pinRegisters(sum, {}, "w");
+  }
+
   VectorType getVector(int64_t size, Type element) {
     return VectorType::get({size}, element);
   }

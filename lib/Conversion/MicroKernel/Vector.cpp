@@ -56,6 +56,14 @@ Value VectorWriter::multiply(Value sum, Value input, Value weight) {
   return vector::FMAOp::create(builder, input, weight, sum);
 }
 
+Value VectorWriter::pin(Value sum, Value operand, bool inMemory) {
+  if (kernel.isa == MatrixISA::ARM_NEON_F32)
+    return pinRegisters(sum, {}, "w");
+  if (inMemory || (kernel.isa == MatrixISA::X86_AVX512_F32 && kernel.columns == lanes))
+    return pinRegisters(sum, {}, "v");
+  return pinRegisters(sum, operand, "v");
+}
+
 const MicroKernelEmitter &sandwich::getVectorEmitter() {
   static const BodyWriterEmitter<VectorWriter> emitter;
   return emitter;

@@ -30,6 +30,7 @@ protected:
   mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
                        mlir::Value weight) override;
+  mlir::Value pin(mlir::Value sum, mlir::Value operand, bool inMemory) override;
 
   int64_t lanes;
   mlir::VectorType sumType;

@@ -24,6 +24,9 @@ public:
 private:
   Value loadInput(int64_t row, Value k) override;
   Value multiply(Value sum, Value input, Value weight) override;
+  Value pin(Value sum, Value operand, bool inMemory) override {
+    return pinRegisters(sum, {}, "v");
+  }
 };
 
 } // namespace
