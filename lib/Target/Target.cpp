@@ -90,6 +90,20 @@ RegisterFile sandwich::registerFileOf(MatrixISA isa) {
   return namedISAs[static_cast<size_t>(isa)].registers;
 }
 
+Architecture sandwich::architectureOf(MatrixISA isa) {
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::X86_AVX512_BF16:
+  case MatrixISA::X86_AMX_BF16:
+    return Architecture::X86_64;
+  case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_NEON_BF16:
+    return Architecture::AArch64;
+  }
+  __builtin_unreachable();
+}
+
 bool sandwich::multipliesBF16(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:

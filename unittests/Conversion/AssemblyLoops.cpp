@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -45,21 +46,18 @@ public:
                                      })) {}
 
   std::vector<InnerLoop> find() const {
-    std::vector<std::pair<size_t, size_t>> loops;
+    std::set<std::vector<size_t>> loops;
     for (size_t last = 0; last < function.instructions.size(); ++last)
       if (std::optional<size_t> first = getTarget(function.instructions[last]))
-        if (*first <= last)
-          loops.emplace_back(*first, last);
+        if (std::vector<size_t> loop = getLoop(*first, last); !loop.empty())
+          loops.insert(loop);
     std::vector<InnerLoop> result;
-    for (auto [first, last] : loops) {
-      // Several branches to one label are one loop.
-      bool inner = std::ranges::none_of(loops, [&](auto other) {
-        return (first < other.first && other.second <= last) ||
-               (first == other.first && last < other.second);
-      });
-      if (inner)
-        result.push_back(makeLoop(first, last));
-    }
+    for (const std::vector<size_t> &loop : loops)
+      if (std::ranges::none_of(loops, [&](const std::vector<size_t> &other) {
+            return other.size() < loop.size() &&
+                   std::ranges::includes(loop, other);
+          }))
+        result.push_back(makeLoop(loop));
     return result;
   }
 
@@ -88,6 +86,61 @@ private:
     return label->second;
   }
 
+  /// The instructions that may follow instruction `number`.
+  std::vector<size_t> getSuccessors(size_t number) const {
+    const std::string &instruction = function.instructions[number];
+    std::string_view mnemonic = mnemonicOf(instruction);
+    std::vector<size_t> result;
+    if (std::optional<size_t> target = getTarget(instruction))
+      result.push_back(*target);
+    bool goesOn =
+        mnemonic != "jmp" && mnemonic != "b" && !mnemonic.starts_with("ret");
+    if (goesOn && number + 1 < function.instructions.size())
+      result.push_back(number + 1);
+    return result;
+  }
+
+  /// The instructions on the ways from `first` to `last`, a branch to it, in
+  /// order; none if there is no way.
+  std::vector<size_t> getLoop(size_t first, size_t last) const {
+    if (first > last)
+      return {};
+    size_t size = function.instructions.size();
+    std::vector<std::vector<size_t>> predecessors(size);
+    std::vector<bool> follows(size), precedes(size);
+    std::vector<size_t> work = {first};
+    follows[first] = true;
+    while (!work.empty()) {
+      size_t number = work.back();
+      work.pop_back();
+      for (size_t next : getSuccessors(number)) {
+        predecessors[next].push_back(number);
+        if (!follows[next] && next >= first && next <= last) {
+          follows[next] = true;
+          work.push_back(next);
+        }
+      }
+    }
+    if (!follows[last])
+      return {};
+    precedes[last] = true;
+    work = {last};
+    while (!work.empty()) {
+      size_t number = work.back();
+      work.pop_back();
+      for (size_t previous : predecessors[number])
+        if (!precedes[previous]) {
+          precedes[previous] = true;
+          work.push_back(previous);
+        }
+    }
+    std::vector<size_t> result;
+    for (size_t number = first; number <= last; ++number)
+      if (follows[number] && precedes[number])
+        result.push_back(number);
+    return result;
+  }
+
   bool touchesStack(std::string_view instruction) const {
     auto contains = [&](std::string_view text) {
       return instruction.find(text) != instruction.npos;
@@ -101,10 +154,10 @@ private:
            (hasFrame && contains("(%rbp"));
   }
 
-  InnerLoop makeLoop(size_t first, size_t last) const {
+  InnerLoop makeLoop(const std::vector<size_t> &numbers) const {
     InnerLoop loop;
-    loop.instructions.assign(function.instructions.begin() + first,
-                             function.instructions.begin() + last + 1);
+    for (size_t number : numbers)
+      loop.instructions.push_back(function.instructions[number]);
     std::ranges::copy_if(loop.instructions,
                          std::back_inserter(loop.stackTraffic),
                          [&](const std::string &instruction) {

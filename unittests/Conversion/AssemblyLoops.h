@@ -25,8 +25,8 @@
 
 namespace sandwich::test {
 
-/// The instructions of an innermost loop: from a label to the last branch back
-/// to it, with no such pair inside.
+/// A loop that holds no other: the instructions on the ways from a label to a
+/// branch back to it.
 struct InnerLoop {
   std::vector<std::string> instructions;
   /// Those that read or write memory through the stack pointer, or through the

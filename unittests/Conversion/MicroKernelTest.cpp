@@ -102,7 +102,10 @@ protected:
     std::vector<MicroKernelSpecialization> result;
     for (int64_t rows = 1; rows <= column.rows; ++rows)
       for (const Packing &packing : column.packings())
-        for (int64_t prefetchLines : {0, 4})
+        // Prefetches need two registers more.
+        for (int64_t prefetchLines : packing == packingOf(column.isa)
+                                         ? std::vector<int64_t>{0, 4}
+                                         : std::vector<int64_t>{4})
           for (bool widens : {false, true})
             if (!widens || !multipliesBF16(column.isa))
               result.push_back({.kernel = {column.isa, rows, column.columns},
@@ -390,10 +393,17 @@ kernel:
 	jne	.LBB0_3
 	popq	%rbp
 	retq
-frameless:
+backwards:
+	jmp	.LBB1_1
+.LBB1_0:
+	movq	8(%rsp), %rax
+	retq
 .LBB1_1:
+	jmp	.LBB1_0
+frameless:
+.LBB2_1:
 	vmovaps	(%rbp), %zmm1
-	jne	.LBB1_1
+	jne	.LBB2_1
 )",
                               Architecture::X86_64);
   ASSERT_EQ(loops["kernel"].size(), 2u);
@@ -401,6 +411,7 @@ frameless:
             std::vector<std::string>{"vmovaps\t-64(%rbp), %zmm1"});
   EXPECT_EQ(loops["kernel"][0].count("vfmadd"), 1);
   EXPECT_EQ(loops["kernel"][1].stackTraffic, std::vector<std::string>());
+  EXPECT_EQ(loops["backwards"].size(), 0u);
   ASSERT_EQ(loops["frameless"].size(), 1u);
   EXPECT_EQ(loops["frameless"][0].stackTraffic, std::vector<std::string>());
 

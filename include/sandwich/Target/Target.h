@@ -29,6 +29,9 @@ namespace sandwich {
 /// Bytes of a cache line, on every target.
 inline constexpr int64_t cacheLineBytes = 64;
 
+/// What machine code is for.
+enum class Architecture : uint8_t { X86_64, AArch64 };
+
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
 enum class MatrixISA {
@@ -62,11 +65,11 @@ std::span<const MatrixISA> allMatrixISAs();
 
 RegisterFile registerFileOf(MatrixISA isa);
 
+/// The CPUs that have the instructions.
+Architecture architectureOf(MatrixISA isa);
+
 /// Whether the instructions multiply bf16; the others take f32.
 bool multipliesBF16(MatrixISA isa);
-
-/// What machine code is for.
-enum class Architecture : uint8_t { X86_64, AArch64 };
 
 /// What the compiler knows of the CPU it compiles for.
 struct Target {

@@ -39,11 +39,11 @@ private:
   Value loadSum(int64_t row, int64_t column) override;
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(int64_t row, Value k) override;
+  Value loadInput(Value row, Value k) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
-  Value pin(Value sum, Value operand, bool inMemory) override { return sum; }
+  Value pin(Value sum, Value streamed, bool usedOnce) override { return sum; }
 
   amx::TileType sumType, inputType, weightType;
 };
@@ -78,9 +78,8 @@ void AMXWriter::storeSum(Value sum, int64_t row, int64_t column) {
       ValueRange{createIndex(builder, row), createIndex(builder, column)}, sum);
 }
 
-Value AMXWriter::loadInput(int64_t row, Value k) {
-  return amx::TileLoadOp::create(builder, inputType, input,
-                                 ValueRange{createIndex(builder, row), k});
+Value AMXWriter::loadInput(Value row, Value k) {
+  return amx::TileLoadOp::create(builder, inputType, input, ValueRange{row, k});
 }
 
 Value AMXWriter::loadWeight(Value panel, Value offset) {

@@ -10,11 +10,19 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
 
 using namespace mlir;
 using namespace sandwich;
+
+/// Of `pointers` into the input or the weight, how many the loop keeps in
+/// registers: all, or, where they leave none for what it counts with, a part.
+static int64_t getHeldPointers(MatrixISA isa, int64_t pointers) {
+  int64_t most = architectureOf(isa) == Architecture::X86_64 ? 8 : 24;
+  return pointers > most ? most / 2 : pointers;
+}
 
 BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
                        const MicroKernelSpecialization &specialization,
@@ -31,9 +39,12 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
 void BodyWriter::write() {
   input = getInputBlock(builder, kernel.rows, arguments);
   sumsBlock = getSumsBlock(builder, kernel, arguments);
-  for (int64_t column = 0; column < kernel.columns; column += packing.panel)
-    panels.push_back(
-        getPanel(builder, packing, column / packing.panel, arguments));
+  int64_t heldPanels =
+      getHeldPointers(kernel.isa, divideUp(kernel.columns, packing.panel));
+  for (int64_t number = 0; number < heldPanels; ++number)
+    panels.push_back(getPanel(builder, packing,
+                              getPanelOffset(builder, number, arguments),
+                              arguments));
 
   Sums sums = loadOrZeroSums();
   int64_t step = getLoopStep(kernel.isa);
@@ -103,26 +114,27 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   position = addConstant(builder, position, offset * packing.panel);
   Value firstK = addConstant(builder, k, offset);
   int64_t rowBlocks = firstRows.size();
+  bool streamsInput = columnBlocks < rowBlocks;
+  bool usedOnce = std::min(rowBlocks, columnBlocks) == 1;
   auto multiplyInto = [&](int64_t row, int64_t column, Value rowOperand,
                           Value weight) {
     Value &sum = sums[row * columnBlocks + column];
-    sum = multiply(sum, rowOperand, weight);
-    bool streamsWeights = rowBlocks <= columnBlocks;
-    sum = pin(sum, streamsWeights ? weight : rowOperand,
-              streamsWeights && rowBlocks == 1);
+    sum = pin(multiply(sum, rowOperand, weight),
+              streamsInput ? rowOperand : weight, usedOnce);
   };
+  auto load = [&](int64_t row) { return loadInput(getRow(row), firstK); };
   SmallVector<Value> held;
-  if (columnBlocks < rowBlocks) {
+  if (streamsInput) {
     for (int64_t column = 0; column < columnBlocks; ++column)
       held.push_back(loadColumn(column, position));
     for (int64_t row = 0; row < rowBlocks; ++row) {
-      Value operand = loadInput(firstRows[row], firstK);
+      Value operand = load(row);
       for (int64_t column = 0; column < columnBlocks; ++column)
         multiplyInto(row, column, operand, held[column]);
     }
   } else {
     for (int64_t row = 0; row < rowBlocks; ++row)
-      held.push_back(loadInput(firstRows[row], firstK));
+      held.push_back(load(row));
     for (int64_t column = 0; column < columnBlocks; ++column) {
       Value weight = loadColumn(column, position);
       for (int64_t row = 0; row < rowBlocks; ++row)
@@ -131,25 +143,56 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   }
 }
 
-Value BodyWriter::loadColumn(int64_t block, Value position) {
-  int64_t column = block * blockColumns;
-  Value offset = addConstant(builder, position,
-                             getColumnOffset(packing, column % packing.panel));
-  return loadWeight(panels[column / packing.panel], offset);
+Value BodyWriter::getRow(int64_t block) {
+  Value row = createIndex(builder, firstRows[block]);
+  // On x86-64 a row is a displacement from the first.
+  if (architectureOf(kernel.isa) == Architecture::X86_64 ||
+      firstRows[block] < getHeldPointers(kernel.isa, kernel.rows))
+    return row;
+  return hide(row);
 }
 
-Value BodyWriter::pinRegisters(Value sum, ValueRange used, StringRef constraint) {
-  std::string constraints = ("=" + constraint + ",0").str();
-  SmallVector<Value> operands{sum};
-  for (Value value : used) {
-    constraints += ("," + constraint).str();
-    operands.push_back(value);
+Value BodyWriter::loadColumn(int64_t block, Value position) {
+  int64_t column = block * blockColumns;
+  int64_t inPanel = column % packing.panel;
+  size_t number = column / packing.panel;
+  Value offset =
+      addConstant(builder, position, getColumnOffset(packing, inPanel));
+  if (number < panels.size())
+    return loadWeight(panels[number], offset);
+  if (inPanel == 0) {
+    if (number == panels.size())
+      farPanelOffset = getPanelOffset(builder, number - 1, arguments);
+    farPanelOffset = hide(
+        arith::AddIOp::create(builder, farPanelOffset, arguments.panelStride));
+    farPanel = getPanel(builder, packing, farPanelOffset, arguments);
   }
+  return loadWeight(farPanel, offset);
+}
+
+/// A statement of no instructions that the compiler must not move, nor look
+/// into: `value`, first of `operands`, may be another after it.
+static Value createOpaque(ImplicitLocOpBuilder &builder, ValueRange operands,
+                          StringRef constraint, StringRef clobbers) {
+  std::string constraints = ("=" + constraint + ",0").str();
+  for (size_t i = 1; i < operands.size(); ++i)
+    constraints += ("," + constraint).str();
+  constraints += clobbers;
   return LLVM::InlineAsmOp::create(
-             builder, sum.getType(), operands, /*asm_string=*/"",
-             constraints + ",~{memory}", /*has_side_effects=*/true,
-             /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None,
-             LLVM::AsmDialectAttr(), ArrayAttr())
+             builder, operands.front().getType(), operands, /*asm_string=*/"",
+             constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+             ArrayAttr())
       .getResult(0);
+}
+
+Value BodyWriter::pinRegisters(ValueRange operands, StringRef constraint) {
+  return createOpaque(builder, operands, constraint, ",~{memory}");
+}
+
+Value BodyWriter::hide(Value index) {
+  Type i64 = builder.getI64Type();
+  Value number = arith::IndexCastOp::create(builder, i64, index);
+  number = createOpaque(builder, number, "r", "");
+  return arith::IndexCastOp::create(builder, builder.getIndexType(), number);
 }

@@ -35,18 +35,22 @@ protected:
   virtual mlir::Value createZeroSum() = 0;
   virtual void storeSum(mlir::Value sum, int64_t row, int64_t column) = 0;
   /// The input's operand from `row` and `k` on.
-  virtual mlir::Value loadInput(int64_t row, mlir::Value k) = 0;
+  virtual mlir::Value loadInput(mlir::Value row, mlir::Value k) = 0;
   /// The weight's operand from the element `offset` of `panel` on.
   virtual mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) = 0;
   /// `sum + input * weight`.
   virtual mlir::Value multiply(mlir::Value sum, mlir::Value input,
                                mlir::Value weight) = 0;
-  /// `sum`, computed here and nowhere else, in the register it was in; a use of
-  /// `operand`, which is in no other register, keeps the multiplication from
-  /// writing over that one instead.
-  virtual mlir::Value pin(mlir::Value sum, mlir::Value operand,
-                          bool inMemory) = 0;
-  mlir::Value pinRegisters(mlir::Value sum, mlir::ValueRange used, llvm::StringRef constraint);
+  /// `sum`, just computed from `streamed`, pinned down by `pinRegisters` if
+  /// that is needed; `usedOnce` if no other multiplication reads `streamed`.
+  virtual mlir::Value pin(mlir::Value sum, mlir::Value streamed,
+                          bool usedOnce) = 0;
+  /// The first of `operands`, a sum, which is computed here and nowhere else,
+  /// in the register it was in before; the others are in registers here.
+  /// Without, LLVM moves loads and multiplications until registers do not
+  /// suffice.
+  mlir::Value pinRegisters(mlir::ValueRange operands,
+                           llvm::StringRef constraint);
 
   mlir::ImplicitLocOpBuilder &builder;
   const MicroKernelSpecialization &specialization;
@@ -67,6 +71,8 @@ private:
   /// Multiplies the k of one instruction, which begin at `k + offset`.
   void writeStep(mlir::Value k, int64_t offset,
                  llvm::MutableArrayRef<mlir::Value> sums);
+  /// The first row of the grid's row `block`.
+  mlir::Value getRow(int64_t block);
   /// The operand of the grid's column `block`, `position` elements into its
   /// panel.
   mlir::Value loadColumn(int64_t block, mlir::Value position);
@@ -77,7 +83,13 @@ private:
   /// rows, the last begins early and computes the rows it shares with its
   /// neighbour a second time, to the same sums.
   llvm::SmallVector<int64_t> firstRows;
+  /// `index`, but LLVM cannot see that, so that it computes what depends on it
+  /// here, and keeps no register for it through the loop.
+  mlir::Value hide(mlir::Value index);
+
+  /// The first panels; of the others only the one being read has a pointer.
   llvm::SmallVector<mlir::Value> panels;
+  mlir::Value farPanel, farPanelOffset;
 };
 
 /// An emitter that is nothing but `Writer`, a BodyWriter.

@@ -164,15 +164,17 @@ Value sandwich::getSumsBlock(ImplicitLocOpBuilder &builder,
       {builder.getIndexAttr(1), builder.getIndexAttr(1)});
 }
 
+Value sandwich::getPanelOffset(ImplicitLocOpBuilder &builder, int64_t number,
+                               const MicroKernelArguments &arguments) {
+  if (number == 0)
+    return arguments.weightOffset;
+  Value distance = arith::MulIOp::create(builder, arguments.panelStride,
+                                         createIndex(builder, number));
+  return arith::AddIOp::create(builder, arguments.weightOffset, distance);
+}
+
 Value sandwich::getPanel(ImplicitLocOpBuilder &builder, const Packing &packing,
-                         int64_t number,
-                         const MicroKernelArguments &arguments) {
-  Value offset = arguments.weightOffset;
-  if (number > 0) {
-    Value distance = arith::MulIOp::create(builder, arguments.panelStride,
-                                           createIndex(builder, number));
-    offset = arith::AddIOp::create(builder, offset, distance);
-  }
+                         Value offset, const MicroKernelArguments &arguments) {
   Value size = arith::MulIOp::create(builder, arguments.k,
                                      createIndex(builder, packing.panel));
   return memref::SubViewOp::create(builder, arguments.weight,

@@ -29,12 +29,12 @@ private:
   Value loadSum(int64_t row, int64_t column) override;
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(int64_t row, Value k) override;
+  Value loadInput(Value row, Value k) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
-  Value pin(Value sum, Value operand, bool inMemory) override {
-    return pinRegisters(sum, {}, "w");
+  Value pin(Value sum, Value streamed, bool usedOnce) override {
+    return pinRegisters(sum, "w");
   }
 
   VectorType getVector(int64_t size, Type element) {
@@ -42,27 +42,27 @@ private:
   }
   /// The `size` elements of two rows from [row, column] on, the second row in
   /// the upper half; of a single row, that row twice.
-  Value loadPair(Value matrix, int64_t row, Value column, int64_t size);
+  Value loadPair(Value matrix, Value row, Value column, int64_t size);
 };
 
 } // namespace
 
-Value BFMMLAWriter::loadPair(Value matrix, int64_t row, Value column,
+Value BFMMLAWriter::loadPair(Value matrix, Value row, Value column,
                              int64_t size) {
   Type element = cast<MemRefType>(matrix.getType()).getElementType();
-  auto load = [&](int64_t row) -> Value {
-    return vector::LoadOp::create(
-        builder, getVector(size, element), matrix,
-        ValueRange{createIndex(builder, row), column});
+  auto load = [&](Value row) -> Value {
+    return vector::LoadOp::create(builder, getVector(size, element), matrix,
+                                  ValueRange{row, column});
   };
   Value first = load(row);
-  Value second = row + 1 < kernel.rows ? load(row + 1) : first;
+  Value second = kernel.rows > 1 ? load(addConstant(builder, row, 1)) : first;
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2 * size));
   return vector::ShuffleOp::create(builder, first, second, order);
 }
 
 Value BFMMLAWriter::loadSum(int64_t row, int64_t column) {
-  return loadPair(sumsBlock, row, createIndex(builder, column), 2);
+  return loadPair(sumsBlock, createIndex(builder, row),
+                  createIndex(builder, column), 2);
 }
 
 Value BFMMLAWriter::createZeroSum() {
@@ -80,7 +80,7 @@ void BFMMLAWriter::storeSum(Value sum, int64_t row, int64_t column) {
   }
 }
 
-Value BFMMLAWriter::loadInput(int64_t row, Value k) {
+Value BFMMLAWriter::loadInput(Value row, Value k) {
   return loadPair(input, row, k, packing.kPack);
 }
 

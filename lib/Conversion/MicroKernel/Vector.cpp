@@ -36,9 +36,8 @@ void VectorWriter::storeSum(Value sum, int64_t row, int64_t column) {
       ValueRange{createIndex(builder, row), createIndex(builder, column)});
 }
 
-Value VectorWriter::loadInput(int64_t row, Value k) {
-  Value element = memref::LoadOp::create(
-      builder, input, ValueRange{createIndex(builder, row), k});
+Value VectorWriter::loadInput(Value row, Value k) {
+  Value element = memref::LoadOp::create(builder, input, ValueRange{row, k});
   return vector::BroadcastOp::create(builder, sumType, element);
 }
 
@@ -56,12 +55,18 @@ Value VectorWriter::multiply(Value sum, Value input, Value weight) {
   return vector::FMAOp::create(builder, input, weight, sum);
 }
 
-Value VectorWriter::pin(Value sum, Value operand, bool inMemory) {
-  if (kernel.isa == MatrixISA::ARM_NEON_F32)
-    return pinRegisters(sum, {}, "w");
-  if (inMemory || (kernel.isa == MatrixISA::X86_AVX512_F32 && kernel.columns == lanes))
-    return pinRegisters(sum, {}, "v");
-  return pinRegisters(sum, operand, "v");
+Value VectorWriter::pin(Value sum, Value streamed, bool usedOnce) {
+  if (architectureOf(kernel.isa) == Architecture::AArch64)
+    return pinRegisters(sum, "w");
+  // FMA of x86 may write over any of its operands. An operand that it does not
+  // read from memory gets a use after it, so that it writes over the sum. AVX2
+  // does not broadcast in FMA.
+  bool readsMemory = isa<vector::BroadcastOp>(streamed.getDefiningOp())
+                         ? kernel.isa == MatrixISA::X86_AVX512_F32
+                         : !specialization.widensWeights;
+  if (usedOnce && readsMemory)
+    return pinRegisters(sum, "v");
+  return pinRegisters({sum, streamed}, "v");
 }
 
 const MicroKernelEmitter &sandwich::getVectorEmitter() {

@@ -26,11 +26,12 @@ protected:
   mlir::Value loadSum(int64_t row, int64_t column) override;
   mlir::Value createZeroSum() override;
   void storeSum(mlir::Value sum, int64_t row, int64_t column) override;
-  mlir::Value loadInput(int64_t row, mlir::Value k) override;
+  mlir::Value loadInput(mlir::Value row, mlir::Value k) override;
   mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
                        mlir::Value weight) override;
-  mlir::Value pin(mlir::Value sum, mlir::Value operand, bool inMemory) override;
+  mlir::Value pin(mlir::Value sum, mlir::Value streamed,
+                  bool usedOnce) override;
 
   int64_t lanes;
   mlir::VectorType sumType;

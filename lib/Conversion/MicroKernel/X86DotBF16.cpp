@@ -22,21 +22,20 @@ public:
   using VectorWriter::VectorWriter;
 
 private:
-  Value loadInput(int64_t row, Value k) override;
+  Value loadInput(Value row, Value k) override;
   Value multiply(Value sum, Value input, Value weight) override;
-  Value pin(Value sum, Value operand, bool inMemory) override {
-    return pinRegisters(sum, {}, "v");
+  Value pin(Value sum, Value streamed, bool usedOnce) override {
+    return pinRegisters(sum, "v");
   }
 };
 
 } // namespace
 
-Value DotBF16Writer::loadInput(int64_t row, Value k) {
+Value DotBF16Writer::loadInput(Value row, Value k) {
   // A pair of bf16 is broadcast as one 32-bit integer.
   Type bf16 = builder.getBF16Type(), i32 = builder.getI32Type();
-  Value pair =
-      vector::LoadOp::create(builder, VectorType::get({2}, bf16), input,
-                             ValueRange{createIndex(builder, row), k});
+  Value pair = vector::LoadOp::create(builder, VectorType::get({2}, bf16),
+                                      input, ValueRange{row, k});
   pair = vector::BitCastOp::create(builder, VectorType::get({1}, i32), pair);
   Value all =
       vector::BroadcastOp::create(builder, VectorType::get({lanes}, i32), pair);
