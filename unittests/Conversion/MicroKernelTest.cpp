@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <map>
 #include <random>
 
 using namespace sandwich;
@@ -25,38 +25,43 @@ using namespace sandwich::test;
 
 namespace {
 
-/// The micro-kernels of one instruction set with as many columns, for each
-/// number of rows up to the most on the menu: balanced strips call them all.
-struct MenuColumn {
+/// The micro-kernels of one instruction set with as many columns and some
+/// numbers of rows: all up to the most on the menu have their turn, as balanced
+/// strips call them all.
+struct MenuPart {
   MatrixISA isa;
-  int64_t columns, rows;
+  int64_t columns, firstRows, lastRows;
 
   std::string name() const {
-    return std::string(sandwich::name(isa)) + "_x" + std::to_string(columns);
+    return std::string(sandwich::name(isa)) + "_" + std::to_string(firstRows) +
+           "to" + std::to_string(lastRows) + "x" + std::to_string(columns);
   }
   std::vector<Packing> packings() const {
     std::vector<Packing> result;
     for (const Packing &packing : packingsOf(isa))
-      if (reads({isa, rows, columns}, packing))
+      if (reads({isa, lastRows, columns}, packing))
         result.push_back(packing);
     return result;
   }
 };
 
-void PrintTo(const MenuColumn &column, std::ostream *stream) {
-  *stream << column.name();
+void PrintTo(const MenuPart &part, std::ostream *stream) {
+  *stream << part.name();
 }
 
-std::vector<MenuColumn> menuColumns() {
-  std::vector<MenuColumn> result;
+std::vector<MenuPart> menuParts() {
+  constexpr int64_t mostRows = 8;
+  std::map<std::pair<MatrixISA, int64_t>, int64_t> rows;
   for (MatrixISA isa : allMatrixISAs())
-    // Fewest columns, then fewest rows first.
     for (const MicroKernel &kernel : microKernelMenu(isa)) {
-      if (result.empty() || result.back().isa != isa ||
-          result.back().columns != kernel.columns)
-        result.push_back({isa, kernel.columns, 0});
-      result.back().rows = kernel.rows;
+      int64_t &most = rows[{isa, kernel.columns}];
+      most = std::max(most, kernel.rows);
     }
+  std::vector<MenuPart> result;
+  for (auto [column, most] : rows)
+    for (int64_t first = 1; first <= most; first += mostRows)
+      result.push_back({column.first, column.second, first,
+                        std::min(first + mostRows - 1, most)});
   return result;
 }
 
@@ -86,7 +91,7 @@ std::string_view multiplicationOf(MatrixISA isa) {
   __builtin_unreachable();
 }
 
-std::string nameOf(const testing::TestParamInfo<MenuColumn> &info) {
+std::string nameOf(const testing::TestParamInfo<MenuPart> &info) {
   return info.param.name();
 }
 
@@ -94,21 +99,20 @@ std::string nameOf(const testing::TestParamInfo<MenuColumn> &info) {
 // Registers
 //===----------------------------------------------------------------------===//
 
-class MicroKernelCode : public testing::TestWithParam<MenuColumn> {
+class MicroKernelCode : public testing::TestWithParam<MenuPart> {
 protected:
   /// Everything that can change the registers a loop needs.
-  static std::vector<MicroKernelSpecialization>
-  variants(const MenuColumn &column) {
+  static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = 1; rows <= column.rows; ++rows)
-      for (const Packing &packing : column.packings())
+    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows)
+      for (const Packing &packing : part.packings())
         // Prefetches need two registers more.
-        for (int64_t prefetchLines : packing == packingOf(column.isa)
+        for (int64_t prefetchLines : packing == packingOf(part.isa)
                                          ? std::vector<int64_t>{0, 4}
                                          : std::vector<int64_t>{4})
           for (bool widens : {false, true})
-            if (!widens || !multipliesBF16(column.isa))
-              result.push_back({.kernel = {column.isa, rows, column.columns},
+            if (!widens || !multipliesBF16(part.isa))
+              result.push_back({.kernel = {part.isa, rows, part.columns},
                                 .inputStride = 2080,
                                 .widensWeights = widens,
                                 .packing = packing,
@@ -120,31 +124,31 @@ protected:
 /// What `verify` lets pass fits the registers: no innermost loop touches the
 /// stack, and one multiplies with every sum.
 TEST_P(MicroKernelCode, KeepsEverythingInRegisters) {
-  const MenuColumn &column = GetParam();
-  std::vector<MicroKernelSpecialization> kernels = variants(column);
-  auto program = MicroKernelProgram::compile(kernels, targetOf(column.isa));
+  const MenuPart &part = GetParam();
+  std::vector<MicroKernelSpecialization> kernels = variants(part);
+  auto program = MicroKernelProgram::compile(kernels, targetOf(part.isa));
   ASSERT_TRUE(program) << program.error().message;
   Result<std::string> assembly = (*program)->assembly();
   ASSERT_TRUE(assembly) << assembly.error().message;
-  auto loops = findInnerLoops(*assembly, targetOf(column.isa).architecture);
-  RegisterFile file = registerFileOf(column.isa);
+  auto loops = findInnerLoops(*assembly, targetOf(part.isa).architecture);
+  RegisterFile file = registerFileOf(part.isa);
   for (const MicroKernelSpecialization &kernel : kernels) {
     const std::vector<InnerLoop> &inner = loops[kernel.name()];
-    int64_t sums = divideUp(kernel.kernel.rows, file.rows) *
-                   (column.columns / file.columns);
-    int64_t steps = getLoopStep(column.isa) / kernel.weightPacking().kStep;
+    int64_t sums =
+        divideUp(kernel.kernel.rows, file.rows) * (part.columns / file.columns);
+    int64_t steps = getLoopStep(part.isa) / kernel.weightPacking().kStep;
     int64_t multiplications = 0;
     for (const InnerLoop &loop : inner) {
       multiplications =
-          std::max(multiplications, loop.count(multiplicationOf(column.isa)));
+          std::max(multiplications, loop.count(multiplicationOf(part.isa)));
       EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
     }
     EXPECT_GE(multiplications, sums * steps) << kernel.name();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelCode,
-                         testing::ValuesIn(menuColumns()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelCode, testing::ValuesIn(menuParts()),
+                         nameOf);
 
 //===----------------------------------------------------------------------===//
 // Results
@@ -282,17 +286,16 @@ private:
   std::vector<float> input, weight, sums;
 };
 
-class MicroKernelResults : public testing::TestWithParam<MenuColumn> {
+class MicroKernelResults : public testing::TestWithParam<MenuPart> {
 protected:
-  static std::vector<MicroKernelSpecialization>
-  variants(const MenuColumn &column) {
+  static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = 1; rows <= column.rows; ++rows) {
-      for (const Packing &packing : column.packings()) {
-        result.push_back({.kernel = {column.isa, rows, column.columns},
+    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows) {
+      for (const Packing &packing : part.packings()) {
+        result.push_back({.kernel = {part.isa, rows, part.columns},
                           .inputStride = Operands::inputStride,
                           .packing = packing});
-        if (!multipliesBF16(column.isa)) {
+        if (!multipliesBF16(part.isa) && packing == packingOf(part.isa)) {
           result.push_back(result.back());
           result.back().widensWeights = true;
         }
@@ -313,9 +316,9 @@ protected:
 };
 
 TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
-  const MenuColumn &column = GetParam();
-  Target target = targetOf(column.isa);
-  bool emulateAMX = column.isa == MatrixISA::X86_AMX_BF16;
+  const MenuPart &part = GetParam();
+  Target target = targetOf(part.isa);
+  bool emulateAMX = part.isa == MatrixISA::X86_AMX_BF16;
   if (emulateAMX)
     target = *getTarget("x86-64-avx2");
   if (target.architecture == Architecture::AArch64 &&
@@ -324,10 +327,10 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
   if (target.architecture == Architecture::X86_64 && !hostRuns(target.name))
     GTEST_SKIP() << "this CPU does not run code for " << target.name;
 
-  std::vector<MicroKernelSpecialization> kernels = variants(column);
+  std::vector<MicroKernelSpecialization> kernels = variants(part);
   auto program = MicroKernelProgram::compile(kernels, target, emulateAMX);
   ASSERT_TRUE(program) << program.error().message;
-  std::mt19937 random(static_cast<unsigned>(column.columns));
+  std::mt19937 random(static_cast<unsigned>(part.columns));
   std::vector<Operands> operands;
   std::vector<MicroKernelCall> calls;
   size_t bytes = 0;
@@ -355,20 +358,22 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
     bytes = 0;
   };
   for (size_t kernel = 0; kernel < kernels.size(); ++kernel)
-    for (int64_t k : sizesOfK(column.isa))
+    for (int64_t k : sizesOfK(part.isa))
       for (bool accumulate : {false, true}) {
         operands.emplace_back(kernels[kernel], k, accumulate, random);
         calls.push_back({.kernel = static_cast<int64_t>(kernel)});
         bytes += operands.back().bytes();
-        if (bytes > size_t(1) << 24)
+        if (bytes > size_t(1) << 24) {
           ASSERT_NO_FATAL_FAILURE(runAll());
+        }
       }
-  if (!calls.empty())
+  if (!calls.empty()) {
     ASSERT_NO_FATAL_FAILURE(runAll());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelResults,
-                         testing::ValuesIn(menuColumns()), nameOf);
+                         testing::ValuesIn(menuParts()), nameOf);
 
 //===----------------------------------------------------------------------===//
 // The check itself

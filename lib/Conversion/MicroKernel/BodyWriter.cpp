@@ -17,11 +17,10 @@
 using namespace mlir;
 using namespace sandwich;
 
-/// Of `pointers` into the input or the weight, how many the loop keeps in
-/// registers: all, or, where they leave none for what it counts with, a part.
-static int64_t getHeldPointers(MatrixISA isa, int64_t pointers) {
-  int64_t most = architectureOf(isa) == Architecture::X86_64 ? 8 : 24;
-  return pointers > most ? most / 2 : pointers;
+/// Whether the loop can keep `pointers` into the input or the weight in
+/// registers, beside all else that it counts with.
+static bool holdsPointers(MatrixISA isa, int64_t pointers) {
+  return pointers <= (architectureOf(isa) == Architecture::X86_64 ? 8 : 24);
 }
 
 BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
@@ -39,12 +38,12 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
 void BodyWriter::write() {
   input = getInputBlock(builder, kernel.rows, arguments);
   sumsBlock = getSumsBlock(builder, kernel, arguments);
-  int64_t heldPanels =
-      getHeldPointers(kernel.isa, divideUp(kernel.columns, packing.panel));
-  for (int64_t number = 0; number < heldPanels; ++number)
-    panels.push_back(getPanel(builder, packing,
-                              getPanelOffset(builder, number, arguments),
-                              arguments));
+  int64_t count = divideUp(kernel.columns, packing.panel);
+  if (holdsPointers(kernel.isa, count))
+    for (int64_t number = 0; number < count; ++number)
+      panels.push_back(getPanels(builder, packing, number, 1, arguments));
+  else
+    allPanels = getPanels(builder, packing, 0, count, arguments);
 
   Sums sums = loadOrZeroSums();
   int64_t step = getLoopStep(kernel.isa);
@@ -147,7 +146,7 @@ Value BodyWriter::getRow(int64_t block) {
   Value row = createIndex(builder, firstRows[block]);
   // On x86-64 a row is a displacement from the first.
   if (architectureOf(kernel.isa) == Architecture::X86_64 ||
-      firstRows[block] < getHeldPointers(kernel.isa, kernel.rows))
+      holdsPointers(kernel.isa, kernel.rows))
     return row;
   return hide(row);
 }
@@ -155,19 +154,17 @@ Value BodyWriter::getRow(int64_t block) {
 Value BodyWriter::loadColumn(int64_t block, Value position) {
   int64_t column = block * blockColumns;
   int64_t inPanel = column % packing.panel;
-  size_t number = column / packing.panel;
-  Value offset =
-      addConstant(builder, position, getColumnOffset(packing, inPanel));
-  if (number < panels.size())
-    return loadWeight(panels[number], offset);
-  if (inPanel == 0) {
-    if (number == panels.size())
-      farPanelOffset = getPanelOffset(builder, number - 1, arguments);
-    farPanelOffset = hide(
-        arith::AddIOp::create(builder, farPanelOffset, arguments.panelStride));
-    farPanel = getPanel(builder, packing, farPanelOffset, arguments);
-  }
-  return loadWeight(farPanel, offset);
+  int64_t offset = getColumnOffset(packing, inPanel);
+  if (!panels.empty())
+    return loadWeight(panels[column / packing.panel],
+                      addConstant(builder, position, offset));
+  // One pointer goes from panel to panel.
+  if (column == 0)
+    panelPosition = position;
+  else if (inPanel == 0)
+    panelPosition = hide(
+        arith::AddIOp::create(builder, panelPosition, arguments.panelStride));
+  return loadWeight(allPanels, addConstant(builder, panelPosition, offset));
 }
 
 /// A statement of no instructions that the compiler must not move, nor look

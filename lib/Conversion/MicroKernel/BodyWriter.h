@@ -84,12 +84,13 @@ private:
   /// neighbour a second time, to the same sums.
   llvm::SmallVector<int64_t> firstRows;
   /// `index`, but LLVM cannot see that, so that it computes what depends on it
-  /// here, and keeps no register for it through the loop.
+  /// here, and keeps no register with that through the loop.
   mlir::Value hide(mlir::Value index);
 
-  /// The first panels; of the others only the one being read has a pointer.
+  /// A pointer to each panel or, if they are too many, one to all of them and
+  /// where in them the step is.
   llvm::SmallVector<mlir::Value> panels;
-  mlir::Value farPanel, farPanelOffset;
+  mlir::Value allPanels, panelPosition;
 };
 
 /// An emitter that is nothing but `Writer`, a BodyWriter.

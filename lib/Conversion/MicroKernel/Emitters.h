@@ -51,15 +51,11 @@ mlir::Value getSumsBlock(mlir::ImplicitLocOpBuilder &builder,
                          const MicroKernel &kernel,
                          const MicroKernelArguments &arguments);
 
-/// Where panel `number` begins at the micro-kernel's first column and k: an
-/// element of the weight.
-mlir::Value getPanelOffset(mlir::ImplicitLocOpBuilder &builder, int64_t number,
-                           const MicroKernelArguments &arguments);
-
-/// The panel that begins there, as one dimension.
-mlir::Value getPanel(mlir::ImplicitLocOpBuilder &builder,
-                     const Packing &packing, mlir::Value offset,
-                     const MicroKernelArguments &arguments);
+/// `count` panels from panel `first` on, from the micro-kernel's first column
+/// and k on, as one dimension.
+mlir::Value getPanels(mlir::ImplicitLocOpBuilder &builder,
+                      const Packing &packing, int64_t first, int64_t count,
+                      const MicroKernelArguments &arguments);
 
 /// The prefetches of one loop step, from the element `offset` on; returns the
 /// next step's offset.

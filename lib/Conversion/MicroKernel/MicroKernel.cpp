@@ -164,19 +164,20 @@ Value sandwich::getSumsBlock(ImplicitLocOpBuilder &builder,
       {builder.getIndexAttr(1), builder.getIndexAttr(1)});
 }
 
-Value sandwich::getPanelOffset(ImplicitLocOpBuilder &builder, int64_t number,
-                               const MicroKernelArguments &arguments) {
-  if (number == 0)
-    return arguments.weightOffset;
-  Value distance = arith::MulIOp::create(builder, arguments.panelStride,
-                                         createIndex(builder, number));
-  return arith::AddIOp::create(builder, arguments.weightOffset, distance);
-}
-
-Value sandwich::getPanel(ImplicitLocOpBuilder &builder, const Packing &packing,
-                         Value offset, const MicroKernelArguments &arguments) {
+Value sandwich::getPanels(ImplicitLocOpBuilder &builder, const Packing &packing,
+                          int64_t first, int64_t count,
+                          const MicroKernelArguments &arguments) {
+  auto distance = [&](int64_t panels) -> Value {
+    return arith::MulIOp::create(builder, arguments.panelStride,
+                                 createIndex(builder, panels));
+  };
+  Value offset = arguments.weightOffset;
+  if (first > 0)
+    offset = arith::AddIOp::create(builder, offset, distance(first));
   Value size = arith::MulIOp::create(builder, arguments.k,
                                      createIndex(builder, packing.panel));
+  if (count > 1)
+    size = arith::AddIOp::create(builder, size, distance(count - 1));
   return memref::SubViewOp::create(builder, arguments.weight,
                                    ArrayRef<OpFoldResult>{offset}, {size},
                                    {builder.getIndexAttr(1)});
