@@ -43,15 +43,26 @@ function(sandwich_add_mlir_library name)
   endif()
 endfunction()
 
-# sandwich_add_unittest(NAME source... [LINK target...])
+# sandwich_add_unittest(NAME source... [LINK target...] [SHARDS count])
+# With SHARDS, the test cases are dealt out to as many tests, NAME.0 and on,
+# which run in parallel.
 function(sandwich_add_unittest name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unittests)
   set_property(GLOBAL APPEND PROPERTY SANDWICH_TEST_TARGETS ${name})
-  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    return()
+  endif()
+  math(EXPR last "${ARG_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${name}.${shard} COMMAND ${name})
+    set_tests_properties(${name}.${shard} PROPERTIES ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
 
 # sandwich_add_fuzzer(NAME source... [LINK target...])

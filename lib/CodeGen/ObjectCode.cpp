@@ -38,16 +38,22 @@ createTargetMachine(const Target &target) {
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
     LLVMInitializeX86AsmParser();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeAArch64AsmParser();
   });
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  llvm::Triple triple(llvm::StringRef(target.triple()));
   std::string problem;
   const llvm::Target *registered =
       llvm::TargetRegistry::lookupTarget(triple, problem);
   if (!registered)
     return Error{problem};
   std::unique_ptr<llvm::TargetMachine> machine(registered->createTargetMachine(
-      triple, "x86-64", target.featureString(), llvm::TargetOptions(),
-      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      triple, target.baselineCpu(), target.featureString(),
+      llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return makeError("LLVM cannot compile for ", target.name);
   return machine;
@@ -62,7 +68,7 @@ Status sandwich::optimize(llvm::Module &module, const Target &target,
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", "x86-64");
+    function.addFnAttr("target-cpu", target.baselineCpu());
     function.addFnAttr("target-features", target.featureString());
     function.addFnAttr("no-builtins");
     function.addFnAttr(llvm::Attribute::NoUnwind);

@@ -634,6 +634,10 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("the budget for tuning must be positive, not ",
                      *options.tuningSeconds, " seconds");
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
+  if (target.architecture != Architecture::X86_64)
+    return makeError("cannot compile a model for ", target.name,
+                     ": only micro-kernels have been made for its "
+                     "architecture; models compile for x86-64");
   if (options.emulateAMX) {
     target.features.remove(CpuFeature::AMX_TILE);
     target.features.remove(CpuFeature::AMX_BF16);

@@ -64,9 +64,12 @@ Status sandwich::verify(const MicroKernel &kernel) {
                      " rows");
   int64_t rows = divideUp(kernel.rows, file.rows);
   int64_t columns = kernel.columns / file.columns;
-  // Tiles hold one operand of each row and one of the column in turn; vectors
-  // a row of the weight and one broadcast element of the input.
-  int64_t operands = file.rows > 1 ? rows + 1 : columns + 1;
+  // The operands of the rows or of the columns, whichever are fewer, stay for a
+  // step; the others pass through one register in turn.
+  int64_t operands = std::min(rows, columns) + 1;
+  // Two rows of the input come in two registers before they are one operand.
+  if (kernel.isa == MatrixISA::ARM_NEON_BF16 && rows > columns)
+    ++operands;
   int64_t needed = rows * columns + operands;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
@@ -92,7 +95,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
 }
 
 static bool isARM(MatrixISA isa) {
-  return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_BF16;
+  return architectureOf(isa) == Architecture::AArch64;
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {

@@ -36,6 +36,10 @@ enum RegisterState : uint32_t {
   tileState = 0x60000,
 };
 
+/// In place of a leaf of CPUID: features of other architectures. The real leaf
+/// 0 tells of none.
+constexpr uint32_t notOnX86 = 0;
+
 /// Where CPUID tells about a feature.
 struct FeatureDescription {
   CpuFeature feature;
@@ -90,6 +94,7 @@ constexpr std::array<FeatureDescription, numCpuFeatures> descriptions = {{
     {F::AMX_BF16, "amx-bf16", 7, 0, EDX, 22, tileState},
     {F::AMX_FP16, "amx-fp16", 7, 1, EAX, 21, tileState},
     {F::AMX_COMPLEX, "amx-complex", 7, 1, EDX, 8, tileState},
+    {F::ARM_BF16, "bf16", notOnX86, 0, EAX, 0, noState},
 }};
 
 constexpr bool inOrderOfEnumeration() {
@@ -177,7 +182,7 @@ CpuFeatures detectFeatures() {
   CpuFeatures result;
   uint32_t saved = savedRegisterState();
   for (const FeatureDescription &description : descriptions) {
-    if (!cpuOffers(description) ||
+    if (description.leaf == notOnX86 || !cpuOffers(description) ||
         (saved & description.state) != description.state)
       continue;
     if (description.state == tileState && !requestTileState())

@@ -31,8 +31,6 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
 };
 
-enum class Architecture : uint8_t { X86_64, AArch64 };
-
 struct NamedTarget {
   std::string_view name;
   Architecture architecture;
@@ -61,7 +59,7 @@ const std::vector<NamedTarget> &namedTargets() {
        {AVX512VNNI, AVX512BF16}},
       {"x86-64-amx", X86_64, MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
       {"aarch64-neon", AArch64, MatrixISA::ARM_NEON_F32, {}},
-      {"aarch64-neon-bf16", AArch64, MatrixISA::ARM_NEON_BF16, {}},
+      {"aarch64-neon-bf16", AArch64, MatrixISA::ARM_NEON_BF16, {ARM_BF16}},
   };
   return targets;
 }
@@ -69,9 +67,10 @@ const std::vector<NamedTarget> &namedTargets() {
 /// The target of `namedTargets()[index]`.
 Target makeTarget(size_t index) {
   Target target;
+  target.architecture = namedTargets()[index].architecture;
   for (size_t i = 0; i <= index; ++i) {
     const NamedTarget &named = namedTargets()[i];
-    if (named.architecture != namedTargets()[index].architecture)
+    if (named.architecture != target.architecture)
       continue;
     target.name = named.name;
     target.matrixISAs.push_back(named.isa);
@@ -89,6 +88,20 @@ std::string_view sandwich::name(MatrixISA isa) {
 
 RegisterFile sandwich::registerFileOf(MatrixISA isa) {
   return namedISAs[static_cast<size_t>(isa)].registers;
+}
+
+Architecture sandwich::architectureOf(MatrixISA isa) {
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::X86_AVX512_BF16:
+  case MatrixISA::X86_AMX_BF16:
+    return Architecture::X86_64;
+  case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_NEON_BF16:
+    return Architecture::AArch64;
+  }
+  __builtin_unreachable();
 }
 
 bool sandwich::multipliesBF16(MatrixISA isa) {
@@ -121,6 +134,26 @@ RegisterFile Target::vectorRegisters() const {
         file.rows == 1 && file.columns >= widest.columns)
       widest = file;
   return widest;
+}
+
+std::string_view Target::triple() const {
+  switch (architecture) {
+  case Architecture::X86_64:
+    return "x86_64-unknown-linux-gnu";
+  case Architecture::AArch64:
+    return "aarch64-unknown-linux-gnu";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view Target::baselineCpu() const {
+  switch (architecture) {
+  case Architecture::X86_64:
+    return "x86-64";
+  case Architecture::AArch64:
+    return "generic";
+  }
+  __builtin_unreachable();
 }
 
 std::string Target::featureString() const {

@@ -223,6 +223,7 @@ Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
   } else {
     MicroKernelSpecialization specialization;
     specialization.kernel = key.kernel;
+    specialization.packing = key.packing;
     bool bf16Input = multipliesBF16(key.kernel.isa);
     specialization.inputStride = rowStride(key.k, bf16Input ? 2 : 4);
     specialization.widensWeights = key.bf16Weights && !bf16Input;

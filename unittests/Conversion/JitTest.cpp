@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "JitTest.h"
+#include "JitCode.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -17,9 +18,6 @@
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Target/CpuFeatures.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 
 #include <barrier>
 #include <thread>
@@ -30,10 +28,6 @@ using namespace sandwich::test;
 
 namespace {
 
-Error fromLLVM(llvm::Error error) {
-  return makeError(llvm::toString(std::move(error)));
-}
-
 class JitProgram final : public CompiledProgram {
 public:
   void run(SandwichStep step, int32_t thread) override {
@@ -41,7 +35,7 @@ public:
     function(&step, thread);
   }
 
-  std::unique_ptr<llvm::orc::LLJIT> jit;
+  std::unique_ptr<JitCode> code;
   SandwichPhaseFunction function = nullptr;
 
 protected:
@@ -69,8 +63,6 @@ Result<std::unique_ptr<CompiledProgram>>
 CompiledProgram::compile(const std::string &source,
                          const CompileOptions &options) {
   static const bool initialized = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
     registerSandwichPasses();
     return true;
   }();
@@ -105,19 +97,13 @@ CompiledProgram::compile(const std::string &source,
     return makeError(diagnostics);
   SANDWICH_RETURN_IF_ERROR(optimize(*llvmModule, target));
 
-  auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit)
-    return fromLLVM(jit.takeError());
-  llvmModule->setDataLayout((*jit)->getDataLayout());
-  if (llvm::Error error = (*jit)->addIRModule(llvm::orc::ThreadSafeModule(
-          std::move(llvmModule), std::move(llvmContext))))
-    return fromLLVM(std::move(error));
-  auto symbol = (*jit)->lookup("sandwich_program");
-  if (!symbol)
-    return fromLLVM(symbol.takeError());
   auto result = std::make_unique<JitProgram>();
-  result->function = symbol->toPtr<SandwichPhaseFunction>();
-  result->jit = std::move(*jit);
+  SANDWICH_ASSIGN_OR_RETURN(
+      result->code,
+      JitCode::load(std::move(llvmModule), std::move(llvmContext)));
+  SANDWICH_ASSIGN_OR_RETURN(
+      result->function,
+      result->code->lookup<SandwichPhaseFunction>("sandwich_program"));
   return std::unique_ptr<CompiledProgram>(std::move(result));
 }
 

@@ -11,7 +11,7 @@
 /// A micro-kernel becomes a private function of its own, so that it compiles
 /// once however many matmuls use it, and so that nothing around it takes its
 /// registers. One emitter for each family of instructions writes the body;
-/// another family (NEON, SVE) is another emitter.
+/// another family (SVE) is another emitter.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +25,7 @@
 #include "sandwich/Scheduling/Schedule.h"
 
 #include <array>
+#include <optional>
 #include <string>
 
 namespace sandwich {
@@ -37,6 +38,9 @@ struct MicroKernelSpecialization {
   int64_t inputStride = 0;
   /// bf16 weights where the instructions multiply f32: widened in registers.
   bool widensWeights = false;
+  /// How the weight lies in memory, one that `kernel` reads; nothing: in the
+  /// default packing of its instructions.
+  std::optional<Packing> packing = std::nullopt;
   /// Cache lines to prefetch in each loop step of each stream, streams in each
   /// panel, and panels at once.
   int64_t prefetchLines = 0;
@@ -46,6 +50,7 @@ struct MicroKernelSpecialization {
   /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`, and so on: lines x panels,
   /// streams after an s; distinct for distinct values.
   std::string name() const;
+  Packing weightPacking() const;
   /// The element type of the input, f32 or bf16.
   mlir::Type inputType(mlir::MLIRContext *context) const;
   /// The element type of the weight, f32 or bf16.

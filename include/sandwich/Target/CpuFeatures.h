@@ -67,10 +67,12 @@ enum class CpuFeature : uint8_t {
   AMX_BF16,
   AMX_FP16,
   AMX_COMPLEX,
+  /// FEAT_BF16 of AArch64, with bfmmla.
+  ARM_BF16,
 };
 
 inline constexpr size_t numCpuFeatures =
-    static_cast<size_t>(CpuFeature::AMX_COMPLEX) + 1;
+    static_cast<size_t>(CpuFeature::ARM_BF16) + 1;
 
 /// The name LLVM gives `feature`: "sse4.2", "avx512bf16", "amx-tile".
 std::string_view cpuFeatureName(CpuFeature feature);

@@ -29,6 +29,9 @@ namespace sandwich {
 /// Bytes of a cache line, on every target.
 inline constexpr int64_t cacheLineBytes = 64;
 
+/// What machine code is for.
+enum class Architecture : uint8_t { X86_64, AArch64 };
+
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
 enum class MatrixISA {
@@ -62,6 +65,9 @@ std::span<const MatrixISA> allMatrixISAs();
 
 RegisterFile registerFileOf(MatrixISA isa);
 
+/// The CPUs that have the instructions.
+Architecture architectureOf(MatrixISA isa);
+
 /// Whether the instructions multiply bf16; the others take f32.
 bool multipliesBF16(MatrixISA isa);
 
@@ -70,6 +76,7 @@ struct Target {
   /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
   /// `aarch64-neon`, `aarch64-neon-bf16`.
   std::string name;
+  Architecture architecture = Architecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.
   std::vector<MatrixISA> matrixISAs;
   /// What the code may use and the machine that runs it must have.
@@ -80,6 +87,12 @@ struct Target {
 
   /// The registers of the widest vectors.
   RegisterFile vectorRegisters() const;
+
+  /// LLVM's name for machine, system and ABI: `x86_64-unknown-linux-gnu`.
+  std::string_view triple() const;
+
+  /// LLVM's name for the oldest CPU of the architecture.
+  std::string_view baselineCpu() const;
 
   /// The features as LLVM's `+a,+b` list.
   std::string featureString() const;

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emitters.h"
+#include "BodyWriter.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -22,108 +22,77 @@ constexpr int64_t tileColumns = 16;
 /// bf16 in a tile's row.
 constexpr int64_t tileK = 32;
 
-/// Tiles of sums as loop-carried values. A function that uses two shapes of
-/// tiles spills them, so rows are shared out as tiles of equal height: where
-/// they do not divide, the last tile starts early and computes the rows it
-/// shares with its neighbour a second time, to the same sums.
-class AMXEmitter final : public MicroKernelEmitter {
+/// A function that uses two shapes of tiles spills them, so rows are shared out
+/// as tiles of equal height, as few as suffice.
+int64_t getTileRows(int64_t rows) {
+  return divideUp(rows, divideUp(rows, maxTileRows));
+}
+
+/// Each register is a tile of sums.
+class AMXWriter final : public BodyWriter {
 public:
-  void emitBody(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override;
+  AMXWriter(ImplicitLocOpBuilder &builder,
+            const MicroKernelSpecialization &specialization,
+            const MicroKernelArguments &arguments);
+
+private:
+  Value loadSum(int64_t row, int64_t column) override;
+  Value createZeroSum() override;
+  void storeSum(Value sum, int64_t row, int64_t column) override;
+  Value loadInput(Value row, Value k) override;
+  Value loadWeight(Value panel, Value offset) override;
+  Value multiply(Value sum, Value input, Value weight) override;
+
+  Value pin(Value sum, Value streamed, bool usedOnce) override { return sum; }
+
+  amx::TileType sumType, inputType, weightType;
 };
 
 } // namespace
 
-void AMXEmitter::emitBody(ImplicitLocOpBuilder &builder,
-                          const MicroKernelSpecialization &specialization,
-                          const MicroKernelArguments &arguments) const {
-  const MicroKernel &kernel = specialization.kernel;
-  Packing packing = packingOf(kernel.isa);
-  int64_t rowTiles = (kernel.rows + maxTileRows - 1) / maxTileRows;
-  int64_t tileRows = (kernel.rows + rowTiles - 1) / rowTiles;
-  int64_t columnTiles = kernel.columns / tileColumns;
-  auto sumType =
-      amx::TileType::get({tileRows, tileColumns}, builder.getF32Type());
-  auto inputType = amx::TileType::get({tileRows, tileK}, builder.getBF16Type());
-  auto weightType =
-      amx::TileType::get({tileK / 2, 2 * tileColumns}, builder.getBF16Type());
+AMXWriter::AMXWriter(ImplicitLocOpBuilder &builder,
+                     const MicroKernelSpecialization &specialization,
+                     const MicroKernelArguments &arguments)
+    : BodyWriter(builder, specialization, arguments,
+                 getTileRows(specialization.kernel.rows)) {
+  int64_t rows = getTileRows(kernel.rows);
+  Type bf16 = builder.getBF16Type();
+  sumType = amx::TileType::get({rows, tileColumns}, builder.getF32Type());
+  inputType = amx::TileType::get({rows, tileK}, bf16);
+  weightType = amx::TileType::get({tileK / 2, 2 * tileColumns}, bf16);
+}
 
-  Value input = getInputBlock(builder, kernel.rows, arguments);
-  Value sumsBlock = getSumsBlock(builder, kernel, arguments);
-  SmallVector<Value> panels;
-  for (int64_t column = 0; column < kernel.columns; column += packing.panel)
-    panels.push_back(
-        getPanel(builder, packing, column / packing.panel, arguments));
+Value AMXWriter::loadSum(int64_t row, int64_t column) {
+  return amx::TileLoadOp::create(
+      builder, sumType, sumsBlock,
+      ValueRange{createIndex(builder, row), createIndex(builder, column)});
+}
 
-  SmallVector<Value> firstRows;
-  for (int64_t tile = 0; tile < rowTiles; ++tile)
-    firstRows.push_back(createIndex(
-        builder, std::min(tile * tileRows, kernel.rows - tileRows)));
-  auto sumsPosition = [&](int64_t tile) -> SmallVector<Value> {
-    return {firstRows[tile / columnTiles],
-            createIndex(builder, tile % columnTiles * tileColumns)};
-  };
+Value AMXWriter::createZeroSum() {
+  return amx::TileZeroOp::create(builder, sumType);
+}
 
-  int64_t tiles = rowTiles * columnTiles;
-  auto conditional = scf::IfOp::create(
-      builder, SmallVector<Type>(tiles, sumType), arguments.accumulate,
-      /*addThenBlock=*/true, /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    SmallVector<Value> loaded, zeros;
-    builder.setInsertionPointToStart(conditional.thenBlock());
-    for (int64_t tile = 0; tile < tiles; ++tile)
-      loaded.push_back(amx::TileLoadOp::create(builder, sumType, sumsBlock,
-                                               sumsPosition(tile)));
-    scf::YieldOp::create(builder, loaded);
-    builder.setInsertionPointToStart(conditional.elseBlock());
-    for (int64_t tile = 0; tile < tiles; ++tile)
-      zeros.push_back(amx::TileZeroOp::create(builder, sumType));
-    scf::YieldOp::create(builder, zeros);
-  }
+void AMXWriter::storeSum(Value sum, int64_t row, int64_t column) {
+  amx::TileStoreOp::create(
+      builder, sumsBlock,
+      ValueRange{createIndex(builder, row), createIndex(builder, column)}, sum);
+}
 
-  SmallVector<Value> carried(conditional.getResults());
-  carried.push_back(arguments.prefetchOffset);
-  auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
-                                 createIndex(builder, packing.kStep), carried);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(loop.getBody());
-    Value k = loop.getInductionVar();
-    carried.assign(loop.getRegionIterArgs().begin(),
-                   loop.getRegionIterArgs().end());
-    if (specialization.prefetchLines > 0)
-      carried.back() =
-          emitPrefetches(builder, specialization, arguments, carried.back());
-    SmallVector<Value> inputs;
-    for (int64_t tile = 0; tile < rowTiles; ++tile)
-      inputs.push_back(amx::TileLoadOp::create(builder, inputType, input,
-                                               ValueRange{firstRows[tile], k}));
-    Value position =
-        arith::MulIOp::create(builder, k, createIndex(builder, packing.panel));
-    Value rowStride = createIndex(builder, 2 * tileColumns);
-    for (int64_t column = 0; column < columnTiles; ++column) {
-      int64_t first = column * tileColumns;
-      Value offset = addConstant(
-          builder, position, getColumnOffset(packing, first % packing.panel));
-      Value weight = amx::TileLoadOp::create(builder, weightType,
-                                             panels[first / packing.panel],
-                                             ValueRange{offset}, rowStride);
-      for (int64_t row = 0; row < rowTiles; ++row) {
-        Value &sum = carried[row * columnTiles + column];
-        sum =
-            amx::TileMulFOp::create(builder, sumType, inputs[row], weight, sum);
-      }
-    }
-    scf::YieldOp::create(builder, carried);
-  }
-  for (int64_t tile = 0; tile < tiles; ++tile)
-    amx::TileStoreOp::create(builder, sumsBlock, sumsPosition(tile),
-                             loop.getResult(tile));
+Value AMXWriter::loadInput(Value row, Value k) {
+  return amx::TileLoadOp::create(builder, inputType, input, ValueRange{row, k});
+}
+
+Value AMXWriter::loadWeight(Value panel, Value offset) {
+  Value rowStride = createIndex(builder, 2 * tileColumns);
+  return amx::TileLoadOp::create(builder, weightType, panel, ValueRange{offset},
+                                 rowStride);
+}
+
+Value AMXWriter::multiply(Value sum, Value input, Value weight) {
+  return amx::TileMulFOp::create(builder, sumType, input, weight, sum);
 }
 
 const MicroKernelEmitter &sandwich::getAMXEmitter() {
-  static const AMXEmitter emitter;
+  static const BodyWriterEmitter<AMXWriter> emitter;
   return emitter;
 }

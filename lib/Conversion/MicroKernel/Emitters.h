@@ -16,11 +16,17 @@
 
 namespace sandwich {
 
-/// AVX2, AVX-512 and AVX512_BF16.
-const MicroKernelEmitter &getX86VectorEmitter();
+/// f32 vectors of any width: AVX2, AVX-512 and NEON.
+const MicroKernelEmitter &getVectorEmitter();
+
+/// AVX512_BF16.
+const MicroKernelEmitter &getX86DotBF16Emitter();
 
 /// AMX.
 const MicroKernelEmitter &getAMXEmitter();
+
+/// NEON with bf16 matrix multiplication.
+const MicroKernelEmitter &getNeonBFMMLAEmitter();
 
 inline mlir::Value createIndex(mlir::ImplicitLocOpBuilder &builder,
                                int64_t value) {
@@ -45,11 +51,11 @@ mlir::Value getSumsBlock(mlir::ImplicitLocOpBuilder &builder,
                          const MicroKernel &kernel,
                          const MicroKernelArguments &arguments);
 
-/// Panel `number`, from the micro-kernel's first column and k on, as one
-/// dimension.
-mlir::Value getPanel(mlir::ImplicitLocOpBuilder &builder,
-                     const Packing &packing, int64_t number,
-                     const MicroKernelArguments &arguments);
+/// `count` panels from panel `first` on, from the micro-kernel's first column
+/// and k on, as one dimension.
+mlir::Value getPanels(mlir::ImplicitLocOpBuilder &builder,
+                      const Packing &packing, int64_t first, int64_t count,
+                      const MicroKernelArguments &arguments);
 
 /// The prefetches of one loop step, from the element `offset` on; returns the
 /// next step's offset.

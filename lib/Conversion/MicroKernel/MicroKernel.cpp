@@ -18,6 +18,8 @@ using namespace sandwich;
 
 std::string MicroKernelSpecialization::name() const {
   std::string name = kernel.name() + "_ld" + std::to_string(inputStride);
+  if (Packing weights = weightPacking(); weights != packingOf(kernel.isa))
+    name += "_panel" + std::to_string(weights.panel);
   if (widensWeights)
     name += "_widen";
   if (prefetchLines > 0)
@@ -27,6 +29,10 @@ std::string MicroKernelSpecialization::name() const {
   if (prefetchLines > 0 && prefetchStreams > 1)
     name += "s" + std::to_string(prefetchStreams);
   return name;
+}
+
+Packing MicroKernelSpecialization::weightPacking() const {
+  return packing.value_or(packingOf(kernel.isa));
 }
 
 Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
@@ -47,9 +53,19 @@ int64_t sandwich::getColumnOffset(const Packing &packing, int64_t column) {
 }
 
 const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
-  if (isa == MatrixISA::X86_AMX_BF16)
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::ARM_NEON_F32:
+    return getVectorEmitter();
+  case MatrixISA::X86_AVX512_BF16:
+    return getX86DotBF16Emitter();
+  case MatrixISA::X86_AMX_BF16:
     return getAMXEmitter();
-  return getX86VectorEmitter();
+  case MatrixISA::ARM_NEON_BF16:
+    return getNeonBFMMLAEmitter();
+  }
+  llvm_unreachable("every instruction set has an emitter");
 }
 
 /// Types of the arguments, in order.
@@ -167,17 +183,20 @@ Value sandwich::getSumsBlock(ImplicitLocOpBuilder &builder,
       {builder.getIndexAttr(1), builder.getIndexAttr(1)});
 }
 
-Value sandwich::getPanel(ImplicitLocOpBuilder &builder, const Packing &packing,
-                         int64_t number,
-                         const MicroKernelArguments &arguments) {
+Value sandwich::getPanels(ImplicitLocOpBuilder &builder, const Packing &packing,
+                          int64_t first, int64_t count,
+                          const MicroKernelArguments &arguments) {
+  auto distance = [&](int64_t panels) -> Value {
+    return arith::MulIOp::create(builder, arguments.panelStride,
+                                 createIndex(builder, panels));
+  };
   Value offset = arguments.weightOffset;
-  if (number > 0) {
-    Value distance = arith::MulIOp::create(builder, arguments.panelStride,
-                                           createIndex(builder, number));
-    offset = arith::AddIOp::create(builder, offset, distance);
-  }
+  if (first > 0)
+    offset = arith::AddIOp::create(builder, offset, distance(first));
   Value size = arith::MulIOp::create(builder, arguments.k,
                                      createIndex(builder, packing.panel));
+  if (count > 1)
+    size = arith::AddIOp::create(builder, size, distance(count - 1));
   return memref::SubViewOp::create(builder, arguments.weight,
                                    ArrayRef<OpFoldResult>{offset}, {size},
                                    {builder.getIndexAttr(1)});

@@ -1,0 +1,109 @@
+//===- BodyWriter.h - What all micro-kernels have in common -----*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_MICROKERNEL_BODYWRITER_H
+#define SANDWICH_LIB_CONVERSION_MICROKERNEL_BODYWRITER_H
+
+#include "Emitters.h"
+
+namespace sandwich {
+
+/// The body of one micro-kernel, while it is written: a grid of registers with
+/// sums that lives through a loop over K. A family of instructions says what a
+/// register holds and how two operands multiply into it.
+///
+/// A step loads the operands of the rows or of the columns of the grid,
+/// whichever are fewer, and the others in turn; `verify(MicroKernel)` counts
+/// registers that way.
+class BodyWriter {
+public:
+  BodyWriter(mlir::ImplicitLocOpBuilder &builder,
+             const MicroKernelSpecialization &specialization,
+             const MicroKernelArguments &arguments, int64_t blockRows);
+  virtual ~BodyWriter() = default;
+
+  void write();
+
+protected:
+  /// The sums whose first row and column in the micro-kernel these are.
+  virtual mlir::Value loadSum(int64_t row, int64_t column) = 0;
+  virtual mlir::Value createZeroSum() = 0;
+  virtual void storeSum(mlir::Value sum, int64_t row, int64_t column) = 0;
+  /// The input's operand from `row` and `k` on.
+  virtual mlir::Value loadInput(mlir::Value row, mlir::Value k) = 0;
+  /// The weight's operand from the element `offset` of `panel` on.
+  virtual mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) = 0;
+  /// `sum + input * weight`.
+  virtual mlir::Value multiply(mlir::Value sum, mlir::Value input,
+                               mlir::Value weight) = 0;
+  /// `sum`, just computed from `streamed`, pinned down by `pinRegisters` if
+  /// that is needed; `usedOnce` if no other multiplication reads `streamed`.
+  virtual mlir::Value pin(mlir::Value sum, mlir::Value streamed,
+                          bool usedOnce) = 0;
+  /// The first of `operands`, a sum, which is computed here and nowhere else,
+  /// in the register it was in before; the others are in registers here.
+  /// Without, LLVM moves loads and multiplications until registers do not
+  /// suffice.
+  mlir::Value pinRegisters(mlir::ValueRange operands,
+                           llvm::StringRef constraint);
+
+  mlir::ImplicitLocOpBuilder &builder;
+  const MicroKernelSpecialization &specialization;
+  const MicroKernelArguments &arguments;
+  const MicroKernel &kernel;
+  Packing packing;
+  /// The rows and k of the input, and the sums, of this micro-kernel.
+  mlir::Value input, sumsBlock;
+
+private:
+  using Sums = llvm::SmallVector<mlir::Value>;
+
+  Sums loadOrZeroSums();
+  void storeSums(mlir::ValueRange sums);
+  /// Multiplies K from `begin` to `end`, `step` at a time.
+  Sums writeLoop(mlir::Value begin, mlir::Value end, int64_t step,
+                 bool prefetches, mlir::ValueRange sums);
+  /// Multiplies the k of one instruction, which begin at `k + offset`.
+  void writeStep(mlir::Value k, int64_t offset,
+                 llvm::MutableArrayRef<mlir::Value> sums);
+  /// The first row of the grid's row `block`.
+  mlir::Value getRow(int64_t block);
+  /// The operand of the grid's column `block`, `position` elements into its
+  /// panel.
+  mlir::Value loadColumn(int64_t block, mlir::Value position);
+
+  /// Columns of a register with sums, and such registers beside each other.
+  int64_t blockColumns, columnBlocks;
+  /// The first row of each row of registers. Where they do not divide the
+  /// rows, the last begins early and computes the rows it shares with its
+  /// neighbour a second time, to the same sums.
+  llvm::SmallVector<int64_t> firstRows;
+  /// `index`, but LLVM cannot see that, so that it computes what depends on it
+  /// here, and keeps no register with that through the loop.
+  mlir::Value hide(mlir::Value index);
+
+  /// A pointer to each panel or, if they are too many, one to all of them and
+  /// where in them the step is.
+  llvm::SmallVector<mlir::Value> panels;
+  mlir::Value allPanels, panelPosition;
+};
+
+/// An emitter that is nothing but `Writer`, a BodyWriter.
+template <typename Writer>
+class BodyWriterEmitter final : public MicroKernelEmitter {
+public:
+  void emitBody(mlir::ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    Writer(builder, specialization, arguments).write();
+  }
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_CONVERSION_MICROKERNEL_BODYWRITER_H

@@ -1,0 +1,100 @@
+//===- NeonBFMMLA.cpp - NEON bf16 micro-kernels ---------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BodyWriter.h"
+
+#include "mlir/Dialect/ArmNeon/ArmNeonDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+/// bfmmla: each register holds 2 x 2 sums; the operands are 4 k of two rows and
+/// 4 k of two columns.
+class BFMMLAWriter final : public BodyWriter {
+public:
+  BFMMLAWriter(ImplicitLocOpBuilder &builder,
+               const MicroKernelSpecialization &specialization,
+               const MicroKernelArguments &arguments)
+      : BodyWriter(builder, specialization, arguments, /*blockRows=*/2) {}
+
+private:
+  Value loadSum(int64_t row, int64_t column) override;
+  Value createZeroSum() override;
+  void storeSum(Value sum, int64_t row, int64_t column) override;
+  Value loadInput(Value row, Value k) override;
+  Value loadWeight(Value panel, Value offset) override;
+  Value multiply(Value sum, Value input, Value weight) override;
+
+  Value pin(Value sum, Value streamed, bool usedOnce) override {
+    return pinRegisters(sum, "w");
+  }
+
+  VectorType getVector(int64_t size, Type element) {
+    return VectorType::get({size}, element);
+  }
+  /// The `size` elements of two rows from [row, column] on, the second row in
+  /// the upper half; of a single row, that row twice.
+  Value loadPair(Value matrix, Value row, Value column, int64_t size);
+};
+
+} // namespace
+
+Value BFMMLAWriter::loadPair(Value matrix, Value row, Value column,
+                             int64_t size) {
+  Type element = cast<MemRefType>(matrix.getType()).getElementType();
+  auto load = [&](Value row) -> Value {
+    return vector::LoadOp::create(builder, getVector(size, element), matrix,
+                                  ValueRange{row, column});
+  };
+  Value first = load(row);
+  Value second = kernel.rows > 1 ? load(addConstant(builder, row, 1)) : first;
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2 * size));
+  return vector::ShuffleOp::create(builder, first, second, order);
+}
+
+Value BFMMLAWriter::loadSum(int64_t row, int64_t column) {
+  return loadPair(sumsBlock, createIndex(builder, row),
+                  createIndex(builder, column), 2);
+}
+
+Value BFMMLAWriter::createZeroSum() {
+  return arith::ConstantOp::create(
+      builder, builder.getZeroAttr(getVector(4, builder.getF32Type())));
+}
+
+void BFMMLAWriter::storeSum(Value sum, int64_t row, int64_t column) {
+  for (int64_t half = 0; half < 2 && row + half < kernel.rows; ++half) {
+    Value sums = vector::ShuffleOp::create(
+        builder, sum, sum, ArrayRef<int64_t>{2 * half, 2 * half + 1});
+    vector::StoreOp::create(builder, sums, sumsBlock,
+                            ValueRange{createIndex(builder, row + half),
+                                       createIndex(builder, column)});
+  }
+}
+
+Value BFMMLAWriter::loadInput(Value row, Value k) {
+  return loadPair(input, row, k, packing.kPack);
+}
+
+Value BFMMLAWriter::loadWeight(Value panel, Value offset) {
+  return vector::LoadOp::create(
+      builder, getVector(2 * packing.kPack, builder.getBF16Type()), panel,
+      ValueRange{offset});
+}
+
+Value BFMMLAWriter::multiply(Value sum, Value input, Value weight) {
+  return arm_neon::BfmmlaOp::create(builder, sum.getType(), sum, input, weight);
+}
+
+const MicroKernelEmitter &sandwich::getNeonBFMMLAEmitter() {
+  static const BodyWriterEmitter<BFMMLAWriter> emitter;
+  return emitter;
+}

@@ -1,0 +1,75 @@
+//===- Vector.cpp - Micro-kernels of vectors ------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Vector.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+VectorWriter::VectorWriter(ImplicitLocOpBuilder &builder,
+                           const MicroKernelSpecialization &specialization,
+                           const MicroKernelArguments &arguments)
+    : BodyWriter(builder, specialization, arguments, /*blockRows=*/1),
+      lanes(registerFileOf(kernel.isa).columns),
+      sumType(VectorType::get({lanes}, builder.getF32Type())) {}
+
+Value VectorWriter::loadSum(int64_t row, int64_t column) {
+  return vector::LoadOp::create(
+      builder, sumType, sumsBlock,
+      ValueRange{createIndex(builder, row), createIndex(builder, column)});
+}
+
+Value VectorWriter::createZeroSum() {
+  return arith::ConstantOp::create(builder, builder.getZeroAttr(sumType));
+}
+
+void VectorWriter::storeSum(Value sum, int64_t row, int64_t column) {
+  vector::StoreOp::create(
+      builder, sum, sumsBlock,
+      ValueRange{createIndex(builder, row), createIndex(builder, column)});
+}
+
+Value VectorWriter::loadInput(Value row, Value k) {
+  Value element = memref::LoadOp::create(builder, input, ValueRange{row, k});
+  return vector::BroadcastOp::create(builder, sumType, element);
+}
+
+Value VectorWriter::loadWeight(Value panel, Value offset) {
+  Type element = cast<MemRefType>(panel.getType()).getElementType();
+  Value weight = vector::LoadOp::create(
+      builder, VectorType::get({lanes * packing.kPack}, element), panel,
+      ValueRange{offset});
+  if (specialization.widensWeights)
+    weight = arith::ExtFOp::create(builder, sumType, weight);
+  return weight;
+}
+
+Value VectorWriter::multiply(Value sum, Value input, Value weight) {
+  return vector::FMAOp::create(builder, input, weight, sum);
+}
+
+Value VectorWriter::pin(Value sum, Value streamed, bool usedOnce) {
+  if (architectureOf(kernel.isa) == Architecture::AArch64)
+    return pinRegisters(sum, "w");
+  // FMA of x86 may write over any of its operands. An operand that it does not
+  // read from memory gets a use after it, so that it writes over the sum. AVX2
+  // does not broadcast in FMA.
+  bool readsMemory = isa<vector::BroadcastOp>(streamed.getDefiningOp())
+                         ? kernel.isa == MatrixISA::X86_AVX512_F32
+                         : !specialization.widensWeights;
+  if (usedOnce && readsMemory)
+    return pinRegisters(sum, "v");
+  return pinRegisters({sum, streamed}, "v");
+}
+
+const MicroKernelEmitter &sandwich::getVectorEmitter() {
+  static const BodyWriterEmitter<VectorWriter> emitter;
+  return emitter;
+}

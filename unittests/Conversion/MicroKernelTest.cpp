@@ -1,0 +1,439 @@
+//===- MicroKernelTest.cpp - Every micro-kernel of the menu ---------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssemblyLoops.h"
+#include "JitTest.h"
+#include "MicroKernelProgram.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Scheduling/StripPlan.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+
+/// The micro-kernels of one instruction set with as many columns and some
+/// numbers of rows: all up to the most on the menu have their turn, as balanced
+/// strips call them all.
+struct MenuPart {
+  MatrixISA isa;
+  int64_t columns, firstRows, lastRows;
+
+  std::string name() const {
+    return std::string(sandwich::name(isa)) + "_" + std::to_string(firstRows) +
+           "to" + std::to_string(lastRows) + "x" + std::to_string(columns);
+  }
+  std::vector<Packing> packings() const {
+    std::vector<Packing> result;
+    for (const Packing &packing : packingsOf(isa))
+      if (reads({isa, lastRows, columns}, packing))
+        result.push_back(packing);
+    return result;
+  }
+};
+
+void PrintTo(const MenuPart &part, std::ostream *stream) {
+  *stream << part.name();
+}
+
+std::vector<MenuPart> menuParts() {
+  constexpr int64_t mostRows = 8;
+  std::map<std::pair<MatrixISA, int64_t>, int64_t> rows;
+  for (MatrixISA isa : allMatrixISAs())
+    for (const MicroKernel &kernel : microKernelMenu(isa)) {
+      int64_t &most = rows[{isa, kernel.columns}];
+      most = std::max(most, kernel.rows);
+    }
+  std::vector<MenuPart> result;
+  for (auto [column, most] : rows)
+    for (int64_t first = 1; first <= most; first += mostRows)
+      result.push_back({column.first, column.second, first,
+                        std::min(first + mostRows - 1, most)});
+  return result;
+}
+
+Target targetOf(MatrixISA isa) {
+  for (const std::string &name : targetNames())
+    if (Target target = *getTarget(name); target.matrixISAs.back() == isa)
+      return target;
+  ADD_FAILURE() << "no target is for " << name(isa);
+  return {};
+}
+
+/// The instruction that multiplies, as assembly names it.
+std::string_view multiplicationOf(MatrixISA isa) {
+  switch (isa) {
+  case MatrixISA::X86_AVX2_F32:
+  case MatrixISA::X86_AVX512_F32:
+    return "vfmadd";
+  case MatrixISA::X86_AVX512_BF16:
+    return "vdpbf16ps";
+  case MatrixISA::X86_AMX_BF16:
+    return "tdpbf16ps";
+  case MatrixISA::ARM_NEON_F32:
+    return "fmla";
+  case MatrixISA::ARM_NEON_BF16:
+    return "bfmmla";
+  }
+  __builtin_unreachable();
+}
+
+std::string nameOf(const testing::TestParamInfo<MenuPart> &info) {
+  return info.param.name();
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+class MicroKernelCode : public testing::TestWithParam<MenuPart> {
+protected:
+  /// Everything that can change the registers a loop needs.
+  static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
+    std::vector<MicroKernelSpecialization> result;
+    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows)
+      for (const Packing &packing : part.packings())
+        // Prefetches need two registers more.
+        for (int64_t prefetchLines : packing == packingOf(part.isa)
+                                         ? std::vector<int64_t>{0, 4}
+                                         : std::vector<int64_t>{4})
+          for (bool widens : {false, true})
+            if (!widens || !multipliesBF16(part.isa))
+              result.push_back({.kernel = {part.isa, rows, part.columns},
+                                .inputStride = 2080,
+                                .widensWeights = widens,
+                                .packing = packing,
+                                .prefetchLines = prefetchLines});
+    return result;
+  }
+};
+
+/// What `verify` lets pass fits the registers: no innermost loop touches the
+/// stack, and one multiplies with every sum.
+TEST_P(MicroKernelCode, KeepsEverythingInRegisters) {
+  const MenuPart &part = GetParam();
+  std::vector<MicroKernelSpecialization> kernels = variants(part);
+  auto program = MicroKernelProgram::compile(kernels, targetOf(part.isa));
+  ASSERT_TRUE(program) << program.error().message;
+  Result<std::string> assembly = (*program)->assembly();
+  ASSERT_TRUE(assembly) << assembly.error().message;
+  auto loops = findInnerLoops(*assembly, targetOf(part.isa).architecture);
+  RegisterFile file = registerFileOf(part.isa);
+  for (const MicroKernelSpecialization &kernel : kernels) {
+    const std::vector<InnerLoop> &inner = loops[kernel.name()];
+    int64_t sums =
+        divideUp(kernel.kernel.rows, file.rows) * (part.columns / file.columns);
+    int64_t steps = loopStep(part.isa) / kernel.weightPacking().kStep;
+    int64_t multiplications = 0;
+    for (const InnerLoop &loop : inner) {
+      multiplications =
+          std::max(multiplications, loop.count(multiplicationOf(part.isa)));
+      EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
+    }
+    EXPECT_GE(multiplications, sums * steps) << kernel.name();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelCode, testing::ValuesIn(menuParts()),
+                         nameOf);
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Input, weight and sums of one call in memory. All numbers are small
+/// multiples of 1/4, so that sums are exact in any order.
+class Operands {
+public:
+  static constexpr int64_t inputStride = 200, maxK = 112, skippedK = 32,
+                           skippedRows = 2, skippedColumns = 4;
+
+  Operands(const MicroKernelSpecialization &kernel, int64_t k, bool accumulate,
+           std::mt19937 &random)
+      : kernel(kernel), packing(kernel.weightPacking()), k(k),
+        accumulate(accumulate),
+        panels(divideUp(kernel.kernel.columns, packing.panel)),
+        // Panels go on after the k of this call.
+        panelStride(packing.panel * (k + packing.kStep)),
+        sumsStride(kernel.kernel.columns + 7),
+        bf16Input(multipliesBF16(kernel.kernel.isa)),
+        bf16Weight(bf16Input || kernel.widensWeights) {
+    std::uniform_int_distribution<int> quarters(-8, 8);
+    auto draw = [&](std::vector<float> &values, int64_t count) {
+      values.resize(count);
+      for (float &value : values)
+        value = static_cast<float>(quarters(random)) / 4;
+    };
+    draw(input, kernel.kernel.rows * k);
+    draw(weight, kernel.kernel.columns * k);
+    draw(sums, (kernel.kernel.rows + 2 * skippedRows) * sumsStride);
+  }
+
+  /// Bytes from the end of one buffer to the next.
+  static constexpr size_t padding = 64;
+  size_t inputBytes() const {
+    return (kernel.kernel.rows + skippedRows) * inputStride *
+           (bf16Input ? 2 : 4);
+  }
+  size_t weightBytes() const {
+    return (firstPanelElement() + panels * panelStride) * (bf16Weight ? 2 : 4);
+  }
+  size_t sumsBytes() const { return sums.size() * 4; }
+  size_t bytes() const {
+    return roundUp(inputBytes()) + roundUp(weightBytes()) +
+           roundUp(sumsBytes());
+  }
+
+  /// Writes the operands from `memory + place` on, everything around them no
+  /// number.
+  MicroKernelCall write(unsigned char *memory, int64_t place) const {
+    MicroKernelCall call;
+    call.input = place;
+    call.weight = call.input + roundUp(inputBytes());
+    call.sums = call.weight + roundUp(weightBytes());
+    std::memset(memory + place, 0xff, call.sums - place);
+    call.firstRow = skippedRows;
+    call.firstK = skippedK;
+    call.k = k;
+    for (int64_t row = 0; row < kernel.kernel.rows; ++row)
+      for (int64_t i = 0; i < k; ++i)
+        put(memory + call.input, bf16Input,
+            (skippedRows + row) * inputStride + skippedK + i,
+            input[row * k + i]);
+    call.weightOffset =
+        firstPanelElement() + getColumnOffset(packing, firstColumn());
+    call.panelStride = panelStride;
+    for (int64_t column = 0; column < kernel.kernel.columns; ++column)
+      for (int64_t i = 0; i < k; ++i)
+        put(memory + call.weight, bf16Weight, weightPlace(column, i),
+            weight[column * k + i]);
+    std::memcpy(memory + call.sums, sums.data(), sumsBytes());
+    call.sumsRow = skippedRows;
+    call.sumsColumn = skippedColumns;
+    call.sumsStride = sumsStride;
+    call.accumulate = accumulate;
+    return call;
+  }
+
+  /// The sums that the call must leave.
+  std::vector<float> expected() const {
+    std::vector<float> result = sums;
+    for (int64_t row = 0; row < kernel.kernel.rows; ++row)
+      for (int64_t column = 0; column < kernel.kernel.columns; ++column) {
+        float &sum =
+            result[(skippedRows + row) * sumsStride + skippedColumns + column];
+        if (!accumulate)
+          sum = 0;
+        for (int64_t i = 0; i < k; ++i)
+          sum += input[row * k + i] * weight[column * k + i];
+      }
+    return result;
+  }
+
+  const MicroKernelSpecialization &kernel;
+
+private:
+  static int64_t roundUp(size_t bytes) {
+    return static_cast<int64_t>((bytes + 63) / 64 * 64);
+  }
+  /// A micro-kernel narrower than a panel gets its last columns.
+  int64_t firstColumn() const {
+    return std::max<int64_t>(packing.panel - kernel.kernel.columns, 0);
+  }
+  /// The call begins one step of K after its panels do.
+  int64_t firstPanelElement() const { return packing.panel * packing.kStep; }
+
+  /// [panel][k / kStep][panel / tile][kStep / kPack][tile][kPack]
+  int64_t weightPlace(int64_t column, int64_t i) const {
+    column += firstColumn();
+    int64_t inPanel = column % packing.panel;
+    int64_t place = i / packing.kStep * (packing.panel / packing.tile) +
+                    inPanel / packing.tile;
+    place = place * (packing.kStep / packing.kPack) +
+            i % packing.kStep / packing.kPack;
+    place = place * packing.tile + inPanel % packing.tile;
+    place = place * packing.kPack + i % packing.kPack;
+    return firstPanelElement() + column / packing.panel * panelStride + place;
+  }
+
+  static void put(unsigned char *buffer, bool bf16, int64_t place,
+                  float value) {
+    if (bf16)
+      reinterpret_cast<uint16_t *>(buffer)[place] = toBF16(value);
+    else
+      reinterpret_cast<float *>(buffer)[place] = value;
+  }
+
+  Packing packing;
+  int64_t k;
+  bool accumulate;
+  int64_t panels, panelStride, sumsStride;
+  bool bf16Input, bf16Weight;
+  /// [rows, k], [columns, k] and [rows, stride] with what must stay.
+  std::vector<float> input, weight, sums;
+};
+
+class MicroKernelResults : public testing::TestWithParam<MenuPart> {
+protected:
+  static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
+    std::vector<MicroKernelSpecialization> result;
+    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows) {
+      for (const Packing &packing : part.packings()) {
+        result.push_back({.kernel = {part.isa, rows, part.columns},
+                          .inputStride = Operands::inputStride,
+                          .packing = packing});
+        if (!multipliesBF16(part.isa) && packing == packingOf(part.isa)) {
+          result.push_back(result.back());
+          result.back().widensWeights = true;
+        }
+      }
+    }
+    return result;
+  }
+  /// Nothing, less than a round of the loop, a round, and rounds with every
+  /// remainder.
+  static std::vector<int64_t> sizesOfK(MatrixISA isa) {
+    int64_t kStep = packingOf(isa).kStep, round = loopStep(isa);
+    std::vector<int64_t> result = {0, kStep};
+    for (int64_t k = round; k < 2 * round; k += kStep)
+      result.push_back(k);
+    result.push_back(3 * round + kStep);
+    return result;
+  }
+};
+
+TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
+  const MenuPart &part = GetParam();
+  Target target = targetOf(part.isa);
+  bool emulateAMX = part.isa == MatrixISA::X86_AMX_BF16;
+  if (emulateAMX)
+    target = *getTarget("x86-64-avx2");
+  if (target.architecture == Architecture::AArch64 &&
+      findAArch64Emulator().empty())
+    GTEST_SKIP() << "qemu-aarch64 is not installed";
+  if (target.architecture == Architecture::X86_64 && !hostRuns(target.name))
+    GTEST_SKIP() << "this CPU does not run code for " << target.name;
+
+  std::vector<MicroKernelSpecialization> kernels = variants(part);
+  auto program = MicroKernelProgram::compile(kernels, target, emulateAMX);
+  ASSERT_TRUE(program) << program.error().message;
+  std::mt19937 random(static_cast<unsigned>(part.columns));
+  std::vector<Operands> operands;
+  std::vector<MicroKernelCall> calls;
+  size_t bytes = 0;
+  auto runAll = [&] {
+    AlignedBytes memory(bytes);
+    int64_t place = 0;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      int64_t kernel = calls[i].kernel;
+      calls[i] = operands[i].write(memory.data(), place);
+      calls[i].kernel = kernel;
+      place += static_cast<int64_t>(operands[i].bytes());
+    }
+    Status status = (*program)->run(calls, memory.data(), bytes);
+    ASSERT_TRUE(status) << status.error().message;
+    for (size_t i = 0; i < calls.size(); ++i) {
+      std::vector<float> result(operands[i].sumsBytes() / 4);
+      std::memcpy(result.data(), memory.data() + calls[i].sums,
+                  operands[i].sumsBytes());
+      ASSERT_EQ(result, operands[i].expected())
+          << operands[i].kernel.name() << " with K = " << calls[i].k
+          << (calls[i].accumulate ? ", accumulating" : "");
+    }
+    operands.clear();
+    calls.clear();
+    bytes = 0;
+  };
+  for (size_t kernel = 0; kernel < kernels.size(); ++kernel)
+    for (int64_t k : sizesOfK(part.isa))
+      for (bool accumulate : {false, true}) {
+        operands.emplace_back(kernels[kernel], k, accumulate, random);
+        calls.push_back({.kernel = static_cast<int64_t>(kernel)});
+        bytes += operands.back().bytes();
+        if (bytes > size_t(1) << 24) {
+          ASSERT_NO_FATAL_FAILURE(runAll());
+        }
+      }
+  if (!calls.empty()) {
+    ASSERT_NO_FATAL_FAILURE(runAll());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelResults,
+                         testing::ValuesIn(menuParts()), nameOf);
+
+//===----------------------------------------------------------------------===//
+// The check itself
+//===----------------------------------------------------------------------===//
+
+TEST(AssemblyLoops, FindsStackTrafficOfInnermostLoopsOnly) {
+  auto loops = findInnerLoops(R"(
+	.text
+kernel:
+	pushq	%rbp
+	movq	%rsp, %rbp
+.LBB0_1:                                # %outer
+	movq	8(%rsp), %rax           # 8-byte Reload
+.LBB0_2:                                # %inner
+	vmovaps	-64(%rbp), %zmm1
+	vfmadd231ps	(%rax), %zmm0, %zmm1
+	jne	.LBB0_2
+	jne	.LBB0_1
+.LBB0_3:
+	vmovups	(%rax), %zmm0
+	decq	%rcx
+	jne	.LBB0_3
+	popq	%rbp
+	retq
+backwards:
+	jmp	.LBB1_1
+.LBB1_0:
+	movq	8(%rsp), %rax
+	retq
+.LBB1_1:
+	jmp	.LBB1_0
+frameless:
+.LBB2_1:
+	vmovaps	(%rbp), %zmm1
+	jne	.LBB2_1
+)",
+                              Architecture::X86_64);
+  ASSERT_EQ(loops["kernel"].size(), 2u);
+  EXPECT_EQ(loops["kernel"][0].stackTraffic,
+            std::vector<std::string>{"vmovaps\t-64(%rbp), %zmm1"});
+  EXPECT_EQ(loops["kernel"][0].count("vfmadd"), 1);
+  EXPECT_EQ(loops["kernel"][1].stackTraffic, std::vector<std::string>());
+  EXPECT_EQ(loops["backwards"].size(), 0u);
+  ASSERT_EQ(loops["frameless"].size(), 1u);
+  EXPECT_EQ(loops["frameless"][0].stackTraffic, std::vector<std::string>());
+
+  loops = findInnerLoops(R"(
+kernel:                                 // @kernel
+.LBB0_1:
+	ldr	q0, [sp, #16]                   // 16-byte Folded Reload
+	fmla	v0.4s, v1.4s, v2.s[0]
+	cbnz	x0, .LBB0_1
+	ret
+)",
+                         Architecture::AArch64);
+  ASSERT_EQ(loops["kernel"].size(), 1u);
+  EXPECT_EQ(loops["kernel"][0].stackTraffic,
+            std::vector<std::string>{"ldr\tq0, [sp, #16]"});
+  EXPECT_EQ(loops["kernel"][0].count("fmla"), 1);
+}
+
+} // namespace
