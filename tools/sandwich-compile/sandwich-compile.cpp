@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ private:
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv) try {
   prepareStandardStreams();
   exitOnCutFiles();
   CompileOptions options;
@@ -168,4 +169,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   return 0;
+} catch (const std::exception &exception) {
+  std::fprintf(stderr, "error: %s\n", exception.what());
+  return 1;
 }
