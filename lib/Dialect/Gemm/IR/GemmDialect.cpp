@@ -352,7 +352,7 @@ LogicalResult NestOp::verify() {
   if (getBody()->getArgumentTypes() != TypeRange(arguments))
     return emitOpError("(C3) body must take ")
            << arguments[0] << " and four indices";
-  if (getSizes().size() != 0 && (getSizes().size() != 5 || !getScratch()))
+  if (!getSizes().empty() && (getSizes().size() != 5 || !getScratch()))
     return emitOpError("(C4) sizes must be five, with scratch, or none");
   int64_t unit = getUnit();
   if (unit <= 0 || unit % getPacking().panel != 0)
