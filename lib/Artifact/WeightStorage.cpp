@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -57,14 +59,27 @@ int inPieces(uint64_t total, const WeightLoadOptions &options, Work work) {
     uint64_t useful = (total + pieceBytes - 1) / pieceBytes;
     for (uint64_t i = 1; i < std::min<uint64_t>(options.threads, useful); ++i)
       helpers.emplace_back(takePieces, /*reports=*/false);
+    // NOLINTNEXTLINE(bugprone-empty-catch): fewer threads do the same work.
   } catch (const std::system_error &) {
-    // Fewer threads do the same work.
   }
   takePieces(/*reports=*/true);
   helpers.clear();
   if (failure == 0 && options.progress)
     options.progress(total, total);
   return failure;
+}
+
+/// The addresses "from-to" that a line of /proc/self/smaps begins with, if it
+/// begins a mapping.
+std::optional<std::pair<uintptr_t, uintptr_t>>
+mappedRange(const std::string &line) {
+  const char *end = line.data() + line.size();
+  uintptr_t from, to;
+  auto [dash, error] = std::from_chars(line.data(), end, from, 16);
+  if (error != std::errc() || dash == end || *dash != '-' ||
+      std::from_chars(dash + 1, end, to, 16).ec != std::errc())
+    return std::nullopt;
+  return std::pair(from, to);
 }
 
 /// Maps the pages of `[data, data + length)`; a page that cannot be read is an
@@ -160,15 +175,16 @@ uint64_t WeightStorage::hugePageBytes() const {
   bool ours = false;
   uint64_t sum = 0;
   for (std::string line; std::getline(maps, line);) {
-    uintptr_t from, to;
-    uint64_t kibibytes;
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2)
-      ours = from < begin + contents.size() && to > begin;
-    else if (ours && (std::sscanf(line.c_str(), "AnonHugePages: %" SCNu64,
-                                  &kibibytes) == 1 ||
-                      std::sscanf(line.c_str(), "FilePmdMapped: %" SCNu64,
-                                  &kibibytes) == 1))
-      sum += kibibytes << 10;
+    if (auto range = mappedRange(line)) {
+      ours = range->first < begin + contents.size() && range->second > begin;
+    } else if (ours) {
+      std::istringstream field(line);
+      std::string name;
+      uint64_t kibibytes;
+      if (field >> name >> kibibytes &&
+          (name == "AnonHugePages:" || name == "FilePmdMapped:"))
+        sum += kibibytes << 10;
+    }
   }
   return std::min<uint64_t>(sum, contents.size());
 }

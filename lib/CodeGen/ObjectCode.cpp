@@ -119,8 +119,8 @@ Result<std::string> sandwich::linkSharedObject(const std::string &object) {
   if (std::error_code code =
           llvm::sys::fs::createUniqueDirectory("sandwich-link", folder))
     return makeError("cannot create a temporary folder: ", code.message());
-  auto cleanup =
-      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  auto cleanup = llvm::scope_exit(
+      [&] { (void)llvm::sys::fs::remove_directories(folder); });
   std::string input = (folder + "/phases.o").str();
   std::string output = (folder + "/phases.so").str();
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(input));

@@ -43,6 +43,7 @@ uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
 std::vector<BenchmarkTest>
 sandwich::benchmarkTests(const BenchmarkOptions &options) {
   std::vector<BenchmarkTest> tests;
+  tests.reserve(options.promptLengths.size() + options.generatedTokens.size());
   for (uint64_t length : options.promptLengths)
     tests.push_back({/*generates=*/false, length});
   for (uint64_t length : options.generatedTokens)

@@ -130,11 +130,12 @@ std::optional<CgroupQuota> sandwich::readCgroupQuota(const std::string &root) {
       path = path.substr(mount.root.size());
     else if (mount.root != "/" || path.find("..") != std::string::npos)
       path.clear();
+    std::string mountPoint = root + mount.mountPoint;
     while (true) {
       while (!path.empty() && path.back() == '/')
         path.pop_back();
       std::optional<CgroupQuota> quota =
-          readQuotaIn(root + mount.mountPoint + path, mount.unified);
+          readQuotaIn(mountPoint + path, mount.unified);
       if (quota && (!tightest || quota->cpus < tightest->cpus))
         tightest = quota;
       if (path.empty())

@@ -38,12 +38,13 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
 
 /// K in equal parts that let a slice of the weight's panel stay in two thirds
 /// of L1, beside the rows of the input and sums in use.
-int64_t chooseSliceK(int64_t k, int64_t bytesPerK, const Packing &packing,
+int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
                      const Target &target) {
+  int64_t bytesPerK = packing.panel * (shape.bf16Weights ? 2 : 4);
   int64_t step = std::max(packing.kStep, 4 * packing.kPack);
   int64_t largest = std::max(target.l1DataBytes * 2 / 3 / bytesPerK, step);
-  int64_t parts = divideUp(k, largest);
-  return divideUp(divideUp(k, parts), step) * step;
+  int64_t parts = divideUp(shape.k, largest);
+  return divideUp(divideUp(shape.k, parts), step) * step;
 }
 
 } // namespace
@@ -64,8 +65,6 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
 
   MicroKernel kernel = widestMicroKernel(*chosen);
   Packing packing = packingOf(*chosen);
-  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
-  int64_t bytesPerK = packing.panel * elementBytes;
 
   // Threads split columns only: every thread then streams its own part of the
   // weight and nothing is summed across threads.
@@ -74,7 +73,7 @@ Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
 
   // The calls of a narrow micro-kernel for each panel.
   int64_t parts = divideUp(packing.panel, kernel.columns);
-  int64_t sliceK = chooseSliceK(shape.k, bytesPerK, packing, target);
+  int64_t sliceK = chooseSliceK(shape, packing, target);
 
   ScheduleTable table;
   auto serve = [&](int64_t minRows, int64_t maxRows) {

@@ -35,7 +35,7 @@ constexpr size_t maxFileBytes = 256 << 20;
 /// Keeps the first error of the text parser.
 class FirstError : public pb::io::ErrorCollector {
 public:
-  void AddError(int line, pb::io::ColumnNumber column,
+  void AddError(int line, pb::io::ColumnNumber,
                 const std::string &message) override {
     if (text.empty())
       text = "line " + std::to_string(line + 1) + ": " + message;

@@ -384,7 +384,7 @@ Status sandwich::growSlice(const Payload &payload, Choice &choice,
 
 Result<Choice> sandwich::finetune(
     const Payload &payload, const std::vector<FinetuneCandidate> &candidates,
-    std::vector<std::array<int64_t, 3>> grids, bool growSlices,
+    const std::vector<std::array<int64_t, 3>> &grids, bool growSlices,
     MeasuringSession &session, const SearchOptions &options, SearchLog &log) {
   // Once over all, so that only what is promising is grown.
   std::vector<Choice> begun;

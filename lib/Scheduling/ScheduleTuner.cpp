@@ -136,8 +136,8 @@ std::vector<int64_t> sandwich::allRows(int64_t maxRows) {
 
 static void addPrompt(RowTrace &trace, int64_t prompt, int64_t generated,
                       int64_t maxRows) {
-  if (prompt >= maxRows)
-    trace[maxRows] += static_cast<double>(prompt / maxRows);
+  if (int64_t fullSteps = prompt / maxRows; fullSteps > 0)
+    trace[maxRows] += static_cast<double>(fullSteps);
   if (prompt % maxRows != 0)
     trace[prompt % maxRows] += 1;
   if (generated > 0)

@@ -11,6 +11,7 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <limits>
+#include <memory>
 #include <sys/mman.h>
 #include <utility>
 
@@ -39,15 +40,16 @@ Result<AnonymousMemory> AnonymousMemory::allocate(uint64_t bytes,
   if (address == MAP_FAILED)
     return systemError("allocate " + std::to_string(bytes) + " bytes for " +
                        purpose);
-  auto aligned = reinterpret_cast<uintptr_t>(address);
+  void *aligned = address;
   if (huge) {
-    aligned = (aligned + hugePageBytes - 1) & ~(hugePageBytes - 1);
+    size_t room = *total;
+    std::align(hugePageBytes, bytes, aligned, room);
     // Only a matter of speed: a kernel without huge pages serves small ones.
-    ::madvise(reinterpret_cast<void *>(aligned), bytes, MADV_HUGEPAGE);
+    ::madvise(aligned, bytes, MADV_HUGEPAGE);
   }
   memory.mapping = address;
   memory.mappedBytes = *total;
-  memory.start = reinterpret_cast<std::byte *>(aligned);
+  memory.start = static_cast<std::byte *>(aligned);
   memory.bytes = bytes;
   return memory;
 }

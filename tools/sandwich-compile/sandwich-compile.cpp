@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <unistd.h>
@@ -91,7 +92,7 @@ std::optional<std::string> defaultScheduleFile() {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv) try {
   prepareStandardStreams();
   exitOnCutFiles();
   CompileOptions options;
@@ -241,4 +242,7 @@ int main(int argc, char **argv) {
                            "measured; the same command goes on\n");
   }
   return 0;
+} catch (const std::exception &exception) {
+  std::fprintf(stderr, "error: %s\n", exception.what());
+  return 1;
 }

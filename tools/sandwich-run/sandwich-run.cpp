@@ -18,7 +18,7 @@ using namespace sandwich;
 /// Exit status of a command line that makes no sense.
 static constexpr int wrongUsage = 2;
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv) try {
   prepareStandardStreams();
   exitOnCutFiles();
 
@@ -60,8 +60,8 @@ change; 2 wrong usage.)");
     tool::writeLog("error: " + problem +
                    "\nRun with --help for more information.");
     return wrongUsage;
-  } catch (const std::exception &exception) {
-    tool::writeLog(std::string("error: ") + exception.what());
-    return 1;
   }
+} catch (const std::exception &exception) {
+  tool::writeLog(std::string("error: ") + exception.what());
+  return 1;
 }

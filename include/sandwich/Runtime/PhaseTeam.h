@@ -62,6 +62,7 @@ struct PhaseTeamOptions {
   bool oversubscribed = false;
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): parts threads.
 class PhaseTeam {
 public:
   /// Runs on every thread; `thread` is in [0, threads of the run).

@@ -145,7 +145,7 @@ struct MatmulShape {
   bool bf16Weights = false;
   /// How the weight lies in memory; nothing: in the default packing of the
   /// schedule's instructions.
-  std::optional<Packing> packing;
+  std::optional<Packing> packing = {};
 
   bool operator==(const MatmulShape &) const = default;
 };

@@ -237,7 +237,7 @@ struct FinetuneCandidate {
 };
 Result<Choice> finetune(const Payload &payload,
                         const std::vector<FinetuneCandidate> &candidates,
-                        std::vector<std::array<int64_t, 3>> grids,
+                        const std::vector<std::array<int64_t, 3>> &grids,
                         bool growSlices, MeasuringSession &session,
                         const SearchOptions &options, SearchLog &log);
 

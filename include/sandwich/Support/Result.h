@@ -96,7 +96,7 @@ using Status = Result<void>;
 /// function, if it failed.
 #define SANDWICH_RETURN_IF_ERROR(expr)                                         \
   do {                                                                         \
-    if (auto status_ = (expr); !status_)                                       \
+    if (const auto &status_ = (expr); !status_)                                \
       return status_.error();                                                  \
   } while (false)
 
@@ -109,6 +109,7 @@ using Status = Result<void>;
   auto SANDWICH_CONCAT(result_, __LINE__) = (expr);                            \
   if (!SANDWICH_CONCAT(result_, __LINE__))                                     \
     return SANDWICH_CONCAT(result_, __LINE__).error();                         \
+  /* NOLINTNEXTLINE(bugprone-macro-parentheses): it declares a variable. */    \
   declaration = *std::move(SANDWICH_CONCAT(result_, __LINE__))
 
 #endif // SANDWICH_SUPPORT_RESULT_H

@@ -43,15 +43,15 @@ int64_t largestDivisor(int64_t number, int64_t limit) {
 /// How many rows (queries that read the same keys) a tile has, and how they
 /// share registers.
 struct TileShape {
-  int64_t rows;
+  int64_t rows = 1;
   /// Blocks of keys multiplied at once.
-  int64_t blocks;
+  int64_t blocks = 1;
   /// Sums for each score, over as many interleaved parts of a head.
-  int64_t parts;
+  int64_t parts = 1;
   /// Channels in one step of the loop over a head, a multiple of `parts`.
-  int64_t channels;
+  int64_t channels = 1;
   /// Vectors of the head whose weighted values are summed at once.
-  int64_t valueVectors;
+  int64_t valueVectors = 1;
 };
 
 /// Rows of one tile: where each lies in the query and destination buffers.
@@ -354,7 +354,8 @@ void AttentionBuilder::buildTile(const TileRows &rows) {
   Value blocks = b.div(b.add(rows.positions, blockTokens - 1), blockTokens);
   SmallVector<VectorPiece> pieces = cutIntoVectors(headDim);
   // Passes over the chunk's values, with about equally many vectors each.
-  int64_t passes = llvm::divideCeil(pieces.size(), shape.valueVectors);
+  int64_t passes =
+      std::max<int64_t>(1, llvm::divideCeil(pieces.size(), shape.valueVectors));
   int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
   b.forLoop(zero, blocks, chunkBlocks, [&](Value firstBlock) {
     Value inChunk = b.min(b.sub(blocks, firstBlock), b.index(chunkBlocks));

@@ -63,7 +63,7 @@ private:
                                  builder.getF32Type());
   }
 
-  void addWeight(StringRef symbol, ArrayRef<int64_t> shape, std::string source,
+  void addWeight(StringRef symbol, ArrayRef<int64_t> shape, StringRef source,
                  bool inLayers) {
     locate(source);
     Type type = shape.size() == 1 ? builder.getF32Type() : elementType;
@@ -102,7 +102,7 @@ private:
 
   static std::string layerSource(StringRef suffix) {
     std::string name = layerTensorName(0, suffix.str());
-    return name.replace(name.find("0"), 1, "{}");
+    return name.replace(name.find('0'), 1, "{}");
   }
 
   FlatSymbolRefAttr symbol(const Twine &name) {
@@ -208,7 +208,7 @@ private:
     Value layers = arith::ConstantIndexOp::create(builder, config.layers);
     auto loop = scf::ForOp::create(
         builder, zero, layers, one, x,
-        [&](OpBuilder &, Location loc, Value layer, ValueRange carried) {
+        [&](OpBuilder &, Location, Value layer, ValueRange carried) {
           Value result = buildLayer(carried.front(), layer, table, positions,
                                     sequences, cache);
           scf::YieldOp::create(builder, result);

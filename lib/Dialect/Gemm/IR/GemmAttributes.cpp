@@ -181,13 +181,14 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size <= 0 || size > lm::maxDimension)
       return emitError() << "(C2) slice sizes must be between 1 and "
                          << lm::maxDimension;
-  // Two sizes of at most 1024 cannot overflow.
   int64_t team = 1;
-  for (int64_t size : schedule.threads)
-    if (size <= 0 || size > maxThreads || (team *= size) > maxThreads)
+  for (int64_t size : schedule.threads) {
+    if (size <= 0 || size > maxThreads / team)
       return emitError() << "(C2) thread grid must have positive sizes and at "
                             "most "
                          << maxThreads << " threads";
+    team *= size;
+  }
   int64_t columns = schedule.microKernel.columns;
   int64_t kStep = packingOf(schedule.microKernel.isa).kStep;
   if (schedule.slice[1] % columns != 0 || schedule.slice[2] % kStep != 0)
