@@ -634,7 +634,7 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("the budget for tuning must be positive, not ",
                      *options.tuningSeconds, " seconds");
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
-  if (target.architecture != Architecture::X86_64)
+  if (target.architecture != CpuArchitecture::X86_64)
     return makeError("cannot compile a model for ", target.name,
                      ": only micro-kernels have been made for its "
                      "architecture; models compile for x86-64");
