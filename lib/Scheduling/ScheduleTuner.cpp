@@ -230,7 +230,7 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
   std::set<int64_t> widths;
   for (const MicroKernel &kernel : menu)
     widths.insert(kernel.columns);
-  constexpr size_t sampledRows = 6;
+  constexpr size_t sampledRows = 4;
   RowTrace sample = sampleTrace(trace, sampledRows);
 
   auto totalSeconds = [&](const Packing &packing) -> Result<double> {
@@ -239,7 +239,8 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
     payload.shape.packing = packing;
     for (auto [rows, runs] : sample) {
       payload.rows = rows;
-      double best = INFINITY;
+      // What the model thinks best of each width of micro-kernel.
+      std::vector<Choice> choices;
       for (int64_t width : widths) {
         std::vector<MicroKernel> ofWidth;
         for (const MicroKernel &kernel : menu)
@@ -250,9 +251,15 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
         Result<Choice> choice = chooseByModel(payload, ofWidth, model);
         if (!choice)
           return choice.error();
+        choices.push_back(*choice);
+      }
+      std::ranges::stable_sort(choices, {}, &Choice::seconds);
+      choices.resize(std::min(choices.size(), options.packingCandidates));
+      double best = INFINITY;
+      for (const Choice &choice : choices) {
         SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                                  session.seconds(payload, choice->schedule));
-        log.push_back({SearchPhase::Polymerize, rows, choice->schedule, seconds,
+                                  session.seconds(payload, choice.schedule));
+        log.push_back({SearchPhase::Polymerize, rows, choice.schedule, seconds,
                        seconds < best});
         best = std::min(best, seconds);
       }
@@ -275,7 +282,7 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
       return total.error();
     if (!total)
       return packingOf(isa);
-    if (*total * (1 + options.minimumGain) < *least) {
+    if (*total * (1 + options.packingGain) < *least) {
       least = total;
       best = packing;
     }

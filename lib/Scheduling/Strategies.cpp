@@ -165,6 +165,11 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
   }
   SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
                             context.session.compareToLimit(payload, before));
+  if (limit.share < options.nearLimit &&
+      limit.share >= options.nearLimit - options.nearLimitDoubt) {
+    SANDWICH_ASSIGN_OR_RETURN(limit,
+                              context.session.compareToLimit(payload, before));
+  }
   if (limit.share < options.nearLimit) {
     nearLimit = 0;
     return std::optional<Choice>();

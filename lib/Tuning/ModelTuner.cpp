@@ -136,9 +136,12 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   SANDWICH_RETURN_IF_ERROR(startMeasuring());
   if (!group.shape.packing && options.strategy != Strategy::CostModel) {
     SearchLog log;
-    SANDWICH_ASSIGN_OR_RETURN(group.shape.packing,
-                              choosePacking(group, options.trace, menu, model,
-                                            *session, options, log));
+    RowTrace trace;
+    for (auto [row, runs] : options.trace)
+      trace[std::min(row, rows.back())] += runs;
+    SANDWICH_ASSIGN_OR_RETURN(
+        group.shape.packing,
+        choosePacking(group, trace, menu, model, *session, options, log));
   }
   if (!group.shape.packing)
     group.shape.packing = packingOf(isa);

@@ -164,18 +164,20 @@ struct SearchOptions {
   /// Micro-kernels with thread grids whose first measurement takes longer than
   /// the best so far by more than this share, and all but the best so many, are
   /// not grown further.
-  double promisingWithin = 0.15;
-  size_t grownCandidates = 4;
+  double promisingWithin = 0.1;
+  size_t grownCandidates = 3;
   /// One slice of each micro-kernel is timed first; those slower than the best
   /// by more than this share, and all but the best so many, are left there.
   double probeWithin = 0.25;
-  size_t probedKernels = 12;
+  size_t probedKernels = 8;
   /// Schedules no slower than the best by more than this share, and no more
   /// than so many, are compared side by side at the end.
   double finalWithin = 0.04;
   /// A schedule that reaches so much of what the machine can do is not worth
   /// searching for a better one.
   double nearLimit = 0.96;
+  /// One that was so little below is compared once more.
+  double nearLimitDoubt = 0.06;
   size_t finalCandidates = 5;
 };
 

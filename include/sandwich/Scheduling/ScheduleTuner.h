@@ -52,6 +52,10 @@ struct TuningOptions : SearchOptions {
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;
+  /// Another packing than the default one must gain this share, and is judged
+  /// by so many schedules for each number of rows.
+  double packingGain = 0.03;
+  size_t packingCandidates = 3;
   /// The most schedules that an exhaustive search takes on.
   int64_t exhaustiveLimit = 200000;
 };
@@ -124,7 +128,7 @@ Result<RowTrace> parseTrace(std::string_view text, int64_t maxRows);
 RowTrace defaultTrace(int64_t maxRows);
 
 /// The packing with which the matmuls of `trace` take least time in all, by
-/// measuring what the model thinks best for each width of micro-kernel on a
+/// measuring what the model thinks best for some widths of micro-kernels on a
 /// sample of the trace's rows. A tie goes to the default packing. If the
 /// session ends, the default packing. Errors: those of the evaluator; no
 /// micro-kernel that fits.
