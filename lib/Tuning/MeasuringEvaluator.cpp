@@ -470,7 +470,7 @@ MeasuringEvaluator::fastest(const Payload &payload,
   Payload narrowed = payload;
   SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
   // Rounds of all, so that what disturbs one disturbs its neighbours too.
-  constexpr size_t rounds = 7;
+  constexpr size_t rounds = 5;
   std::vector<std::vector<double>> samples(schedules.size());
   for (size_t round = 0; round < rounds; ++round)
     for (size_t i = 0; i < schedules.size(); ++i) {

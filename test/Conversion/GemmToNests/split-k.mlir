@@ -35,6 +35,26 @@ func.func @split(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   return
 }
 
+// Sums of as many tokens as there can be.
+// CHECK-LABEL: func @few_tokens
+func.func @few_tokens(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x2048xbf16>
+  %offset = arith.constant 16777216 : index
+  %y = memref.view %workspace[%offset][%tokens] : memref<?xi8> to memref<?x512xf32>
+  %sums_offset = arith.constant 33554432 : index
+  %sums = memref.view %workspace[%sums_offset][] : memref<?xi8> to memref<16448xi8>
+  // CHECK: gemm.nest
+  gemm.matmul %x, @w epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 2048], threads = [1, 1, 2], prefetch = [8, 4096]>>)
+    tokens_between [3, 4] partial_sums(%sums : memref<16448xi8>) into %y : memref<?x2048xbf16> into memref<?x512xf32>
+  return
+}
+
 // Others are left alone.
 // CHECK-LABEL: func @whole
 func.func @whole(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,

@@ -52,6 +52,8 @@ int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
   constexpr int64_t paddingBytes = 64;
   if (!op.getSchedules())
     return 0;
+  if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween())
+    maxTokens = std::min(maxTokens, (*between)[1]);
   int64_t bytes = 0, minTokens = 1;
   for (auto [maxRows, attribute] :
        llvm::zip_equal(op.getSchedules()->getMaxRows(),
