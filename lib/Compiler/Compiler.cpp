@@ -568,7 +568,7 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("the largest step must have between 1 and ",
                      phase::maxStepRows, " tokens, not ", options.maxTokens);
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
-  if (target.architecture != Architecture::X86_64)
+  if (target.architecture != CpuArchitecture::X86_64)
     return makeError("cannot compile a model for ", target.name,
                      ": only micro-kernels have been made for its "
                      "architecture; models compile for x86-64");

@@ -95,7 +95,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
 }
 
 static bool isARM(MatrixISA isa) {
-  return architectureOf(isa) == Architecture::AArch64;
+  return architectureOf(isa) == CpuArchitecture::AArch64;
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {

@@ -33,7 +33,7 @@ constexpr NamedISA namedISAs[] = {
 
 struct NamedTarget {
   std::string_view name;
-  Architecture architecture;
+  CpuArchitecture architecture;
   MatrixISA isa;
   /// Beyond those of the target of the architecture before it.
   std::vector<CpuFeature> features;
@@ -42,7 +42,7 @@ struct NamedTarget {
 /// Worst first; each has everything of those of its architecture before it.
 const std::vector<NamedTarget> &namedTargets() {
   using enum CpuFeature;
-  using enum Architecture;
+  using enum CpuArchitecture;
   static const std::vector<NamedTarget> targets = {
       {"x86-64-avx2",
        X86_64,
@@ -90,16 +90,16 @@ RegisterFile sandwich::registerFileOf(MatrixISA isa) {
   return namedISAs[static_cast<size_t>(isa)].registers;
 }
 
-Architecture sandwich::architectureOf(MatrixISA isa) {
+CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
-    return Architecture::X86_64;
+    return CpuArchitecture::X86_64;
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_BF16:
-    return Architecture::AArch64;
+    return CpuArchitecture::AArch64;
   }
   __builtin_unreachable();
 }
@@ -138,9 +138,9 @@ RegisterFile Target::vectorRegisters() const {
 
 std::string_view Target::triple() const {
   switch (architecture) {
-  case Architecture::X86_64:
+  case CpuArchitecture::X86_64:
     return "x86_64-unknown-linux-gnu";
-  case Architecture::AArch64:
+  case CpuArchitecture::AArch64:
     return "aarch64-unknown-linux-gnu";
   }
   __builtin_unreachable();
@@ -148,9 +148,9 @@ std::string_view Target::triple() const {
 
 std::string_view Target::baselineCpu() const {
   switch (architecture) {
-  case Architecture::X86_64:
+  case CpuArchitecture::X86_64:
     return "x86-64";
-  case Architecture::AArch64:
+  case CpuArchitecture::AArch64:
     return "generic";
   }
   __builtin_unreachable();
@@ -173,7 +173,7 @@ std::vector<std::string> sandwich::targetNames() {
 Result<Target> sandwich::getTarget(std::string_view name) {
   if (name == "host") {
     for (size_t index = namedTargets().size(); index-- > 0;) {
-      if (namedTargets()[index].architecture != Architecture::X86_64)
+      if (namedTargets()[index].architecture != CpuArchitecture::X86_64)
         continue;
       Target target = makeTarget(index);
       if (!CpuFeatures::host().hasAll(target.features))

@@ -38,8 +38,8 @@ struct Function {
 
 class LoopFinder {
 public:
-  LoopFinder(const Function &function, Architecture architecture)
-      : function(function), arm(architecture == Architecture::AArch64),
+  LoopFinder(const Function &function, CpuArchitecture architecture)
+      : function(function), arm(architecture == CpuArchitecture::AArch64),
         hasFrame(std::ranges::any_of(function.instructions,
                                      [&](const std::string &instruction) {
                                        return setsFramePointer(instruction);
@@ -179,7 +179,7 @@ int64_t InnerLoop::count(std::string_view mnemonic) const {
 }
 
 std::map<std::string, std::vector<InnerLoop>>
-test::findInnerLoops(std::string_view assembly, Architecture architecture) {
+test::findInnerLoops(std::string_view assembly, CpuArchitecture architecture) {
   std::map<std::string, std::vector<InnerLoop>> result;
   Function function;
   auto finish = [&] {
@@ -193,7 +193,7 @@ test::findInnerLoops(std::string_view assembly, Architecture architecture) {
     assembly.remove_prefix(end + 1);
     // Comments begin with # on x86 (where no operand does) and // on AArch64.
     line = line.substr(0, line.find("//"));
-    if (architecture == Architecture::X86_64)
+    if (architecture == CpuArchitecture::X86_64)
       line = line.substr(0, line.find('#'));
     line = trim(line);
     if (line.empty())

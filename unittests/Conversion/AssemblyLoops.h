@@ -39,7 +39,7 @@ struct InnerLoop {
 
 /// The innermost loops of every function in `assembly`, by its name.
 std::map<std::string, std::vector<InnerLoop>>
-findInnerLoops(std::string_view assembly, Architecture architecture);
+findInnerLoops(std::string_view assembly, CpuArchitecture architecture);
 
 } // namespace sandwich::test
 

@@ -215,7 +215,7 @@ public:
   }
   Status run(const std::vector<MicroKernelCall> &calls, unsigned char *memory,
              size_t size) override {
-    if (target.architecture == Architecture::AArch64)
+    if (target.architecture == CpuArchitecture::AArch64)
       return runEmulated(calls, memory, size);
     if (!jit) {
       SANDWICH_ASSIGN_OR_RETURN(
@@ -358,7 +358,7 @@ Result<std::unique_ptr<MicroKernelProgram>> MicroKernelProgram::compile(
   program->module = translateModuleToLLVMIR(*module, *program->context);
   if (!program->module)
     return makeError(diagnostics);
-  if (target.architecture == Architecture::AArch64) {
+  if (target.architecture == CpuArchitecture::AArch64) {
     llvm::SMDiagnostic diagnostic;
     std::unique_ptr<llvm::Module> start = llvm::parseAssemblyString(
         getStartSource(), diagnostic, *program->context);

@@ -321,10 +321,10 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
   bool emulateAMX = part.isa == MatrixISA::X86_AMX_BF16;
   if (emulateAMX)
     target = *getTarget("x86-64-avx2");
-  if (target.architecture == Architecture::AArch64 &&
+  if (target.architecture == CpuArchitecture::AArch64 &&
       findAArch64Emulator().empty())
     GTEST_SKIP() << "qemu-aarch64 is not installed";
-  if (target.architecture == Architecture::X86_64 && !hostRuns(target.name))
+  if (target.architecture == CpuArchitecture::X86_64 && !hostRuns(target.name))
     GTEST_SKIP() << "this CPU does not run code for " << target.name;
 
   std::vector<MicroKernelSpecialization> kernels = variants(part);
@@ -410,7 +410,7 @@ frameless:
 	vmovaps	(%rbp), %zmm1
 	jne	.LBB2_1
 )",
-                              Architecture::X86_64);
+                              CpuArchitecture::X86_64);
   ASSERT_EQ(loops["kernel"].size(), 2u);
   EXPECT_EQ(loops["kernel"][0].stackTraffic,
             std::vector<std::string>{"vmovaps\t-64(%rbp), %zmm1"});
@@ -428,7 +428,7 @@ kernel:                                 // @kernel
 	cbnz	x0, .LBB0_1
 	ret
 )",
-                         Architecture::AArch64);
+                         CpuArchitecture::AArch64);
   ASSERT_EQ(loops["kernel"].size(), 1u);
   EXPECT_EQ(loops["kernel"][0].stackTraffic,
             std::vector<std::string>{"ldr\tq0, [sp, #16]"});

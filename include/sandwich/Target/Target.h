@@ -30,7 +30,7 @@ namespace sandwich {
 inline constexpr int64_t cacheLineBytes = 64;
 
 /// What machine code is for.
-enum class Architecture : uint8_t { X86_64, AArch64 };
+enum class CpuArchitecture : uint8_t { X86_64, AArch64 };
 
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
@@ -66,7 +66,7 @@ std::span<const MatrixISA> allMatrixISAs();
 RegisterFile registerFileOf(MatrixISA isa);
 
 /// The CPUs that have the instructions.
-Architecture architectureOf(MatrixISA isa);
+CpuArchitecture architectureOf(MatrixISA isa);
 
 /// Whether the instructions multiply bf16; the others take f32.
 bool multipliesBF16(MatrixISA isa);
@@ -76,7 +76,7 @@ struct Target {
   /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
   /// `aarch64-neon`, `aarch64-neon-bf16`.
   std::string name;
-  Architecture architecture = Architecture::X86_64;
+  CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.
   std::vector<MatrixISA> matrixISAs;
   /// What the code may use and the machine that runs it must have.

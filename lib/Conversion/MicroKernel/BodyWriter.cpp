@@ -20,7 +20,7 @@ using namespace sandwich;
 /// Whether the loop can keep `pointers` into the input or the weight in
 /// registers, beside all else that it counts with.
 static bool holdsPointers(MatrixISA isa, int64_t pointers) {
-  return pointers <= (architectureOf(isa) == Architecture::X86_64 ? 8 : 24);
+  return pointers <= (architectureOf(isa) == CpuArchitecture::X86_64 ? 8 : 24);
 }
 
 BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
@@ -145,7 +145,7 @@ void BodyWriter::writeStep(Value k, int64_t offset,
 Value BodyWriter::getRow(int64_t block) {
   Value row = createIndex(builder, firstRows[block]);
   // On x86-64 a row is a displacement from the first.
-  if (architectureOf(kernel.isa) == Architecture::X86_64 ||
+  if (architectureOf(kernel.isa) == CpuArchitecture::X86_64 ||
       holdsPointers(kernel.isa, kernel.rows))
     return row;
   return hide(row);

@@ -56,7 +56,7 @@ Value VectorWriter::multiply(Value sum, Value input, Value weight) {
 }
 
 Value VectorWriter::pin(Value sum, Value streamed, bool usedOnce) {
-  if (architectureOf(kernel.isa) == Architecture::AArch64)
+  if (architectureOf(kernel.isa) == CpuArchitecture::AArch64)
     return pinRegisters(sum, "w");
   // FMA of x86 may write over any of its operands. An operand that it does not
   // read from memory gets a use after it, so that it writes over the sum. AVX2
