@@ -61,6 +61,25 @@ TEST(MicroKernelMenu, HoldsTheKnownGoodOnes) {
   EXPECT_TRUE(has(menu, {MatrixISA::ARM_NEON_BF16, 8, 12}));
 }
 
+/// The operands of rows or of columns stay in registers, whichever are fewer.
+TEST(MicroKernelMenu, CountsTheFewerOperands) {
+  auto fits = [](MatrixISA isa, int64_t rows, int64_t columns) {
+    return bool(verify(MicroKernel{isa, rows, columns}));
+  };
+  EXPECT_TRUE(fits(MatrixISA::X86_AVX2_F32, 3, 32));
+  EXPECT_FALSE(fits(MatrixISA::X86_AVX2_F32, 4, 32));
+  EXPECT_TRUE(fits(MatrixISA::X86_AVX512_F32, 1, 256));
+  EXPECT_TRUE(fits(MatrixISA::X86_AVX512_F32, 14, 32));
+  EXPECT_FALSE(fits(MatrixISA::X86_AVX512_F32, 15, 32));
+  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 64, 16));
+  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 16, 96));
+  EXPECT_FALSE(fits(MatrixISA::X86_AMX_BF16, 32, 48));
+  // The two rows of an operand take two registers while they are loaded.
+  EXPECT_TRUE(fits(MatrixISA::ARM_NEON_BF16, 58, 2));
+  EXPECT_FALSE(fits(MatrixISA::ARM_NEON_BF16, 60, 2));
+  EXPECT_TRUE(fits(MatrixISA::ARM_NEON_BF16, 2, 60));
+}
+
 TEST(MicroKernelMenu, MatrixMultiplyOfArmNeedsPairs) {
   Status odd = verify(MicroKernel{MatrixISA::ARM_NEON_BF16, 7, 12});
   ASSERT_FALSE(odd);

@@ -48,9 +48,11 @@ struct MicroKernel {
   bool operator==(const MicroKernel &) const = default;
 };
 
-/// Registers one accumulator vector or tile, and the operands, take; an error
-/// if the micro-kernel does not fit the register file of its ISA without
-/// spilling, or its shape is no multiple of what its instructions compute.
+/// An error if the micro-kernel does not fit the register file of its ISA
+/// without spilling, or its shape is no multiple of what its instructions
+/// compute. In registers are all sums, the operands of their rows or of their
+/// columns, whichever are fewer, and one of the others; for bfmmla, whose rows
+/// come in halves, one more where the rows pass through.
 Status verify(const MicroKernel &kernel);
 
 /// How the elements of a weight `[N, K]` lie in memory:

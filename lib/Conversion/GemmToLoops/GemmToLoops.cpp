@@ -316,6 +316,7 @@ void NestLowering::emitCall(int64_t width, Value rows,
   specialization.packing = packing;
   specialization.widensWeights =
       elementBytes == 2 && !multipliesBF16(schedule.microKernel.isa);
+  specialization.packing = packing;
   specialization.prefetchLines = prefetch.lines;
   specialization.prefetchStreams = prefetch.streams;
   specialization.prefetchPanels = prefetch.panels;
