@@ -313,7 +313,6 @@ void NestLowering::emitCall(int64_t width, Value rows,
   specialization.kernel.columns =
       std::min(specialization.kernel.columns, width);
   specialization.inputStride = inputStride;
-  specialization.packing = packing;
   specialization.widensWeights =
       elementBytes == 2 && !multipliesBF16(schedule.microKernel.isa);
   specialization.packing = packing;
