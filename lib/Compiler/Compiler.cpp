@@ -24,6 +24,7 @@
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Tuning/ModelTuner.h"
+#include "sandwich/Tuning/TuningReport.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -522,6 +523,13 @@ Status Compilation::tune(TuningSummary *summary) {
       TunedModel result,
       tuneModel(differentShapes(tuned), target, tuning,
                 [&](double done) { return progress("tuning", done); }));
+  if (options.tuningReport) {
+    SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                              PendingFile::create(*options.tuningReport));
+    SANDWICH_RETURN_IF_ERROR(
+        file.write(writeTuningReport(result, makeManifest().model().name())));
+    SANDWICH_RETURN_IF_ERROR(file.commit());
+  }
   if (summary) {
     summary->shapes = static_cast<int64_t>(result.groups.size());
     summary->known = result.known;

@@ -433,6 +433,15 @@ Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
   return entry->second;
 }
 
+double MeasuringEvaluator::readBytesPerSecond() {
+  std::vector<double> samples;
+  uint64_t bytes = weights.size() / 4;
+  for (size_t i = 0; i < mostPairs; ++i)
+    samples.push_back(
+        readSeconds(*team, options.threads, {nextWeight(bytes), bytes}));
+  return static_cast<double>(bytes) / median(samples);
+}
+
 Result<ScheduleEvaluator::Limit>
 MeasuringEvaluator::compareToLimit(const Payload &given,
                                    const Schedule &schedule) {

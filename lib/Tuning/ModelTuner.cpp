@@ -196,8 +196,14 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   result.known = known;
   if (session)
     result.measurements = session->measurements();
-  if (evaluator)
+  if (evaluator && !matmuls.empty()) {
     result.compilations = evaluator->nests().compilations();
+    result.readBytesPerSecond = evaluator->readBytesPerSecond();
+    const TuningGroup &group = result.groups.back().group;
+    MatrixISA isa = result.groups.back().table.front().schedule.microKernel.isa;
+    SANDWICH_ASSIGN_OR_RETURN(result.flopsPerSecond,
+                              evaluator->peakFlops(group.shape, isa));
+  }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return result;
 }

@@ -163,6 +163,8 @@ int main(int argc, char **argv) try {
   app.add_option("--trace", options.trace,
                  "File with the lengths of prompts to tune for: tokens of the "
                  "prompt and tokens generated, a line for each");
+  app.add_option("--tuning-report", options.tuningReport,
+                 "Page of HTML that shows what --tune found and how");
   app.add_flag("--emulate-amx", options.emulateAMX,
                "Replace AMX by slow vector code, to test where there is none");
   bool quiet = false;
@@ -173,7 +175,8 @@ int main(int argc, char **argv) try {
     options.emit = kinds.at(emit);
     options.tune = tunings.at(tune);
     if (options.tune == Tune::None)
-      for (const char *option : {"--strategy", "--tuning-seconds", "--trace"})
+      for (const char *option :
+           {"--strategy", "--tuning-seconds", "--trace", "--tuning-report"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--tune=quick or --tune=full");
     if (options.emit == Emit::Artifact && options.output.empty())

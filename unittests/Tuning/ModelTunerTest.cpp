@@ -10,6 +10,7 @@
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
+#include "sandwich/Tuning/TuningReport.h"
 
 #include <gtest/gtest.h>
 
@@ -156,6 +157,29 @@ TEST_F(ModelTunerTest, RefusesInstructionsThatAreAbsent) {
 TEST_F(ModelTunerTest, RefusesNoRows) {
   options.rows.clear();
   EXPECT_FALSE(tune());
+}
+
+TEST_F(ModelTunerTest, ReportsWhatItFound) {
+  Result<TunedModel> tuned = tune();
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  std::string page = writeTuningReport(*tuned, "a<b>");
+  auto count = [&](const std::string &what) {
+    size_t found = 0;
+    for (size_t at = page.find(what); at != page.npos;
+         at = page.find(what, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("Tuning of a&lt;b&gt;"), 2u);
+  EXPECT_EQ(count("<h2>"), 2u);
+  EXPECT_GE(count("<svg"), 4u);
+  EXPECT_EQ(count("<svg"), count("</svg>"));
+  for (const TunedGroup &group : tuned->groups)
+    for (const ScheduleTableEntry &entry : group.table)
+      EXPECT_GE(count("<td>" + entry.schedule.microKernel.name()), 1u);
+  // Coordinates are numbers, and nothing is loaded from elsewhere.
+  for (const char *wrong : {"nan", "inf\"", "http", "src="})
+    EXPECT_EQ(count(wrong), 0u) << wrong;
 }
 
 TEST_F(ModelTunerTest, TunesEqualShapesOnce) {

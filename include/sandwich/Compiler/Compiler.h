@@ -71,6 +71,8 @@ struct CompileOptions {
   std::optional<std::string> trace;
   /// The schedule database. Tuning adds to it; without tuning it is read only.
   std::optional<std::string> schedules;
+  /// Where a page about the tuning goes (see TuningReport.h).
+  std::optional<std::string> tuningReport;
   /// The CPUs that measuring keeps its threads on.
   std::vector<unsigned> cpus;
 };

@@ -61,6 +61,11 @@ public:
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
 
+  /// Floating-point operations a second of all threads, operands in cache.
+  Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);
+  /// Bytes a second that all threads read from memory with plain loads.
+  double readBytesPerSecond();
+
   const NestLibrary &nests() const { return *library; }
 
 private:
@@ -80,8 +85,6 @@ private:
   /// Seconds of one matmul: the mean of as many as fill a short time.
   Result<double> runOnce(const Payload &payload, const Schedule &schedule);
   std::byte *nextWeight(uint64_t bytes);
-  /// Floating-point operations a second of all threads, operands in cache.
-  Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);
 
   std::unique_ptr<NestLibrary> library;
   const MeasuringOptions options;

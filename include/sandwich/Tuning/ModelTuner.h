@@ -56,6 +56,8 @@ struct TunedModel {
   double seconds = 0;
   /// Tables that the database had.
   int64_t known = 0;
+  /// What all threads multiply and read at best; 0 if nothing was measured.
+  double flopsPerSecond = 0, readBytesPerSecond = 0;
 };
 
 /// Hears which share of the work is done, from 0 to 1; an error ends tuning.
