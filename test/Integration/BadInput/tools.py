@@ -40,6 +40,7 @@ class Usage(BadInputTest):
                 (["--threads=99999999999999999999"], "threads"),
                 (["--max-tokens-per-step=0"], "step"),
                 (["--max-tokens-per-step=9223372036854775807"], "step"),
+                (["--target=aarch64-neon"], "aarch64-neon: .*x86-64"),
                 (["--context=0"], "context"),
                 (["--context=513"], "context of 513 .*512")):
             with self.subTest(options=options):

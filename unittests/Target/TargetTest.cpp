@@ -1,0 +1,40 @@
+//===- TargetTest.cpp - What code is compiled for -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Target/Target.h"
+
+#include <gtest/gtest.h>
+
+using namespace sandwich;
+
+namespace {
+
+TEST(Target, NamesWhatLLVMCompilesFor) {
+  Target amx = *getTarget("x86-64-amx");
+  EXPECT_EQ(amx.triple(), "x86_64-unknown-linux-gnu");
+  EXPECT_EQ(amx.baselineCpu(), "x86-64");
+  Target neon = *getTarget("aarch64-neon");
+  EXPECT_EQ(neon.triple(), "aarch64-unknown-linux-gnu");
+  EXPECT_EQ(neon.baselineCpu(), "generic");
+  EXPECT_EQ(neon.featureString(), "");
+  EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(), "+bf16");
+}
+
+TEST(Target, HasInstructionsOfItsArchitecture) {
+  for (const std::string &name : targetNames()) {
+    Target target = *getTarget(name);
+    for (MatrixISA isa : target.matrixISAs)
+      EXPECT_EQ(architectureOf(isa), target.architecture) << name;
+    // A feature of another architecture would be refused on every machine.
+    EXPECT_EQ(target.features.has(CpuFeature::AVX2),
+              target.architecture == CpuArchitecture::X86_64)
+        << name;
+  }
+}
+
+} // namespace
