@@ -10,6 +10,7 @@
 #include "sandwich/Conversion/NestParameters.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
 
 #include "Epilogue.h"
 
@@ -471,8 +472,27 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
 
     SmallVector<gemm::EpilogueOp> epilogues;
     function.walk([&](gemm::EpilogueOp op) { epilogues.push_back(op); });
-    for (gemm::EpilogueOp op : epilogues)
+    for (gemm::EpilogueOp op : epilogues) {
+      if (failed(checkWeights(op)))
+        return failure();
       emitEpilogue(op);
+    }
+    return success();
+  }
+
+  /// Bias and norms are read from the artifact's memory.
+  static LogicalResult checkWeights(gemm::EpilogueOp op) {
+    for (FlatSymbolRefAttr name :
+         {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
+      if (!name)
+        continue;
+      if (!phase::getProgram(op->getParentOfType<func::FuncOp>()))
+        return op.emitOpError("must be inside a phase program to read ")
+               << name;
+      if (!lm::lookupWeight(op, name).getOffset())
+        return op.emitOpError("needs the place of weight ")
+               << name << " in the artifact";
+    }
     return success();
   }
 };

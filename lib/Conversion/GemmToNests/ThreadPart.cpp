@@ -17,9 +17,6 @@
 using namespace mlir;
 using namespace sandwich;
 
-/// The most a thread keeps on its stack for one block of sums.
-static constexpr int64_t maxScratchBytes = 1 << 20;
-
 static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
 
 /// Whether the rows of `buffer` are contiguous and at a static distance, or an
@@ -94,7 +91,7 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
   bN = std::min(bN,
                 roundUp(packed, std::lcm(unit, schedule.microKernel.columns)));
   bK = std::min(bK, k);
-  bM = std::min({bM, program.getMaxTokens(), maxScratchBytes / (4 * bN)});
+  bM = std::min({bM, program.getMaxTokens(), gemm::maxSumsBytes / (4 * bN)});
   if (bM == 0)
     return op->emitOpError("has a slice of ")
            << bN << " columns, more than its scratch memory holds";

@@ -17,3 +17,13 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
     into %y : memref<?x64xbf16> into memref<?x64xf32>
   return
 }
+
+// -----
+
+// A bias lies in the memory of a program.
+lm.weight @b : tensor<64xf32> from ["b"] at 0
+func.func @plain(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op must be inside a phase program to read @b}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) bias @b epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}

@@ -811,7 +811,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // gemm.nest (C6): rows ascend.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
+  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [3, 2] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -823,7 +823,7 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // gemm.nest (C6): there may be some.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one positive}}
+  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [0, 0] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -833,18 +833,18 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.epilogue (C1): a residual for who adds it.
+// gemm.epilogue (C3): a residual for who adds it.
 func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
-  // expected-error @below {{'gemm.epilogue' op (C1) has operands that epilogue 'none' does not take, or lacks one}}
+  // expected-error @below {{'gemm.epilogue' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<none>) residual(%y : memref<?x64xf32>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
 
 // -----
 
-// gemm.epilogue (C1): and one for who does.
+// gemm.epilogue (C3): and one for who does.
 func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
-  // expected-error @below {{'gemm.epilogue' op (C1) has operands that epilogue 'add_residual' does not take, or lacks one}}
+  // expected-error @below {{'gemm.epilogue' op (C3) has operands that epilogue 'add_residual' does not take, or lacks one}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<add_residual>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
@@ -853,7 +853,7 @@ func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
 
 // gemm.epilogue (C2): groups alternate for silu_mul.
 func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
-  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be between 1 and 4096, and given for silu_mul only}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<silu_mul>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
@@ -862,7 +862,7 @@ func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
 
 // gemm.epilogue (C2): in a positive number of rows.
 func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
-  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be between 1 and 4096, and given for silu_mul only}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<silu_mul>) interleave 0 into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
@@ -871,7 +871,88 @@ func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
 
 // gemm.epilogue (C2): and for nobody else.
 func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
-  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be positive, and given for silu_mul only}}
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be between 1 and 4096, and given for silu_mul only}}
   gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<none>) interleave 16 into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.nest (C6): not more than any buffer has.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
+  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 4294967296] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C7): sums stay near.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
+  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 2147483647 x 2147483616}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [2147483647, 2147483616, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C7): panels stay whole.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
+  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 12 x 16}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_BF16_12x16, slice = [12, 16, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.epilogue (C1): vectors of sums.
+func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C1) needs contiguous rows of sums, destination and residual}}
+  gemm.epilogue %t at(%i, %i) size(%i, %i) epilogue(<none>) into %y : memref<?x64xf32, strided<[1, 64]>> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C1): and of results.
+func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C1) needs contiguous rows of sums, destination and residual}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<none>) into %z : memref<?x64xf32> into memref<?x64xf32, strided<[128, 2]>>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C2): not more than a weight alternates in.
+func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C2) interleave must be between 1 and 4096, and given for silu_mul only}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<silu_mul>) interleave 9223372036854775807 into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C4): who adds has as many channels.
+func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C4) residual must have 64 channels}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<add_residual>) residual(%r : memref<?x32xf32>) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.epilogue (C5): a bias exists.
+func.func @epilogue(%s: memref<?x64xf32>, %t: memref<?x64xf32, strided<[1, 64]>>, %y: memref<?x64xf32>, %z: memref<?x64xf32, strided<[128, 2]>>, %r: memref<?x32xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op (C5) @none must be a weight of 64 elements, without layers, not interleaved}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) bias @none epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }

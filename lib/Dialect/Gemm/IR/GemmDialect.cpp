@@ -99,8 +99,9 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
         /*destination=*/nullptr);
 }
 
-/// The channels of the heads of a `rotate_append_kv` epilogue.
-static LogicalResult verifyHeads(MatmulOp op) {
+/// The channels of the heads of a `rotate_append_kv` epilogue that writes
+/// `result` channels.
+template <typename Op> static LogicalResult verifyHeads(Op op, int64_t result) {
   lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
   if (!cache)
     return op.emitOpError("(C4) ") << op.getKvCache().getType()
@@ -110,7 +111,7 @@ static LogicalResult verifyHeads(MatmulOp op) {
     return op.emitOpError("(C4) table must have the channels of a head of the "
                           "cache, an even number, got ")
            << headDim << " and " << cache.getHeadDim();
-  if (lm::getDestinationType(op).getDimSize(1) % headDim != 0)
+  if (result % headDim != 0)
     return op.emitOpError("(C4) result must be whole heads of ")
            << headDim << " channels";
   if (op.getNormEpsilon() && !lm::isPositive(*op.getNormEpsilon()))
@@ -135,29 +136,34 @@ template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
          op.getQueryNorm().has_value() == op.getNormEpsilon().has_value();
 }
 
+/// What `op`, a matmul or an epilogue of one, needs to write `result` channels.
+template <typename Op>
+static LogicalResult verifyEpilogue(Op op, int64_t result, bool inBuffers) {
+  if (!hasEpilogueOperands(op, inBuffers))
+    return op.emitOpError("(C3) has operands that epilogue '")
+           << stringifyEpilogue(op.getEpilogue())
+           << "' does not take, or lacks one";
+  if (op.getResidual() && channels(op.getResidual()) != result)
+    return op.emitOpError("(C4) residual must have ") << result << " channels";
+  return op.getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(op, result)
+                                                      : success();
+}
+
 LogicalResult MatmulOp::verify() {
   if (failed(lm::verifyForm(*this, getResult(), getDestination())))
     return failure();
   bool inBuffers = static_cast<bool>(getDestination());
-  if (!hasEpilogueOperands(*this, inBuffers))
-    return emitOpError("(C3) has operands that epilogue '")
-           << stringifyEpilogue(getEpilogue())
-           << "' does not take, or lacks one";
-  int64_t result = lm::getDestinationType(*this).getDimSize(1);
-  if (getResidual() && channels(getResidual()) != result)
-    return emitOpError("(C4) residual must have ") << result << " channels";
   if (std::optional<ArrayRef<int64_t>> tokens = getTokensBetween();
       tokens && (!inBuffers || tokens->size() != 2 || (*tokens)[0] < 0 ||
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
-  return getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(*this)
-                                                   : success();
+  return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1),
+                        inBuffers);
 }
 
-/// The rows of the weight from which `op` makes its result.
-static int64_t getNeededRows(MatmulOp op) {
-  int64_t result = lm::getDestinationType(op).getDimSize(1);
+/// The rows of the weight from which `op` makes `result` channels.
+template <typename Op> static int64_t getNeededRows(Op op, int64_t result) {
   switch (op.getEpilogue()) {
   case Epilogue::None:
   case Epilogue::AddResidual:
@@ -170,6 +176,25 @@ static int64_t getNeededRows(MatmulOp op) {
   }
   }
   llvm_unreachable("an epilogue without a case");
+}
+
+/// The bias for `rows` rows and the norms of a matmul or an epilogue of one.
+template <typename Op>
+static LogicalResult verifyVectors(Op op, SymbolTableCollection &symbols,
+                                   int64_t rows) {
+  bool hasLayers = static_cast<bool>(op.getLayer());
+  auto verifyVector = [&](FlatSymbolRefAttr name, int64_t size) {
+    return success(!name ||
+                   succeeded(lm::verifyWeightUse(op, symbols, name,
+                                                 {{size}, hasLayers}, "(C5)")));
+  };
+  if (failed(verifyVector(op.getBiasAttr(), rows)))
+    return failure();
+  if (!op.getQueryNorm())
+    return success();
+  int64_t headDim = getHeadDim(op);
+  return success(succeeded(verifyVector(op.getQueryNormAttr(), headDim)) &&
+                 succeeded(verifyVector(op.getKeyNormAttr(), headDim)));
 }
 
 LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -187,20 +212,12 @@ LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << " must be made from a gate and an up projection, not from "
            << weight->getSources().size() << " sources";
   int64_t rows = weight->getTensorType().getDimSize(0);
-  if (rows != getNeededRows(*this))
-    return emitOpError("(C4) ")
-           << getWeightAttr() << " must have " << getNeededRows(*this)
-           << " rows for this result";
-  auto verifyVector = [&](FlatSymbolRefAttr name, int64_t size) {
-    return success(!name ||
-                   succeeded(lm::verifyWeightUse(*this, symbols, name,
-                                                 {{size}, hasLayers}, "(C5)")));
-  };
-  if (failed(verifyVector(getBiasAttr(), rows)))
-    return failure();
-  if (getQueryNorm() &&
-      (failed(verifyVector(getQueryNormAttr(), getHeadDim(*this))) ||
-       failed(verifyVector(getKeyNormAttr(), getHeadDim(*this)))))
+  int64_t needed =
+      getNeededRows(*this, lm::getDestinationType(*this).getDimSize(1));
+  if (rows != needed)
+    return emitOpError("(C4) ") << getWeightAttr() << " must have " << needed
+                                << " rows for this result";
+  if (failed(verifyVectors(*this, symbols, rows)))
     return failure();
 
   if (!getSchedules())
@@ -248,16 +265,33 @@ void EpilogueOp::build(OpBuilder &builder, OperationState &state,
         matmul.getNormEpsilonAttr(), interleave, matmul.getDestination());
 }
 
+/// Whether the channels of a row lie beside each other.
+static bool hasContiguousRows(Value buffer) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(cast<MemRefType>(buffer.getType())
+                       .getStridesAndOffset(strides, offset)) &&
+         strides[1] == 1;
+}
+
 LogicalResult EpilogueOp::verify() {
-  if (!hasEpilogueOperands(*this, /*inBuffers=*/true))
-    return emitOpError("(C1) has operands that epilogue '")
-           << stringifyEpilogue(getEpilogue())
-           << "' does not take, or lacks one";
+  if (!hasContiguousRows(getSums()) || !hasContiguousRows(getDestination()) ||
+      (getResidual() && !hasContiguousRows(getResidual())))
+    return emitOpError("(C1) needs contiguous rows of sums, destination and "
+                       "residual");
+  constexpr int64_t maxInterleave = 4096;
   if (getInterleave().has_value() != (getEpilogue() == Epilogue::SiluMul) ||
-      (getInterleave() && static_cast<int64_t>(*getInterleave()) <= 0))
-    return emitOpError("(C2) interleave must be positive, and given for "
-                       "silu_mul only");
-  return success();
+      (getInterleave() &&
+       (static_cast<int64_t>(*getInterleave()) <= 0 ||
+        static_cast<int64_t>(*getInterleave()) > maxInterleave)))
+    return emitOpError("(C2) interleave must be between 1 and ")
+           << maxInterleave << ", and given for silu_mul only";
+  return verifyEpilogue(*this, channels(getDestination()), /*inBuffers=*/true);
+}
+
+LogicalResult EpilogueOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVectors(*this, symbols,
+                       getNeededRows(*this, channels(getDestination())));
 }
 
 void EpilogueOp::getEffects(
@@ -362,8 +396,15 @@ LogicalResult NestOp::verify() {
            << getPacking().panel << " columns";
   ArrayRef<int64_t> rows = getRowsBetween();
   if (rows.size() != 2 || rows[0] < 0 ||
-      rows[1] < std::max<int64_t>(rows[0], 1))
+      rows[1] < std::max<int64_t>(rows[0], 1) || rows[1] > lm::maxDimension)
     return emitOpError("(C6) rows_between needs two numbers, ascending, the "
-                       "second one positive");
+                       "second one between 1 and ")
+           << lm::maxDimension;
+  // Two sizes below 2^31 cannot overflow.
+  auto [bM, bN, bK] = getSchedule().getSchedule().slice;
+  if (!getParameters() &&
+      (bM * bN > maxSumsBytes / 4 || bN % getPacking().panel != 0))
+    return emitOpError("(C7) slice must have whole panels, and at most ")
+           << maxSumsBytes / 4 << " sums; it has " << bM << " x " << bN;
   return success();
 }

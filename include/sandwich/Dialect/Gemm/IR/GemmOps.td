@@ -141,7 +141,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     at a static distance, of the element type that the micro-kernel reads;
     (C3) the body takes sums and four indices; (C4) whoever has `parameters` has
     scratch; (C5) `unit` is a positive multiple of the packing's panel;
-    (C6) `rows_between` are two numbers, ascending, the second one positive.
+    (C6) `rows_between` are two numbers, ascending, the second one positive and
+    no dimension too large; (C7) without `parameters`, the sums of a slice take
+    at most 1 MiB, and its columns are whole panels.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,
@@ -185,7 +187,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
 
 def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "What a matmul does to one block of its sums";
   let description = [{
     Adds the bias, applies the epilogue of `gemm.matmul`, and writes the rows
@@ -194,9 +197,14 @@ def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
     as packed; it begins at a multiple of what the epilogue needs together (a
     head, a pair of interleaved groups).
 
-    Constraints: (C1) the operands the epilogue needs are given, and no others,
-    as for `gemm.matmul`; (C2) `interleave`, the rows that alternate between a
-    gate and its up projection, is positive and given for `silu_mul` only.
+    Constraints: (C1) sums, destination and residual have contiguous rows;
+    (C2) `interleave`, the rows that alternate between a gate and its up
+    projection, is between 1 and 4096 and given for `silu_mul` only; as for
+    `gemm.matmul`: (C3) the operands the epilogue needs are given, and no others;
+    (C4) the channels of the destination are those of the residual, or whole
+    heads of the cache; (C5) bias and norms exist, have a channel for each row of
+    the weight and for each one of a head, and layers if and only if one is
+    given.
   }];
   let arguments = !con((ins
       MemRefRankOf<[F32], [2]>:$sums, Index:$first_row, Index:$first_column,
