@@ -24,7 +24,10 @@ struct RotateCase {
   bool narrowCache, bf16Query, bias, norms;
   /// Columns of the matmul's slice.
   int64_t sliceColumns;
-  int64_t threads;
+  /// Threads that share the columns, the rows and K.
+  int64_t columnThreads, rowThreads = 1, partsOfK = 1;
+
+  int64_t threads() const { return columnThreads * rowThreads * partsOfK; }
   int64_t channels() const { return (queryHeads + 2 * cacheHeads) * headDim; }
 };
 void PrintTo(const RotateCase &test, std::ostream *out) { *out << test.name; }
@@ -56,12 +59,13 @@ public:
 class RotateAppendKVTest : public testing::TestWithParam<RotateCase> {
 protected:
   RotateAppendKVTest()
-      : test(GetParam()), random(5), memory(1 << 20),
+      : test(GetParam()), random(5), memory(1 << 21),
         weight((test.channels() + 31) / 32 * 32 * k, memory, used),
         bias(test.channels(), memory, used),
         queryNorm(test.headDim, memory, used),
         keyNorm(test.headDim, memory, used), tableOffset(used),
         table{memory.data() + used, false},
+        sumsOffset(tableOffset + maxTokens * test.headDim * 4),
         activations(false, k, test.bf16Query, test.queryHeads * test.headDim,
                     8) {
     for (int64_t n = 0; n < test.channels(); ++n)
@@ -77,6 +81,10 @@ protected:
   int64_t packed(int64_t n, int64_t i) const {
     return (n / 32 * k + i) * 32 + n % 32;
   }
+  int64_t sumsBytes() const {
+    return test.partsOfK * maxTokens * ((test.channels() + 31) / 32 * 32) * 4 +
+           64;
+  }
   std::string source() const;
   /// The head of a token as it is stored, one value for each channel.
   std::vector<double> expectedHead(int64_t token, int64_t head) const;
@@ -91,6 +99,7 @@ protected:
   LayeredWeight weight, bias, queryNorm, keyNorm;
   size_t tableOffset;
   Elements table;
+  size_t sumsOffset;
   Activations activations;
 };
 
@@ -99,6 +108,7 @@ std::string RotateAppendKVTest::source() const {
   std::ostringstream ir;
   std::string headDim = std::to_string(test.headDim);
   std::string tableType = "memref<?x" + headDim + "xf32>";
+  std::string sumsType = "memref<" + std::to_string(sumsBytes()) + "xi8>";
   ir << weight.define(
             "w", std::to_string(test.channels()) + "x" + std::to_string(k),
             " packing #gemm.packing<panel = 32, tile = 32, k_step = 1, "
@@ -107,14 +117,17 @@ std::string RotateAppendKVTest::source() const {
      << queryNorm.define("query_norm", headDim)
      << keyNorm.define("key_norm", headDim) << "func.func @program("
      << programArguments(cache.type()) << ") attributes {"
-     << programAttribute(test.threads, maxTokens)
+     << programAttribute(test.threads(), maxTokens)
      << "} {\n%c0 = arith.constant 0 : index\n"
         "%tokens = memref.dim %positions, %c0 : memref<?xi32>\n"
      << activations.views("%tokens", "%tokens")
      << "%table_offset = arith.constant " << tableOffset
      << " : index\n%table = memref.view %weights[%table_offset][%tokens] : "
         "memref<?xi8> to "
-     << tableType << "\n%layer = arith.constant " << CacheShape::layer
+     << tableType << "\n%sums_offset = arith.constant " << sumsOffset
+     << " : index\n%sums = memref.view %weights[%sums_offset][] : "
+        "memref<?xi8> to "
+     << sumsType << "\n%layer = arith.constant " << CacheShape::layer
      << " : index\ngemm.matmul %input, @w" << (test.bias ? " bias @b" : "")
      << "[%layer] epilogue(<rotate_append_kv>) rotary(%table : " << tableType
      << ") cache(%cache : " << cache.type()
@@ -125,10 +138,11 @@ std::string RotateAppendKVTest::source() const {
                       "epsilon 1.0e-3 "
                     : "")
      << "schedules(<? : <micro_kernel = X86_AVX2_F32_2x32, slice = [7, "
-     << test.sliceColumns << ", 16], threads = [1, " << test.threads
-     << ", 1], prefetch = [0, 0]>>) into %destination : "
-     << activations.inputType() << " into " << activations.destinationType()
-     << "\nreturn\n}\n";
+     << test.sliceColumns << ", 16], threads = [" << test.rowThreads << ", "
+     << test.columnThreads << ", " << test.partsOfK
+     << "], prefetch = [0, 0]>>) partial_sums(%sums : " << sumsType
+     << ") into %destination : " << activations.inputType() << " into "
+     << activations.destinationType() << "\nreturn\n}\n";
   return ir.str();
 }
 
@@ -176,8 +190,7 @@ void RotateAppendKVTest::check(CompiledProgram &program,
   buffers.positions = positions;
   buffers.sequences = sequences;
   activations.resetDestination();
-  for (int64_t thread = 0; thread < test.threads; ++thread)
-    program.run(buffers.step(), static_cast<int32_t>(thread));
+  program.runTeam(buffers.step(), static_cast<int32_t>(test.threads()));
 
   auto expectAndErase = [&](int64_t index, double expected) {
     double result = cache.elements.get(index);
@@ -238,6 +251,9 @@ INSTANTIATE_TEST_SUITE_P(
         RotateCase{"BF16Bias", 3, 1, 128, true, true, true, false, 256, 2},
         RotateCase{"NormsAndBias", 4, 2, 48, false, true, true, true, 192, 3},
         RotateCase{"Norms", 2, 2, 128, true, false, false, true, 128, 2},
+        RotateCase{"Rows", 2, 2, 64, false, true, true, true, 128, 2, 3},
+        RotateCase{"PartsOfK", 3, 1, 64, true, true, true, true, 64, 1, 1, 3},
+        RotateCase{"AllShared", 4, 2, 48, true, false, true, true, 96, 2, 2, 2},
         RotateCase{"NarrowHeads", 6, 2, 10, true, true, false, true, 160, 1}),
     [](const auto &info) { return info.param.name; });
 
