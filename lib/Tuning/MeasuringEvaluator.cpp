@@ -435,6 +435,7 @@ Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
 
 double MeasuringEvaluator::readBytesPerSecond() {
   std::vector<double> samples;
+  samples.reserve(mostPairs);
   uint64_t bytes = weights.size() / 4;
   for (size_t i = 0; i < mostPairs; ++i)
     samples.push_back(

@@ -315,6 +315,7 @@ void GroupWriter::write() {
         step.phase != SearchPhase::FastStart && step.seconds > 0)
       paths[step.rows].push_back(&step);
   std::vector<int64_t> longest;
+  longest.reserve(paths.size());
   for (const auto &[rows, steps] : paths)
     longest.push_back(rows);
   std::ranges::stable_sort(longest, [&](int64_t a, int64_t b) {

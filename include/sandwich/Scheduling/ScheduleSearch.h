@@ -52,8 +52,8 @@ public:
   };
   /// Times `schedule` beside the limit. Who knows no limit returns a share of
   /// 0.
-  virtual Result<Limit> compareToLimit(const Payload &payload,
-                                       const Schedule &schedule) {
+  virtual Result<Limit> compareToLimit(const Payload & /*payload*/,
+                                       const Schedule & /*schedule*/) {
     return Limit{0, 0};
   }
 
