@@ -93,44 +93,31 @@ struct MeasuringEvaluator::Run {
               int64_t stride);
 };
 
-/// Where part `part` of `parts` begins, of `size` in whole units.
-static int64_t boundary(int64_t part, int64_t parts, int64_t size,
-                        int64_t unit) {
-  return std::min(part * divideUp(size, unit) / parts * unit, size);
-}
-
 void MeasuringEvaluator::Run::work(int64_t thread) {
-  // The same division as lib/Conversion/GemmToNests.
-  auto [tM, tN, tK] = schedule.threads;
-  int64_t m = thread % tM, k = thread / tM % tK;
-  int64_t n = std::min(thread / tM / tK, tN);
-  const MatmulShape &shape = payload.shape;
-  int64_t columnUnit = columnUnitOf(shape, packing);
-  int64_t stride = resultStride(shape, packing);
+  ThreadPart part = threadPart(payload, packing, schedule.threads, thread);
+  int64_t stride = resultStride(payload.shape, packing);
   int64_t partElements = payload.rows * stride;
-  auto row = [&](int64_t part) {
-    return part * (payload.rows / tM) + std::min(part, payload.rows % tM);
-  };
   float *sums = reinterpret_cast<float *>(evaluator.result.data());
 
   NestCall call;
   call.input = BytesDescriptor(evaluator.input.data(),
                                static_cast<int64_t>(evaluator.input.size()));
-  call.result = BytesDescriptor(sums + k * partElements, partElements * 4);
+  call.result =
+      BytesDescriptor(sums + part.partOfK * partElements, partElements * 4);
   AnonymousMemory &own = evaluator.scratch[thread];
   call.scratch = BytesDescriptor(own.data(), static_cast<int64_t>(own.size()));
   call.resultStride = stride;
-  call.rowBegin = row(m);
-  call.rowEnd = row(m + 1);
-  call.columnBegin = boundary(n, tN, shape.n, columnUnit);
-  call.columnEnd = boundary(std::min(n + 1, tN), tN, shape.n, columnUnit);
-  call.kBegin = boundary(k, tK, shape.k, kUnitOf(packing));
-  call.kEnd = boundary(k + 1, tK, shape.k, kUnitOf(packing));
+  call.rowBegin = part.rowBegin;
+  call.rowEnd = part.rowEnd;
+  call.columnBegin = part.columnBegin;
+  call.columnEnd = part.columnEnd;
+  call.kBegin = part.kBegin;
+  call.kEnd = part.kEnd;
   for (std::byte *weight : weights) {
     call.weight = BytesDescriptor(weight, static_cast<int64_t>(weightBytes));
     nest(call);
     evaluator.team->barrier();
-    if (tK > 1)
+    if (schedule.threads[2] > 1)
       reduce(thread, sums, partElements, stride);
   }
 }
@@ -138,15 +125,14 @@ void MeasuringEvaluator::Run::work(int64_t thread) {
 /// Adds up the partial sums of a share of the columns.
 void MeasuringEvaluator::Run::reduce(int64_t thread, float *sums,
                                      int64_t partElements, int64_t stride) {
-  const MatmulShape &shape = payload.shape;
-  int64_t unit = columnUnitOf(shape, packing);
-  int64_t begin = boundary(thread, payload.threads, shape.n, unit);
-  int64_t end = boundary(thread + 1, payload.threads, shape.n, unit);
+  ThreadPart share =
+      threadPart(payload, packing, {1, payload.threads, 1}, thread);
   for (int64_t row = 0; row < payload.rows; ++row) {
     float *first = sums + row * stride;
     for (int64_t k = 1; k < schedule.threads[2]; ++k) {
       const float *part = first + k * partElements;
-      for (int64_t column = begin; column < end; ++column)
+      for (int64_t column = share.columnBegin; column < share.columnEnd;
+           ++column)
         first[column] += part[column];
     }
   }

@@ -160,3 +160,35 @@ TEST(ThreadGrid, ClassesAreWhatBehavesTheSame) {
 }
 
 } // namespace
+
+// The parts of a team cover each row, column and k together exactly once.
+TEST(ThreadGrid, PartsCoverTheMatmul) {
+  Packing packing = packingOf(MatrixISA::X86_AVX512_BF16);
+  for (int64_t rows : {1, 2, 7, 16})
+    for (int64_t n : {32, 70, 224})
+      for (std::array<int64_t, 3> grid : {std::array<int64_t, 3>{1, 1, 1},
+                                          {3, 1, 1},
+                                          {1, 2, 1},
+                                          {1, 1, 3},
+                                          {2, 2, 2},
+                                          {5, 1, 2}}) {
+        Payload payload{{.n = n, .k = 50, .bf16Weights = true}, rows, 12};
+        std::vector<int> covered(rows * n * payload.shape.k);
+        std::array<int64_t, 3> largest = largestPart(payload, packing, grid);
+        for (int64_t thread = 0; thread < payload.threads; ++thread) {
+          ThreadPart part = threadPart(payload, packing, grid, thread);
+          EXPECT_LT(part.partOfK, grid[2]);
+          EXPECT_LE(part.rowEnd - part.rowBegin, largest[0]);
+          EXPECT_LE(part.columnEnd - part.columnBegin, largest[1]);
+          EXPECT_LE(part.kEnd - part.kBegin, largest[2]);
+          for (int64_t row = part.rowBegin; row < part.rowEnd; ++row)
+            for (int64_t c = part.columnBegin; c < part.columnEnd; ++c)
+              for (int64_t k = part.kBegin; k < part.kEnd; ++k)
+                ++covered[(row * n + c) * payload.shape.k + k];
+        }
+        EXPECT_TRUE(
+            std::ranges::all_of(covered, [](int times) { return times == 1; }))
+            << rows << " rows, " << n << " columns, grid " << grid[0] << " x "
+            << grid[1] << " x " << grid[2];
+      }
+}

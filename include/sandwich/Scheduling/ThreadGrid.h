@@ -54,6 +54,20 @@ std::array<int64_t, 3> largestPart(const Payload &payload,
                                    const Packing &packing,
                                    const std::array<int64_t, 3> &grid);
 
+/// The part of a thread: half-open ranges, and which part of K it is.
+struct ThreadPart {
+  int64_t rowBegin, rowEnd;
+  int64_t columnBegin, columnEnd;
+  int64_t kBegin, kEnd;
+  int64_t partOfK;
+};
+
+/// The part that `grid` gives thread `thread`. Rows vary fastest, then K, so
+/// that neighbours share the weights they read; threads beyond the grid get no
+/// columns. lib/Conversion/GemmToNests divides in the same way.
+ThreadPart threadPart(const Payload &payload, const Packing &packing,
+                      const std::array<int64_t, 3> &grid, int64_t thread);
+
 /// Every grid tM x tN x tK whose product is the team, as far as rows, column
 /// units and steps of K suffice for every thread to get a part. Where no such
 /// grid is, those that use most of the team.
