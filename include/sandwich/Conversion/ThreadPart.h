@@ -27,8 +27,9 @@ namespace sandwich {
 /// with a packing and a place. Emits an error on `op` otherwise.
 mlir::FailureOr<phase::ProgramAttr> getLowerableProgram(gemm::MatmulOp op);
 
-/// The only schedule of `op`; null where it has several.
-gemm::ScheduleAttr getOnlySchedule(gemm::MatmulOp op);
+/// The only schedule of `op`, which is lowerable. Emits an error on `op` where
+/// it has several.
+mlir::FailureOr<Schedule> getOnlySchedule(gemm::MatmulOp op);
 
 /// Makes the nests of one matmul with one schedule.
 class PartBuilder {

@@ -22,10 +22,10 @@ static LogicalResult polymerize(gemm::MatmulOp op) {
   FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
   if (failed(program))
     return failure();
-  gemm::ScheduleAttr schedule = getOnlySchedule(op);
-  if (!schedule)
-    return op.emitOpError("has several schedules; run gemm-dispatch first");
-  if (schedule.getSchedule().threads[2] > 1)
+  FailureOr<Schedule> schedule = getOnlySchedule(op);
+  if (failed(schedule))
+    return failure();
+  if (schedule->threads[2] > 1)
     return op.emitOpError("splits K over threads; run gemm-split-k first");
   PartBuilder part(op, *program);
   FailureOr<gemm::NestOp> nest = part.createNest();

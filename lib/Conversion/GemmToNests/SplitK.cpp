@@ -142,12 +142,12 @@ static LogicalResult splitK(gemm::MatmulOp op) {
   FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
   if (failed(program))
     return failure();
-  gemm::ScheduleAttr schedule = getOnlySchedule(op);
-  if (!schedule)
-    return op.emitOpError("has several schedules; run gemm-dispatch first");
-  if (schedule.getSchedule().threads[2] == 1)
+  FailureOr<Schedule> schedule = getOnlySchedule(op);
+  if (failed(schedule))
+    return failure();
+  if (schedule->threads[2] == 1)
     return success();
-  return KSplitter(op, *program, schedule.getSchedule()).run();
+  return KSplitter(op, *program, *schedule).run();
 }
 
 namespace {

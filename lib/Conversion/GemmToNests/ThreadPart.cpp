@@ -69,9 +69,11 @@ FailureOr<phase::ProgramAttr> sandwich::getLowerableProgram(gemm::MatmulOp op) {
   return program;
 }
 
-gemm::ScheduleAttr sandwich::getOnlySchedule(gemm::MatmulOp op) {
+FailureOr<Schedule> sandwich::getOnlySchedule(gemm::MatmulOp op) {
   ArrayRef<gemm::ScheduleAttr> schedules = op.getSchedules()->getSchedules();
-  return schedules.size() == 1 ? schedules.front() : nullptr;
+  if (schedules.size() != 1)
+    return op.emitOpError("has several schedules; run gemm-dispatch first");
+  return schedules.front().getSchedule();
 }
 
 PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program)
@@ -85,7 +87,10 @@ PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program)
 }
 
 FailureOr<Schedule> PartBuilder::clipSlice() const {
-  Schedule schedule = getOnlySchedule(op).getSchedule();
+  FailureOr<Schedule> only = getOnlySchedule(op);
+  if (failed(only))
+    return failure();
+  Schedule schedule = *only;
   auto &[bM, bN, bK] = schedule.slice;
   int64_t packed = roundUp(columns, packing.panel);
   bN = std::min(bN,
