@@ -33,7 +33,7 @@ private:
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
-  Value pin(Value sum, Value streamed, bool /*usedOnce*/) override {
+  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "w");
   }
 

@@ -24,7 +24,7 @@ public:
 private:
   Value loadInput(Value row, Value k) override;
   Value multiply(Value sum, Value input, Value weight) override;
-  Value pin(Value sum, Value streamed, bool /*usedOnce*/) override {
+  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "v");
   }
 };
