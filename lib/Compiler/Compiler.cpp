@@ -519,16 +519,20 @@ Status Compilation::tune(TuningSummary *summary) {
   if (options.tuningSeconds)
     tuning.seconds = *options.tuningSeconds;
   tuning.database = *options.schedules;
+  // What cannot be written shows now, not after minutes.
+  std::optional<PendingFile> report;
+  if (options.tuningReport) {
+    SANDWICH_ASSIGN_OR_RETURN(report,
+                              PendingFile::create(*options.tuningReport));
+  }
   SANDWICH_ASSIGN_OR_RETURN(
       TunedModel result,
       tuneModel(differentShapes(tuned), target, tuning,
                 [&](double done) { return progress("tuning", done); }));
-  if (options.tuningReport) {
-    SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
-                              PendingFile::create(*options.tuningReport));
-    SANDWICH_RETURN_IF_ERROR(
-        file.write(writeTuningReport(result, makeManifest().model().name())));
-    SANDWICH_RETURN_IF_ERROR(file.commit());
+  if (report) {
+    SANDWICH_RETURN_IF_ERROR(report->write(
+        writeTuningReport(result, makeManifest().model().name())));
+    SANDWICH_RETURN_IF_ERROR(report->commit());
   }
   if (summary) {
     summary->shapes = static_cast<int64_t>(result.groups.size());

@@ -183,6 +183,8 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
     SANDWICH_ASSIGN_OR_RETURN(database,
                               ScheduleDatabase::load(options.database));
   }
+  // A file that cannot be written shows now, not after minutes.
+  SANDWICH_RETURN_IF_ERROR(save());
   total = 0;
   for (const TunedMatmul &matmul : matmuls)
     total += rowsOf(matmul).size();
