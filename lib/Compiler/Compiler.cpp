@@ -10,6 +10,7 @@
 #include "sandwich/Artifact/ArtifactWriter.h"
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/CodeGen/ObjectCode.h"
+#include "sandwich/Compiler/Lowering.h"
 #include "sandwich/Compiler/WeightPacker.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Conversion/WeightAccess.h"
@@ -33,7 +34,6 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -73,8 +73,6 @@ private:
   Status checkLayers(func::FuncOp function);
   Status checkSchedules();
   Status tune(TuningSummary *summary);
-  Status runPipeline(ModuleOp module,
-                     function_ref<void(OpPassManager &)> build);
   Status writeText(const std::string &text);
   Status writeModule();
   Status writeArtifact(ArtifactWriter writer, const std::string &sharedObject);
@@ -99,19 +97,6 @@ template <typename TypeOrAttribute>
 static std::string print(TypeOrAttribute value) {
   std::string text;
   llvm::raw_string_ostream(text) << value;
-  return text;
-}
-
-/// The message of `diagnostic`, after the line or the part of the model it is
-/// about.
-static std::string describe(Diagnostic &diagnostic) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (auto line = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
-    stream << "line " << line.getLine() << ": ";
-  else if (auto part = diagnostic.getLocation()->findInstanceOf<NameLoc>())
-    stream << part.getName().getValue() << ": ";
-  stream << diagnostic;
   return text;
 }
 
@@ -276,22 +261,6 @@ Status Compilation::checkPhase(StringRef name) {
         "@", name.str(), " is of type ", print(function.getFunctionType()),
         ", but this checkpoint as ", options.dtype, " needs ", print(expected));
   return checkLayers(function);
-}
-
-Status Compilation::runPipeline(ModuleOp module,
-                                function_ref<void(OpPassManager &)> build) {
-  std::string problem;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (problem.empty() &&
-        diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      problem = describe(diagnostic);
-    return success();
-  });
-  PassManager manager(&context);
-  build(manager);
-  if (failed(manager.run(module)))
-    return makeError(problem.empty() ? "a pass failed" : problem);
-  return {};
 }
 
 Status Compilation::writeText(const std::string &text) {
@@ -485,7 +454,7 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
 /// Tunes the matmuls that have no schedules yet, into the database.
 Status Compilation::tune(TuningSummary *summary) {
   OwningOpRef<ModuleOp> matmuls(cast<ModuleOp>((*module)->clone()));
-  SANDWICH_RETURN_IF_ERROR(runPipeline(*matmuls, [](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(*matmuls, [](OpPassManager &manager) {
     manager.addPass(createLMToGemm());
   }));
   std::vector<TunedMatmul> tuned;
@@ -564,7 +533,7 @@ Status Compilation::run(TuningSummary *summary) {
   scheduling.database = options.schedules.value_or("");
   scheduling.target = options.target;
   scheduling.threads = options.threads;
-  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
     buildModelToSchedulePipeline(manager, scheduling);
   }));
   SANDWICH_RETURN_IF_ERROR(checkSchedules());
@@ -577,7 +546,7 @@ Status Compilation::run(TuningSummary *summary) {
   lowering.target = options.target;
   lowering.threads = options.threads;
   lowering.maxTokens = options.maxTokens;
-  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
     buildScheduleToLoopsPipeline(manager, lowering);
   }));
   for (auto function : module->getOps<func::FuncOp>()) {
@@ -595,19 +564,12 @@ Status Compilation::run(TuningSummary *summary) {
     return writeModule();
 
   SANDWICH_RETURN_IF_ERROR(progress("lowering to LLVM", 0));
-  LoopsToLLVMOptions toLLVM;
-  toLLVM.emulateAMX = options.emulateAMX;
-  toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
   // The weights' places are needed after the module has become LLVM's.
   OwningOpRef<ModuleOp> loops(cast<ModuleOp>(module->clone()));
-  SANDWICH_RETURN_IF_ERROR(runPipeline(*module, [&](OpPassManager &manager) {
-    buildLoopsToLLVMPipeline(manager, toLLVM);
-  }));
   llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> code =
-      translateModuleToLLVMIR(*module, llvmContext, "phases");
-  if (!code)
-    return makeError("the program has no LLVM IR");
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<llvm::Module> code,
+      lowerToLLVM(*module, target, options.emulateAMX, llvmContext));
   SANDWICH_RETURN_IF_ERROR(progress("optimizing", 0));
   SANDWICH_RETURN_IF_ERROR(optimize(*code, target));
   if (options.emit == Emit::LLVMIR) {

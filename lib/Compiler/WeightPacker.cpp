@@ -98,19 +98,6 @@ Status readRows(const Slice &slice, int64_t first, int64_t columns,
   return {};
 }
 
-/// Moves a panel of rows, [panel][k], to its packing,
-/// [k/kStep][panel/tile][kStep/kPack][tile][kPack].
-template <typename Element>
-void packPanel(const Packing &packing, int64_t k, const Element *rows,
-               Element *packed) {
-  for (int64_t step = 0; step < k; step += packing.kStep)
-    for (int64_t tile = 0; tile < packing.panel; tile += packing.tile)
-      for (int64_t inner = 0; inner < packing.kStep; inner += packing.kPack)
-        for (int64_t row = tile; row < tile + packing.tile; ++row)
-          for (int64_t pack = 0; pack < packing.kPack; ++pack)
-            *packed++ = rows[row * k + step + inner + pack];
-}
-
 /// Packs `panels` panels of a slice, the first at row `firstRow`, into
 /// `packed`. The error is that of the first row that has one.
 template <typename Element>
@@ -130,7 +117,7 @@ Status packPanels(const PackedWeight &weight, const Slice &slice,
               readRows<Element>(slice, firstRow + panel * panelRows, columns,
                                 scratch, weight.packing ? rows : result);
           if (weight.packing)
-            packPanel(*weight.packing, columns, rows.data(), result.data());
+            packRows<Element>(*weight.packing, columns, rows, result);
         }
       });
   auto failed = std::ranges::find_if(
@@ -164,6 +151,26 @@ Status packSlice(const PackedWeight &weight, const Slice &slice,
 }
 
 } // namespace
+
+template <typename Element>
+void sandwich::packRows(const Packing &packing, int64_t k,
+                        std::span<const Element> rows,
+                        std::span<Element> packed) {
+  Element *next = packed.data();
+  size_t panelElements = static_cast<size_t>(packing.panel * k);
+  for (; !rows.empty(); rows = rows.subspan(panelElements))
+    for (int64_t step = 0; step < k; step += packing.kStep)
+      for (int64_t tile = 0; tile < packing.panel; tile += packing.tile)
+        for (int64_t inner = 0; inner < packing.kStep; inner += packing.kPack)
+          for (int64_t row = tile; row < tile + packing.tile; ++row)
+            for (int64_t pack = 0; pack < packing.kPack; ++pack)
+              *next++ = rows[row * k + step + inner + pack];
+}
+template void sandwich::packRows(const Packing &, int64_t,
+                                 std::span<const uint16_t>,
+                                 std::span<uint16_t>);
+template void sandwich::packRows(const Packing &, int64_t,
+                                 std::span<const float>, std::span<float>);
 
 Status sandwich::packWeight(const PackedWeight &weight,
                             const Checkpoint &checkpoint,

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ struct PackedWeight {
   /// Bytes of a slice, and from one slice to the next.
   uint64_t sliceBytes = 0, layerStride = 0;
 };
+
+/// Moves whole panels of `rows`, [panels * panel][k], to their packing,
+/// [panels][k/kStep][panel/tile][kStep/kPack][tile][kPack]. Elements are
+/// uint16_t for bf16, or float; `k` is a multiple of the packing's step.
+template <typename Element>
+void packRows(const Packing &packing, int64_t k, std::span<const Element> rows,
+              std::span<Element> packed);
 
 /// Receives consecutive pieces of a weight.
 using ByteSink = std::function<Status(std::span<const std::byte>)>;
