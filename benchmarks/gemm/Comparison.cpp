@@ -1,0 +1,263 @@
+//===- Comparison.cpp - A matmul against its limit and a peer -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comparison.h"
+
+#include "MatmulProgram.h"
+#include "Operands.h"
+#include "Peer.h"
+#include "sandwich/Compiler/WeightPacker.h"
+#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+using namespace sandwich;
+using namespace sandwich::benchmark;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle]
+                           : (values[middle - 1] + values[middle]) / 2;
+}
+
+double secondsOf(const std::function<void()> &work) {
+  Clock::time_point begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Both programs for one shape, and their operands.
+class Contest {
+public:
+  static Result<std::unique_ptr<Contest>>
+  create(const MatmulShape &shape, const ScheduleTable &table,
+         const Target &target, double peakFlops,
+         const ComparisonOptions &options);
+
+  Result<Comparison> compare(int64_t rows);
+  std::string peerName() const { return peer ? peer->name() : ""; }
+
+private:
+  Contest(const MatmulShape &shape, double peakFlops,
+          const ComparisonOptions &options)
+      : shape(shape), peakFlops(peakFlops), options(options),
+        operands(shape.n, shape.k, shape.bf16Weights) {}
+
+  Status packWeights();
+  Status check(int64_t rows, int64_t layer);
+  /// The next `count` layers, in turn.
+  int64_t nextLayers(int64_t &position, int64_t count) const {
+    if (position + count > layers)
+      position = 0;
+    int64_t first = position;
+    position += count;
+    return first;
+  }
+
+  const MatmulShape shape;
+  const double peakFlops;
+  const ComparisonOptions &options;
+  const Operands operands;
+  int64_t layers = 1;
+  std::unique_ptr<PhaseTeam> team;
+  std::unique_ptr<MatmulProgram> program;
+  AnonymousMemory weights;
+  std::unique_ptr<Peer> peer;
+  int64_t ownPosition = 0, peerPosition = 0, readPosition = 0;
+};
+
+Result<std::unique_ptr<Contest>>
+Contest::create(const MatmulShape &shape, const ScheduleTable &table,
+                const Target &target, double peakFlops,
+                const ComparisonOptions &options) {
+  std::unique_ptr<Contest> contest(new Contest(shape, peakFlops, options));
+  uint64_t bytes = shape.n * shape.k * (shape.bf16Weights ? 2 : 4);
+  contest->layers =
+      std::max<int64_t>(1, static_cast<int64_t>(options.weightBytes / bytes));
+  int64_t maxRows = options.rows.back();
+  SANDWICH_ASSIGN_OR_RETURN(
+      contest->program,
+      MatmulProgram::create(shape, table, target, options.threads, maxRows,
+                            contest->layers));
+  PhaseTeamOptions teamOptions;
+  teamOptions.threads = static_cast<unsigned>(options.threads);
+  teamOptions.cpus = options.cpus;
+  SANDWICH_ASSIGN_OR_RETURN(contest->team, PhaseTeam::create(teamOptions));
+  for (int64_t row = 0; row < maxRows; ++row)
+    contest->operands.fillInput(row, contest->program->input(row));
+  SANDWICH_RETURN_IF_ERROR(contest->packWeights());
+  if (options.comparePeer)
+    contest->peer = createPeer(contest->operands, shape.n, shape.k,
+                               shape.bf16Weights, contest->layers, maxRows,
+                               options.threads, options.cpus);
+  return contest;
+}
+
+Status Contest::packWeights() {
+  SANDWICH_ASSIGN_OR_RETURN(
+      weights, AnonymousMemory::allocate(layers * program->layerBytes(),
+                                         "the weights",
+                                         AnonymousMemory::Fill::Wholly));
+  int64_t rows = divideUp(shape.n, shape.packing->panel) * shape.packing->panel;
+  auto pack = [&]<typename Element>(Element) {
+    std::vector<Element> plain(rows * shape.k);
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      operands.fillWeight(layer, rows, plain.data());
+      auto *packed = reinterpret_cast<Element *>(weights.data() +
+                                                 layer * program->layerBytes());
+      packRows<Element>(*shape.packing, shape.k, plain,
+                        std::span(packed, plain.size()));
+    }
+  };
+  if (shape.bf16Weights)
+    pack(uint16_t());
+  else
+    pack(float());
+  return {};
+}
+
+/// Compares some elements with sums in double precision, and all with the
+/// peer's.
+Status Contest::check(int64_t rows, int64_t layer) {
+  program->run(*team, weights.data(), rows, layer, 1);
+  auto wrong = [&](int64_t row, int64_t column, double expected) {
+    return makeError(shape.n, " x ", shape.k, ", ", rows, " rows: element [",
+                     row, ", ", column, "] is ", program->result(row)[column],
+                     " instead of ", expected);
+  };
+  // f32 sums of K products, in any order.
+  constexpr double epsilon = 0x1p-24;
+  double tolerance = 4 * epsilon * std::sqrt(static_cast<double>(shape.k));
+  constexpr int64_t samples = 64;
+  for (int64_t i = 0; i < samples; ++i) {
+    // The corners, and what lies between in large strides.
+    int64_t row = (rows - 1) * (i % 8) / 7;
+    int64_t column = (shape.n - 1) * (i / 8) / 7;
+    Operands::Sum sum = operands.product(row, layer, column);
+    if (!(std::abs(program->result(row)[column] - sum.value) <=
+          tolerance * sum.magnitude))
+      return wrong(row, column, sum.value);
+  }
+  if (!peer)
+    return {};
+  peer->run(layer, 1);
+  // The products of values in (-1, 1) add up to about K / 4.
+  tolerance *= static_cast<double>(shape.k);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < shape.n; ++column)
+      if (!(std::abs(program->result(row)[column] -
+                     peer->result(row)[column]) <= tolerance))
+        return wrong(row, column, peer->result(row)[column]);
+  return {};
+}
+
+Result<Comparison> Contest::compare(int64_t rows) {
+  if (peer)
+    peer->prepare(rows);
+  SANDWICH_RETURN_IF_ERROR(check(rows, 0));
+  SANDWICH_RETURN_IF_ERROR(check(rows, layers - 1));
+
+  auto own = [&](int64_t count) {
+    int64_t first = nextLayers(ownPosition, count);
+    return secondsOf([&] {
+             program->run(*team, weights.data(), rows, first, count);
+           }) /
+           static_cast<double>(count);
+  };
+  auto theirs = [&](int64_t count) {
+    int64_t first = nextLayers(peerPosition, count);
+    return secondsOf([&] { peer->run(first, count); }) /
+           static_cast<double>(count);
+  };
+  auto read = [&](int64_t count) {
+    int64_t first = nextLayers(readPosition, count);
+    uint64_t bytes = program->layerBytes();
+    return readSeconds(*team, static_cast<unsigned>(options.threads),
+                       {weights.data() + first * bytes, count * bytes}) /
+           static_cast<double>(count);
+  };
+  // The threads of others, who may wait for work for a while, are to sleep.
+  auto rest = [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  };
+  auto countFor = [&](double seconds) {
+    return std::clamp<int64_t>(
+        static_cast<int64_t>(std::ceil(options.sampleSeconds / seconds)), 1,
+        layers);
+  };
+  int64_t ownCount = countFor(own(1));
+  int64_t peerCount = peer ? countFor(theirs(1)) : 0;
+  int64_t readCount = countFor(read(1));
+  double multiplying = 2.0 * static_cast<double>(rows * shape.n * shape.k) /
+                       peakFlops;
+
+  std::vector<double> seconds, reading, shares, readShares, peerSeconds, ratios;
+  for (int64_t round = 0; round < options.rounds; ++round) {
+    // One untimed, so that each finds its code and input in the caches.
+    rest();
+    own(1);
+    seconds.push_back(own(ownCount));
+    rest();
+    reading.push_back(read(readCount));
+    shares.push_back(std::max(reading.back(), multiplying) / seconds.back());
+    readShares.push_back(reading.back() / seconds.back());
+    if (peer) {
+      rest();
+      theirs(1);
+      peerSeconds.push_back(theirs(peerCount));
+      ratios.push_back(peerSeconds.back() / seconds.back());
+    }
+  }
+  Comparison result;
+  result.rows = rows;
+  result.seconds = median(seconds);
+  result.readSeconds = median(reading);
+  result.shareOfLimit = median(shares);
+  result.shareOfReading = median(readShares);
+  if (peer) {
+    result.peerSeconds = median(peerSeconds);
+    result.ratio = median(ratios);
+  }
+  return result;
+}
+
+} // namespace
+
+const Schedule &benchmark::scheduleFor(const ScheduleTable &table,
+                                       int64_t rows) {
+  for (const ScheduleTableEntry &entry : table)
+    if (rows <= entry.maxRows)
+      return entry.schedule;
+  return table.back().schedule;
+}
+
+Status
+benchmark::compare(const MatmulShape &shape, const ScheduleTable &table,
+                   const Target &target, double peakFlops,
+                   const ComparisonOptions &options, std::string &peerName,
+                   const std::function<void(const Comparison &)> &report) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<Contest> contest,
+      Contest::create(shape, table, target, peakFlops, options));
+  peerName = contest->peerName();
+  for (int64_t rows : options.rows) {
+    SANDWICH_ASSIGN_OR_RETURN(Comparison result, contest->compare(rows));
+    result.schedule = scheduleFor(table, rows);
+    report(result);
+  }
+  return {};
+}

@@ -1,0 +1,296 @@
+//===- Main.cpp - Compiled matmuls against oneDNN and the machine ---------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Comparison.h"
+
+#include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Support/File.h"
+#include "sandwich/Support/Process.h"
+#include "sandwich/Tuning/MeasuringEvaluator.h"
+#include "sandwich/Tuning/ModelTuner.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+using namespace sandwich;
+using namespace sandwich::benchmark;
+
+namespace {
+
+struct Options : ComparisonOptions {
+  std::vector<std::string> dtypes = {"bf16", "f32"};
+  std::vector<std::string> shapes = {"6144x2048", "2048x2048", "11008x2048",
+                                     "2048x5504"};
+  bool tune = true;
+  std::string strategy = "sandwich";
+  std::string schedules = "gemm-schedules.txt";
+  std::string csv;
+};
+
+/// All points of one element type.
+struct Points {
+  std::string dtype;
+  std::vector<Comparison> points;
+};
+
+Result<MatmulShape> parseShape(const std::string &text, bool bf16) {
+  MatmulShape shape;
+  shape.bf16Weights = bf16;
+  char rest = 0;
+  constexpr int64_t largest = int64_t(1) << 20;
+  if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) != 2 ||
+      shape.n < 1 || shape.k < 1 || shape.n > largest || shape.k > largest)
+    return makeError("'", text, "' is no shape such as 6144x2048 (N x K)");
+  return shape;
+}
+
+/// The schedules for `shape`, which gets their packing.
+Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
+                                   const Options &options) {
+  if (!options.tune) {
+    SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
+                              chooseSchedules(shape, target, options.threads));
+    shape.packing = packingOf(table.front().schedule.microKernel.isa);
+    return table;
+  }
+  ModelTuningOptions tuning;
+  SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
+  tuning.threads = options.threads;
+  tuning.cpus = options.cpus;
+  tuning.rows = options.rows;
+  tuning.trace = defaultTrace(options.rows.back());
+  tuning.database = options.schedules;
+  SANDWICH_ASSIGN_OR_RETURN(
+      TunedModel tuned,
+      tuneModel({{shape, options.rows.back()}}, target, tuning,
+                [](double) -> Status {
+                  return interrupted() ? Status(makeError("interrupted"))
+                                       : Status();
+                }));
+  const TunedGroup &group = tuned.groups.front();
+  if (tuned.measurements > 0)
+    std::fprintf(stderr, "tuned %ld x %ld in %.1f s with %ld measurements\n",
+                 shape.n, shape.k, tuned.seconds, tuned.measurements);
+  shape.packing = group.group.shape.packing
+                      ? *group.group.shape.packing
+                      : packingOf(group.table.front().schedule.microKernel.isa);
+  return group.table;
+}
+
+Result<double> measurePeak(const MatmulShape &shape, MatrixISA isa,
+                           const Target &target, const Options &options) {
+  MeasuringOptions measuring;
+  measuring.threads = static_cast<unsigned>(options.threads);
+  measuring.cpus = options.cpus;
+  measuring.weightBytes = uint64_t(64) << 20;
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<MeasuringEvaluator> evaluator,
+                            MeasuringEvaluator::create(target, measuring));
+  return evaluator->peakFlops(shape, isa);
+}
+
+void printHeader(const MatmulShape &shape, double peakFlops,
+                 const std::string &peerName) {
+  std::printf("\n%s, N = %ld, K = %ld; peak %.0f GFLOP/s%s%s\n",
+              shape.bf16Weights ? "bf16" : "f32", shape.n, shape.k,
+              peakFlops / 1e9, peerName.empty() ? "" : "; against ",
+              peerName.c_str());
+  std::printf("%5s %10s %8s %7s %7s %9s %7s  %s\n", "M", "us", "GFLOP/s",
+              "GB/s", "limit", peerName.empty() ? "" : "peer us",
+              peerName.empty() ? "" : "ratio", "schedule");
+}
+
+void printRow(const MatmulShape &shape, const Comparison &point) {
+  double weightBytes = static_cast<double>(shape.n * shape.k) *
+                       (shape.bf16Weights ? 2 : 4);
+  double flops = 2.0 * static_cast<double>(point.rows * shape.n * shape.k);
+  const Schedule &schedule = point.schedule;
+  std::printf("%5ld %10.1f %8.0f %7.1f %6.0f%%", point.rows,
+              point.seconds * 1e6, flops / point.seconds / 1e9,
+              weightBytes / point.seconds / 1e9, point.shareOfLimit * 100);
+  if (point.ratio)
+    std::printf(" %9.1f %7.2f", *point.peerSeconds * 1e6, *point.ratio);
+  else
+    std::printf(" %9s %7s", "", "");
+  auto [bM, bN, bK] = schedule.slice;
+  auto [tM, tN, tK] = schedule.threads;
+  std::printf("  %s %ldx%ldx%ld on %ldx%ldx%ld, prefetch %ld at %ld, %ld "
+              "streams, %s\n",
+              schedule.microKernel.name().c_str(), bM, bN, bK, tM, tN, tK,
+              schedule.prefetchLines, schedule.prefetchDistance,
+              schedule.prefetchStreams,
+              std::string(name(schedule.order)).c_str());
+  std::fflush(stdout);
+}
+
+void printSummary(const Points &all) {
+  auto summarize = [&](const char *which, auto &&belongs) {
+    double least = 0, logarithms = 0, reading = 0;
+    int64_t count = 0;
+    for (const Comparison &point : all.points) {
+      if (!point.ratio || !belongs(point.rows))
+        continue;
+      least = count == 0 ? *point.ratio : std::min(least, *point.ratio);
+      logarithms += std::log(*point.ratio);
+      reading += point.shareOfReading;
+      ++count;
+    }
+    if (count > 0)
+      std::printf("%s, %s: %ld points, ratio at least %.2f, geometric mean "
+                  "%.2f; read at %.0f%% of plain reading on average\n",
+                  all.dtype.c_str(), which, count, least,
+                  std::exp(logarithms / static_cast<double>(count)),
+                  reading / static_cast<double>(count) * 100);
+  };
+  constexpr int64_t fewTokens = 16;
+  summarize("M <= 16", [](int64_t rows) { return rows <= fewTokens; });
+  summarize("M > 16", [](int64_t rows) { return rows > fewTokens; });
+}
+
+Status run(const Options &options) {
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
+  std::vector<Points> summaries;
+  std::string csv = "dtype,n,k,m,seconds,read_seconds,share_of_limit,"
+                    "share_of_reading,peer,peer_seconds,ratio\n";
+  for (const std::string &dtype : options.dtypes) {
+    Points all{dtype, {}};
+    for (const std::string &text : options.shapes) {
+      SANDWICH_ASSIGN_OR_RETURN(MatmulShape shape,
+                                parseShape(text, dtype == "bf16"));
+      SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
+                                schedulesFor(shape, target, options));
+      SANDWICH_ASSIGN_OR_RETURN(
+          double peak,
+          measurePeak(shape, table.front().schedule.microKernel.isa, target,
+                      options));
+      std::string peerName;
+      bool headerPrinted = false;
+      SANDWICH_RETURN_IF_ERROR(compare(
+          shape, table, target, peak, options, peerName,
+          [&](const Comparison &point) {
+            if (!headerPrinted)
+              printHeader(shape, peak, peerName);
+            headerPrinted = true;
+            printRow(shape, point);
+            all.points.push_back(point);
+            char line[256];
+            std::snprintf(line, sizeof(line),
+                          "%s,%ld,%ld,%ld,%.9f,%.9f,%.4f,%.4f,%s,%.9f,%.4f\n",
+                          dtype.c_str(), shape.n, shape.k, point.rows,
+                          point.seconds, point.readSeconds, point.shareOfLimit,
+                          point.shareOfReading, peerName.c_str(),
+                          point.peerSeconds.value_or(0),
+                          point.ratio.value_or(0));
+            csv += line;
+          }));
+    }
+    summaries.push_back(std::move(all));
+  }
+  std::printf("\n");
+  for (const Points &all : summaries)
+    printSummary(all);
+  if (options.csv.empty())
+    return {};
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                            PendingFile::create(options.csv));
+  SANDWICH_RETURN_IF_ERROR(file.write(csv));
+  return file.commit();
+}
+
+} // namespace
+
+int main(int argc, char **argv) try {
+  prepareStandardStreams();
+  Options options;
+  options.rows = {1, 4, 8, 16, 32, 64, 128, 512};
+  CLI::App app{
+      "Measures compiled matmuls, whose weights come from memory, in turn with "
+      "oneDNN's\n(where this program was built with it) and with plain reading "
+      "of the same memory.\nResults are checked first. Run it on an idle "
+      "machine.\n\n"
+      "  sandwich-benchmark-gemm --threads=2\n"
+      "  sandwich-benchmark-gemm --dtype bf16 --shapes 4864x896 --rows 1,17\n",
+      "sandwich-benchmark-gemm"};
+  app.add_option("--threads", options.threads,
+                 "Threads (default: what this machine allows)");
+  app.add_option("--dtype", options.dtypes, "Element types")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--shapes", options.shapes, "Shapes of weights, N x K")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--rows", options.rows, "Numbers of rows, M")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  std::string tune = "full";
+  app.add_option("--tune", tune,
+                 "full: measured schedules, for each of the rows; none: the "
+                 "untuned rule's")
+      ->check(CLI::IsMember({"none", "full"}))
+      ->capture_default_str();
+  app.add_option("--strategy", options.strategy,
+                 "How tuning searches, as for sandwich-compile")
+      ->capture_default_str();
+  app.add_option("--schedules", options.schedules,
+                 "File of tuned schedules; what is in it is not tuned again")
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Measurements of each, in turn")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  uint64_t megabytes = options.weightBytes >> 20;
+  app.add_option("--weight-megabytes", megabytes,
+                 "Weights that are walked through in turn")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  bool alone = false;
+  app.add_flag("--alone", alone, "Do not run oneDNN");
+  app.add_option("--csv", options.csv, "File for the figures");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &wrong) {
+    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
+                 wrong.what());
+    return 2;
+  }
+  options.tune = tune == "full";
+  options.comparePeer = !alone;
+  options.weightBytes = megabytes << 20;
+  std::ranges::sort(options.rows);
+  options.rows.erase(std::ranges::unique(options.rows).begin(),
+                     options.rows.end());
+  Result<CpuBudget> budget = readCpuBudget();
+  if (!budget) {
+    std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
+    return 1;
+  }
+  if (app.count("--threads") == 0)
+    options.threads = budget->threads();
+  if (options.threads < 1 || options.threads > SANDWICH_MAX_THREADS) {
+    std::fprintf(stderr, "error: --threads must be between 1 and %d\n",
+                 SANDWICH_MAX_THREADS);
+    return 2;
+  }
+  options.cpus = budget->cpusFor(static_cast<unsigned>(options.threads));
+  catchInterrupts();
+  if (Status status = run(options); !status) {
+    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+} catch (const std::exception &exception) {
+  std::fprintf(stderr, "error: %s\n", exception.what());
+  return 1;
+}

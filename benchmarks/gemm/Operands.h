@@ -1,0 +1,47 @@
+//===- Operands.h - Random operands, and what they give ---------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_BENCHMARKS_GEMM_OPERANDS_H
+#define SANDWICH_BENCHMARKS_GEMM_OPERANDS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace sandwich::benchmark {
+
+/// x [rows, K] and the weights W[layer] [N, K], random values in (-1, 1), each
+/// of which can be had by itself: programs that pack differently are given the
+/// same ones, and a result can be checked without keeping them.
+class Operands {
+public:
+  Operands(int64_t n, int64_t k, bool bf16) : n(n), k(k), bf16(bf16) {}
+
+  /// K elements of x, bf16 or f32.
+  void fillInput(int64_t row, void *elements) const;
+  /// [N, K] elements of a layer, bf16 or f32, and zeros up to `rows` rows.
+  void fillWeight(int64_t layer, int64_t rows, void *elements) const;
+
+  struct Sum {
+    double value = 0;
+    /// The sum of the absolute values of what was added.
+    double magnitude = 0;
+  };
+  /// Element [row, column] of x W[layer]^T.
+  Sum product(int64_t row, int64_t layer, int64_t column) const;
+
+private:
+  float inputAt(int64_t row, int64_t i) const;
+  float weightAt(int64_t layer, int64_t column, int64_t i) const;
+
+  const int64_t n, k;
+  const bool bf16;
+};
+
+} // namespace sandwich::benchmark
+
+#endif // SANDWICH_BENCHMARKS_GEMM_OPERANDS_H
