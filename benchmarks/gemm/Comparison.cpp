@@ -14,6 +14,7 @@
 #include "sandwich/Compiler/WeightPacker.h"
 #include "sandwich/Runtime/MemoryReading.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Tuning/MeasuringEvaluator.h"
 
 #include <algorithm>
 #include <chrono>
@@ -45,16 +46,15 @@ class Contest {
 public:
   static Result<std::unique_ptr<Contest>>
   create(const MatmulShape &shape, const ScheduleTable &table,
-         const Target &target, double peakFlops,
-         const ComparisonOptions &options);
+         const Target &target, const ComparisonOptions &options);
 
   Result<Comparison> compare(int64_t rows);
   std::string peerName() const { return peer ? peer->name() : ""; }
 
 private:
-  Contest(const MatmulShape &shape, double peakFlops,
+  Contest(const MatmulShape &shape, MatrixISA isa,
           const ComparisonOptions &options)
-      : shape(shape), peakFlops(peakFlops), options(options),
+      : shape(shape), isa(isa), options(options),
         operands(shape.n, shape.k, shape.bf16Weights) {}
 
   Status packWeights();
@@ -69,7 +69,7 @@ private:
   }
 
   const MatmulShape shape;
-  const double peakFlops;
+  const MatrixISA isa;
   const ComparisonOptions &options;
   const Operands operands;
   int64_t layers = 1;
@@ -77,41 +77,49 @@ private:
   std::unique_ptr<MatmulProgram> program;
   AnonymousMemory weights;
   std::unique_ptr<Peer> peer;
+  std::unique_ptr<MeasuringEvaluator> evaluator;
   int64_t ownPosition = 0, peerPosition = 0, readPosition = 0;
 };
 
 Result<std::unique_ptr<Contest>>
 Contest::create(const MatmulShape &shape, const ScheduleTable &table,
-                const Target &target, double peakFlops,
-                const ComparisonOptions &options) {
-  std::unique_ptr<Contest> contest(new Contest(shape, peakFlops, options));
+                const Target &target, const ComparisonOptions &options) {
+  std::unique_ptr<Contest> contest(
+      new Contest(shape, table.front().schedule.microKernel.isa, options));
   uint64_t bytes = shape.n * shape.k * (shape.bf16Weights ? 2 : 4);
   contest->layers =
       std::max<int64_t>(1, static_cast<int64_t>(options.weightBytes / bytes));
   int64_t maxRows = options.rows.back();
-  SANDWICH_ASSIGN_OR_RETURN(
-      contest->program,
-      MatmulProgram::create(shape, table, target, options.threads, maxRows,
-                            contest->layers));
+  SANDWICH_ASSIGN_OR_RETURN(contest->program,
+                            MatmulProgram::create(shape, table, target,
+                                                  options.threads, maxRows,
+                                                  contest->layers));
   PhaseTeamOptions teamOptions;
   teamOptions.threads = static_cast<unsigned>(options.threads);
   teamOptions.cpus = options.cpus;
   SANDWICH_ASSIGN_OR_RETURN(contest->team, PhaseTeam::create(teamOptions));
+  MeasuringOptions measuring;
+  measuring.threads = teamOptions.threads;
+  measuring.cpus = options.cpus;
+  // Only multiplication in the caches is asked of it.
+  measuring.weightBytes = uint64_t(64) << 20;
+  SANDWICH_ASSIGN_OR_RETURN(contest->evaluator,
+                            MeasuringEvaluator::create(target, measuring));
   for (int64_t row = 0; row < maxRows; ++row)
     contest->operands.fillInput(row, contest->program->input(row));
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
   if (options.comparePeer)
-    contest->peer = createPeer(contest->operands, shape.n, shape.k,
-                               shape.bf16Weights, contest->layers, maxRows,
-                               options.threads, options.cpus);
+    contest->peer =
+        createPeer(contest->operands, shape.n, shape.k, shape.bf16Weights,
+                   contest->layers, maxRows, options.threads, options.cpus);
   return contest;
 }
 
 Status Contest::packWeights() {
   SANDWICH_ASSIGN_OR_RETURN(
-      weights, AnonymousMemory::allocate(layers * program->layerBytes(),
-                                         "the weights",
-                                         AnonymousMemory::Fill::Wholly));
+      weights,
+      AnonymousMemory::allocate(layers * program->layerBytes(), "the weights",
+                                AnonymousMemory::Fill::Wholly));
   int64_t rows = divideUp(shape.n, shape.packing->panel) * shape.packing->panel;
   auto pack = [&]<typename Element>(Element) {
     std::vector<Element> plain(rows * shape.k);
@@ -202,10 +210,10 @@ Result<Comparison> Contest::compare(int64_t rows) {
   int64_t ownCount = countFor(own(1));
   int64_t peerCount = peer ? countFor(theirs(1)) : 0;
   int64_t readCount = countFor(read(1));
-  double multiplying = 2.0 * static_cast<double>(rows * shape.n * shape.k) /
-                       peakFlops;
+  double flops = 2.0 * static_cast<double>(rows * shape.n * shape.k);
 
-  std::vector<double> seconds, reading, shares, readShares, peerSeconds, ratios;
+  std::vector<double> seconds, reading, peaks, shares, readShares, peerSeconds,
+      ratios;
   for (int64_t round = 0; round < options.rounds; ++round) {
     // One untimed, so that each finds its code and input in the caches.
     rest();
@@ -213,7 +221,10 @@ Result<Comparison> Contest::compare(int64_t rows) {
     seconds.push_back(own(ownCount));
     rest();
     reading.push_back(read(readCount));
-    shares.push_back(std::max(reading.back(), multiplying) / seconds.back());
+    SANDWICH_ASSIGN_OR_RETURN(double peak,
+                              evaluator->measurePeakFlops(shape, isa));
+    peaks.push_back(peak);
+    shares.push_back(std::max(reading.back(), flops / peak) / seconds.back());
     readShares.push_back(reading.back() / seconds.back());
     if (peer) {
       rest();
@@ -226,6 +237,7 @@ Result<Comparison> Contest::compare(int64_t rows) {
   result.rows = rows;
   result.seconds = median(seconds);
   result.readSeconds = median(reading);
+  result.peakFlops = median(peaks);
   result.shareOfLimit = median(shares);
   result.shareOfReading = median(readShares);
   if (peer) {
@@ -237,22 +249,13 @@ Result<Comparison> Contest::compare(int64_t rows) {
 
 } // namespace
 
-const Schedule &benchmark::scheduleFor(const ScheduleTable &table,
-                                       int64_t rows) {
-  for (const ScheduleTableEntry &entry : table)
-    if (rows <= entry.maxRows)
-      return entry.schedule;
-  return table.back().schedule;
-}
-
 Status
 benchmark::compare(const MatmulShape &shape, const ScheduleTable &table,
-                   const Target &target, double peakFlops,
-                   const ComparisonOptions &options, std::string &peerName,
+                   const Target &target, const ComparisonOptions &options,
+                   std::string &peerName,
                    const std::function<void(const Comparison &)> &report) {
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<Contest> contest,
-      Contest::create(shape, table, target, peakFlops, options));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Contest> contest,
+                            Contest::create(shape, table, target, options));
   peerName = contest->peerName();
   for (int64_t rows : options.rows) {
     SANDWICH_ASSIGN_OR_RETURN(Comparison result, contest->compare(rows));

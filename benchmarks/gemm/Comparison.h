@@ -45,6 +45,8 @@ struct Comparison {
   /// The larger of reading and multiplying at full speed, over `seconds`:
   /// medians of that share in each round.
   double shareOfLimit = 0, shareOfReading = 0;
+  /// Floating-point operations a second, operands in cache.
+  double peakFlops = 0;
   /// Of the peer's matmul, and how many times longer it took than ours.
   std::optional<double> peerSeconds, ratio;
 };
@@ -54,12 +56,9 @@ struct Comparison {
 /// hears of each number of rows. Errors: a wrong result, what stops the
 /// compiler, too little memory.
 Status compare(const MatmulShape &shape, const ScheduleTable &table,
-               const Target &target, double peakFlops,
-               const ComparisonOptions &options, std::string &peerName,
+               const Target &target, const ComparisonOptions &options,
+               std::string &peerName,
                const std::function<void(const Comparison &)> &report);
-
-/// The entry of `table` that serves `rows`.
-const Schedule &scheduleFor(const ScheduleTable &table, int64_t rows);
 
 } // namespace sandwich::benchmark
 

@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comparison.h"
+#include "MatmulProgram.h"
 
 #include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
-#include "sandwich/Tuning/MeasuringEvaluator.h"
 #include "sandwich/Tuning/ModelTuner.h"
 
 #include <CLI/CLI.hpp>
@@ -34,6 +34,8 @@ struct Options : ComparisonOptions {
   bool tune = true;
   std::string strategy = "sandwich";
   std::string schedules = "gemm-schedules.txt";
+  /// One for all rows, in the form of IR.
+  std::string schedule;
   std::string csv;
 };
 
@@ -54,9 +56,22 @@ Result<MatmulShape> parseShape(const std::string &text, bool bf16) {
   return shape;
 }
 
+/// One schedule for all rows; `shape` gets the packing that it reads.
+Result<ScheduleTable> tableOf(const std::string &text, MatmulShape &shape) {
+  SANDWICH_ASSIGN_OR_RETURN(Schedule schedule, parseSchedule(text));
+  for (const Packing &packing : packingsOf(schedule.microKernel.isa)) {
+    shape.packing = packing;
+    if (reads(schedule.microKernel, packing) && verify(schedule, shape))
+      return ScheduleTable{{INT64_MAX, schedule}};
+  }
+  return verify(schedule, shape).error();
+}
+
 /// The schedules for `shape`, which gets their packing.
 Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
                                    const Options &options) {
+  if (!options.schedule.empty())
+    return tableOf(options.schedule, shape);
   if (!options.tune) {
     SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
                               chooseSchedules(shape, target, options.threads));
@@ -72,11 +87,10 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
   tuning.database = options.schedules;
   SANDWICH_ASSIGN_OR_RETURN(
       TunedModel tuned,
-      tuneModel({{shape, options.rows.back()}}, target, tuning,
-                [](double) -> Status {
-                  return interrupted() ? Status(makeError("interrupted"))
-                                       : Status();
-                }));
+      tuneModel(
+          {{shape, options.rows.back()}}, target, tuning, [](double) -> Status {
+            return interrupted() ? Status(makeError("interrupted")) : Status();
+          }));
   const TunedGroup &group = tuned.groups.front();
   if (tuned.measurements > 0)
     std::fprintf(stderr, "tuned %ld x %ld in %.1f s with %ld measurements\n",
@@ -87,36 +101,25 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
   return group.table;
 }
 
-Result<double> measurePeak(const MatmulShape &shape, MatrixISA isa,
-                           const Target &target, const Options &options) {
-  MeasuringOptions measuring;
-  measuring.threads = static_cast<unsigned>(options.threads);
-  measuring.cpus = options.cpus;
-  measuring.weightBytes = uint64_t(64) << 20;
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<MeasuringEvaluator> evaluator,
-                            MeasuringEvaluator::create(target, measuring));
-  return evaluator->peakFlops(shape, isa);
-}
-
-void printHeader(const MatmulShape &shape, double peakFlops,
-                 const std::string &peerName) {
-  std::printf("\n%s, N = %ld, K = %ld; peak %.0f GFLOP/s%s%s\n",
+void printHeader(const MatmulShape &shape, const std::string &peerName) {
+  std::printf("\n%s, N = %ld, K = %ld%s%s\n",
               shape.bf16Weights ? "bf16" : "f32", shape.n, shape.k,
-              peakFlops / 1e9, peerName.empty() ? "" : "; against ",
-              peerName.c_str());
-  std::printf("%5s %10s %8s %7s %7s %9s %7s  %s\n", "M", "us", "GFLOP/s",
-              "GB/s", "limit", peerName.empty() ? "" : "peer us",
+              peerName.empty() ? "" : ", against ", peerName.c_str());
+  std::printf("%5s %10s %8s %7s %7s %7s %7s %9s %7s  %s\n", "M", "us",
+              "GFLOP/s", "peak", "GB/s", "read", "limit",
+              peerName.empty() ? "" : "peer us",
               peerName.empty() ? "" : "ratio", "schedule");
 }
 
 void printRow(const MatmulShape &shape, const Comparison &point) {
-  double weightBytes = static_cast<double>(shape.n * shape.k) *
-                       (shape.bf16Weights ? 2 : 4);
+  double weightBytes =
+      static_cast<double>(shape.n * shape.k) * (shape.bf16Weights ? 2 : 4);
   double flops = 2.0 * static_cast<double>(point.rows * shape.n * shape.k);
   const Schedule &schedule = point.schedule;
-  std::printf("%5ld %10.1f %8.0f %7.1f %6.0f%%", point.rows,
+  std::printf("%5ld %10.1f %8.0f %7.0f %7.1f %7.1f %6.0f%%", point.rows,
               point.seconds * 1e6, flops / point.seconds / 1e9,
-              weightBytes / point.seconds / 1e9, point.shareOfLimit * 100);
+              point.peakFlops / 1e9, weightBytes / point.seconds / 1e9,
+              weightBytes / point.readSeconds / 1e9, point.shareOfLimit * 100);
   if (point.ratio)
     std::printf(" %9.1f %7.2f", *point.peerSeconds * 1e6, *point.ratio);
   else
@@ -159,8 +162,9 @@ void printSummary(const Points &all) {
 Status run(const Options &options) {
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
   std::vector<Points> summaries;
-  std::string csv = "dtype,n,k,m,seconds,read_seconds,share_of_limit,"
-                    "share_of_reading,peer,peer_seconds,ratio\n";
+  std::string csv =
+      "dtype,n,k,m,seconds,read_seconds,peak_flops,share_of_limit,"
+      "share_of_reading,peer,peer_seconds,ratio\n";
   for (const std::string &dtype : options.dtypes) {
     Points all{dtype, {}};
     for (const std::string &text : options.shapes) {
@@ -168,28 +172,24 @@ Status run(const Options &options) {
                                 parseShape(text, dtype == "bf16"));
       SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
                                 schedulesFor(shape, target, options));
-      SANDWICH_ASSIGN_OR_RETURN(
-          double peak,
-          measurePeak(shape, table.front().schedule.microKernel.isa, target,
-                      options));
       std::string peerName;
       bool headerPrinted = false;
       SANDWICH_RETURN_IF_ERROR(compare(
-          shape, table, target, peak, options, peerName,
+          shape, table, target, options, peerName,
           [&](const Comparison &point) {
             if (!headerPrinted)
-              printHeader(shape, peak, peerName);
+              printHeader(shape, peerName);
             headerPrinted = true;
             printRow(shape, point);
             all.points.push_back(point);
             char line[256];
-            std::snprintf(line, sizeof(line),
-                          "%s,%ld,%ld,%ld,%.9f,%.9f,%.4f,%.4f,%s,%.9f,%.4f\n",
-                          dtype.c_str(), shape.n, shape.k, point.rows,
-                          point.seconds, point.readSeconds, point.shareOfLimit,
-                          point.shareOfReading, peerName.c_str(),
-                          point.peerSeconds.value_or(0),
-                          point.ratio.value_or(0));
+            std::snprintf(
+                line, sizeof(line),
+                "%s,%ld,%ld,%ld,%.9f,%.9f,%.4g,%.4f,%.4f,%s,%.9f,%.4f\n",
+                dtype.c_str(), shape.n, shape.k, point.rows, point.seconds,
+                point.readSeconds, point.peakFlops, point.shareOfLimit,
+                point.shareOfReading, peerName.c_str(),
+                point.peerSeconds.value_or(0), point.ratio.value_or(0));
             csv += line;
           }));
     }
@@ -200,8 +200,7 @@ Status run(const Options &options) {
     printSummary(all);
   if (options.csv.empty())
     return {};
-  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
-                            PendingFile::create(options.csv));
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(options.csv));
   SANDWICH_RETURN_IF_ERROR(file.write(csv));
   return file.commit();
 }
@@ -245,6 +244,10 @@ int main(int argc, char **argv) try {
   app.add_option("--schedules", options.schedules,
                  "File of tuned schedules; what is in it is not tuned again")
       ->capture_default_str();
+  app.add_option("--schedule", options.schedule,
+                 "This schedule for all rows: <micro_kernel = "
+                 "X86_AVX512_BF16_12x32, slice = [12, 32, 2048], threads = "
+                 "[1, 2, 1], prefetch = [8, 8192]>");
   app.add_option("--rounds", options.rounds, "Measurements of each, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

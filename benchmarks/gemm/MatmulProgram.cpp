@@ -14,6 +14,8 @@
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Support/CheckedMath.h"
 
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -205,10 +207,9 @@ MatmulProgram::create(const MatmulShape &shape, const ScheduleTable &table,
   program->inputStride = layout.inputStride;
   program->resultStride = layout.resultStride;
   program->resultOffset = layout.resultOffset;
-  program->layerStride =
-      roundUp(roundUp(shape.n, shape.packing->panel) * shape.k *
-                  (shape.bf16Weights ? 2 : 4),
-              pageBytes);
+  program->layerStride = roundUp(roundUp(shape.n, shape.packing->panel) *
+                                     shape.k * (shape.bf16Weights ? 2 : 4),
+                                 pageBytes);
   return program;
 }
 
@@ -249,4 +250,21 @@ void MatmulProgram::run(PhaseTeam &team, const std::byte *weights, int64_t rows,
         call->function(&call->step, thread);
       },
       &call);
+}
+
+Result<Schedule> benchmark::parseSchedule(const std::string &text) {
+  DialectRegistry registry;
+  registerSandwichDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::string problem;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    problem += problem.empty() ? diagnostic.str() : "";
+    return success();
+  });
+  auto schedule = dyn_cast_or_null<gemm::ScheduleAttr>(
+      parseAttribute("#gemm.schedule" + text, &context));
+  if (!schedule)
+    return makeError("'", text, "' is no schedule: ", problem);
+  return schedule.getSchedule();
 }

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace sandwich::benchmark {
 
@@ -65,6 +66,10 @@ private:
   int64_t inputStride = 0, resultStride = 0;
   uint64_t resultOffset = 0, layerStride = 0;
 };
+
+/// A schedule in the form that IR has it in, without `#gemm.schedule`. Errors:
+/// what the parser reports.
+Result<Schedule> parseSchedule(const std::string &text);
 
 } // namespace sandwich::benchmark
 

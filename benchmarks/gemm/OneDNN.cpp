@@ -86,7 +86,8 @@ private:
     weights.clear();
     // Huge pages for both.
     constexpr uint64_t pageBytes = 4096;
-    uint64_t bytes = (layout.get_size() + pageBytes - 1) / pageBytes * pageBytes;
+    uint64_t bytes =
+        (layout.get_size() + pageBytes - 1) / pageBytes * pageBytes;
     weightMemory = {};
     Result<AnonymousMemory> memory =
         AnonymousMemory::allocate(layers * bytes, "the weights of oneDNN");
@@ -97,8 +98,7 @@ private:
     Memory plain({{k, n}, type, Format::ba}, engine);
     for (int64_t layer = 0; layer < layers; ++layer) {
       operands.fillWeight(layer, n, plain.get_data_handle());
-      weights.emplace_back(layout, engine,
-                           weightMemory.data() + layer * bytes);
+      weights.emplace_back(layout, engine, weightMemory.data() + layer * bytes);
       dnnl::reorder(plain, weights.back())
           .execute(stream, plain, weights.back());
       stream.wait();

@@ -220,3 +220,11 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
                      schedule.prefetchStreams);
   return {};
 }
+
+const Schedule &sandwich::scheduleFor(const ScheduleTable &table,
+                                      int64_t rows) {
+  for (const ScheduleTableEntry &entry : table)
+    if (rows <= entry.maxRows)
+      return entry.schedule;
+  return table.back().schedule;
+}

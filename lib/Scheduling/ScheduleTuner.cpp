@@ -93,7 +93,8 @@ Result<TunedGroup> sandwich::tuneGroup(
   tuned.group = group;
   int64_t measured = session.measurements();
   double begin = session.elapsedSeconds();
-  TuningContext context{session, options, menu, model, tuned.log};
+  TuningContext context{session, options,       menu,
+                        model,   group.untuned, tuned.log};
   for (int64_t row : rows) {
     Payload payload{group.shape, row, group.threads};
     Choice choice;

@@ -73,6 +73,9 @@ private:
   /// The micro-kernels of the window.
   std::vector<MicroKernel> windowMenu(const TuningContext &context) const;
 
+  /// What the untuned rule says, where it fits.
+  static std::optional<Schedule> untuned(const Payload &payload,
+                                         const TuningContext &context);
   /// The schedule of the last payload, for `payload`.
   Schedule derive(const Payload &payload, const MicroKernel &kernel) const;
   /// Its prefetch parameters, as far as they differ from the rule's.
@@ -114,6 +117,21 @@ Schedule SandwichStrategy::applyPrefetch(const Payload &payload,
   return schedule;
 }
 
+std::optional<Schedule>
+SandwichStrategy::untuned(const Payload &payload,
+                          const TuningContext &context) {
+  if (context.untuned.empty())
+    return std::nullopt;
+  const Schedule &schedule = scheduleFor(context.untuned, payload.rows);
+  Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
+  std::vector<std::array<int64_t, 3>> possible = threadGrids(payload, packing);
+  if (!reads(schedule.microKernel, packing) ||
+      !verify(schedule, payload.shape) ||
+      std::ranges::find(possible, schedule.threads) == possible.end())
+    return std::nullopt;
+  return schedule;
+}
+
 Schedule SandwichStrategy::derive(const Payload &payload,
                                   const MicroKernel &kernel) const {
   const Chosen &last = window.back();
@@ -140,15 +158,21 @@ SandwichStrategy::windowMenu(const TuningContext &context) const {
   return menu;
 }
 
-/// The last schedule, where it does what the machine can do: there is nothing
-/// to search for.
+/// The last schedule, or at first the untuned one, where it does what the
+/// machine can do: there is nothing to search for.
 Result<std::optional<Choice>>
 SandwichStrategy::goOnNearLimit(const Payload &payload,
                                 TuningContext &context) {
   const TuningOptions &options = context.options;
-  if (window.empty() || payload.rows <= window.back().choice.rows)
+  if (!window.empty() && payload.rows <= window.back().choice.rows)
     return std::optional<Choice>();
-  Schedule before = derive(payload, window.back().choice.schedule.microKernel);
+  std::optional<Schedule> first = untuned(payload, context);
+  if (window.empty() && !first)
+    return std::optional<Choice>();
+  Schedule before =
+      window.empty()
+          ? *first
+          : derive(payload, window.back().choice.schedule.microKernel);
   std::vector<std::array<int64_t, 3>> possible =
       threadGrids(payload, packingFor(payload.shape, before.microKernel.isa));
   if (std::ranges::find(possible, before.threads) == possible.end())
@@ -290,6 +314,8 @@ Result<Choice> SandwichStrategy::search(const Payload &payload,
     consider(derive(payload, window.back().choice.schedule.microKernel));
   size_t kept = others.size();
   if (!sliceFixed) {
+    if (std::optional<Schedule> rule = untuned(payload, context))
+      consider(*rule);
     SANDWICH_ASSIGN_OR_RETURN(Choice modelled,
                               chooseByModel(payload, menu, context.model));
     consider(modelled.schedule);

@@ -26,9 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 /// A block of sums of a thread is no larger than what phases allow.
 constexpr int64_t maxScratchBytes = (1 << 20) + 64;
-/// A measurement shorter than this says more about the clock and the start of
-/// the team than about the matmul.
-constexpr double leastSeconds = 1e-3;
 /// The noise that repeating does not remove is not worth repeating for.
 constexpr double agreement = 0.03;
 constexpr size_t fewestPairs = 3, mostPairs = 5;
@@ -209,7 +206,8 @@ std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
 }
 
 Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
-                                           const Schedule &schedule) {
+                                           const Schedule &schedule,
+                                           double least) {
   Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
   uint64_t bytes = packedBytes(payload.shape, packing);
   SANDWICH_RETURN_IF_ERROR(
@@ -235,8 +233,8 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
   // A rough guess of how often it takes for the clock to matter little.
   double guess =
       std::max(payload.flops() / 1e12, static_cast<double>(bytes) / 100e9);
-  size_t repetitions = std::clamp<size_t>(
-      static_cast<size_t>(std::ceil(leastSeconds / guess)), 1, 64);
+  size_t repetitions =
+      std::clamp<size_t>(static_cast<size_t>(std::ceil(least / guess)), 1, 64);
   for (size_t i = 0; i < repetitions; ++i)
     run.weights.push_back(nextWeight(bytes));
   Clock::time_point begin = Clock::now();
@@ -378,9 +376,16 @@ static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
 
 Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
                                              MatrixISA isa) {
-  auto [entry, isNew] = peaks.emplace(std::pair(isa, shape.bf16Weights), 0);
-  if (!isNew)
+  std::pair key(isa, shape.bf16Weights);
+  if (auto entry = peaks.find(key); entry != peaks.end())
     return entry->second;
+  SANDWICH_ASSIGN_OR_RETURN(double peak, measurePeakFlops(shape, isa));
+  return peaks.emplace(key, peak).first->second;
+}
+
+Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
+                                                    MatrixISA isa) {
+  double peak = 0;
   Packing packing = packingFor(shape, isa);
   for (const MicroKernel &kernel : tallestKernels(isa, packing)) {
     int64_t columns = std::max(kernel.columns, packing.panel);
@@ -414,9 +419,9 @@ Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
       samples.push_back(
           std::chrono::duration<double>(Clock::now() - begin).count());
     }
-    entry->second = std::max(entry->second, run.flops() / median(samples));
+    peak = std::max(peak, run.flops() / median(samples));
   }
-  return entry->second;
+  return peak;
 }
 
 double MeasuringEvaluator::readBytesPerSecond() {
@@ -467,16 +472,27 @@ MeasuringEvaluator::fastest(const Payload &payload,
   SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
   // Rounds of all, so that what disturbs one disturbs its neighbours too.
   constexpr size_t rounds = 5;
-  std::vector<std::vector<double>> samples(schedules.size());
-  for (size_t round = 0; round < rounds; ++round)
+  constexpr double sampleSeconds = 2 * leastSeconds;
+  std::vector<std::vector<double>> ratios(schedules.size());
+  for (size_t round = 0; round < rounds; ++round) {
+    double first = 0;
     for (size_t i = 0; i < schedules.size(); ++i) {
-      SANDWICH_ASSIGN_OR_RETURN(double sample, runOnce(narrowed, schedules[i]));
-      samples[i].push_back(sample);
+      SANDWICH_ASSIGN_OR_RETURN(double sample,
+                                runOnce(narrowed, schedules[i], sampleSeconds));
+      if (i == 0)
+        first = sample;
+      ratios[i].push_back(sample / first);
     }
+  }
+  // Medians of so few differ by this much for no reason.
+  constexpr double tie = 0.015;
   size_t best = 0;
+  double least = 1 - tie;
   for (size_t i = 1; i < schedules.size(); ++i)
-    if (median(samples[i]) < median(samples[best]))
+    if (double ratio = median(ratios[i]); ratio < least) {
+      least = ratio;
       best = i;
+    }
   return best;
 }
 

@@ -113,7 +113,9 @@ Status ModelTuner::startMeasuring() {
 Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const MatmulShape &given = matmul.shape;
   const std::vector<int64_t> rows = rowsOf(matmul);
-  TuningGroup group{given, options.threads};
+  SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
+                            chooseSchedules(given, target, options.threads));
+  TuningGroup group{given, options.threads, std::move(untuned)};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())
     return makeError("no instructions of ", target.name,

@@ -37,13 +37,14 @@ protected:
   CostModel model{CostModelParameters::forTarget(target)};
   std::vector<MicroKernel> menu = microKernelMenu(MatrixISA::X86_AVX512_BF16);
   TuningOptions options;
+  ScheduleTable untuned;
   int64_t measurements = 0;
 
   /// The seconds, by the model, of what `strategy` finds.
   double search(Strategy strategy, const Payload &payload) {
     MeasuringSession session(model);
     SearchLog log;
-    TuningContext context{session, options, menu, model, log};
+    TuningContext context{session, options, menu, model, untuned, log};
     Result<Choice> choice = makeStrategy(strategy)->choose(payload, context);
     EXPECT_TRUE(choice) << choice.error().message;
     measurements = session.measurements();
@@ -93,11 +94,83 @@ TEST_F(StrategiesTest, FindWhatExhaustiveSearchFinds) {
   EXPECT_LE(sandwichSeconds, scalingSeconds);
 }
 
+namespace {
+
+/// Knows the limit, and who is near it.
+class LimitedEvaluator : public ScheduleEvaluator {
+public:
+  LimitedEvaluator(const CostModel &model, double share)
+      : model(model), share(share) {}
+
+  Result<double> sliceSeconds(const MatmulShape &shape,
+                              const Schedule &schedule) override {
+    return model.sliceSeconds(shape, schedule);
+  }
+  Result<double> seconds(const Payload &payload,
+                         const Schedule &schedule) override {
+    return model.seconds(payload, schedule);
+  }
+  Result<Limit> compareToLimit(const Payload &payload,
+                               const Schedule &schedule) override {
+    SANDWICH_ASSIGN_OR_RETURN(double time, model.seconds(payload, schedule));
+    return Limit{time, share};
+  }
+
+private:
+  CostModel model;
+  double share;
+};
+
+} // namespace
+
+TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
+  Payload payload{
+      {.n = 6144, .k = 2048, .columnUnit = 1, .bf16Weights = true}, 1, 2};
+  untuned = *chooseSchedules(payload.shape, target, payload.threads);
+  for (double share : {0.99, 0.5}) {
+    LimitedEvaluator evaluator(model, share);
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    TuningContext context{session, options, menu, model, untuned, log};
+    Result<Choice> choice =
+        makeStrategy(Strategy::Sandwich)->choose(payload, context);
+    ASSERT_TRUE(choice) << choice.error().message;
+    if (share > options.nearLimit) {
+      EXPECT_EQ(choice->schedule, scheduleFor(untuned, payload.rows));
+      EXPECT_EQ(session.measurements(), 1);
+    } else {
+      EXPECT_GT(session.measurements(), 10);
+    }
+  }
+}
+
+TEST_F(StrategiesTest, UntunedSchedulesForAnotherPackingAreNoCandidates) {
+  Payload payload{{.n = 6144,
+                   .k = 2048,
+                   .columnUnit = 1,
+                   .bf16Weights = true,
+                   .packing = packingsOf(MatrixISA::X86_AVX512_BF16).back()},
+                  1,
+                  2};
+  MatmulShape unpacked = payload.shape;
+  unpacked.packing.reset();
+  untuned = *chooseSchedules(unpacked, target, payload.threads);
+  ASSERT_FALSE(verify(scheduleFor(untuned, 1), payload.shape));
+  LimitedEvaluator evaluator(model, 0.99);
+  MeasuringSession session(evaluator);
+  SearchLog log;
+  TuningContext context{session, options, menu, model, untuned, log};
+  Result<Choice> choice =
+      makeStrategy(Strategy::Sandwich)->choose(payload, context);
+  ASSERT_TRUE(choice) << choice.error().message;
+  EXPECT_TRUE(verify(choice->schedule, payload.shape));
+}
+
 TEST_F(StrategiesTest, ExhaustiveSearchRefusesLargeSpaces) {
   options.exhaustiveLimit = 1000;
   MeasuringSession session(model);
   SearchLog log;
-  TuningContext context{session, options, menu, model, log};
+  TuningContext context{session, options, menu, model, untuned, log};
   Result<Choice> choice = makeStrategy(Strategy::Exhaustive)
                               ->choose({{.n = 6144,
                                          .k = 2048,

@@ -136,6 +136,9 @@ struct ScheduleTableEntry {
 };
 using ScheduleTable = std::vector<ScheduleTableEntry>;
 
+/// The schedule of `table`, which is not empty, that serves `rows` tokens.
+const Schedule &scheduleFor(const ScheduleTable &table, int64_t rows);
+
 /// A matmul as the rule sees it.
 struct MatmulShape {
   int64_t n = 0;

@@ -59,7 +59,7 @@ public:
 
   /// The number of the fastest of some schedules that `seconds` hardly tells
   /// apart. Whoever measures compares them again, side by side: of many noisy
-  /// measurements the least is more luck than speed.
+  /// measurements the least is more luck than speed. A tie goes to the first.
   virtual Result<size_t> fastest(const Payload &payload,
                                  const std::vector<Schedule> &schedules);
 };

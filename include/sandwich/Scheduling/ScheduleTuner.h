@@ -31,6 +31,8 @@ namespace sandwich {
 struct TuningGroup {
   MatmulShape shape;
   int64_t threads = 1;
+  /// What the untuned rule says, if anything: what is found must be faster.
+  ScheduleTable untuned = {};
 };
 
 struct TuningOptions : SearchOptions {
@@ -66,6 +68,7 @@ struct TuningContext {
   const TuningOptions &options;
   const std::vector<MicroKernel> &menu;
   const CostModel &model;
+  const ScheduleTable &untuned;
   SearchLog &log;
 };
 

@@ -61,8 +61,11 @@ public:
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
 
-  /// Floating-point operations a second of all threads, operands in cache.
+  /// Floating-point operations a second of all threads, operands in cache, as
+  /// fast as it was measured first.
   Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);
+  /// The same, measured now: clocks change.
+  Result<double> measurePeakFlops(const MatmulShape &shape, MatrixISA isa);
   /// Bytes a second that all threads read from memory with plain loads.
   double readBytesPerSecond();
 
@@ -76,14 +79,19 @@ private:
   struct Run;
   struct PeakRun;
 
+  /// A measurement shorter than this says more about the clock and the start
+  /// of the team than about the matmul.
+  static constexpr double leastSeconds = 1e-3;
+
   MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
                      const MeasuringOptions &options);
   Status allocate();
   Status check(const Payload &payload, const Schedule &schedule) const;
   Status narrow(Payload &payload, const Schedule &schedule) const;
   Status reserve(const MatmulShape &shape, int64_t rows, int64_t partsOfK);
-  /// Seconds of one matmul: the mean of as many as fill a short time.
-  Result<double> runOnce(const Payload &payload, const Schedule &schedule);
+  /// Seconds of one matmul: the mean of as many as fill `least` seconds.
+  Result<double> runOnce(const Payload &payload, const Schedule &schedule,
+                         double least = leastSeconds);
   std::byte *nextWeight(uint64_t bytes);
 
   std::unique_ptr<NestLibrary> library;
