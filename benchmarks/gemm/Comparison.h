@@ -28,7 +28,7 @@ struct ComparisonOptions {
   /// Bytes of weights that are walked through in turn.
   uint64_t weightBytes = uint64_t(768) << 20;
   /// How often each is measured, in turn.
-  int64_t rounds = 9;
+  int64_t rounds = 15;
   /// Least seconds of each measurement.
   double sampleSeconds = 0.01;
   bool comparePeer = true;
