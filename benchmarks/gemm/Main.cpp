@@ -74,7 +74,7 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
     return tableOf(options.schedule, shape);
   if (!options.tune) {
     SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
-                              chooseSchedules(shape, target, options.threads));
+                              chooseUntuned(shape, target, options.threads));
     shape.packing = packingOf(table.front().schedule.microKernel.isa);
     return table;
   }

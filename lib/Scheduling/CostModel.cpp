@@ -366,17 +366,35 @@ std::vector<int64_t> sandwich::coarseRows(int64_t maxRows) {
   return rows;
 }
 
-Result<ScheduleTable> sandwich::chooseSchedulesByModel(const MatmulShape &shape,
-                                                       const Target &target,
-                                                       int64_t threads,
-                                                       int64_t maxRows) {
+Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
+                                              const Target &target,
+                                              int64_t threads,
+                                              int64_t maxRows) {
   CostModel model(CostModelParameters::forTarget(target));
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
+  ScheduleTable rule;
+  if (!shape.packing) {
+    SANDWICH_ASSIGN_OR_RETURN(rule, chooseSchedules(shape, target, threads));
+  }
+  bool byRule = true;
   std::vector<Choice> choices;
   for (int64_t rows : coarseRows(maxRows)) {
     Payload payload{shape, rows, threads};
     SANDWICH_ASSIGN_OR_RETURN(Choice choice,
                               chooseByModel(payload, menu, model));
+    // What differs by less than the model's errors, or by so little time that
+    // code of its own costs more, is left to the rule, whose schedules were
+    // measured.
+    constexpr double errors = 0.05, worthwhileSeconds = 2e-6;
+    if (!rule.empty()) {
+      const Schedule &schedule = scheduleFor(rule, rows);
+      double seconds = model.estimate(payload, schedule);
+      if (seconds <= choice.seconds * (1 + errors) + worthwhileSeconds) {
+        choices.push_back({rows, schedule, seconds, false});
+        continue;
+      }
+    }
+    byRule = false;
     // What the model hardly tells apart is not worth code of its own.
     constexpr double hardly = 1.01;
     if (!choices.empty()) {
@@ -392,5 +410,5 @@ Result<ScheduleTable> sandwich::chooseSchedulesByModel(const MatmulShape &shape,
     }
     choices.push_back(choice);
   }
-  return makeTable(shape, threads, choices);
+  return byRule ? rule : makeTable(shape, threads, choices);
 }

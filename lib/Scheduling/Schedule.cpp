@@ -114,7 +114,8 @@ std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
 }
 
 bool sandwich::reads(const MicroKernel &kernel, const Packing &packing) {
-  return packing == makePacking(kernel.isa, packing.panel) &&
+  const std::vector<Packing> packings = packingsOf(kernel.isa);
+  return std::ranges::find(packings, packing) != packings.end() &&
          (packing.panel % kernel.columns == 0 ||
           kernel.columns % packing.panel == 0);
 }

@@ -454,7 +454,7 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
       for (int d = 0; d < 3; ++d) {
         std::array<int64_t, 3> grown = slice;
         grown[d] = std::min(grown[d] + tile[d], all[d]);
-        if (grown[d] == slice[d])
+        if (grown[d] == slice[d] || grown[0] * grown[1] > maxBlockSums)
           continue;
         SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));
         if (grownSpeed > fastestSpeed) {

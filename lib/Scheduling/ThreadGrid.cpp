@@ -77,6 +77,21 @@ ThreadPart sandwich::threadPart(const Payload &payload, const Packing &packing,
           .partOfK = k};
 }
 
+Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
+                                    int64_t columns, int64_t maxRows) {
+  Packing packing = packingFor(shape, schedule.microKernel.isa);
+  auto &[bM, bN, bK] = schedule.slice;
+  int64_t unit =
+      std::lcm(columnUnitOf(shape, packing), schedule.microKernel.columns);
+  bN = std::min(bN, roundUp(roundUp(columns, packing.panel), unit));
+  bK = std::min(bK, shape.k);
+  bM = std::min({bM, maxRows, maxBlockSums / bN});
+  if (bM == 0)
+    return makeError("a slice of ", bN, " columns has more than ", maxBlockSums,
+                     " sums in each row");
+  return schedule;
+}
+
 std::vector<std::array<int64_t, 3>>
 sandwich::threadGrids(const Payload &payload, const Packing &packing) {
   int64_t columnUnits =

@@ -16,7 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <numeric>
+#include <sched.h>
 
 using namespace sandwich;
 
@@ -24,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A block of sums of a thread is no larger than what phases allow.
-constexpr int64_t maxScratchBytes = (1 << 20) + 64;
+/// The sums of a block and a cache line, as phases have them.
+constexpr int64_t scratchBytes = maxBlockSums * 4 + 64;
 /// The noise that repeating does not remove is not worth repeating for.
 constexpr double agreement = 0.03;
 constexpr size_t fewestPairs = 3, mostPairs = 5;
@@ -147,6 +147,12 @@ MeasuringEvaluator::MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
 Result<std::unique_ptr<MeasuringEvaluator>>
 MeasuringEvaluator::create(const Target &target,
                            const MeasuringOptions &options) {
+  // Threads that take turns on a CPU wait for each other at every barrier.
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+      options.threads > static_cast<unsigned>(CPU_COUNT(&allowed)))
+    return makeError("cannot measure a team of ", options.threads,
+                     " threads on ", CPU_COUNT(&allowed), " CPUs");
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<NestLibrary> library,
                             NestLibrary::create(target, options.threads));
   std::unique_ptr<MeasuringEvaluator> evaluator(
@@ -168,20 +174,19 @@ Status MeasuringEvaluator::allocate() {
   for (unsigned thread = 0; thread < options.threads; ++thread) {
     SANDWICH_ASSIGN_OR_RETURN(
         AnonymousMemory own,
-        AnonymousMemory::allocate(maxScratchBytes, "the sums of measurements"));
+        AnonymousMemory::allocate(scratchBytes, "the sums of measurements"));
     scratch.push_back(std::move(own));
   }
   return {};
 }
 
 /// Makes input and result large enough.
-Status MeasuringEvaluator::reserve(const MatmulShape &shape, int64_t rows,
+Status MeasuringEvaluator::reserve(const MatmulShape &shape,
+                                   const Packing &packing, int64_t rows,
                                    int64_t partsOfK) {
-  // f32 is the larger input, and the widest panel the largest result.
-  constexpr int64_t widestPanel = 64;
+  // f32 is the larger input.
   uint64_t inputBytes = rows * rowStride(shape.k, 4) * 4;
-  uint64_t resultBytes =
-      partsOfK * rows * rowStride(roundUp(shape.n, widestPanel), 4) * 4;
+  uint64_t resultBytes = partsOfK * rows * resultStride(shape, packing) * 4;
   if (input.size() < inputBytes) {
     SANDWICH_ASSIGN_OR_RETURN(
         input,
@@ -196,6 +201,7 @@ Status MeasuringEvaluator::reserve(const MatmulShape &shape, int64_t rows,
   return {};
 }
 
+/// `bytes`, no more than there are, that were not read for longest.
 std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
   constexpr uint64_t page = 4096;
   if (weightPosition + bytes > weights.size())
@@ -205,36 +211,32 @@ std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
   return weight;
 }
 
+/// How many matmuls take `least` seconds, by a rough guess.
+static size_t repetitionsFor(const Payload &payload, uint64_t weightBytes,
+                             double least) {
+  double guess = std::max(payload.flops() / 1e12,
+                          static_cast<double>(weightBytes) / 100e9);
+  return std::clamp<size_t>(static_cast<size_t>(std::ceil(least / guess)), 1,
+                            64);
+}
+
 Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
                                            const Schedule &schedule,
                                            double least) {
   Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
   uint64_t bytes = packedBytes(payload.shape, packing);
   SANDWICH_RETURN_IF_ERROR(
-      reserve(payload.shape, payload.rows, schedule.threads[2]));
-  Run run{*this, payload, schedule, packing, {}, {}, bytes};
-  // A slice never needs to be larger than the matmul, and its sums fit the
-  // scratch memory.
-  auto &[bM, bN, bK] = run.schedule.slice;
-  bN = std::min(bN, roundUp(roundUp(payload.shape.n, packing.panel),
-                            std::lcm(columnUnitOf(payload.shape, packing),
-                                     schedule.microKernel.columns)));
-  bK = std::min(bK, payload.shape.k);
-  bM = std::min({bM, payload.rows, (maxScratchBytes - 64) / (4 * bN)});
-  if (bM == 0)
-    return makeError("a slice of ", bN,
-                     " columns is more than the scratch memory holds");
-
+      reserve(payload.shape, packing, payload.rows, schedule.threads[2]));
+  SANDWICH_ASSIGN_OR_RETURN(
+      Schedule fitting,
+      fitSlice(schedule, payload.shape, payload.shape.n, payload.rows));
+  Run run{*this, payload, fitting, packing, {}, {}, bytes};
   int64_t tM = schedule.threads[0];
   SANDWICH_ASSIGN_OR_RETURN(
       run.nest, library->prepare(payload.shape, run.schedule, payload.rows / tM,
                                  divideUp(payload.rows, tM)));
 
-  // A rough guess of how often it takes for the clock to matter little.
-  double guess =
-      std::max(payload.flops() / 1e12, static_cast<double>(bytes) / 100e9);
-  size_t repetitions =
-      std::clamp<size_t>(static_cast<size_t>(std::ceil(least / guess)), 1, 64);
+  size_t repetitions = repetitionsFor(payload, bytes, least);
   for (size_t i = 0; i < repetitions; ++i)
     run.weights.push_back(nextWeight(bytes));
   Clock::time_point begin = Clock::now();
@@ -300,13 +302,18 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
     references.emplace(key, Reference{schedule, seconds});
     return seconds;
   }
-  std::vector<double> ratios;
+  std::vector<double> ratios, times;
   bool agree = false;
   while (!agree && ratios.size() < mostPairs) {
-    SANDWICH_ASSIGN_OR_RETURN(double before,
-                              runOnce(payload, reference->second.schedule));
-    SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
-    ratios.push_back(now / before);
+    // Each goes first in turn.
+    const Schedule &known = reference->second.schedule;
+    bool knownFirst = ratios.size() % 2 == 0;
+    SANDWICH_ASSIGN_OR_RETURN(double first,
+                              runOnce(payload, knownFirst ? known : schedule));
+    SANDWICH_ASSIGN_OR_RETURN(double second,
+                              runOnce(payload, knownFirst ? schedule : known));
+    times.push_back(knownFirst ? second : first);
+    ratios.push_back(knownFirst ? second / first : first / second);
     size_t pairs = ratios.size();
     if (pairs <= std::size(plainlySlower) &&
         std::ranges::min(ratios) > plainlySlower[pairs - 1])
@@ -321,8 +328,11 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
   }
   double seconds = reference->second.seconds * median(ratios);
   // A slow reference takes time, and says little about fast schedules.
-  if (agree && median(ratios) < muchFaster)
+  if (agree && median(ratios) < muchFaster) {
+    // Timed anew, so that errors do not add up from reference to reference.
+    seconds = median(times) * share;
     reference->second = {schedule, seconds};
+  }
   return seconds;
 }
 
@@ -404,7 +414,7 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
     MatmulShape reserved = shape;
     reserved.n = columns;
     SANDWICH_RETURN_IF_ERROR(
-        reserve(reserved, kernel.rows * options.threads, 1));
+        reserve(reserved, packing, kernel.rows * options.threads, 1));
     PeakRun run{*this,   nest, kernel.rows,
                 columns, k,    resultStride(reserved, packing)};
     std::vector<double> samples;
@@ -450,10 +460,14 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   // The code is compiled and the first memory touched.
   SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
   uint64_t bytes = packedBytes(payload.shape, packing);
+  // As long a piece as the matmuls read: the team wakes up once for both.
+  uint64_t pieces = std::min<uint64_t>(
+      repetitionsFor(payload, bytes, leastSeconds), weights.size() / bytes);
   std::vector<double> seconds, shares;
   for (size_t round = 0; round < fewestPairs; ++round) {
     double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
-                                 {nextWeight(bytes), bytes});
+                                 {nextWeight(pieces * bytes), pieces * bytes}) /
+                     static_cast<double>(pieces);
     SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
     seconds.push_back(now * columnsShare);
     shares.push_back(std::max(reading, multiplying) / now);
@@ -517,19 +531,19 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
   SANDWICH_RETURN_IF_ERROR(verify(alone, shape));
   if (bM > options.maxRows)
     return makeError("cannot measure ", bM, " rows");
-  SANDWICH_RETURN_IF_ERROR(reserve(payload.shape, bM, 1));
+  uint64_t bytes = payload.shape.n * shape.k * elementBytes;
+  if (bytes > weights.size() || bM * bN > maxBlockSums)
+    return makeError("a slice of ", bM, " x ", bN, " for K = ", shape.k,
+                     " is too large to measure");
+  SANDWICH_RETURN_IF_ERROR(reserve(payload.shape, packing, bM, 1));
   SANDWICH_ASSIGN_OR_RETURN(PreparedNest nest,
                             library->prepare(shape, alone, bM, bM));
-  if (bM * bN * 4 > maxScratchBytes - 64)
-    return makeError("a slice of ", bM, " x ", bN,
-                     " is more than the scratch memory holds");
-  uint64_t bytes = payload.shape.n * shape.k * elementBytes;
   NestCall call;
   call.input =
       BytesDescriptor(input.data(), static_cast<int64_t>(input.size()));
   call.result =
       BytesDescriptor(result.data(), static_cast<int64_t>(result.size()));
-  call.scratch = BytesDescriptor(scratch.front().data(), maxScratchBytes);
+  call.scratch = BytesDescriptor(scratch.front().data(), scratchBytes);
   call.resultStride = resultStride(payload.shape, packing);
   call.rowEnd = bM;
   call.columnEnd = payload.shape.n;

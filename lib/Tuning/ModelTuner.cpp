@@ -114,7 +114,7 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const MatmulShape &given = matmul.shape;
   const std::vector<int64_t> rows = rowsOf(matmul);
   SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
-                            chooseSchedules(given, target, options.threads));
+                            chooseByRule(given, target, options.threads));
   TuningGroup group{given, options.threads, std::move(untuned)};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())

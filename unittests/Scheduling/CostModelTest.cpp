@@ -113,8 +113,7 @@ TEST(CostModelTables, ServeEveryTarget) {
         MatmulShape shape = makeShape(n, k);
         shape.bf16Weights = bf16;
         shape.columnUnit = 2;
-        Result<ScheduleTable> table =
-            chooseSchedulesByModel(shape, target, 4, 300);
+        Result<ScheduleTable> table = chooseUntuned(shape, target, 4, 300);
         ASSERT_TRUE(table) << table.error().message;
         int64_t before = 0;
         for (const ScheduleTableEntry &entry : *table) {
@@ -131,11 +130,11 @@ TEST(CostModelTables, ServeEveryTarget) {
 TEST(CostModelTables, WithoutInstructionsIsAnError) {
   Target target = *getTarget("aarch64-neon");
   target.matrixISAs.clear();
-  Result<ScheduleTable> table =
-      chooseSchedulesByModel(makeShape(64, 64), target, 1, 8);
+  Result<ScheduleTable> table = chooseUntuned(makeShape(64, 64), target, 1, 8);
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().message,
-            "no micro-kernel can multiply a weight of 64 x 64");
+            "no matrix instructions of aarch64-neon multiply a weight of 64 x "
+            "64");
 }
 
 /// The model's tables are, by the model, never worse than the rule's; the log
@@ -146,7 +145,7 @@ TEST(CostModelTables, AreNoWorseThanTheRule) {
   auto begin = std::chrono::steady_clock::now();
   std::vector<ScheduleTable> tables;
   for (auto [n, k] : llama)
-    tables.push_back(*chooseSchedulesByModel(makeShape(n, k), target, 2, 512));
+    tables.push_back(*chooseUntuned(makeShape(n, k), target, 2, 512));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::cout << "five tables in " << took.count() << " s\n";
   for (size_t i = 0; i < tables.size(); ++i) {

@@ -117,6 +117,9 @@ TEST(MicroKernelMenu, PanelsDivideOrAreDivided) {
   // The same panel, but elements in another order.
   EXPECT_FALSE(reads(MicroKernel{MatrixISA::X86_AVX512_F32, 1, 32}, panel32));
   EXPECT_FALSE(reads(MicroKernel{MatrixISA::X86_AMX_BF16, 16, 32}, panel32));
+  // No menu has panels of 24 columns on x86: epilogues write whole vectors.
+  EXPECT_FALSE(reads(MicroKernel{MatrixISA::X86_AVX2_F32, 4, 8},
+                     Packing{.panel = 24, .tile = 24, .kStep = 1, .kPack = 1}));
 }
 
 TEST(MicroKernelMenu, FollowsTheTarget) {

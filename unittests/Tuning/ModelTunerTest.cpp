@@ -275,4 +275,22 @@ TEST_F(MeasuringEvaluatorTest, RefusesWhatItCannotRun) {
   foreign.microKernel = {MatrixISA::X86_AVX2_F32, 16, 16};
   refuses(payload, foreign, "registers");
   EXPECT_FALSE(evaluator->fastest(payload, {}));
+
+  Schedule endless = schedule;
+  endless.slice = {8, 1 << 20, 8};
+  EXPECT_FALSE(evaluator->sliceSeconds(payload.shape, endless));
+  MatmulShape deepest = payload.shape;
+  deepest.k = 1 << 24;
+  EXPECT_FALSE(evaluator->sliceSeconds(deepest, schedule));
+}
+
+TEST_F(MeasuringEvaluatorTest, RefusesATeamThatHasNoCPUs) {
+  MeasuringOptions options;
+  options.threads = 100000;
+  auto refused = MeasuringEvaluator::create(*getTarget("host"), options);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find(
+                "cannot measure a team of 100000 threads on"),
+            std::string::npos)
+      << refused.error().message;
 }

@@ -25,7 +25,7 @@ enum class Emit { ModelIR, ScheduleIR, LoopIR, LLVMIR, Assembly, Artifact };
 
 /// How schedules are found.
 enum class Tune {
-  /// By a rule from the CPU model, unless `schedules` knows better.
+  /// By a model of the CPU, unless `schedules` knows better.
   None,
   /// Measured for some numbers of tokens, the others share their schedules.
   Quick,

@@ -109,11 +109,13 @@ Result<Choice> chooseByModel(const Payload &payload,
 /// a twelfth more each time, ending with `maxRows`.
 std::vector<int64_t> coarseRows(int64_t maxRows);
 
-/// An untuned table by the model, at once. Errors: no instructions of the
-/// target fit the shape.
-Result<ScheduleTable> chooseSchedulesByModel(const MatmulShape &shape,
-                                             const Target &target,
-                                             int64_t threads, int64_t maxRows);
+/// The untuned table, at once: what the model thinks fastest for each number of
+/// rows, and the rule's schedule where the model hardly tells them apart, as
+/// the rule's were measured. Errors: no instructions of the target fit the
+/// shape.
+Result<ScheduleTable> chooseUntuned(const MatmulShape &shape,
+                                    const Target &target, int64_t threads,
+                                    int64_t maxRows = 512);
 
 } // namespace sandwich
 

@@ -128,6 +128,9 @@ struct Schedule {
   bool operator==(const Schedule &) const = default;
 };
 
+/// The most f32 sums of a block, bM * bN, that a thread keeps.
+inline constexpr int64_t maxBlockSums = 1 << 18;
+
 /// A schedule and the largest M it serves; the last entry of a table serves
 /// every larger M as well.
 struct ScheduleTableEntry {

@@ -34,7 +34,8 @@ public:
   virtual ~ScheduleEvaluator() = default;
 
   /// Seconds that one thread takes for one slice of `schedule`, bM x bN x bK,
-  /// with the weights in memory and in no cache.
+  /// with the weights in memory and in no cache. Its sums, bM x bN, are at most
+  /// `maxBlockSums`.
   virtual Result<double> sliceSeconds(const MatmulShape &shape,
                                       const Schedule &schedule) = 0;
 
@@ -69,8 +70,8 @@ enum class SessionEnd : uint8_t { Running, Stopped, BudgetSpent };
 
 /// An evaluator that counts what it measures, answers equal questions from
 /// what it knows, and ends at a request or when the budget is spent. Slices are
-/// remembered across shapes of the same packing, as they do not depend on N
-/// and K.
+/// remembered across shapes of the same packing: what N and K do to
+/// them (how far rows lie apart) is taken to matter little beside their size.
 class MeasuringSession : public ScheduleEvaluator {
 public:
   struct Limits {

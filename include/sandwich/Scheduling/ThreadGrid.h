@@ -68,6 +68,12 @@ struct ThreadPart {
 ThreadPart threadPart(const Payload &payload, const Packing &packing,
                       const std::array<int64_t, 3> &grid, int64_t thread);
 
+/// `schedule` with a slice no larger than a matmul of `maxRows` rows and of
+/// `columns` packed columns needs, and than the memory for the sums of a block
+/// holds. Error: one row of the slice is more than that.
+Result<Schedule> fitSlice(Schedule schedule, const MatmulShape &shape,
+                          int64_t columns, int64_t maxRows);
+
 /// Every grid tM x tN x tK whose product is the team, as far as rows, column
 /// units and steps of K suffice for every thread to get a part. Where no such
 /// grid is, those that use most of the team.

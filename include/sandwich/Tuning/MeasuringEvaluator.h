@@ -88,7 +88,8 @@ private:
   Status allocate();
   Status check(const Payload &payload, const Schedule &schedule) const;
   Status narrow(Payload &payload, const Schedule &schedule) const;
-  Status reserve(const MatmulShape &shape, int64_t rows, int64_t partsOfK);
+  Status reserve(const MatmulShape &shape, const Packing &packing, int64_t rows,
+                 int64_t partsOfK);
   /// Seconds of one matmul: the mean of as many as fill `least` seconds.
   Result<double> runOnce(const Payload &payload, const Schedule &schedule,
                          double least = leastSeconds);

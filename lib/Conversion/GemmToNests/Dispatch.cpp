@@ -48,25 +48,31 @@ static SmallVector<TokenRange> getRanges(gemm::MatmulOp op, int64_t maxTokens) {
   return ranges;
 }
 
+/// A matmul with the one schedule of `range`.
+static void emitMatmul(LoopBuilder &builder, gemm::MatmulOp op,
+                       const TokenRange &range) {
+  auto matmul = cast<gemm::MatmulOp>(builder.clone(*op));
+  matmul.setSchedulesAttr(gemm::ScheduleTableAttr::get(
+      op.getContext(), gemm::unlimitedRows, range.schedule));
+  matmul.setTokensBetween(
+      ArrayRef<int64_t>({range.minTokens, range.maxTokens}));
+  if (range.schedule.getSchedule().threads[2] == 1)
+    matmul.getPartialSumsMutable().clear();
+}
+
+/// Halves of the ranges by turns: conditions nest no deeper than the logarithm
+/// of their number.
 static void emitRanges(LoopBuilder &builder, gemm::MatmulOp op, Value tokens,
                        ArrayRef<TokenRange> ranges) {
-  const TokenRange &range = ranges.front();
-  auto emitMatmul = [&] {
-    auto matmul = cast<gemm::MatmulOp>(builder.clone(*op));
-    matmul.setSchedulesAttr(gemm::ScheduleTableAttr::get(
-        op.getContext(), gemm::unlimitedRows, range.schedule));
-    matmul.setTokensBetween(
-        ArrayRef<int64_t>({range.minTokens, range.maxTokens}));
-    if (range.schedule.getSchedule().threads[2] == 1)
-      matmul.getPartialSumsMutable().clear();
-  };
   if (ranges.size() == 1)
-    return emitMatmul();
-  Value few = arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, tokens,
-                                    builder.index(range.maxTokens));
-  builder.ifThenElse(few, emitMatmul, [&] {
-    emitRanges(builder, op, tokens, ranges.drop_front());
-  });
+    return emitMatmul(builder, op, ranges.front());
+  ArrayRef<TokenRange> few = ranges.take_front(ranges.size() / 2);
+  Value isFew =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, tokens,
+                            builder.index(few.back().maxTokens));
+  builder.ifThenElse(
+      isFew, [&] { emitRanges(builder, op, tokens, few); },
+      [&] { emitRanges(builder, op, tokens, ranges.drop_front(few.size())); });
 }
 
 namespace {

@@ -90,17 +90,11 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
   FailureOr<Schedule> only = getOnlySchedule(op);
   if (failed(only))
     return failure();
-  Schedule schedule = *only;
-  auto &[bM, bN, bK] = schedule.slice;
-  int64_t packed = roundUp(columns, packing.panel);
-  bN = std::min(bN,
-                roundUp(packed, std::lcm(unit, schedule.microKernel.columns)));
-  bK = std::min(bK, k);
-  bM = std::min({bM, program.getMaxTokens(), gemm::maxSumsBytes / (4 * bN)});
-  if (bM == 0)
-    return op->emitOpError("has a slice of ")
-           << bN << " columns, more than its scratch memory holds";
-  return schedule;
+  Result<Schedule> fitting =
+      fitSlice(*only, gemm::getShape(op), columns, program.getMaxTokens());
+  if (!fitting)
+    return op->emitOpError("cannot be divided: ") << fitting.error().message;
+  return *fitting;
 }
 
 Value PartBuilder::boundary(Value part, int64_t parts, int64_t units,

@@ -403,8 +403,8 @@ LogicalResult NestOp::verify() {
   // Two sizes below 2^31 cannot overflow.
   auto [bM, bN, bK] = getSchedule().getSchedule().slice;
   if (!getParameters() &&
-      (bM * bN > maxSumsBytes / 4 || bN % getPacking().panel != 0))
+      (bM * bN > maxBlockSums || bN % getPacking().panel != 0))
     return emitOpError("(C7) slice must have whole panels, and at most ")
-           << maxSumsBytes / 4 << " sums; it has " << bM << " x " << bN;
+           << maxBlockSums << " sums; it has " << bM << " x " << bN;
   return success();
 }

@@ -8,6 +8,7 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Scheduling/CostModel.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ScheduleDatabase.h"
 
@@ -72,7 +73,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       if (!matmul.getSchedules()) {
         Result<ScheduleTable> table = findTuned(matmul, *tuned, *model);
         if (table->empty())
-          table = chooseSchedules(getShape(matmul), *model, threads);
+          table = chooseUntuned(getShape(matmul), *model, threads);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();

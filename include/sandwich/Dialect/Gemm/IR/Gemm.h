@@ -35,9 +35,6 @@ inline constexpr int64_t unlimitedRows = INT64_MAX;
 /// The most threads of a thread grid.
 inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 
-/// The most bytes of the sums of a slice.
-inline constexpr int64_t maxSumsBytes = 1 << 20;
-
 /// What `op` multiplies, as schedules see it.
 MatmulShape getShape(MatmulOp op);
 

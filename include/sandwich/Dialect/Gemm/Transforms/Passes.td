@@ -25,9 +25,10 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Matmuls that have no schedules get those that tuning left in the database,
     with the packing of the weight that they were tuned for, or else those of
-    the untuned rule (see docs/RationaleGemm.md); those that have some keep
-    them, if they need no more threads than the team has. Where micro-kernels read bf16, the operation that
-    makes the matmul's input then makes it in bf16.
+    the cost model (see docs/RationaleScheduling.md); those that have some keep
+    them, if they need no more threads than the team has. Where micro-kernels
+    read bf16, the operation that makes the matmul's input then makes it in
+    bf16.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",
