@@ -374,7 +374,7 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
   ScheduleTable rule;
   if (!shape.packing) {
-    SANDWICH_ASSIGN_OR_RETURN(rule, chooseSchedules(shape, target, threads));
+    SANDWICH_ASSIGN_OR_RETURN(rule, chooseByRule(shape, target, threads));
   }
   bool byRule = true;
   std::vector<Choice> choices;

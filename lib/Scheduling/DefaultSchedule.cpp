@@ -49,9 +49,9 @@ int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
 
 } // namespace
 
-Result<ScheduleTable> sandwich::chooseSchedules(const MatmulShape &shape,
-                                                const Target &target,
-                                                int64_t threads) {
+Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
+                                             const Target &target,
+                                             int64_t threads) {
   const MatrixISA *chosen = nullptr;
   for (const MatrixISA &isa : target.matrixISAs) {
     Packing packing = packingOf(isa);

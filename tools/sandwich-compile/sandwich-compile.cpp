@@ -141,10 +141,11 @@ int main(int argc, char **argv) try {
   const std::map<std::string, Tune> tunings = {
       {"none", Tune::None}, {"quick", Tune::Quick}, {"full", Tune::Full}};
   std::string tune = "none";
-  app.add_option("--tune", tune,
-                 "Measure which schedules are fast on this machine; none: take "
-                 "them from a rule, quick: for some numbers of tokens, full: "
-                 "for each")
+  app.add_option(
+         "--tune", tune,
+         "Measure which schedules are fast on this machine; none: a model "
+         "of the CPU decides at once, quick: for some numbers of "
+         "tokens, full: for each")
       ->check(CLI::IsMember(tunings))
       ->capture_default_str();
   app.add_option("--schedules", options.schedules,

@@ -150,7 +150,7 @@ TEST(CostModelTables, AreNoWorseThanTheRule) {
   std::cout << "five tables in " << took.count() << " s\n";
   for (size_t i = 0; i < tables.size(); ++i) {
     auto [n, k] = llama[i];
-    ScheduleTable rule = *chooseSchedules(makeShape(n, k), target, 2);
+    ScheduleTable rule = *chooseByRule(makeShape(n, k), target, 2);
     for (int64_t rows : {1, 4, 8, 16, 32, 64, 128, 512}) {
       Payload payload{makeShape(n, k), rows, 2};
       const Schedule &chosen = find(tables[i], rows);

@@ -111,7 +111,7 @@ TEST(Schedule, PrefetchCoversTheNextSlice) {
 TEST(Schedule, UntunedRuleIsAsDocumented) {
   Target target = *getTarget("x86-64-avx512-bf16");
   target.l1DataBytes = 48 << 10;
-  Result<ScheduleTable> table = chooseSchedules(shape, target, 2);
+  Result<ScheduleTable> table = chooseByRule(shape, target, 2);
   ASSERT_TRUE(table);
   ASSERT_EQ(table->size(), 5u);
   const int64_t maxRows[] = {12, 24, 48, 96, INT64_MAX};

@@ -126,7 +126,7 @@ private:
 TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
   Payload payload{
       {.n = 6144, .k = 2048, .columnUnit = 1, .bf16Weights = true}, 1, 2};
-  untuned = *chooseSchedules(payload.shape, target, payload.threads);
+  untuned = *chooseByRule(payload.shape, target, payload.threads);
   for (double share : {0.99, 0.5}) {
     LimitedEvaluator evaluator(model, share);
     MeasuringSession session(evaluator);
@@ -154,7 +154,7 @@ TEST_F(StrategiesTest, UntunedSchedulesForAnotherPackingAreNoCandidates) {
                   2};
   MatmulShape unpacked = payload.shape;
   unpacked.packing.reset();
-  untuned = *chooseSchedules(unpacked, target, payload.threads);
+  untuned = *chooseByRule(unpacked, target, payload.threads);
   ASSERT_FALSE(verify(scheduleFor(untuned, 1), payload.shape));
   LimitedEvaluator evaluator(model, 0.99);
   MeasuringSession session(evaluator);

@@ -169,8 +169,8 @@ Schedule completePrefetch(Schedule schedule, const MatmulShape &shape,
 
 /// The untuned schedule table: a fixed rule from the CPU model, described in
 /// docs/RationaleGemm.md. Errors: no ISA of the target fits the shape.
-Result<ScheduleTable> chooseSchedules(const MatmulShape &shape,
-                                      const Target &target, int64_t threads);
+Result<ScheduleTable> chooseByRule(const MatmulShape &shape,
+                                   const Target &target, int64_t threads);
 
 /// Whether `schedule` can run `shape`; an error says what does not fit.
 Status verify(const Schedule &schedule, const MatmulShape &shape);
