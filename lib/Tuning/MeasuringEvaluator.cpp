@@ -475,9 +475,10 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   return Limit{median(seconds), median(shares)};
 }
 
-Result<size_t>
-MeasuringEvaluator::fastest(const Payload &payload,
-                            const std::vector<Schedule> &schedules) {
+Result<std::vector<double>>
+MeasuringEvaluator::compare(const Payload &payload,
+                            const std::vector<Schedule> &schedules,
+                            size_t rounds) {
   if (schedules.empty())
     return makeError("there is no schedule to choose from");
   for (const Schedule &schedule : schedules)
@@ -485,7 +486,6 @@ MeasuringEvaluator::fastest(const Payload &payload,
   Payload narrowed = payload;
   SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
   // Rounds of all, so that what disturbs one disturbs its neighbours too.
-  constexpr size_t rounds = 5;
   constexpr double sampleSeconds = 2 * leastSeconds;
   std::vector<std::vector<double>> ratios(schedules.size());
   for (size_t round = 0; round < rounds; ++round) {
@@ -498,15 +498,24 @@ MeasuringEvaluator::fastest(const Payload &payload,
       ratios[i].push_back(sample / first);
     }
   }
+  std::vector<double> medians;
+  for (std::vector<double> &each : ratios)
+    medians.push_back(median(std::move(each)));
+  return medians;
+}
+
+Result<size_t>
+MeasuringEvaluator::fastest(const Payload &payload,
+                            const std::vector<Schedule> &schedules) {
+  constexpr size_t rounds = 5;
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<double> shares,
+                            compare(payload, schedules, rounds));
   // Medians of so few differ by this much for no reason.
   constexpr double tie = 0.015;
   size_t best = 0;
-  double least = 1 - tie;
-  for (size_t i = 1; i < schedules.size(); ++i)
-    if (double ratio = median(ratios[i]); ratio < least) {
-      least = ratio;
+  for (size_t i = 1; i < shares.size(); ++i)
+    if (shares[i] < (best == 0 ? 1 - tie : shares[best]))
       best = i;
-    }
   return best;
 }
 

@@ -61,6 +61,13 @@ public:
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
 
+  /// How long each of `schedules` takes, as a share of the first one's time:
+  /// medians of `rounds` rounds, in each of which all run in turn. Errors:
+  /// those of `seconds`; no schedules.
+  Result<std::vector<double>> compare(const Payload &payload,
+                                      const std::vector<Schedule> &schedules,
+                                      size_t rounds);
+
   /// Floating-point operations a second of all threads, operands in cache, as
   /// fast as it was measured first.
   Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);

@@ -1,0 +1,139 @@
+//===- Main.cpp - Studies of the search for schedules ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Studies.h"
+
+#include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Support/Process.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+using namespace sandwich;
+using namespace sandwich::benchmark;
+
+static Result<std::vector<MatmulShape>>
+parseShapes(const std::vector<std::string> &texts, bool bf16) {
+  std::vector<MatmulShape> shapes;
+  constexpr int64_t largest = int64_t(1) << 20;
+  for (const std::string &text : texts) {
+    MatmulShape shape;
+    shape.bf16Weights = bf16;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) !=
+            2 ||
+        shape.n < 1 || shape.k < 1 || shape.n > largest || shape.k > largest)
+      return makeError("'", text, "' is no shape such as 6144x2048 (N x K)");
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+int main(int argc, char **argv) try {
+  prepareStandardStreams();
+  CLI::App app{
+      "Studies of the search for schedules, measured on this machine, which "
+      "should be idle.\n\n"
+      "  sandwich-benchmark-tuning ablation\n"
+      "  sandwich-benchmark-tuning sample --points 20\n"
+      "  sandwich-benchmark-tuning window\n",
+      "sandwich-benchmark-tuning"};
+  app.require_subcommand(1);
+  StudyOptions options;
+  app.add_option("--threads", options.threads,
+                 "Threads (default: what this machine allows)");
+  std::string dtype = "bf16";
+  app.add_option("--dtype", dtype, "Element type of weights")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--rounds", options.rounds,
+                 "Rounds in which what was found is compared")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  std::vector<std::string> shapeTexts = {"6144x2048", "2048x2048", "11008x2048",
+                                         "2048x5504"};
+  app.add_option("--shapes", shapeTexts, "Shapes of weights, N x K")
+      ->delimiter(',')
+      ->capture_default_str();
+
+  CLI::App *ablation = app.add_subcommand(
+      "ablation", "What fast start, finetune and split-k add to the model");
+  std::vector<int64_t> rows = {1, 8, 128};
+  ablation->add_option("--rows", rows, "Numbers of rows, M")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+
+  CLI::App *sample = app.add_subcommand(
+      "sample", "The search against exhaustive search on random matmuls");
+  int64_t points = 20, mostSchedules = 4000;
+  uint64_t seed = 1;
+  sample->add_option("--points", points, "Random matmuls")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  sample
+      ->add_option("--most-schedules", mostSchedules,
+                   "The largest space that is measured")
+      ->check(CLI::Range(100, 10000000))
+      ->capture_default_str();
+  sample->add_option("--seed", seed, "Of the random matmuls")
+      ->capture_default_str();
+
+  CLI::App *window = app.add_subcommand(
+      "window", "Sliding windows and reuse thresholds: tuning time and speed");
+  std::vector<int64_t> windows = {5, 10, 15, 20};
+  std::vector<double> thresholds = {0.1};
+  int64_t maxRows = 512;
+  window->add_option("--windows", windows, "Values of sigma")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  window->add_option("--thresholds", thresholds, "Reuse thresholds")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  window->add_option("--max-rows", maxRows, "The most rows")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError &wrong) {
+    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
+                 wrong.what());
+    return 2;
+  }
+  options.bf16 = dtype == "bf16";
+  auto run = [&]() -> Status {
+    SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+    if (app.count("--threads") == 0)
+      options.threads = budget.threads();
+    if (options.threads < 1)
+      return makeError("--threads must be at least 1");
+    options.cpus = budget.cpusFor(static_cast<unsigned>(options.threads));
+    SANDWICH_ASSIGN_OR_RETURN(std::vector<MatmulShape> shapes,
+                              parseShapes(shapeTexts, options.bf16));
+    SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Studies> studies,
+                              Studies::create(options));
+    if (ablation->parsed())
+      return studies->ablation(shapes, rows);
+    if (sample->parsed())
+      return studies->sample(points, mostSchedules, seed);
+    return studies->window(shapes, maxRows, windows, thresholds);
+  };
+  if (Status status = run(); !status) {
+    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+} catch (const std::exception &exception) {
+  std::fprintf(stderr, "error: %s\n", exception.what());
+  return 1;
+}

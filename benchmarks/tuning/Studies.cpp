@@ -1,0 +1,303 @@
+//===- Studies.cpp - What each part of the search is worth ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Studies.h"
+
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+using namespace sandwich;
+using namespace sandwich::benchmark;
+
+Studies::Studies(const StudyOptions &options, Target target)
+    : options(options), target(std::move(target)),
+      model(CostModelParameters::forTarget(this->target)) {}
+
+Result<std::unique_ptr<Studies>> Studies::create(const StudyOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
+  MeasuringOptions measuring;
+  measuring.threads = static_cast<unsigned>(options.threads);
+  measuring.cpus = options.cpus;
+  std::unique_ptr<Studies> studies(new Studies(options, std::move(target)));
+  SANDWICH_ASSIGN_OR_RETURN(
+      studies->evaluator,
+      MeasuringEvaluator::create(studies->target, measuring));
+  return studies;
+}
+
+std::vector<MicroKernel> Studies::menuFor(const MatmulShape &shape) const {
+  std::vector<MicroKernel> menu = microKernelMenu(shape, target);
+  std::erase_if(menu, [&](const MicroKernel &kernel) {
+    return !reads(kernel, packingFor(shape, kernel.isa));
+  });
+  return menu;
+}
+
+/// Searches from nothing, with a session of its own.
+Result<Choice> Studies::search(Strategy strategy, const Payload &payload,
+                               const TuningOptions &tuning,
+                               int64_t &measurements, SearchLog &log) {
+  MeasuringSession session(*evaluator);
+  std::vector<MicroKernel> menu = menuFor(payload.shape);
+  // Only what the search finds by itself counts.
+  ScheduleTable untuned;
+  TuningContext context{session, tuning, menu, model, untuned, log};
+  Result<Choice> choice = makeStrategy(strategy)->choose(payload, context);
+  measurements += session.measurements();
+  return choice;
+}
+
+//===----------------------------------------------------------------------===//
+// Ablation
+//===----------------------------------------------------------------------===//
+
+Result<Schedule> Studies::fastStartOnly(const Payload &payload,
+                                        MeasuringSession &session) {
+  SearchOptions search;
+  SearchLog log;
+  Schedule best;
+  double fastest = 0;
+  for (const std::vector<MicroKernel> &members :
+       microKernelClasses(payload, menuFor(payload.shape))) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        FastStart start,
+        fastStart(payload, members.back(), session, search, log));
+    if (start.flopsPerSecond <= fastest)
+      continue;
+    fastest = start.flopsPerSecond;
+    best = {.microKernel = members.back(), .slice = start.slice};
+  }
+  best.threads = {1, payload.threads, 1};
+  best.slice = clipSlice(payload, best.microKernel, best.slice, best.threads);
+  return completePrefetch(best, payload.shape, payload.rows);
+}
+
+Result<Schedule> Studies::finetuned(const Payload &payload, bool splitK,
+                                    MeasuringSession &session) {
+  SearchOptions search;
+  SearchLog log;
+  std::vector<MicroKernel> kernels;
+  for (const std::vector<MicroKernel> &members :
+       microKernelClasses(payload, menuFor(payload.shape)))
+    kernels.push_back(members.back());
+  SANDWICH_ASSIGN_OR_RETURN(
+      kernels, probeKernels(payload, kernels, session, search, log));
+  std::vector<FinetuneCandidate> candidates;
+  for (const MicroKernel &kernel : kernels) {
+    SANDWICH_ASSIGN_OR_RETURN(FastStart start,
+                              fastStart(payload, kernel, session, search, log));
+    candidates.push_back({kernel, start.slice});
+  }
+  std::vector<std::array<int64_t, 3>> grids =
+      threadGrids(payload, packingFor(payload.shape, kernels.front().isa));
+  if (!splitK)
+    std::erase_if(grids, [](const auto &grid) { return grid[2] > 1; });
+  SANDWICH_ASSIGN_OR_RETURN(
+      Choice choice,
+      finetune(payload, candidates, grids, true, session, search, log));
+  SANDWICH_RETURN_IF_ERROR(finetuneWalk(payload, choice, session, search, log));
+  SANDWICH_ASSIGN_OR_RETURN(
+      choice, chooseFinally(payload, choice, {}, 0, session, search, log));
+  return choice.schedule;
+}
+
+Status Studies::ablation(const std::vector<MatmulShape> &shapes,
+                         const std::vector<int64_t> &rows) {
+  std::printf(
+      "Speed of what is found, the cost model's choice being 1, and the "
+      "measurements it took\n");
+  std::printf("%6s %6s %5s %11s %18s %18s %18s  %s\n", "N", "K", "M",
+              "cost model", "+ fast start", "+ finetune", "+ split-k", "found");
+  for (const MatmulShape &shape : shapes)
+    for (int64_t row : rows) {
+      Payload payload{shape, row, options.threads};
+      SANDWICH_ASSIGN_OR_RETURN(Choice modelled,
+                                chooseByModel(payload, menuFor(shape), model));
+      std::vector<Schedule> found = {modelled.schedule};
+      std::vector<int64_t> counts = {0};
+      for (int step = 1; step <= 3; ++step) {
+        MeasuringSession session(*evaluator);
+        SANDWICH_ASSIGN_OR_RETURN(Schedule schedule,
+                                  step == 1
+                                      ? fastStartOnly(payload, session)
+                                      : finetuned(payload, step == 3, session));
+        found.push_back(schedule);
+        counts.push_back(session.measurements());
+      }
+      SANDWICH_ASSIGN_OR_RETURN(
+          std::vector<double> shares,
+          evaluator->compare(payload, found, options.rounds));
+      std::printf("%6ld %6ld %5ld %11.2f", shape.n, shape.k, row, 1.0);
+      for (size_t i = 1; i < found.size(); ++i)
+        std::printf(" %10.2f (%5ld)", 1 / shares[i], counts[i]);
+      const Schedule &last = found.back();
+      std::printf("  %s %ldx%ldx%ld on %ldx%ldx%ld\n",
+                  last.microKernel.name().c_str(), last.slice[0], last.slice[1],
+                  last.slice[2], last.threads[0], last.threads[1],
+                  last.threads[2]);
+      std::fflush(stdout);
+    }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Exhaustive search
+//===----------------------------------------------------------------------===//
+
+Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto between = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % (high - low + 1));
+  };
+  TuningOptions tuning;
+  tuning.exhaustiveLimit = mostSchedules;
+  std::printf("Time of what is found, that of the best of all schedules being "
+              "1, and the measurements it took\n");
+  std::printf("%6s %6s %5s %12s %18s %18s\n", "N", "K", "M", "exhaustive",
+              "sandwich", "scale-up-and-out");
+  double worst = 0;
+  int64_t bySandwich = 0, byScaling = 0, byExhaustive = 0;
+  double sandwichTotal = 0, scalingTotal = 0;
+  constexpr int64_t columnStep = 64, kStep = 32;
+  for (int64_t point = 0; point < points;) {
+    Payload payload{{.n = columnStep * between(4, 64),
+                     .k = kStep * between(8, 128),
+                     .columnUnit = 1,
+                     .bf16Weights = options.bf16,
+                     .packing = {}},
+                    between(1, point % 2 ? 24 : 256),
+                    options.threads};
+    SearchLog log;
+    int64_t measurements = 0;
+    Result<Choice> best =
+        search(Strategy::Exhaustive, payload, tuning, measurements, log);
+    // Refused as too large: another one.
+    if (!best && measurements == 0)
+      continue;
+    SANDWICH_ASSIGN_OR_RETURN(Choice checked, std::move(best));
+    // Of thousands of noisy measurements the least is not the fastest.
+    std::ranges::stable_sort(log, {}, &SearchStep::seconds);
+    constexpr size_t finalists = 8;
+    std::vector<Schedule> schedules = {checked.schedule};
+    for (const SearchStep &step : log)
+      if (schedules.size() <= finalists)
+        schedules.push_back(step.schedule);
+    int64_t sandwichCount = 0, scalingCount = 0;
+    SearchLog ignored;
+    SANDWICH_ASSIGN_OR_RETURN(
+        Choice sandwich,
+        search(Strategy::Sandwich, payload, tuning, sandwichCount, ignored));
+    SANDWICH_ASSIGN_OR_RETURN(Choice scaling,
+                              search(Strategy::ScaleUpAndOut, payload, tuning,
+                                     scalingCount, ignored));
+    schedules.push_back(sandwich.schedule);
+    schedules.push_back(scaling.schedule);
+    SANDWICH_ASSIGN_OR_RETURN(
+        std::vector<double> shares,
+        evaluator->compare(payload, schedules, options.rounds));
+    double least = *std::min_element(shares.begin(), shares.end() - 2);
+    double sandwichShare = shares[shares.size() - 2] / least;
+    double scalingShare = shares[shares.size() - 1] / least;
+    std::printf("%6ld %6ld %5ld %4.2f (%5ld) %10.3f (%5ld) %10.3f (%5ld)\n",
+                payload.shape.n, payload.shape.k, payload.rows, 1.0,
+                measurements, sandwichShare, sandwichCount, scalingShare,
+                scalingCount);
+    std::fflush(stdout);
+    worst = std::max(worst, sandwichShare);
+    sandwichTotal += sandwichShare;
+    scalingTotal += scalingShare;
+    bySandwich += sandwichCount;
+    byScaling += scalingCount;
+    byExhaustive += measurements;
+    ++point;
+  }
+  auto count = static_cast<double>(points);
+  std::printf("\nsandwich: %.3f of the best on average, %.3f at worst, %ld "
+              "measurements\nscale-up-and-out: %.3f on average, %ld "
+              "measurements (%.1f times as many)\nexhaustive: %ld "
+              "measurements\n",
+              sandwichTotal / count, worst, bySandwich, scalingTotal / count,
+              byScaling,
+              static_cast<double>(byScaling) / static_cast<double>(bySandwich),
+              byExhaustive);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Sliding window and reuse
+//===----------------------------------------------------------------------===//
+
+Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
+                       const std::vector<int64_t> &windows,
+                       const std::vector<double> &thresholds) {
+  struct Setting {
+    int64_t window;
+    double threshold;
+    double seconds = 0;
+    int64_t measurements = 0;
+    size_t ranges = 0;
+    double prompts = 0;
+  };
+  std::vector<Setting> settings;
+  for (int64_t window : windows)
+    for (double threshold : thresholds)
+      settings.push_back({window, threshold});
+  // Prompts of all lengths, few of each order of magnitude.
+  std::vector<int64_t> prompts;
+  for (int64_t rows = 1; rows <= maxRows;
+       rows += std::max<int64_t>(rows / 2, 1))
+    prompts.push_back(rows);
+  size_t compared = 0;
+  for (const MatmulShape &given : shapes) {
+    MatmulShape shape = given;
+    std::vector<MicroKernel> menu = menuFor(shape);
+    std::vector<ScheduleTable> tables;
+    for (Setting &setting : settings) {
+      TuningOptions tuning;
+      tuning.window = setting.window;
+      tuning.reuseThreshold = setting.threshold;
+      MeasuringSession session(*evaluator);
+      SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
+                                chooseByRule(shape, target, options.threads));
+      SANDWICH_ASSIGN_OR_RETURN(
+          TunedGroup tuned,
+          tuneGroup({shape, options.threads, std::move(untuned)},
+                    allRows(maxRows), *makeStrategy(Strategy::Sandwich), menu,
+                    model, session, tuning));
+      setting.seconds += session.elapsedSeconds();
+      setting.measurements += session.measurements();
+      setting.ranges += tuned.table.size();
+      tables.push_back(std::move(tuned.table));
+    }
+    for (int64_t rows : prompts) {
+      std::vector<Schedule> schedules;
+      for (const ScheduleTable &table : tables)
+        schedules.push_back(scheduleFor(table, rows));
+      SANDWICH_ASSIGN_OR_RETURN(
+          std::vector<double> shares,
+          evaluator->compare({shape, rows, options.threads}, schedules,
+                             options.rounds));
+      for (size_t i = 0; i < settings.size(); ++i)
+        settings[i].prompts += shares[i];
+      ++compared;
+    }
+  }
+  std::printf("Tuning time against the time of the matmuls of prompts, the "
+              "first line's being 1\n");
+  std::printf("%6s %9s %10s %13s %7s %8s\n", "sigma", "threshold", "seconds",
+              "measurements", "ranges", "prompts");
+  for (const Setting &setting : settings)
+    std::printf("%6ld %9.2f %10.1f %13ld %7zu %8.3f\n", setting.window,
+                setting.threshold, setting.seconds, setting.measurements,
+                setting.ranges,
+                setting.prompts / static_cast<double>(compared));
+  return {};
+}
