@@ -146,6 +146,43 @@ std::optional<LoopOrder> sandwich::loopOrderNamed(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view sandwich::name(PrefetchHint hint) {
+  switch (hint) {
+  case PrefetchHint::L1:
+    return "l1";
+  case PrefetchHint::L2:
+    return "l2";
+  case PrefetchHint::NonTemporal:
+    return "non_temporal";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<PrefetchHint> sandwich::prefetchHintNamed(std::string_view text) {
+  for (PrefetchHint hint :
+       {PrefetchHint::L1, PrefetchHint::L2, PrefetchHint::NonTemporal})
+    if (name(hint) == text)
+      return hint;
+  return std::nullopt;
+}
+
+std::string_view sandwich::name(StoreKind stores) {
+  switch (stores) {
+  case StoreKind::Cached:
+    return "cached";
+  case StoreKind::NonTemporal:
+    return "non_temporal";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<StoreKind> sandwich::storeKindNamed(std::string_view text) {
+  for (StoreKind stores : {StoreKind::Cached, StoreKind::NonTemporal})
+    if (name(stores) == text)
+      return stores;
+  return std::nullopt;
+}
+
 Schedule sandwich::completePrefetch(Schedule schedule, const MatmulShape &shape,
                                     int64_t rows) {
   const MicroKernel &kernel = schedule.microKernel;

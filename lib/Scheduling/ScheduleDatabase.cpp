@@ -120,6 +120,16 @@ Result<Schedule> readSchedule(const schedules::Schedule &message,
   schedule.prefetchLines = message.prefetch_lines();
   schedule.prefetchDistance = message.prefetch_distance();
   schedule.prefetchStreams = message.prefetch_streams();
+  std::optional<PrefetchHint> hint = prefetchHintNamed(message.prefetch_hint());
+  if (!hint)
+    return makeError("prefetch_hint is '", message.prefetch_hint(),
+                     "', not l1, l2 or non_temporal");
+  schedule.prefetchHint = *hint;
+  std::optional<StoreKind> stores = storeKindNamed(message.stores());
+  if (!stores)
+    return makeError("stores is '", message.stores(),
+                     "', not cached or non_temporal");
+  schedule.stores = *stores;
   SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape()));
   auto [tM, tN, tK] = schedule.threads;
   if (tM * tN * tK > key.threads)
@@ -202,6 +212,8 @@ void write(const Schedule &schedule, schedules::Schedule &message) {
   message.set_prefetch_lines(schedule.prefetchLines);
   message.set_prefetch_distance(schedule.prefetchDistance);
   message.set_prefetch_streams(schedule.prefetchStreams);
+  message.set_prefetch_hint(std::string(name(schedule.prefetchHint)));
+  message.set_stores(std::string(name(schedule.stores)));
 }
 
 /// Removes what processes that are no more left beside `path`.

@@ -81,7 +81,9 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
           schedule.prefetchLines,
           schedule.prefetchDistance,
           static_cast<int64_t>(schedule.order),
-          schedule.prefetchStreams};
+          schedule.prefetchStreams,
+          static_cast<int64_t>(schedule.prefetchHint),
+          static_cast<int64_t>(schedule.stores)};
 }
 
 Status MeasuringSession::goOn() {
@@ -471,6 +473,19 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
       schedule.prefetchStreams = streams;
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
     }
+  if (choice.schedule.prefetchLines > 0)
+    for (PrefetchHint hint : {PrefetchHint::L2, PrefetchHint::NonTemporal}) {
+      schedule = choice.schedule;
+      schedule.prefetchHint = hint;
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+    }
+  // Few results stay in the caches whatever is done.
+  constexpr int64_t manyResults = 1 << 18;
+  if (payload.rows * payload.shape.n >= manyResults) {
+    schedule = choice.schedule;
+    schedule.stores = StoreKind::NonTemporal;
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
   return {};
 }
 

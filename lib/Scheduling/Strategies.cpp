@@ -114,6 +114,7 @@ Schedule SandwichStrategy::applyPrefetch(const Payload &payload,
   if (schedule.prefetchDistance > 0)
     schedule.prefetchDistance = last.schedule.prefetchDistance;
   schedule.prefetchStreams = last.schedule.prefetchStreams;
+  schedule.prefetchHint = last.schedule.prefetchHint;
   return schedule;
 }
 

@@ -141,8 +141,10 @@ Schedule sandwich::reducedSchedule(const Payload &payload,
   }
   kernel.rows = rows;
   bM = blockRows;
-  if (result.prefetchLines == 0)
+  if (result.prefetchLines == 0) {
     result.prefetchDistance = 0;
+    result.prefetchHint = PrefetchHint::L1;
+  }
   if (result.prefetchLines == 0 || result.prefetchDistance > 0)
     result.prefetchStreams = 1;
   return result;

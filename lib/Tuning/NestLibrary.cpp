@@ -42,15 +42,19 @@ namespace {
 // MLIR's own prefix of functions that take pointers to descriptors.
 constexpr llvm::StringLiteral entryPrefix = "_mlir_ciface_";
 
-constexpr LoopOrder allOrders[] = {LoopOrder::RowsOuter,
-                                   LoopOrder::ColumnsOuter};
+/// The kinds of nests, by loop order and how they store.
+constexpr std::pair<LoopOrder, StoreKind> allKinds[] = {
+    {LoopOrder::RowsOuter, StoreKind::Cached},
+    {LoopOrder::RowsOuter, StoreKind::NonTemporal},
+    {LoopOrder::ColumnsOuter, StoreKind::Cached},
+    {LoopOrder::ColumnsOuter, StoreKind::NonTemporal}};
 
 /// Columns of the weights that nests are compiled for: more than any has. A
 /// nest takes its columns from its arguments.
 constexpr int64_t manyColumns = int64_t(1) << 30;
 
-std::string entryName(LoopOrder order) {
-  return "nest_" + std::string(sandwich::name(order));
+std::string entryName(LoopOrder order, StoreKind stores) {
+  return "nest_" + std::string(name(order)) + "_" + std::string(name(stores));
 }
 
 Error fromLLVM(llvm::Error error) {
@@ -68,20 +72,21 @@ struct NestLibrary::Key {
   bool bf16Weights;
   /// Of a micro-kernel.
   int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
+  PrefetchHint prefetchHint = PrefetchHint::L1;
 
   auto tie() const {
     return std::tuple(kernel.isa, kernel.rows, kernel.columns, packing.panel,
                       packing.tile, packing.kStep, packing.kPack, k,
                       bf16Weights, prefetchLines, prefetchStreams,
-                      prefetchPanels);
+                      prefetchPanels, prefetchHint);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
   bool isNest() const { return kernel.rows == 0; }
 };
 
 struct NestLibrary::Loaded {
-  /// The functions of a nest by loop order, or a micro-kernel's only one.
-  void *functions[std::size(allOrders)];
+  /// The functions of a nest by kind, or a micro-kernel's only one.
+  void *functions[std::size(allKinds)];
 };
 
 /// Machine code and the names of its functions, as `Loaded` has them.
@@ -123,7 +128,7 @@ Result<std::unique_ptr<NestLibrary>> NestLibrary::create(const Target &target,
       new NestLibrary(target, threads, std::move(*loader)));
 }
 
-/// Adds the function of a nest for `order` whose sums are stored.
+/// Adds the function of a nest whose sums are stored.
 static void addNest(ModuleOp module, const Schedule &schedule,
                     const MatmulShape &shape) {
   LoopBuilder b(module.getLoc(), module.getContext());
@@ -134,8 +139,9 @@ static void addNest(ModuleOp module, const Schedule &schedule,
   SmallVector<Type> types(4, bytes);
   types.push_back(MemRefType::get({dynamic}, b.getIndexType()));
   types.append(7, b.getIndexType());
-  auto function = func::FuncOp::create(b, entryName(schedule.order),
-                                       b.getFunctionType(types, {}));
+  auto function =
+      func::FuncOp::create(b, entryName(schedule.order, schedule.stores),
+                           b.getFunctionType(types, {}));
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     b.getUnitAttr());
   b.setInsertionPointToStart(function.addEntryBlock());
@@ -174,14 +180,18 @@ static void addNest(ModuleOp module, const Schedule &schedule,
     b.setInsertionPointToStart(nest.getBody());
     ValueRange place = nest.getPlace();
     int64_t width = std::gcd(vectorWidth, shape.packing->panel);
+    bool nonTemporal = schedule.stores == StoreKind::NonTemporal;
     Value end = b.mul(b.div(b.add(place[3], width - 1), width), width);
     b.forLoop(b.index(0), place[1], 1, [&](Value row) {
       b.forLoop(b.index(0), end, width, [&](Value column) {
         Value vector = b.loadVector(nest.getSums(), {row, column}, width);
         b.storeVector(vector, result,
-                      {b.add(place[0], row), b.add(place[2], column)});
+                      {b.add(place[0], row), b.add(place[2], column)},
+                      nonTemporal);
       });
     });
+    if (nonTemporal)
+      LLVM::FenceOp::create(b, LLVM::AtomicOrdering::seq_cst);
   }
   func::ReturnOp::create(b);
 }
@@ -215,10 +225,11 @@ Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
     Schedule schedule{.microKernel = key.kernel};
     schedule.microKernel.rows = key.packing.kPack;
     schedule.slice = {1, key.kernel.columns, key.packing.kStep};
-    for (LoopOrder order : allOrders) {
+    for (auto [order, stores] : allKinds) {
       schedule.order = order;
+      schedule.stores = stores;
       addNest(*module, schedule, shape);
-      names.push_back(entryPrefix.str() + entryName(order));
+      names.push_back(entryPrefix.str() + entryName(order, stores));
     }
   } else {
     MicroKernelSpecialization specialization;
@@ -230,6 +241,7 @@ Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
     specialization.prefetchLines = key.prefetchLines;
     specialization.prefetchStreams = key.prefetchStreams;
     specialization.prefetchPanels = key.prefetchPanels;
+    specialization.prefetchHint = key.prefetchHint;
     names.push_back(addMicroKernel(*module, specialization));
   }
 
@@ -334,6 +346,7 @@ Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
     if (plan.lines > 0) {
       key.prefetchStreams = plan.streams;
       key.prefetchPanels = plan.panels;
+      key.prefetchHint = schedule.prefetchHint;
     }
     return key;
   };
@@ -352,7 +365,9 @@ Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
       calls->addresses[rows] =
           reinterpret_cast<int64_t>(code->second.functions[0]);
     }
+  const auto *kind =
+      std::ranges::find(allKinds, std::pair(schedule.order, schedule.stores));
   prepared.function = reinterpret_cast<PreparedNest::Function>(
-      loaded.find(nest)->second.functions[static_cast<size_t>(schedule.order)]);
+      loaded.find(nest)->second.functions[kind - std::begin(allKinds)]);
   return prepared;
 }

@@ -89,7 +89,10 @@ std::string describe(const Schedule &schedule) {
     out << ", " << schedule.prefetchDistance << " bytes ahead";
   else if (schedule.prefetchLines > 0)
     out << " of the next slice in " << schedule.prefetchStreams << " streams";
-  out << "</td><td>" << name(schedule.order) << "</td>";
+  if (schedule.prefetchLines > 0)
+    out << ", " << name(schedule.prefetchHint);
+  out << "</td><td>" << name(schedule.order) << ", " << name(schedule.stores)
+      << " stores</td>";
   return out.str();
 }
 

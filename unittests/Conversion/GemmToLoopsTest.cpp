@@ -42,6 +42,9 @@ struct MatmulCase {
   int64_t layer = -1;
   /// The most threads that share K.
   int64_t partsOfK = 1;
+  /// Rows of the result begin at cache lines, so that they can be written past
+  /// the caches.
+  bool alignedResult = false;
 
   bool isSilu() const { return epilogue == "silu_mul"; }
   bool addsResidual() const { return epilogue == "add_residual"; }
@@ -56,7 +59,10 @@ struct MatmulCase {
   }
   int64_t resultColumns() const { return isSilu() ? n / 2 : n; }
   int64_t inputStride() const { return k + 32; }
-  int64_t resultStride() const { return resultColumns() + 3; }
+  int64_t resultStride() const {
+    return alignedResult ? (resultColumns() + 31) / 16 * 16
+                         : resultColumns() + 3;
+  }
 };
 
 void PrintTo(const MatmulCase &test, std::ostream *stream) {
@@ -497,7 +503,9 @@ std::string text(const Schedule &schedule) {
   out << ", prefetch = [" << schedule.prefetchLines << ", "
       << schedule.prefetchDistance
       << "], streams = " << schedule.prefetchStreams
-      << ", order = " << name(schedule.order) << ">";
+      << ", hint = " << name(schedule.prefetchHint)
+      << ", order = " << name(schedule.order)
+      << ", stores = " << name(schedule.stores) << ">";
   return out.str();
 }
 
@@ -540,7 +548,10 @@ Schedule RandomCases::schedule(const MatmulCase &test) {
   result.prefetchDistance = oneOf<int64_t>({0, 0, 512, 8192});
   if (result.prefetchDistance == 0)
     result.prefetchStreams = oneOf<int64_t>({1, 2, 3, 8});
+  result.prefetchHint =
+      oneOf({PrefetchHint::L1, PrefetchHint::L2, PrefetchHint::NonTemporal});
   result.order = oneOf({LoopOrder::RowsOuter, LoopOrder::ColumnsOuter});
+  result.stores = oneOf({StoreKind::Cached, StoreKind::NonTemporal});
   return result;
 }
 
@@ -557,6 +568,7 @@ MatmulCase RandomCases::next(MatrixISA isa, int number) {
   test.bf16Weights = multipliesBF16(isa) || between(0, 1) == 1;
   test.bf16Result = !test.addsResidual() && between(0, 1) == 1;
   test.bias = between(0, 1) == 1;
+  test.alignedResult = between(0, 1) == 1;
   test.schedules = "<" + std::to_string(between(1, 60)) + " : " +
                    text(schedule(test)) + ", ? : " + text(schedule(test)) + ">";
   return test;

@@ -151,6 +151,27 @@ TEST(Finetune, TriesOrderAndPrefetch) {
   EXPECT_DOUBLE_EQ(choice.seconds, 1.0);
 }
 
+TEST(Finetune, TriesHintsAndStores) {
+  SyntheticEvaluator evaluator;
+  evaluator.time = [](const Payload &, const Schedule &schedule) {
+    return 1.0 + (schedule.prefetchHint != PrefetchHint::L2) +
+           (schedule.stores == StoreKind::Cached);
+  };
+  for (int64_t rows : {1, 512}) {
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    Payload payload = makePayload(rows, 1024, 2048, 1);
+    Schedule schedule{.microKernel = kernel, .slice = {32, 32, 512}};
+    schedule = completePrefetch(schedule, payload.shape, payload.rows);
+    Choice choice{rows, schedule, 3.0};
+    ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
+    EXPECT_EQ(choice.schedule.prefetchHint, PrefetchHint::L2);
+    // The results of one row stay in the caches anyway.
+    EXPECT_EQ(choice.schedule.stores,
+              rows > 1 ? StoreKind::NonTemporal : StoreKind::Cached);
+  }
+}
+
 TEST(MeasuringSession, AnswersEqualQuestionsOnce) {
   SyntheticEvaluator evaluator;
   MeasuringSession session(evaluator);

@@ -83,6 +83,16 @@ TEST(Schedule, LoopOrdersHaveNames) {
   EXPECT_EQ(loopOrderNamed("sideways"), std::nullopt);
 }
 
+TEST(Schedule, HintsAndStoresHaveNames) {
+  for (PrefetchHint hint :
+       {PrefetchHint::L1, PrefetchHint::L2, PrefetchHint::NonTemporal})
+    EXPECT_EQ(prefetchHintNamed(name(hint)), hint);
+  EXPECT_EQ(prefetchHintNamed("l3"), std::nullopt);
+  for (StoreKind stores : {StoreKind::Cached, StoreKind::NonTemporal})
+    EXPECT_EQ(storeKindNamed(name(stores)), stores);
+  EXPECT_EQ(storeKindNamed("l1"), std::nullopt);
+}
+
 /// All strips of a block together prefetch all of the next slice.
 TEST(Schedule, PrefetchCoversTheNextSlice) {
   for (const MicroKernel &kernel :

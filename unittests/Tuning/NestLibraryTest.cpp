@@ -155,6 +155,10 @@ TEST_P(NestLibraryTest, MatchesNaiveLoops) {
     schedule.prefetchDistance = 64 * between(0, 1) * between(1, 64);
     schedule.order =
         between(0, 1) ? LoopOrder::RowsOuter : LoopOrder::ColumnsOuter;
+    schedule.prefetchHint =
+        between(0, 1) ? PrefetchHint::L1 : PrefetchHint::NonTemporal;
+    schedule.stores =
+        between(0, 1) ? StoreKind::Cached : StoreKind::NonTemporal;
     NestCall call = operands.call();
     call.rowBegin = between(0, maxRows);
     call.rowEnd = between(call.rowBegin, maxRows);

@@ -75,8 +75,10 @@ public:
                          int64_t width = vectorWidth);
   mlir::Value loadScalar(mlir::Value buffer, mlir::ValueRange indices);
   /// Stores an f32 vector, rounded to the nearest element (ties to even).
+  /// `nonTemporal` ones go past the caches; their place is a multiple of their
+  /// size.
   void storeVector(mlir::Value vector, mlir::Value buffer,
-                   mlir::ValueRange indices);
+                   mlir::ValueRange indices, bool nonTemporal = false);
   void storeScalar(mlir::Value scalar, mlir::Value buffer,
                    mlir::ValueRange indices);
   /// A 64-byte aligned buffer on the thread's stack, allocated once, at the

@@ -46,9 +46,11 @@ struct MicroKernelSpecialization {
   int64_t prefetchLines = 0;
   int64_t prefetchStreams = 1;
   int64_t prefetchPanels = 1;
+  PrefetchHint prefetchHint = PrefetchHint::L1;
 
   /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`, and so on: lines x panels,
-  /// streams after an s; distinct for distinct values.
+  /// streams after an s, the hint if it is not l1; distinct for distinct
+  /// values.
   std::string name() const;
   Packing weightPacking() const;
   /// The element type of the input, f32 or bf16.

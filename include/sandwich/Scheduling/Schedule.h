@@ -102,6 +102,33 @@ std::string_view name(LoopOrder order);
 /// The order called `name`, or nothing.
 std::optional<LoopOrder> loopOrderNamed(std::string_view name);
 
+/// Where software prefetches bring lines of the weight.
+enum class PrefetchHint : uint8_t {
+  /// Into every cache (`l1`, x86's prefetcht0).
+  L1,
+  /// Not into L1 (`l2`, prefetcht1): a slice that L1 does not hold.
+  L2,
+  /// Into as few caches as possible (`non_temporal`, prefetchnta).
+  NonTemporal,
+};
+
+/// How results are written.
+enum class StoreKind : uint8_t {
+  /// Into the caches, where the next operation finds them (`cached`).
+  Cached,
+  /// Past the caches, which then keep the operands and need not read what is
+  /// overwritten (`non_temporal`). The `rotate_append_kv` epilogue, whose
+  /// results are read at once, writes into the caches all the same.
+  NonTemporal,
+};
+
+/// `l1`, `l2` or `non_temporal`.
+std::string_view name(PrefetchHint hint);
+std::optional<PrefetchHint> prefetchHintNamed(std::string_view name);
+/// `cached` or `non_temporal`.
+std::string_view name(StoreKind stores);
+std::optional<StoreKind> storeKindNamed(std::string_view name);
+
 /// How one matmul runs for a range of M.
 struct Schedule {
   MicroKernel microKernel;
@@ -124,6 +151,8 @@ struct Schedule {
   /// segments whose lines are prefetched in turn, so that the streamers of
   /// several pages run ahead. 1 unless `prefetchDistance` is 0.
   int64_t prefetchStreams = 1;
+  PrefetchHint prefetchHint = PrefetchHint::L1;
+  StoreKind stores = StoreKind::Cached;
 
   bool operator==(const Schedule &) const = default;
 };

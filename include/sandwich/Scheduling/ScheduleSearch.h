@@ -110,7 +110,7 @@ public:
 
 private:
   /// Everything an answer depends on.
-  using Key = std::array<int64_t, 24>;
+  using Key = std::array<int64_t, 26>;
   static Key makeKey(bool slice, const Payload &payload,
                      const Schedule &schedule);
   /// An error if the session has ended.
@@ -244,8 +244,8 @@ Result<Choice> finetune(const Payload &payload,
                         bool growSlices, MeasuringSession &session,
                         const SearchOptions &options, SearchLog &log);
 
-/// Tries the other loop order and other prefetch parameters than the rule's,
-/// one after the other, and keeps what gains.
+/// Tries the other loop order, other prefetch parameters than the rule's, and
+/// stores past the caches, one after the other, and keeps what gains.
 Status finetuneWalk(const Payload &payload, Choice &choice,
                     MeasuringSession &session, const SearchOptions &options,
                     SearchLog &log);

@@ -142,12 +142,19 @@ Value LoopBuilder::loadScalar(Value buffer, ValueRange indices) {
   return arith::ExtFOp::create(*this, getF32Type(), loaded);
 }
 
-void LoopBuilder::storeVector(Value vector, Value buffer, ValueRange indices) {
+void LoopBuilder::storeVector(Value vector, Value buffer, ValueRange indices,
+                              bool nonTemporal) {
   Type element = elementTypeOf(buffer);
   if (!element.isF32())
     vector = arith::TruncFOp::create(
         *this, cast<VectorType>(vector.getType()).clone(element), vector);
-  vector::StoreOp::create(*this, vector, buffer, indices);
+  auto type = cast<VectorType>(vector.getType());
+  llvm::MaybeAlign alignment;
+  if (nonTemporal)
+    alignment =
+        llvm::Align(type.getNumElements() * type.getElementTypeBitWidth() / 8);
+  vector::StoreOp::create(*this, vector, buffer, indices, nonTemporal,
+                          alignment);
 }
 
 void LoopBuilder::storeScalar(Value scalar, Value buffer, ValueRange indices) {

@@ -8,6 +8,7 @@
 
 #include "Epilogue.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Conversion/WeightAccess.h"
 
@@ -23,10 +24,13 @@ class EpilogueWriter {
 public:
   explicit EpilogueWriter(gemm::EpilogueOp op) : b(op.getLoc(), op), op(op) {}
 
-  void writeElementwise();
-  void writeSiluMul();
+  /// Writes the block, past the caches where the operation says so and the
+  /// destination's place allows it.
+  void write();
 
 private:
+  void writeElementwise();
+  void writeSiluMul();
   /// Vectors over `count` elements; `body` gets each one's first element and
   /// its size.
   void forEachVector(Value count, bool hasTail,
@@ -34,9 +38,54 @@ private:
 
   LoopBuilder b;
   gemm::EpilogueOp op;
+  /// Of the stores that are being written.
+  bool nonTemporal = false;
 };
 
 } // namespace
+
+void EpilogueWriter::write() {
+  bool isSilu = op.getEpilogue() == gemm::Epilogue::SiluMul;
+  auto writeBlock = [&] {
+    if (isSilu)
+      writeSiluMul();
+    else
+      writeElementwise();
+  };
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  auto type = cast<MemRefType>(op.getDestination().getType());
+  // All vectors are aligned where the first one is and rows, and groups in
+  // them, lie whole vectors apart.
+  bool alignedRows = succeeded(type.getStridesAndOffset(strides, offset)) &&
+                     !ShapedType::isDynamic(strides[0]) &&
+                     strides[0] % vectorWidth == 0 && offset == 0 &&
+                     (!isSilu || *op.getInterleave() % vectorWidth == 0);
+  if (!op.getNonTemporal() || !alignedRows)
+    return writeBlock();
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(b, op.getDestination());
+  Value column = op.getFirstColumn();
+  if (isSilu)
+    column = b.div(column, 2);
+  Value first = b.add(address, b.mul(column, elementBytes));
+  Value isAligned = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::eq, b.rem(first, vectorWidth * elementBytes),
+      b.index(0));
+  b.ifThenElse(
+      isAligned,
+      [&] {
+        nonTemporal = true;
+        writeBlock();
+        // Such stores are not ordered with those of a barrier by themselves.
+        LLVM::FenceOp::create(b, LLVM::AtomicOrdering::seq_cst);
+      },
+      [&] {
+        nonTemporal = false;
+        writeBlock();
+      });
+}
 
 void EpilogueWriter::forEachVector(Value count, bool hasTail,
                                    function_ref<void(Value, int64_t)> body) {
@@ -66,7 +115,8 @@ void EpilogueWriter::writeElementwise() {
           if (op.getResidual())
             result = b.addf(b.loadVector(op.getResidual(), {row, column}, size),
                             result);
-          b.storeVector(result, op.getDestination(), {row, column});
+          b.storeVector(result, op.getDestination(), {row, column},
+                        nonTemporal && size == vectorWidth);
         });
   });
 }
@@ -104,8 +154,8 @@ void EpilogueWriter::writeSiluMul() {
             math::ExpOp::create(b, arith::NegFOp::create(b, gate));
         Value activated = arith::DivFOp::create(
             b, gate, b.addf(b.splat(1, size), exponential));
-        b.storeVector(b.mulf(activated, up), op.getDestination(),
-                      {row, column});
+        b.storeVector(b.mulf(activated, up), op.getDestination(), {row, column},
+                      nonTemporal && size == vectorWidth);
       });
     });
   });
@@ -115,10 +165,8 @@ void sandwich::emitEpilogue(gemm::EpilogueOp op) {
   switch (op.getEpilogue()) {
   case gemm::Epilogue::None:
   case gemm::Epilogue::AddResidual:
-    EpilogueWriter(op).writeElementwise();
-    break;
   case gemm::Epilogue::SiluMul:
-    EpilogueWriter(op).writeSiluMul();
+    EpilogueWriter(op).write();
     break;
   case gemm::Epilogue::RotateAppendKV:
     emitRotateAppendKV(op);

@@ -319,6 +319,7 @@ void NestLowering::emitCall(int64_t width, Value rows,
   specialization.packing = packing;
   specialization.prefetchLines = prefetch.lines;
   specialization.prefetchStreams = prefetch.streams;
+  specialization.prefetchHint = schedule.prefetchHint;
   specialization.prefetchPanels = prefetch.panels;
 
   if (hasParameters()) {

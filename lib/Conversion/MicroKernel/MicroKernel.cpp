@@ -28,6 +28,8 @@ std::string MicroKernelSpecialization::name() const {
     name += "x" + std::to_string(prefetchPanels);
   if (prefetchLines > 0 && prefetchStreams > 1)
     name += "s" + std::to_string(prefetchStreams);
+  if (prefetchLines > 0 && prefetchHint != PrefetchHint::L1)
+    name += "_" + std::string(sandwich::name(prefetchHint));
   return name;
 }
 
@@ -202,6 +204,19 @@ Value sandwich::getPanels(ImplicitLocOpBuilder &builder, const Packing &packing,
                                    {builder.getIndexAttr(1)});
 }
 
+/// The locality that LLVM's prefetches call a hint.
+static int64_t localityOf(PrefetchHint hint) {
+  switch (hint) {
+  case PrefetchHint::L1:
+    return 3;
+  case PrefetchHint::L2:
+    return 2;
+  case PrefetchHint::NonTemporal:
+    return 0;
+  }
+  llvm_unreachable("not a hint");
+}
+
 Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
                                const MicroKernelSpecialization &specialization,
                                const MicroKernelArguments &arguments,
@@ -222,7 +237,8 @@ Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
         memref::PrefetchOp::create(
             builder, arguments.weight,
             ValueRange{addConstant(builder, stream, line * lineElements)},
-            /*isWrite=*/false, /*localityHint=*/3, /*isDataCache=*/true);
+            /*isWrite=*/false, localityOf(specialization.prefetchHint),
+            /*isDataCache=*/true);
     }
   }
   return arith::AddIOp::create(builder, offset, arguments.prefetchStride);

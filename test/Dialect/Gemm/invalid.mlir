@@ -217,14 +217,30 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // -----
 
 // #gemm.schedule has nothing else.
-// expected-error @below {{expected 'streams' or 'order'}}
+// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], speed = 3>} {}
 
 // -----
 
 // #gemm.schedule names its streams before its order.
-// expected-error @below {{expected '>'}}
+// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = rows_outer, streams = 2>} {}
+
+// -----
+
+// #gemm.schedule names each once.
+// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], stores = cached, stores = cached>} {}
+
+// -----
+
+// expected-error @below {{'l3' is no prefetch hint: l1, l2 or non_temporal}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], hint = l3>} {}
+
+// -----
+
+// expected-error @below {{'streaming' is no kind of stores: cached or non_temporal}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], stores = streaming>} {}
 
 // -----
 

@@ -25,10 +25,10 @@ func.func @matmuls(%x: tensor<?x64xbf16>, %residual: tensor<?x64xf32>, %table: t
 // CHECK-LABEL: func @walks
 func.func @walks(%x: tensor<?x96xbf16>, %layer: index, %residual: tensor<?x64xf32>) -> tensor<?x64xf32> {
   // What differs from the default follows; what does not is not printed.
-  // CHECK: <4 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [2, 1, 2], prefetch = [8, 0], streams = 4>, 8 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0], order = columns_outer>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>>)
+  // CHECK: <4 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [2, 1, 2], prefetch = [8, 0], streams = 4>, 8 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0], hint = l2, order = columns_outer, stores = non_temporal>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>>)
   %y = gemm.matmul %x, @down[%layer] epilogue(<add_residual>) residual(%residual : tensor<?x64xf32>)
     schedules(<4 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [2, 1, 2], prefetch = [8, 0], streams = 4>,
-               8 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0], order = columns_outer>,
+               8 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0], hint = l2, order = columns_outer, stores = non_temporal>,
                ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0], streams = 1, order = rows_outer>>)
     : tensor<?x96xbf16> -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
@@ -40,12 +40,12 @@ func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memr
   gemm.matmul %x, @down[%layer] epilogue(<none>) tokens_between [1, 12] partial_sums(%sums : memref<4096xi8>) into %y : memref<?x96xbf16> into memref<?x64xf32>
   // CHECK: gemm.nest %{{.*}}, %{{.*}} rows(%{{.*}} to %{{.*}}) columns(%{{.*}} to %{{.*}}) k(%{{.*}} to %{{.*}}) schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>) unit 32 rows_between [0, 12] : memref<?x96xbf16>, memref<2x48x1x1x32x2xbf16> {
   // CHECK-NEXT: ^bb0(
-  // CHECK-NEXT: gemm.epilogue %{{.*}} at(%{{.*}}, %{{.*}}) size(%{{.*}}, %{{.*}}) epilogue(<silu_mul>) interleave 16 into
+  // CHECK-NEXT: gemm.epilogue %{{.*}} at(%{{.*}}, %{{.*}}) size(%{{.*}}, %{{.*}}) epilogue(<silu_mul>) interleave 16 non_temporal into
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>) unit 32 rows_between [0, 12]
       : memref<?x96xbf16>, memref<2x48x1x1x32x2xbf16> {
   ^bb0(%block: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
-    gemm.epilogue %block at(%row, %column) size(%rows, %columns) epilogue(<silu_mul>) interleave 16 into %y
+    gemm.epilogue %block at(%row, %column) size(%rows, %columns) epilogue(<silu_mul>) interleave 16 non_temporal into %y
       : memref<?x?xf32, strided<[?, 1], offset: ?>> into memref<?x64xf32>
   }
   // CHECK: gemm.nest {{.*}} parameters(%{{.*}} : memref<?xindex>) scratch(%{{.*}} : memref<4096xi8>) schedule(

@@ -23,7 +23,9 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       llvm::hash_combine_range(schedule.threads.begin(),
                                schedule.threads.end()),
       schedule.prefetchLines, schedule.prefetchDistance,
-      static_cast<int>(schedule.order), schedule.prefetchStreams);
+      static_cast<int>(schedule.order), schedule.prefetchStreams,
+      static_cast<int>(schedule.prefetchHint),
+      static_cast<int>(schedule.stores));
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -93,33 +95,53 @@ static ParseResult parseSizes(AsmParser &parser, StringRef keyword,
   return success();
 }
 
-/// What is printed only where it differs from the default.
+/// The name of one of the values that `named` knows; `known` lists them.
+template <typename Enum>
+static ParseResult parseName(AsmParser &parser, Enum &value,
+                             std::optional<Enum> (*named)(std::string_view),
+                             StringRef known) {
+  SMLoc location = parser.getCurrentLocation();
+  StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<Enum> found = named(name);
+  if (!found)
+    return parser.emitError(location) << "'" << name << "' is no " << known;
+  value = *found;
+  return success();
+}
+
+/// What is printed only where it differs from the default; in this order, each
+/// at most once.
 static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
-  const auto *what = "expected 'streams' or 'order'";
-  bool parsedStreams = false;
+  constexpr StringLiteral keywords[] = {"streams", "hint", "order", "stores"};
+  ArrayRef<StringLiteral> left(keywords);
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc location = parser.getCurrentLocation();
-    if (!parsedStreams && succeeded(parser.parseOptionalKeyword("streams"))) {
-      if (parser.parseEqual() || parser.parseInteger(schedule.prefetchStreams))
-        return failure();
-      parsedStreams = true;
-      continue;
+    StringRef keyword;
+    while (keyword.empty() && !left.empty()) {
+      if (succeeded(parser.parseOptionalKeyword(left.front())))
+        keyword = left.front();
+      left = left.drop_front();
     }
-    StringRef name;
-    if (failed(parser.parseOptionalKeyword("order")))
-      return parser.emitError(location) << what;
+    if (keyword.empty())
+      return parser.emitError(location)
+             << "expected 'streams', 'hint', 'order' or 'stores', in this "
+                "order";
     if (parser.parseEqual())
       return failure();
-    location = parser.getCurrentLocation();
-    if (parser.parseKeyword(&name))
+    ParseResult result =
+        keyword == "streams" ? parser.parseInteger(schedule.prefetchStreams)
+        : keyword == "hint"
+            ? parseName(parser, schedule.prefetchHint, prefetchHintNamed,
+                        "prefetch hint: l1, l2 or non_temporal")
+        : keyword == "order"
+            ? parseName(parser, schedule.order, loopOrderNamed,
+                        "loop order: rows_outer or columns_outer")
+            : parseName(parser, schedule.stores, storeKindNamed,
+                        "kind of stores: cached or non_temporal");
+    if (result)
       return failure();
-    std::optional<LoopOrder> order = loopOrderNamed(name);
-    if (!order)
-      return parser.emitError(location)
-             << "'" << name << "' is no loop order: rows_outer or "
-             << "columns_outer";
-    schedule.order = *order;
-    return success();
   }
   return success();
 }
@@ -167,8 +189,12 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
              {schedule.prefetchLines, schedule.prefetchDistance});
   if (schedule.prefetchStreams != Schedule().prefetchStreams)
     printer << ", streams = " << schedule.prefetchStreams;
+  if (schedule.prefetchHint != Schedule().prefetchHint)
+    printer << ", hint = " << sandwich::name(schedule.prefetchHint);
   if (schedule.order != Schedule().order)
     printer << ", order = " << sandwich::name(schedule.order);
+  if (schedule.stores != Schedule().stores)
+    printer << ", stores = " << sandwich::name(schedule.stores);
   printer << ">";
 }
 

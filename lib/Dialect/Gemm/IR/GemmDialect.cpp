@@ -256,13 +256,19 @@ void EpilogueOp::build(OpBuilder &builder, OperationState &state,
   if (matmul.getEpilogue() == Epilogue::SiluMul)
     interleave = builder.getI64IntegerAttr(
         *lm::lookupWeight(matmul, matmul.getWeightAttr()).getInterleave());
+  // One that is being lowered has one schedule left.
+  ArrayRef<ScheduleAttr> schedules = matmul.getSchedules()->getSchedules();
+  UnitAttr nonTemporal;
+  if (schedules.front().getSchedule().stores == StoreKind::NonTemporal)
+    nonTemporal = builder.getUnitAttr();
   build(builder, state, sums, /*first_row=*/place[0],
         /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
         matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
         matmul.getResidual(), matmul.getRotaryTable(), matmul.getKvCache(),
         matmul.getPositions(), matmul.getSequences(), matmul.getBlockTables(),
         matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
-        matmul.getNormEpsilonAttr(), interleave, matmul.getDestination());
+        matmul.getNormEpsilonAttr(), interleave, nonTemporal,
+        matmul.getDestination());
 }
 
 /// Whether the channels of a row lie beside each other.

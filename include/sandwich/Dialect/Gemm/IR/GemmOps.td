@@ -195,7 +195,9 @@ def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
     and columns of the destination, or the cache, that belong to the block, and
     no others. The block's first column and its columns count rows of the weight
     as packed; it begins at a multiple of what the epilogue needs together (a
-    head, a pair of interleaved groups).
+    head, a pair of interleaved groups). With `non_temporal` it writes past the
+    caches where the destination is aligned to cache lines, and what it wrote is
+    visible to other threads after the next barrier as ever.
 
     Constraints: (C1) sums, destination and residual have contiguous rows;
     (C2) `interleave`, the rows that alternate between a gate and its up
@@ -211,13 +213,14 @@ def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
       Index:$rows, Index:$columns,
       OptionalAttr<FlatSymbolRefAttr>:$bias, Optional<Index>:$layer),
     Gemm_EpilogueArguments, (ins
-      OptionalAttr<I64Attr>:$interleave,
+      OptionalAttr<I64Attr>:$interleave, UnitAttr:$non_temporal,
       LM_ActivationBuffer:$destination));
   let assemblyFormat = !strconcat([{
     $sums `at` `(` $first_row `,` $first_column `)`
     `size` `(` $rows `,` $columns `)` (`bias` $bias^)? (`layer` $layer^)?
   }], Gemm_EpilogueFormat, [{
-    (`interleave` $interleave^)? `into` $destination attr-dict
+    (`interleave` $interleave^)? (`non_temporal` $non_temporal^)?
+    `into` $destination attr-dict
     `:` type($sums) `into` type($destination)
   }]);
   let builders = [
