@@ -19,11 +19,9 @@
 // CHECK: } else {
 // CHECK-NOT: nontemporal
 // CHECK: vector.store
-// CHECK: memref.prefetch {{.*}} locality<2>
 // ASM-LABEL: sandwich_aligned:
 // ASM: vmovntps
-// ASM: mfence
-// ASM: prefetcht1
+// ASM: {{mfence|lock}}
 lm.weight @w : tensor<512x2048xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @aligned(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
     %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
@@ -60,3 +58,8 @@ func.func @unaligned(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences:
     into %y : memref<?x2048xbf16> into memref<?x512xf32, strided<[520, 1]>>
   return
 }
+
+// CHECK-LABEL: func {{.*}}@X86_AVX512_BF16_12x32_ld2080_prefetch1_l2(
+// CHECK: memref.prefetch {{.*}} locality<2>
+// ASM-LABEL: X86_AVX512_BF16_12x32_ld2080_prefetch1_l2:
+// ASM: prefetcht1
