@@ -36,13 +36,18 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   __builtin_unreachable();
 }
 
-/// K in equal parts that let a slice of the weight's panel stay in two thirds
-/// of L1, beside the rows of the input and sums in use.
+/// K in equal parts. Tiles want a slice of the weight's panel in two thirds of
+/// L1, beside the rows of the input and sums in use. Vectors multiply slowly
+/// enough to read it from L2, and the fewer slices there are, the less often
+/// sums come and go: a sixteenth of L2 was fastest.
 int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
-                     const Target &target) {
+                     MatrixISA isa, const Target &target) {
   int64_t bytesPerK = packing.panel * (shape.bf16Weights ? 2 : 4);
   int64_t step = std::max(packing.kStep, 4 * packing.kPack);
-  int64_t largest = std::max(target.l1DataBytes * 2 / 3 / bytesPerK, step);
+  int64_t sliceBytes = target.l1DataBytes * 2 / 3;
+  if (isa != MatrixISA::X86_AMX_BF16)
+    sliceBytes = std::max(sliceBytes, target.l2Bytes / 16);
+  int64_t largest = std::max(sliceBytes / bytesPerK, step);
   int64_t parts = divideUp(shape.k, largest);
   return divideUp(divideUp(shape.k, parts), step) * step;
 }
@@ -65,6 +70,7 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
 
   MicroKernel kernel = widestMicroKernel(*chosen);
   Packing packing = packingOf(*chosen);
+  bool isTiles = *chosen == MatrixISA::X86_AMX_BF16;
 
   // Threads split columns only: every thread then streams its own part of the
   // weight and nothing is summed across threads.
@@ -73,7 +79,7 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
 
   // The calls of a narrow micro-kernel for each panel.
   int64_t parts = divideUp(packing.panel, kernel.columns);
-  int64_t sliceK = chooseSliceK(shape, packing, target);
+  int64_t sliceK = chooseSliceK(shape, packing, *chosen, target);
 
   ScheduleTable table;
   auto serve = [&](int64_t minRows, int64_t maxRows) {
@@ -89,9 +95,11 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   schedule.slice[2] = parts == 1 ? shape.k : sliceK;
   serve(1, kernel.rows);
 
-  // More strips reuse the slice from L1. The fewest strips of a range must
-  // still prefetch all of the next one.
-  schedule.slice[0] = std::max<int64_t>(512, kernel.rows);
+  // More strips reuse the slice. The fewest strips of a range must still
+  // prefetch all of the next one. Blocks of rows keep most of their input in
+  // L2, and the halves of a block that is just too large still have strips
+  // enough to prefetch with. Tiles multiply faster than a weight is read again.
+  schedule.slice[0] = isTiles ? 512 : 192;
   schedule.slice[2] = sliceK;
   int64_t fewerRows = kernel.rows;
   for (int64_t mostStrips : {2, 4, 8}) {

@@ -121,6 +121,7 @@ TEST(Schedule, PrefetchCoversTheNextSlice) {
 TEST(Schedule, UntunedRuleIsAsDocumented) {
   Target target = *getTarget("x86-64-avx512-bf16");
   target.l1DataBytes = 48 << 10;
+  target.l2Bytes = 1 << 20;
   Result<ScheduleTable> table = chooseByRule(shape, target, 2);
   ASSERT_TRUE(table);
   ASSERT_EQ(table->size(), 5u);
@@ -131,7 +132,8 @@ TEST(Schedule, UntunedRuleIsAsDocumented) {
     EXPECT_EQ(rows, maxRows[i]);
     EXPECT_EQ(schedule.prefetchLines, lines[i]);
     EXPECT_EQ(schedule.prefetchDistance, i == 0 ? 8192 : 0);
-    EXPECT_EQ(schedule.slice[2], i == 0 ? 2048 : 512);
+    EXPECT_EQ(schedule.slice[0], i == 0 ? 12 : 192);
+    EXPECT_EQ(schedule.slice[2], i == 0 ? 2048 : 1024);
     EXPECT_TRUE(verify(schedule, shape));
   }
 }

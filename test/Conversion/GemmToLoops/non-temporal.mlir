@@ -20,8 +20,8 @@
 // CHECK-NOT: nontemporal
 // CHECK: vector.store
 // ASM-LABEL: sandwich_aligned:
-// ASM: vmovntps
-// ASM: {{mfence|lock}}
+// ASM-DAG: vmovntps
+// ASM-DAG: {{mfence|lock}}
 lm.weight @w : tensor<512x2048xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @aligned(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
     %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
