@@ -23,6 +23,8 @@ config.environment["SANDWICH_BIN"] = binaries
 
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")
+if config.sandwich_has_benchmarks:
+    config.available_features.add("benchmarks")
 else:
     config.excludes += ["Dialect", "Conversion", "Transforms", "Pipelines",
                         "Docs"]

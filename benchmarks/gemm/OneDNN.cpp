@@ -26,11 +26,29 @@ using Type = dnnl::memory::data_type;
 using Format = dnnl::memory::format_tag;
 using Memory = dnnl::memory;
 
+/// Keeps the calling thread on a CPU, until it gets its old mask back.
+class OnCPU {
+public:
+  explicit OnCPU(unsigned cpu) {
+    sched_getaffinity(0, sizeof(before), &before);
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(cpu, &only);
+    sched_setaffinity(0, sizeof(only), &only);
+  }
+  ~OnCPU() { sched_setaffinity(0, sizeof(before), &before); }
+  OnCPU(const OnCPU &) = delete;
+  OnCPU &operator=(const OnCPU &) = delete;
+
+private:
+  cpu_set_t before;
+};
+
 class OneDNN final : public Peer {
 public:
   OneDNN(const Operands &operands, int64_t n, int64_t k, bool bf16,
-         int64_t layers, int64_t maxRows)
-      : operands(operands), n(n), k(k), layers(layers),
+         int64_t layers, int64_t maxRows, const std::vector<unsigned> &cpus)
+      : operands(operands), n(n), k(k), layers(layers), cpus(cpus),
         type(bf16 ? Type::bf16 : Type::f32),
         input({{maxRows, k}, type, Format::ab}, engine),
         output({{maxRows, n}, Type::f32, Format::ab}, engine) {
@@ -69,6 +87,9 @@ public:
   }
 
   void run(int64_t first, int64_t count) override {
+    std::optional<OnCPU> pinned;
+    if (!cpus.empty())
+      pinned.emplace(cpus.front());
     for (int64_t layer = first; layer < first + count; ++layer)
       matmul.execute(stream, {{DNNL_ARG_SRC, *currentInput},
                               {DNNL_ARG_WEIGHTS, weights[layer]},
@@ -107,6 +128,7 @@ private:
 
   const Operands &operands;
   const int64_t n, k, layers;
+  const std::vector<unsigned> cpus;
   const Type type;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -125,14 +147,15 @@ std::unique_ptr<Peer> sandwich::benchmark::createPeer(
   omp_set_num_threads(static_cast<int>(threads));
 #pragma omp parallel
   {
-    // OpenMP keeps its threads, so each stays where it is put now.
+    // OpenMP keeps its threads, so each stays where it is put now; this thread
+    // is put there for each run.
     auto thread = static_cast<size_t>(omp_get_thread_num());
-    if (thread < cpus.size()) {
+    if (thread > 0 && thread < cpus.size()) {
       cpu_set_t set;
       CPU_ZERO(&set);
       CPU_SET(cpus[thread], &set);
       sched_setaffinity(0, sizeof(set), &set);
     }
   }
-  return std::make_unique<OneDNN>(operands, n, k, bf16, layers, maxRows);
+  return std::make_unique<OneDNN>(operands, n, k, bf16, layers, maxRows, cpus);
 }
