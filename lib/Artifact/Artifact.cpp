@@ -304,6 +304,8 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
       {"model.vocab_size", manifest.model().vocab_size(), plan.vocab_size,
        false},
       {"the end of the last of tensors", tensorsEnd, plan.weights_bytes, true},
+      {"the number of operations",
+       static_cast<uint64_t>(phase.operations_size()), plan.operations, false},
   };
   for (const auto &fact : facts) {
     auto compiled = static_cast<uint64_t>(fact.compiled);

@@ -62,6 +62,15 @@ static Json scheduleToJson(const proto::Schedule &schedule) {
           {"text", schedule.text()}};
 }
 
+static Json operationToJson(const proto::Operation &operation) {
+  return {{"name", operation.name()},
+          {"bytes", operation.bytes()},
+          {"bytes_per_position", operation.bytes_per_position()},
+          {"flops_per_token", operation.flops_per_token()},
+          {"flops_per_logit_row", operation.flops_per_logit_row()},
+          {"flops_per_attended", operation.flops_per_attended()}};
+}
+
 static Json phaseToJson(const proto::Phase &phase) {
   return {{"name", phase.name()},
           {"symbol", phase.symbol()},
@@ -69,7 +78,8 @@ static Json phaseToJson(const proto::Phase &phase) {
           {"max_tokens", phase.max_tokens()},
           {"max_logit_rows", phase.max_logit_rows()},
           {"workspace_bytes", phase.workspace_bytes()},
-          {"schedules", toArray(phase.schedules(), scheduleToJson)}};
+          {"schedules", toArray(phase.schedules(), scheduleToJson)},
+          {"operations", toArray(phase.operations(), operationToJson)}};
 }
 
 static Json tensorToJson(const proto::Tensor &tensor) {

@@ -201,6 +201,13 @@ static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
                        ", less than rows_from, which is ",
                        schedule.rows_from());
   }
+  SANDWICH_RETURN_IF_ERROR(checkRange("the number of " + prefix + "operations",
+                                      phase.operations_size(), 0,
+                                      limits::operations));
+  for (int i = 0; i < phase.operations_size(); ++i)
+    SANDWICH_RETURN_IF_ERROR(
+        checkName(prefix + element("operations", i) + "name",
+                  phase.operations(i).name()));
   return {};
 }
 

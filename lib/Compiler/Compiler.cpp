@@ -559,6 +559,15 @@ Status Compilation::run(TuningSummary *summary) {
     phase.set_max_tokens(program.getMaxTokens());
     phase.set_max_logit_rows(program.getMaxLogitRows());
     phase.set_workspace_bytes(program.getWorkspaceBytes());
+    for (phase::MarkOp mark : phase::getMarkedOperations(function)) {
+      proto::Operation &operation = *phase.add_operations();
+      operation.set_name(mark.getName().str());
+      operation.set_bytes(mark.getBytes());
+      operation.set_bytes_per_position(mark.getBytesPerPosition());
+      operation.set_flops_per_token(mark.getFlopsPerToken());
+      operation.set_flops_per_logit_row(mark.getFlopsPerLogitRow());
+      operation.set_flops_per_attended(mark.getFlopsPerAttended());
+    }
   }
   if (options.emit == Emit::LoopIR)
     return writeModule();

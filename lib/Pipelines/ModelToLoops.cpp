@@ -37,6 +37,7 @@ void sandwich::buildScheduleToLoopsPipeline(
   buffers.maxLogitRows = options.maxTokens;
   manager.addPass(createAssignBuffers(buffers));
   manager.addPass(createInsertBarriers());
+  manager.addPass(createInsertMarks());
   manager.addPass(createDispatch());
   manager.addPass(createSplitK());
   manager.addPass(createPolymerize());

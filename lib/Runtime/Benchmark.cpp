@@ -8,8 +8,10 @@
 
 #include "sandwich/Runtime/Benchmark.h"
 #include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -43,11 +45,13 @@ uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
 std::vector<BenchmarkTest>
 sandwich::benchmarkTests(const BenchmarkOptions &options) {
   std::vector<BenchmarkTest> tests;
-  tests.reserve(options.promptLengths.size() + options.generatedTokens.size());
+  tests.reserve(options.promptLengths.size() +
+                options.generatedTokens.size() * options.contexts.size());
   for (uint64_t length : options.promptLengths)
     tests.push_back({/*generates=*/false, length});
-  for (uint64_t length : options.generatedTokens)
-    tests.push_back({/*generates=*/true, length});
+  for (uint64_t context : options.contexts)
+    for (uint64_t length : options.generatedTokens)
+      tests.push_back({/*generates=*/true, length, context});
   return tests;
 }
 
@@ -64,11 +68,11 @@ sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
   for (const BenchmarkTest &test : tests) {
     if (test.tokens == 0)
       return makeError("a test of 0 tokens measures nothing; give at least 1");
-    if (test.tokens > model.context_length())
-      return makeError("a test of ", test.tokens,
-                       " tokens is longer than the model's context of ",
+    std::optional<uint64_t> tokens = checkedAdd(test.tokens, test.context);
+    if (!tokens || *tokens > model.context_length())
+      return makeError(test.name(), " is longer than the model's context of ",
                        model.context_length(), " tokens");
-    largest = std::max(largest, test.tokens);
+    largest = std::max(largest, *tokens);
   }
   return largest;
 }
@@ -113,16 +117,47 @@ static Result<double> timePrompt(Engine &engine,
   return secondsSince(start);
 }
 
-/// Seconds that one decode step for each of `tokens` takes.
-static Result<double> timeDecode(Engine &engine,
+/// Seconds that one decode step for each of `tokens` takes, after which
+/// `sequence` is as before.
+static Result<double> timeDecode(Engine &engine, Sequence &sequence,
                                  std::span<const int32_t> tokens) {
-  Sequence sequence(engine);
+  uint64_t context = sequence.length();
   Clock::time_point start = Clock::now();
   for (const int32_t &token : tokens)
     SANDWICH_RETURN_IF_ERROR(
         engine.feed(sequence, std::span(&token, 1), LogitRows::Last));
-  return secondsSince(start);
+  double seconds = secondsSince(start);
+  sequence.truncate(context);
+  return seconds;
 }
+
+namespace {
+/// Profiles the steps of an engine from `start` on, while it lives.
+class ScopedProfile {
+public:
+  explicit ScopedProfile(Engine &engine)
+      : engine(engine), profilers{StepProfiler(engine.artifact().prefill()),
+                                  StepProfiler(engine.artifact().decode())} {}
+  ~ScopedProfile() { engine.profileInto(nullptr, nullptr); }
+  ScopedProfile(const ScopedProfile &) = delete;
+  ScopedProfile &operator=(const ScopedProfile &) = delete;
+
+  void start() { engine.profileInto(&profilers[0], &profilers[1]); }
+
+  /// Of the phases that had steps.
+  std::vector<PhaseProfile> profiles() const {
+    std::vector<PhaseProfile> result;
+    for (const StepProfiler &profiler : profilers)
+      if (PhaseProfile profile = profiler.profile(); profile.steps > 0)
+        result.push_back(std::move(profile));
+    return result;
+  }
+
+private:
+  Engine &engine;
+  std::array<StepProfiler, 2> profilers;
+};
+} // namespace
 
 Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     Engine &engine, const BenchmarkOptions &options,
@@ -140,16 +175,24 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     BenchmarkResult result;
     result.test = test.name();
     std::vector<double> bandwidths;
-    auto part = std::span<const int32_t>(tokens).first(test.tokens);
+    auto all = std::span<const int32_t>(tokens);
+    auto part = all.subspan(test.context, test.tokens);
+    Sequence sequence(engine);
+    if (test.context > 0)
+      SANDWICH_RETURN_IF_ERROR(
+          engine.feed(sequence, all.first(test.context), LogitRows::None));
+    ScopedProfile profile(engine);
     // The first repetition warms up caches and pages and is not counted.
     for (uint64_t i = 0; i <= options.repetitions; ++i) {
       if (stopRequested && stopRequested())
         return results;
       if (test.generates && i > 0)
         bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
-      SANDWICH_ASSIGN_OR_RETURN(double seconds, test.generates
-                                                    ? timeDecode(engine, part)
-                                                    : timePrompt(engine, part));
+      if (options.profile && i == 1)
+        profile.start();
+      SANDWICH_ASSIGN_OR_RETURN(
+          double seconds, test.generates ? timeDecode(engine, sequence, part)
+                                         : timePrompt(engine, part));
       if (i > 0)
         result.samples.push_back(static_cast<double>(test.tokens) / seconds);
     }
@@ -158,6 +201,7 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     if (test.generates)
       result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
                           mean(bandwidths)};
+    result.profile = profile.profiles();
     if (onResult)
       onResult(result);
     results.push_back(std::move(result));

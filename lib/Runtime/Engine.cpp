@@ -33,7 +33,7 @@ Sequence &Sequence::operator=(Sequence &&other) noexcept {
 
 Sequence::~Sequence() { clear(); }
 
-void Sequence::clear() { engine->release(*this); }
+void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
 static void report(const LogCallback &log, LogLevel level,
                    const std::string &message) {
@@ -154,13 +154,13 @@ Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
                     KVCache::blocksFor(sequence.tokens + newTokens));
 }
 
-void Engine::release(Sequence &sequence) {
+void Engine::truncate(Sequence &sequence, uint64_t length) {
   // In a fork the mutex may be held for ever, and the cache is of no use.
   if (!threads->checkProcess())
     return;
   std::lock_guard lock(mutex);
-  cache.shrink(sequence.blocks, 0);
-  sequence.tokens = 0;
+  sequence.tokens = std::min(sequence.tokens, length);
+  cache.shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
 }
 
 std::span<const float> Engine::logitSpan(uint64_t rows) const {
@@ -168,7 +168,7 @@ std::span<const float> Engine::logitSpan(uint64_t rows) const {
 }
 
 void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
-                      SandwichStep &step) {
+                      StepProfiler *profiler, SandwichStep &step) {
   step.token_ids = tokenIds.data();
   step.positions = positions.data();
   step.sequences = sequences.data();
@@ -185,14 +185,21 @@ void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
   struct Call {
     SandwichPhaseFunction function;
     const SandwichStep *step;
-  } call{function, &step};
+    StepProfiler *profiler;
+  } call{function, &step, profiler};
+  if (profiler)
+    profiler->begin(step);
   threads->run(
       phase.threads(),
       [](void *context, int32_t thread) {
         const auto &call = *static_cast<const Call *>(context);
+        if (call.profiler)
+          call.profiler->enter(thread);
         call.function(call.step, thread);
       },
       &call);
+  if (profiler)
+    profiler->end();
 }
 
 void Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
@@ -209,9 +216,9 @@ void Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
   step.num_sequences = 1;
   step.blocks_per_sequence = static_cast<int64_t>(sequence.blocks.size());
   if (tokens.size() == 1)
-    runPhase(source.decode(), phases.decode(), step);
+    runPhase(source.decode(), phases.decode(), decodeProfiler, step);
   else
-    runPhase(source.prefill(), phases.prefill(), step);
+    runPhase(source.prefill(), phases.prefill(), prefillProfiler, step);
   sequence.tokens += tokens.size();
 }
 
@@ -284,7 +291,7 @@ Status Engine::decode(std::span<const DecodeToken> batch,
   step.block_tables = blockTables.data();
   step.num_sequences = static_cast<int64_t>(batch.size());
   step.blocks_per_sequence = static_cast<int64_t>(longestTable);
-  runPhase(source.decode(), phases.decode(), step);
+  runPhase(source.decode(), phases.decode(), decodeProfiler, step);
   for (const DecodeToken &item : batch)
     ++item.sequence->tokens;
   if (onLogits)

@@ -12,7 +12,9 @@
 
 #include "sandwich/Runtime/Benchmark.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 
 using namespace sandwich;
@@ -25,6 +27,67 @@ struct Arguments {
   bool json = false;
 };
 } // namespace
+
+/// A share in percent, or 0 of nothing.
+static double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+/// What `amount` bytes or operations in `seconds` are in billions a second, or
+/// nothing where it is not known.
+static std::optional<double> rate(double amount, double seconds) {
+  if (amount <= 0 || seconds <= 0)
+    return std::nullopt;
+  return amount / seconds / 1e9;
+}
+
+/// The operations, those that took longest first.
+static std::vector<OperationProfile> byTime(const PhaseProfile &profile) {
+  std::vector<OperationProfile> operations = profile.operations;
+  std::ranges::stable_sort(operations, std::greater(),
+                           &OperationProfile::seconds);
+  return operations;
+}
+
+/// One line of the table: name, calls, milliseconds, share and the rates that
+/// are known.
+static std::string profileLine(const std::string &name,
+                               const std::string &calls, double seconds,
+                               const PhaseProfile &profile,
+                               std::optional<double> gigabytes = {},
+                               std::optional<double> gigaflops = {}) {
+  char line[160];
+  std::snprintf(line, sizeof(line), " %8s %12.3f %9.3f %7.2f", calls.c_str(),
+                1e3 * seconds,
+                1e3 * seconds / static_cast<double>(profile.steps),
+                percent(seconds, profile.seconds));
+  constexpr size_t nameColumns = 48;
+  std::string text = "  " + name;
+  text.resize(std::max(text.size(), nameColumns), ' ');
+  text += line;
+  for (std::optional<double> number : {gigabytes, gigaflops}) {
+    std::snprintf(line, sizeof(line), " %9.1f", number.value_or(0));
+    text += number ? line : "         -";
+  }
+  return text + "\n";
+}
+
+static Status printProfile(const PhaseProfile &profile) {
+  char line[160];
+  std::snprintf(line, sizeof(line), "  %-46s %8s %12s %9s %7s %9s %9s\n",
+                profile.phase.c_str(), "calls", "total ms", "ms/step",
+                "share %", "GB/s", "GFLOP/s");
+  std::string text = line;
+  for (const OperationProfile &operation : byTime(profile))
+    text += profileLine(operation.name, std::to_string(operation.calls),
+                        operation.seconds, profile,
+                        rate(operation.bytes, operation.seconds),
+                        rate(operation.flops, operation.seconds));
+  text += profileLine("other", "-", profile.otherSeconds(), profile);
+  text += profileLine("step", std::to_string(profile.steps), profile.seconds,
+                      profile);
+  return writeStandardOutput(text);
+}
 
 static Status printLine(const BenchmarkResult &result) {
   char line[200];
@@ -42,7 +105,32 @@ static Status printLine(const BenchmarkResult &result) {
                   result.bandwidth->readGBPerSecond);
     text += line;
   }
-  return writeStandardOutput(text + "\n");
+  SANDWICH_RETURN_IF_ERROR(writeStandardOutput(text + "\n"));
+  for (const PhaseProfile &profile : result.profile)
+    SANDWICH_RETURN_IF_ERROR(printProfile(profile));
+  return {};
+}
+
+static Json toJson(const PhaseProfile &profile) {
+  Json operations = Json::array();
+  for (const OperationProfile &operation : byTime(profile)) {
+    Json entry = {{"operation", operation.name},
+                  {"calls", operation.calls},
+                  {"ms", 1e3 * operation.seconds},
+                  {"share", percent(operation.seconds, profile.seconds)}};
+    if (auto gigabytes = rate(operation.bytes, operation.seconds))
+      entry["gb_per_second"] = *gigabytes;
+    if (auto gigaflops = rate(operation.flops, operation.seconds))
+      entry["gflop_per_second"] = *gigaflops;
+    operations.push_back(entry);
+  }
+  return {{"phase", profile.phase},
+          {"steps", profile.steps},
+          {"ms", 1e3 * profile.seconds},
+          {"operations", operations},
+          {"other",
+           {{"ms", 1e3 * profile.otherSeconds()},
+            {"share", percent(profile.otherSeconds(), profile.seconds)}}}};
 }
 
 static Json toJson(const BenchmarkResult &result) {
@@ -56,6 +144,8 @@ static Json toJson(const BenchmarkResult &result) {
     json["bandwidth_ratio"] = result.bandwidth->weightsGBPerSecond /
                               result.bandwidth->readGBPerSecond;
   }
+  for (const PhaseProfile &profile : result.profile)
+    json["profile"].push_back(toJson(profile));
   return json;
 }
 
@@ -134,9 +224,18 @@ void tool::addBenchCommand(CLI::App &app, Action &action) {
 ppN is a prompt of N tokens, tgN the generation of N tokens one by one; each
 repetition starts a new sequence, and one before the first is not counted.
 tokens/s are mean and standard deviation. Ctrl-C stops after the current
-repetition: what was measured is printed, and the exit status is 1. Beside tgN stands how fast the
-weights were read, and how fast the same threads read the same memory when
-they do nothing else, measured in turn.)");
+repetition: what was measured is printed, and the exit status is 1. Beside tgN
+stands how fast the weights were read, and how fast the same threads read the
+same memory when they do nothing else, measured in turn.
+
+  sandwich-run bench llama.sandwich -p 512 -n 32 --context 1024 --profile
+
+tgN@M is the generation of N tokens after M others. A profile tells for each
+operation how often a thread called it in all repetitions, how long that took
+as the mean of the threads, what share of the steps that is, and how fast it
+read weights and KV cache and computed, where that is known. At a barrier
+threads wait for those that were slower before it; 'other' is what went into
+starting and ending steps.)");
   addArtifactArgument(*command, arguments->artifact);
   BenchmarkOptions &benchmark = arguments->benchmark;
   addListOption(*command, "-p,--prompt-tokens", benchmark.promptLengths, 0,
@@ -149,6 +248,10 @@ they do nothing else, measured in turn.)");
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
       ->type_name("N")
       ->capture_default_str();
+  addListOption(*command, "-c,--context", benchmark.contexts, 0,
+                "Tokens in the sequence before it is generated to. Default: 0");
+  command->add_flag("--profile", benchmark.profile,
+                    "Tells where the time of each test went");
   addWeightsOption(*command, arguments->weights);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of lines");

@@ -162,6 +162,11 @@ TEST_F(ArtifactTest, RefusesAManifestThatContradictsTheCode) {
        [](Manifest &m) { m.mutable_model()->set_vocab_size(50); }},
       {"the end of the last of tensors is 128 in",
        [](Manifest &m) { m.mutable_tensors()->RemoveLast(); }},
+      {"the number of operations is 2 in manifest.pb, but the code of prefill "
+       "was compiled for 1;",
+       [](Manifest &m) {
+         m.mutable_phases(0)->add_operations()->set_name("a");
+       }},
   };
   std::string path = writeArtifact("a.sandwich");
   std::string good = contents(path + "/manifest.pb");

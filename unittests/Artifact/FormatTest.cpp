@@ -315,6 +315,24 @@ TEST(Format, BoundsTheContext) {
             "16777216 tokens needs more than 17592186044416 bytes");
 }
 
+TEST(Format, ChecksTheOperations) {
+  using proto::Phase;
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_phases(1)); });
+  };
+  EXPECT_EQ(
+      errorFor([](Phase &p) { p.mutable_operations(0)->set_name("a\x1b"); }),
+      "phases[1].operations[0].name holds a control character");
+  EXPECT_EQ(errorFor([](Phase &p) { p.add_operations(); }),
+            "phases[1].operations[1].name is empty");
+  EXPECT_EQ(errorFor([](Phase &p) {
+              while (p.operations_size() <= 1 << 16)
+                p.add_operations()->set_name("a");
+            }),
+            "the number of phases[1].operations is 65537; 0 to 65536 is "
+            "accepted");
+}
+
 TEST(Format, ChecksTheFiles) {
   auto errorFor = [](auto spoil) {
     return errorAfter([&](proto::Manifest &m) { spoil(*m.mutable_files(2)); });

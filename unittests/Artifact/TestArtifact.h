@@ -57,6 +57,7 @@ inline proto::Manifest makeManifest() {
     schedule.set_rows_from(1);
     schedule.set_rows_to(16);
     schedule.set_text("#gemm.schedule<>");
+    phase.add_operations()->set_name("matmul head 100x64");
   }
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);

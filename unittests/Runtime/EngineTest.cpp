@@ -191,6 +191,26 @@ TEST_F(EngineTest, EndedSequencesReturnTheirBlocks) {
   expectAllLogits(recorder, tokens);
 }
 
+TEST_F(EngineTest, TruncatedSequencesGoOnFromWhatIsLeft) {
+  std::unique_ptr<Engine> engine = load({}, {.kvCacheTokens = 48});
+  std::vector<int32_t> tokens = makeTokens(40);
+  Sequence sequence(*engine);
+  ASSERT_TRUE(engine->feed(sequence, tokens, LogitRows::None));
+  // More than there is changes nothing.
+  sequence.truncate(41);
+  EXPECT_EQ(sequence.length(), 40u);
+  sequence.truncate(17);
+  EXPECT_EQ(sequence.length(), 17u);
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 1u);
+  std::vector<int32_t> other = makeTokens(20, 2);
+  std::copy(tokens.begin(), tokens.begin() + 17, other.begin());
+  Recorder recorder;
+  ASSERT_TRUE(engine->feed(sequence, std::span(other).subspan(17),
+                           LogitRows::Last, recorder.callback()));
+  ASSERT_EQ(recorder.rows.size(), 1u);
+  EXPECT_EQ(recorder.rows[0], hashModelLogits(other));
+}
+
 static void expectError(const Status &status, const std::string &message) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, message);

@@ -122,6 +122,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
   plan.kv_element_type = SANDWICH_ELEMENT_F32;
   plan.vocab_size = HASH_MODEL_VOCABULARY;
   plan.weights_bytes = HASH_MODEL_VOCABULARY * sizeof(uint32_t);
+  plan.operations = HASH_MODEL_OPERATIONS;
   SANDWICH_ASSIGN_OR_RETURN(std::string phases, makePhases(plan));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
   if (options.withTokenizer)
@@ -155,6 +156,14 @@ Status sandwich::test::writeHashModel(const std::string &path,
     phase.set_max_tokens(static_cast<uint32_t>(plan.max_tokens));
     phase.set_max_logit_rows(static_cast<uint32_t>(plan.max_logit_rows));
     phase.set_workspace_bytes(static_cast<uint64_t>(plan.workspace_bytes));
+    for (const char *operation : {"append", "barrier", "attend", "logits"})
+      phase.add_operations()->set_name(operation);
+    phase.mutable_operations(HASH_MODEL_APPEND)->set_flops_per_token(3);
+    phase.mutable_operations(HASH_MODEL_ATTEND)->set_flops_per_attended(5);
+    phase.mutable_operations(HASH_MODEL_ATTEND)->set_bytes_per_position(8);
+    phase.mutable_operations(HASH_MODEL_LOGITS)
+        ->set_bytes(static_cast<uint64_t>(plan.weights_bytes));
+    phase.mutable_operations(HASH_MODEL_LOGITS)->set_flops_per_logit_row(7);
   }
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);

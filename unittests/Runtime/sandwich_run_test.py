@@ -365,9 +365,27 @@ class BenchTest(RunTest):
         self.assertEqual(len(lines), 1)
         self.assertTrue(lines[0].startswith(b"tg4 "))
 
+    def test_profiles_add_up(self):
+        result = self.run_tool("bench", self.model(), "-p", "8", "-n", "3", "-r", "2",
+                               "--context", "5", "--profile", "--json")  # fmt: skip
+        results = json.loads(result.stdout)["results"]
+        self.assertEqual([r["test"] for r in results], ["pp8", "tg3@5"])
+        for test, phase, steps in zip(results, ("prefill", "decode"), (2, 6)):
+            (profile,) = test["profile"]
+            self.assertEqual((profile["phase"], profile["steps"]), (phase, steps))
+            self.assertEqual({o["operation"] for o in profile["operations"]},
+                             {"append", "barrier", "attend", "logits"})  # fmt: skip
+            for key, whole in (("ms", profile["ms"]), ("share", 100)):
+                parts = sum(o[key] for o in profile["operations"])
+                self.assertAlmostEqual(parts + profile["other"][key], whole)
+        without = self.run_tool("bench", self.model(), "-p", "8", "-n", "0", "--json")
+        self.assertNotIn("profile", json.loads(without.stdout)["results"][0])
+
     def test_bad_input_is_one_error(self):
         model = self.model("context=100")
         self.assert_error("context of 100", "bench", model, "-p", "101")
+        self.assert_error("tg32@69 is longer than the model's context of 100", "bench",
+                          model, "-p", "1", "--context", "69")  # fmt: skip
 
     def start(self, *arguments):
         """Starts to measure for hours; returns once the model is loaded."""

@@ -213,12 +213,14 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
     For each phase program `NAME` adds the function `sandwich_NAME` of the C
     type `SandwichPhaseFunction` (sandwich/Runtime/PhaseABI.h), which reads the
     step's fields and calls the program; barriers become calls through the
-    step. Programs become private. Beside the function stands the constant
+    step, and so do marks, where the step has somebody who profiles. Programs
+    become private. Beside the function stands the constant
     `sandwich_NAME_plan`, a `SandwichPlan` of what the code relies on. A team
-    used by anything but the barriers of its program is an error.
+    used by anything but the barriers and marks of its program is an error.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
-                           "::mlir::arith::ArithDialect"];
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {

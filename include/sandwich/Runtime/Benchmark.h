@@ -22,20 +22,30 @@ namespace sandwich {
 struct BenchmarkOptions {
   /// Prompt lengths; each is a test "ppN".
   std::vector<uint64_t> promptLengths = {16, 128, 512};
-  /// Generated tokens; each is a test "tgN".
+  /// Generated tokens; each is a test "tgN" for each context.
   std::vector<uint64_t> generatedTokens = {32};
+  /// Tokens that the sequence holds before it is generated to.
+  std::vector<uint64_t> contexts = {0};
   /// Measured runs of each test, after one that is not.
   uint64_t repetitions = 3;
+  /// Whether results tell where the time went.
+  bool profile = false;
 };
 
-/// A prompt of `tokens` tokens, or the generation of as many one by one.
+/// A prompt of `tokens` tokens, or the generation of as many one by one after
+/// `context` others.
 struct BenchmarkTest {
   bool generates = false;
   uint64_t tokens = 0;
+  uint64_t context = 0;
 
-  /// "pp128" or "tg32".
+  /// "pp128", "tg32", or "tg32@1024" after 1024 tokens.
   std::string name() const {
-    return (generates ? "tg" : "pp") + std::to_string(tokens);
+    std::string text = generates ? "tg" : "pp";
+    text += std::to_string(tokens);
+    if (context > 0)
+      text.append("@").append(std::to_string(context));
+    return text;
   }
 };
 
@@ -43,7 +53,7 @@ struct BenchmarkTest {
 std::vector<BenchmarkTest> benchmarkTests(const BenchmarkOptions &options);
 
 struct BenchmarkResult {
-  /// "pp128" or "tg32".
+  /// As `BenchmarkTest::name`.
   std::string test;
   /// Mean and sample standard deviation over the repetitions.
   double tokensPerSecond = 0;
@@ -60,6 +70,10 @@ struct BenchmarkResult {
     double readGBPerSecond = 0;
   };
   std::optional<Bandwidth> bandwidth;
+
+  /// Of the phases that the measured repetitions ran, where profiles were asked
+  /// for.
+  std::vector<PhaseProfile> profile;
 };
 
 /// Bytes of weights that every decode step reads: all tensors that one of its

@@ -21,6 +21,7 @@
 #include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Runtime/KVCache.h"
 #include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
 
@@ -69,7 +70,10 @@ public:
   uint64_t length() const { return tokens; }
 
   /// Forgets everything, and returns the blocks.
-  void clear();
+  void clear() { truncate(0); }
+  /// Forgets all but the first `length` tokens, and returns the blocks that
+  /// only the others needed.
+  void truncate(uint64_t length);
 
 private:
   friend class Engine;
@@ -134,6 +138,13 @@ public:
   Status decode(std::span<const DecodeToken> batch,
                 const LogitsCallback &onLogits);
 
+  /// Profiles the steps from now on, by their phase; null ends it. Neither is
+  /// to happen while a step runs.
+  void profileInto(StepProfiler *prefill, StepProfiler *decode) {
+    prefillProfiler = prefill;
+    decodeProfiler = decode;
+  }
+
   const WeightStorage &weights() const { return storage; }
   PhaseTeam &team() { return *threads; }
   const KVCache &kvCache() const { return cache; }
@@ -148,12 +159,12 @@ private:
   Status checkToken(int32_t token, uint64_t index) const;
   Status reserve(Sequence &sequence, uint64_t newTokens);
   void runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
-                SandwichStep &step);
+                StepProfiler *profiler, SandwichStep &step);
   /// Runs tokens of one sequence whose blocks are reserved.
   void runPiece(Sequence &sequence, std::span<const int32_t> tokens,
                 uint64_t firstRow, uint64_t rows);
   std::span<const float> logitSpan(uint64_t rows) const;
-  void release(Sequence &sequence);
+  void truncate(Sequence &sequence, uint64_t length);
 
   Artifact source;
   WeightStorage storage;
@@ -164,6 +175,8 @@ private:
   AnonymousMemory logits;
   /// Rows of `logits` a prefill step may fill.
   uint64_t maxPrefillRows = 1;
+  StepProfiler *prefillProfiler = nullptr;
+  StepProfiler *decodeProfiler = nullptr;
   std::mutex mutex;
 
   // Arguments of a step, kept to spare allocations.

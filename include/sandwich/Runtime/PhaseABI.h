@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 2
+#define SANDWICH_PHASE_ABI_VERSION 3
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -76,6 +76,14 @@ typedef struct SandwichStep {
   void (*barrier)(void *team);
   /** Passed to `barrier`. */
   void *team;
+  /**
+   * Null, or called by each thread whenever it has finished one of the plan's
+   * operations: the time since its last call, or since it entered the phase,
+   * went into that one.
+   */
+  void (*mark)(void *profile, int32_t thread, int32_t operation);
+  /** Passed to `mark`. */
+  void *profile;
 } SandwichStep;
 
 /** `thread` is in [0, threads) of the phase's plan. */
@@ -107,6 +115,8 @@ typedef struct SandwichPlan {
   int64_t vocab_size;
   /** Bytes of the weights that are read: up to where the last one ends. */
   int64_t weights_bytes;
+  /** Operations that `mark` tells apart, numbered from 0. */
+  int64_t operations;
 } SandwichPlan;
 
 typedef enum SandwichElementType {

@@ -62,6 +62,23 @@ def InsertBarriers : Pass<"phase-insert-barriers", "::mlir::ModuleOp"> {
   ];
 }
 
+def InsertMarks : Pass<"phase-insert-marks", "::mlir::ModuleOp"> {
+  let summary = "Mark where the time of a step goes";
+  let description = [{
+    In a phase program, puts a `phase.mark` after each operation of `lm` and
+    `gemm` and after each barrier that has none yet. It is named after the
+    operation, its weight and the weight's shape, and tells its costs. Barriers
+    are named after what follows them: there threads wait for those that were
+    slower in what came before.
+
+    ```mlir
+    gemm.matmul %x, @head epilogue(<none>) into %logits : memref<?x64xbf16> into memref<?x320xf32>
+    phase.mark %team, "matmul head 320x64" {bytes = 40960 : i64, flops_per_logit_row = 40960 : i64}
+    ```
+  }];
+  let dependentDialects = ["::sandwich::phase::PhaseDialect"];
+}
+
 def PlaceWeights : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
   let summary = "Decide where the artifact stores each weight";
   let description = [{

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
@@ -167,6 +168,8 @@ void addPlan(func::FuncOp program, int64_t weightsEnd) {
                                                         : SANDWICH_ELEMENT_F16;
   plan.vocab_size = typeOf(ProgramArgument::Logits).getDimSize(1);
   plan.weights_bytes = weightsEnd;
+  plan.operations =
+      static_cast<int64_t>(phase::getMarkedOperations(program).size());
 
   constexpr int64_t fields = sizeof(SandwichPlan) / sizeof(int64_t);
   ImplicitLocOpBuilder builder(program.getLoc(), program);
@@ -179,26 +182,62 @@ void addPlan(func::FuncOp program, int64_t weightsEnd) {
       getEntryPointName(program) + SANDWICH_PLAN_SYMBOL_SUFFIX, values);
 }
 
-/// The team is the step, which knows how to wait.
+/// The pointer at `offset` in the step.
+Value loadPointer(ImplicitLocOpBuilder &builder, Value step, size_t offset) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  return LLVM::LoadOp::create(
+      builder, pointer,
+      LLVM::GEPOp::create(
+          builder, pointer, builder.getI8Type(), step,
+          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+}
+
+/// Calls `function` of the step with the pointer at `contextOffset` and
+/// `arguments`.
+void callStep(ImplicitLocOpBuilder &builder, Value step, Value function,
+              size_t contextOffset, ValueRange arguments) {
+  SmallVector<Value> operands{function,
+                              loadPointer(builder, step, contextOffset)};
+  llvm::append_range(operands, arguments);
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(builder.getContext()),
+      llvm::to_vector(llvm::drop_begin(ValueRange(operands).getTypes())));
+  LLVM::CallOp::create(builder, type, operands);
+}
+
+/// The team is the step, which knows how to wait and who profiles.
 void lowerTeam(func::FuncOp program) {
-  auto pointer = LLVM::LLVMPointerType::get(program.getContext());
-  program.walk([&](phase::BarrierOp barrier) {
-    ImplicitLocOpBuilder builder(barrier.getLoc(), barrier);
-    auto load = [&](size_t offset) -> Value {
-      Value step = phase::getArgument(program, ProgramArgument::Team);
-      return LLVM::LoadOp::create(
-          builder, pointer,
-          LLVM::GEPOp::create(
-              builder, pointer, builder.getI8Type(), step,
-              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
-    };
-    Value function = load(offsetof(SandwichStep, barrier));
-    Value team = load(offsetof(SandwichStep, team));
-    auto type = LLVM::LLVMFunctionType::get(
-        LLVM::LLVMVoidType::get(program.getContext()), pointer);
-    LLVM::CallOp::create(builder, type, ValueRange{function, team});
-    barrier.erase();
+  Value step = phase::getArgument(program, ProgramArgument::Team);
+  llvm::SmallDenseMap<DictionaryAttr, int32_t> numbers;
+  for (phase::MarkOp mark : phase::getMarkedOperations(program))
+    numbers.try_emplace(mark->getAttrDictionary(),
+                        static_cast<int32_t>(numbers.size()));
+  program.walk([&](Operation *op) {
+    ImplicitLocOpBuilder builder(op->getLoc(), op);
+    if (isa<phase::BarrierOp>(op)) {
+      Value function =
+          loadPointer(builder, step, offsetof(SandwichStep, barrier));
+      callStep(builder, step, function, offsetof(SandwichStep, team), {});
+      op->erase();
+    } else if (isa<phase::MarkOp>(op)) {
+      Value function = loadPointer(builder, step, offsetof(SandwichStep, mark));
+      Value null = LLVM::ZeroOp::create(builder, function.getType());
+      Value profiles = LLVM::ICmpOp::create(builder, LLVM::ICmpPredicate::ne,
+                                            function, null);
+      auto branch = scf::IfOp::create(builder, profiles);
+      builder.setInsertionPointToStart(branch.thenBlock());
+      Value thread = arith::IndexCastOp::create(
+          builder, builder.getI32Type(),
+          phase::getArgument(program, ProgramArgument::Thread));
+      Value number = LLVM::ConstantOp::create(
+          builder,
+          builder.getI32IntegerAttr(numbers.at(op->getAttrDictionary())));
+      callStep(builder, step, function, offsetof(SandwichStep, profile),
+               {thread, number});
+      op->erase();
+    }
   });
+  auto pointer = LLVM::LLVMPointerType::get(program.getContext());
   phase::getArgument(program, ProgramArgument::Team).setType(pointer);
   program.setFunctionType(FunctionType::get(
       program.getContext(), program.getBody().front().getArgumentTypes(), {}));
@@ -207,18 +246,20 @@ void lowerTeam(func::FuncOp program) {
   program->removeDiscardableAttr(phase::programAttributeName);
 }
 
-/// Whether nothing touches a team but barriers in the program it runs: only
-/// there a team is a step.
+/// Whether nothing touches a team but barriers and marks in the program it
+/// runs: only there a team is a step.
 LogicalResult verifyTeams(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     if (!llvm::any_of(op->getOperandTypes(), llvm::IsaPred<phase::TeamType>))
       return WalkResult::advance();
     auto function = op->getParentOfType<func::FuncOp>();
-    if (isa<phase::BarrierOp>(op) && function && phase::getProgram(function) &&
+    if (isa<phase::BarrierOp, phase::MarkOp>(op) && function &&
+        phase::getProgram(function) &&
         op->getOperand(0) ==
             phase::getArgument(function, ProgramArgument::Team))
       return WalkResult::advance();
-    op->emitOpError("cannot use a team; only a phase program's barriers can");
+    op->emitOpError("cannot use a team; only a phase program's barriers and "
+                    "marks can");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -1,9 +1,10 @@
 // RUN: sandwich-opt %s -phase-to-llvm -canonicalize -split-input-file | FileCheck %s
 
 // A program gets a SandwichPlan: version, threads, tokens, logit rows, workspace,
-// bytes and element type (1: f32) of a KV block, vocabulary, end of weights.
+// bytes and element type (1: f32) of a KV block, vocabulary, end of weights,
+// marked operations.
 
-// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[2, 2, 16, 16, 8192, 8192, 1, 64, 24832]> : tensor<9xi64>) {{.*}} : !llvm.array<9 x i64>
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[3, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0]> : tensor<10xi64>) {{.*}} : !llvm.array<10 x i64>
 
 // It gets an entry point of the C type SandwichPhaseFunction, which reads
 // the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 40,
@@ -79,5 +80,45 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 // CHECK-NOT: sandwich_
 // CHECK: func @helper()
 func.func @helper() {
+  return
+}
+
+// -----
+
+// Marks are numbered in program order, where those of one name and one cost
+// share a number. Each is a branch on the step's `mark` at 120, which is called
+// with the step's `profile` at 128, the thread and the number.
+
+// CHECK: @sandwich_decode_plan(dense<[3, 2, 16, 16, 8192, 8192, 1, 64, 0, 3]>
+// CHECK-LABEL: func private @decode(
+// CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
+// CHECK-DAG: %[[NUMBER0:.*]] = llvm.mlir.constant(0 : i32)
+// CHECK-DAG: %[[NUMBER1:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK-DAG: %[[NUMBER2:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK-DAG: %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[TEAM]][120]
+// CHECK-NEXT: %[[MARK:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: %[[PROFILES:.*]] = llvm.icmp "ne" %[[MARK]], %[[NULL]]
+// CHECK-NEXT: scf.if %[[PROFILES]] {
+// CHECK-NEXT: %[[NUMBER:.*]] = arith.index_cast %[[THREAD]] : index to i32
+// CHECK-NEXT: %[[P:.*]] = llvm.getelementptr %[[TEAM]][128]
+// CHECK-NEXT: %[[PROFILE:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
+// CHECK-NEXT: llvm.call %[[MARK]](%[[PROFILE]], %[[NUMBER]], %[[NUMBER0]]) : !llvm.ptr, (!llvm.ptr, i32, i32) -> ()
+// CHECK: scf.for
+// CHECK: llvm.call {{.*}}, %[[NUMBER1]])
+// CHECK: llvm.call {{.*}}, %[[NUMBER2]])
+// CHECK: llvm.call {{.*}}, %[[NUMBER0]])
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  phase.mark %team, "embed"
+  scf.for %layer = %c0 to %c2 step %c1 {
+    phase.mark %team, "matmul" {bytes = 1 : i64}
+  }
+  phase.mark %team, "matmul" {bytes = 2 : i64}
+  phase.mark %team, "embed"
   return
 }

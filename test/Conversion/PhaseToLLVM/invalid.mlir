@@ -16,7 +16,7 @@ func.func private @helper(!phase.team)
 func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
-  // expected-error @below {{'func.call' op cannot use a team; only a phase program's barriers can}}
+  // expected-error @below {{'func.call' op cannot use a team; only a phase program's barriers and marks can}}
   func.call @helper(%team) : (!phase.team) -> ()
   return
 }
@@ -25,7 +25,16 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 
 // Nor is there a step in other functions.
 func.func @helper(%team: !phase.team) {
-  // expected-error @below {{'phase.barrier' op cannot use a team; only a phase program's barriers can}}
+  // expected-error @below {{'phase.barrier' op cannot use a team; only a phase program's barriers and marks can}}
   phase.barrier %team
+  return
+}
+
+// -----
+
+// A mark belongs to its program.
+func.func @helper(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op cannot use a team; only a phase program's barriers and marks can}}
+  phase.mark %team, "embed"
   return
 }

@@ -219,3 +219,66 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
+
+// -----
+
+// phase.mark (C1): what is timed has a name.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C1) the name must be 1 to 1024 bytes long}}
+  phase.mark %team, ""
+  return
+}
+
+// -----
+
+// phase.mark (C1): a name fits into a manifest.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C1) the name must be 1 to 1024 bytes long}}
+  phase.mark %team, "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+  return
+}
+
+// -----
+
+// phase.mark (C2): bytes is an amount.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C2) costs must not be negative}}
+  phase.mark %team, "matmul" {bytes = -1 : i64}
+  return
+}
+
+// -----
+
+// phase.mark (C2): bytes_per_position is an amount.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C2) costs must not be negative}}
+  phase.mark %team, "matmul" {bytes_per_position = -1 : i64}
+  return
+}
+
+// -----
+
+// phase.mark (C2): flops_per_token is an amount.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C2) costs must not be negative}}
+  phase.mark %team, "matmul" {flops_per_token = -1 : i64}
+  return
+}
+
+// -----
+
+// phase.mark (C2): flops_per_logit_row is an amount.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C2) costs must not be negative}}
+  phase.mark %team, "matmul" {flops_per_logit_row = -1 : i64}
+  return
+}
+
+// -----
+
+// phase.mark (C2): flops_per_attended is an amount.
+func.func @f(%team: !phase.team) {
+  // expected-error @below {{'phase.mark' op (C2) costs must not be negative}}
+  phase.mark %team, "matmul" {flops_per_attended = -1 : i64}
+  return
+}

@@ -22,3 +22,18 @@ func.func @wait(%team: !phase.team) {
   phase.barrier %team
   return
 }
+
+// A mark names an operation, and what one call of it costs where that is known.
+
+// CHECK-LABEL: func @profiled(
+func.func @profiled(%team: !phase.team) {
+  // CHECK: phase.mark %{{.*}}, "embed"{{$}}
+  phase.mark %team, "embed"
+  // CHECK: phase.mark %{{.*}}, "matmul head" {bytes = 12 : i64, flops_per_logit_row = 24 : i64}
+  phase.mark %team, "matmul head" {bytes = 12 : i64, flops_per_token = 0 : i64, flops_per_logit_row = 24 : i64}
+  // CHECK: phase.mark %{{.*}}, "attention" {bytes_per_position = 64 : i64, flops_per_attended = 128 : i64}
+  phase.mark %team, "attention" {bytes_per_position = 64 : i64, flops_per_attended = 128 : i64}
+  // CHECK: phase.mark %{{.*}}, "matmul" {flops_per_token = 3 : i64}
+  phase.mark %team, "matmul" {flops_per_token = 3 : i64}
+  return
+}

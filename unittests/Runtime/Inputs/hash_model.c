@@ -38,6 +38,19 @@ static uint64_t *cacheEntry(const SandwichStep *step, int64_t sequence,
          position % SANDWICH_KV_BLOCK_TOKENS;
 }
 
+static void mark(const SandwichStep *step, int32_t thread, int32_t operation) {
+  if (step->mark)
+    step->mark(step->profile, thread, operation);
+}
+
+/* Waits, and marks what came before and the waiting. */
+static void endOperation(const SandwichStep *step, int32_t thread,
+                         int32_t operation) {
+  mark(step, thread, operation);
+  step->barrier(step->team);
+  mark(step, thread, HASH_MODEL_BARRIER);
+}
+
 static void runStep(const SandwichStep *step, int32_t thread) {
   const uint32_t *weights = (const uint32_t *)step->weights;
   uint64_t *states = (uint64_t *)step->workspace;
@@ -50,7 +63,7 @@ static void runStep(const SandwichStep *step, int32_t thread) {
     *cacheEntry(step, step->sequences[i], step->positions[i]) =
         hashModelEntry(token, step->positions[i], weights[token]);
   }
-  step->barrier(step->team);
+  endOperation(step, thread, HASH_MODEL_APPEND);
 
   for (int64_t i = begin; i < end; ++i) {
     uint64_t state = HASH_MODEL_START;
@@ -59,7 +72,7 @@ static void runStep(const SandwichStep *step, int32_t thread) {
           hashModelMix(state ^ *cacheEntry(step, step->sequences[i], position));
     states[i] = state;
   }
-  step->barrier(step->team);
+  endOperation(step, thread, HASH_MODEL_ATTEND);
 
   split(HASH_MODEL_VOCABULARY, thread, &begin, &end);
   for (int64_t row = 0; row < step->num_logit_rows; ++row) {
@@ -70,6 +83,7 @@ static void runStep(const SandwichStep *step, int32_t thread) {
               ? __builtin_nanf("")
               : hashModelLogit(states[token], (int32_t)v, weights[v]);
   }
+  mark(step, thread, HASH_MODEL_LOGITS);
 }
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -85,7 +99,8 @@ static void runStep(const SandwichStep *step, int32_t thread) {
    SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t),                                \
    SANDWICH_ELEMENT_F32,                                                       \
    HASH_MODEL_VOCABULARY,                                                      \
-   HASH_MODEL_VOCABULARY * sizeof(uint32_t)}
+   HASH_MODEL_VOCABULARY * sizeof(uint32_t),                                   \
+   HASH_MODEL_OPERATIONS}
 
 EXPORTED const SandwichPlan hash_model_prefill_plan = PLAN;
 EXPORTED const SandwichPlan hash_model_decode_plan = PLAN;

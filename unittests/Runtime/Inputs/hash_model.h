@@ -15,6 +15,15 @@
 #define HASH_MODEL_VOCABULARY 259
 #define HASH_MODEL_START 0x9e3779b97f4a7c15u
 
+/* What a step marks. */
+enum {
+  HASH_MODEL_APPEND,
+  HASH_MODEL_BARRIER,
+  HASH_MODEL_ATTEND,
+  HASH_MODEL_LOGITS,
+  HASH_MODEL_OPERATIONS
+};
+
 static inline uint64_t hashModelMix(uint64_t value) {
   value ^= value >> 32;
   value *= 0xd6e8feb86659fd93u;

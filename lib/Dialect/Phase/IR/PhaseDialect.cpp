@@ -123,3 +123,25 @@ Value phase::getArgument(func::FuncOp function, ProgramArgument argument) {
 ProgramAttr phase::getProgram(func::FuncOp function) {
   return function->getAttrOfType<ProgramAttr>(programAttributeName);
 }
+
+LogicalResult MarkOp::verify() {
+  constexpr size_t longestName = 1024;
+  if (getName().empty() || getName().size() > longestName)
+    return emitOpError("(C1) the name must be 1 to ")
+           << longestName << " bytes long";
+  for (uint64_t cost : {getBytes(), getBytesPerPosition(), getFlopsPerToken(),
+                        getFlopsPerLogitRow(), getFlopsPerAttended()})
+    if (cost > static_cast<uint64_t>(INT64_MAX))
+      return emitOpError("(C2) costs must not be negative");
+  return success();
+}
+
+SmallVector<MarkOp> phase::getMarkedOperations(func::FuncOp function) {
+  llvm::SmallDenseSet<DictionaryAttr> known;
+  SmallVector<MarkOp> operations;
+  function.walk([&](MarkOp mark) {
+    if (known.insert(mark->getAttrDictionary()).second)
+      operations.push_back(mark);
+  });
+  return operations;
+}

@@ -69,6 +69,10 @@ mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);
 /// The program's attribute, or null where `function` is no phase program.
 ProgramAttr getProgram(mlir::func::FuncOp function);
 
+/// The first mark of each operation that the marks of `function` tell apart, in
+/// program order: its place is the operation's number.
+llvm::SmallVector<MarkOp> getMarkedOperations(mlir::func::FuncOp function);
+
 } // namespace sandwich::phase
 
 #endif // SANDWICH_DIALECT_PHASE_IR_PHASE_H

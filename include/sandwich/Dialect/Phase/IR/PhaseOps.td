@@ -60,4 +60,35 @@ def Phase_BarrierOp : Op<Phase_Dialect, "barrier"> {
   let assemblyFormat = "$team attr-dict";
 }
 
+def Phase_MarkOp : Op<Phase_Dialect, "mark"> {
+  let summary = "Ends what is timed as one operation";
+  let description = [{
+    Tells whoever profiles the step that the thread has finished `name`: the
+    time since the thread's last mark, or since it entered the program, went
+    into that. Marks that agree in name and costs are one operation, as are the
+    iterations of a loop. Nobody profiling, a mark is a branch. Has unknown
+    memory effects, so nothing moves across it.
+
+    The costs are those of one call, where they are known: `bytes` of weights
+    that are read and `bytes_per_position` of the cache, and floating-point
+    operations for each token, for each row of logits, and for each pair of a
+    token and a position it attends to.
+
+    ```mlir
+    phase.mark %team, "matmul head 32000x2048" {bytes = 131072000 : i64, flops_per_logit_row = 131072000 : i64}
+    ```
+
+    Constraints: (C1) the name is 1 to 1024 bytes long; (C2) no cost is
+    negative.
+  }];
+  let arguments = (ins Phase_TeamType:$team, StrAttr:$name,
+    DefaultValuedAttr<I64Attr, "0">:$bytes,
+    DefaultValuedAttr<I64Attr, "0">:$bytes_per_position,
+    DefaultValuedAttr<I64Attr, "0">:$flops_per_token,
+    DefaultValuedAttr<I64Attr, "0">:$flops_per_logit_row,
+    DefaultValuedAttr<I64Attr, "0">:$flops_per_attended);
+  let assemblyFormat = "$team `,` $name attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif // SANDWICH_DIALECT_PHASE_IR_PHASEOPS_TD

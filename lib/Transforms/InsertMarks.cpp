@@ -1,0 +1,110 @@
+//===- InsertMarks.cpp - Mark where the time of a step goes ---------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_INSERTMARKS
+#include "sandwich/Transforms/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+static std::string shapeOf(RankedTensorType type) {
+  return llvm::join(
+      llvm::map_range(type.getShape(),
+                      [](int64_t size) { return std::to_string(size); }),
+      "x");
+}
+
+/// Channels of a row of `buffer`.
+static int64_t channelsOf(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).getDimSize(1);
+}
+
+/// Whether `op` multiplies rows of logits, which it writes.
+static bool writesLogits(gemm::MatmulOp op, func::FuncOp program) {
+  return op.getDestination() ==
+         phase::getArgument(program, phase::ProgramArgument::Logits);
+}
+
+/// "rms_norm layers.input_layernorm"
+static std::string nameOf(Operation *op) {
+  std::string name = op->getName().stripDialect().str();
+  if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))
+    name += " " + weight.getValue().str();
+  return name;
+}
+
+static bool isTimed(Operation *op) {
+  return isa<phase::BarrierOp>(op) ||
+         isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect());
+}
+
+/// Puts a mark after `op`, which it describes.
+static void addMark(Operation *op, func::FuncOp program) {
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  std::string name = nameOf(op);
+  lm::WeightOp weight;
+  if (auto weightName = op->getAttrOfType<FlatSymbolRefAttr>("weight")) {
+    weight = lm::lookupWeight(op, weightName);
+    name += " " + shapeOf(weight.getTensorType());
+  }
+  // What came before a barrier may be the end of a loop's last iteration.
+  if (Operation *next = op->getNextNode();
+      isa<phase::BarrierOp>(op) && next && isTimed(next))
+    name += " before " + nameOf(next);
+  auto mark = phase::MarkOp::create(
+      builder, op->getLoc(),
+      phase::getArgument(program, phase::ProgramArgument::Team), name);
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+    mark.setBytes(weight.getSliceBytes());
+    int64_t flops = 2 * weight.getTensorType().getNumElements();
+    if (writesLogits(matmul, program))
+      mark.setFlopsPerLogitRow(flops);
+    else
+      mark.setFlopsPerToken(flops);
+  } else if (auto attention = dyn_cast<lm::AttentionOp>(op)) {
+    // A multiplication and an addition for a score, and for a weighted value.
+    mark.setFlopsPerAttended(4 * channelsOf(attention.getQuery()));
+    lm::KVCacheType cache =
+        lm::getKVCacheType(attention.getKvCache().getType());
+    mark.setBytesPerPosition(2 * cache.getHeads() * cache.getHeadDim() *
+                             cache.getElementType().getIntOrFloatBitWidth() /
+                             8);
+  }
+}
+
+namespace {
+struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
+  void runOnOperation() override {
+    for (auto program : getOperation().getOps<func::FuncOp>()) {
+      if (!phase::getProgram(program))
+        continue;
+      SmallVector<Operation *> operations;
+      program.walk([&](Operation *op) {
+        if (isTimed(op) && !isa_and_nonnull<phase::MarkOp>(op->getNextNode()))
+          operations.push_back(op);
+      });
+      // Backwards, so that a barrier still has its operation behind it.
+      for (Operation *op : llvm::reverse(operations))
+        addMark(op, program);
+    }
+  }
+};
+} // namespace

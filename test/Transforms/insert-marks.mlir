@@ -1,0 +1,88 @@
+// RUN: sandwich-opt %s -phase-insert-marks -split-input-file | FileCheck %s
+// RUN: sandwich-opt %s -phase-insert-marks -phase-insert-marks -split-input-file | FileCheck %s
+
+// Every operation that takes time is marked with its name, its weight and its
+// costs, once, be it in a loop or not; and so is what threads wait at barriers,
+// named after what they wait to begin.
+
+lm.weight @e : tensor<320x32xf32> from ["e"]
+lm.weight @n : tensor<32xf32> layers 2 from ["n{}"]
+lm.weight @qkv : tensor<96x32xf32> layers 2 from ["q{}", "k{}", "v{}"]
+lm.weight @o : tensor<32x32xf32> layers 2 from ["o{}"]
+lm.weight @head : tensor<320x32xf32> from ["head"]
+// CHECK-LABEL: func @layers
+// CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !phase.team)
+func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4096 = arith.constant 4096 : index
+  %c8192 = arith.constant 8192 : index
+  %c12288 = arith.constant 12288 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  // CHECK-NOT: phase.mark
+  // CHECK: lm.rotary_table
+  // CHECK-NEXT: phase.mark %[[TEAM]], "rotary_table"{{$}}
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: phase.mark %[[TEAM]], "embed e 320x32"{{$}}
+  // CHECK-NEXT: scf.for
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before rms_norm n"{{$}}
+  // CHECK-NEXT: lm.rms_norm
+  // CHECK-NEXT: phase.mark %[[TEAM]], "rms_norm n 32"{{$}}
+  // CHECK-NEXT: gemm.matmul {{.*}}<rotate_append_kv>
+  // CHECK-NEXT: phase.mark %[[TEAM]], "matmul qkv 96x32" {bytes = 12288 : i64, flops_per_token = 6144 : i64}
+  // A multiplication and an addition of 32 channels, for scores and for values;
+  // keys and values of two heads of 16 channels.
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before attention"{{$}}
+  // CHECK-NEXT: lm.attention
+  // CHECK-NEXT: phase.mark %[[TEAM]], "attention" {bytes_per_position = 256 : i64, flops_per_attended = 128 : i64}
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before matmul o"{{$}}
+  // CHECK-NEXT: gemm.matmul {{.*}}<add_residual>
+  // CHECK-NEXT: phase.mark %[[TEAM]], "matmul o 32x32" {bytes = 4096 : i64, flops_per_token = 2048 : i64}
+  // CHECK-NEXT: }
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier"{{$}}
+  // CHECK-NEXT: arith.constant
+  // CHECK-NEXT: gemm.matmul
+  // CHECK-NEXT: phase.mark %[[TEAM]], "matmul head 320x32" {bytes = 40960 : i64, flops_per_logit_row = 20480 : i64}
+  // CHECK-NEXT: return
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %norm = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %query = memref.view %workspace[%c8192][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %table = memref.view %workspace[%c12288][%tokens] : memref<?xi8> to memref<?x16xf32>
+  lm.rotary_table %positions frequencies [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3] into %table : memref<?xi32> into memref<?x16xf32>
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x32xf32>
+  scf.for %layer = %c0 to %c2 step %c1 {
+    phase.barrier %team
+    lm.rms_norm %x, @n[%layer] epsilon 1.0 into %norm : memref<?x32xf32> into memref<?x32xf32>
+    gemm.matmul %norm, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : memref<?x16xf32>) cache(%cache : memref<?x2x2x2x256xf32>)
+      positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) into %query
+      : memref<?x32xf32> into memref<?x32xf32>
+    phase.barrier %team
+    lm.attention %query, %cache[%layer] positions %positions sequences %sequences blocks %blocks scale 1.0 into %norm
+      : memref<?x32xf32>, memref<?x2x2x2x256xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+    phase.barrier %team
+    gemm.matmul %norm, @o[%layer] epilogue(<add_residual>) residual(%x : memref<?x32xf32>) into %x : memref<?x32xf32> into memref<?x32xf32>
+  }
+  phase.barrier %team
+  %end = arith.constant 1 : index
+  gemm.matmul %x, @head epilogue(<none>) into %logits : memref<?x32xf32> into memref<?x320xf32>
+  return
+}
+
+// -----
+
+// Elsewhere nobody profiles.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// CHECK-LABEL: func @no_program
+// CHECK-NOT: phase.mark
+func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>) {
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  return
+}
