@@ -63,7 +63,7 @@ public:
   mlir::Value broadcast(mlir::Value scalar, int64_t width = vectorWidth);
   /// The sum of a vector's elements, in any order.
   mlir::Value reduceAdd(mlir::Value vector);
-  /// The largest of a vector's elements.
+  /// The largest of a vector's elements, a power of two.
   mlir::Value reduceMax(mlir::Value vector);
 
   //===--------------------------------------------------------------------===//

@@ -113,8 +113,16 @@ Value LoopBuilder::reduceAdd(Value vector) {
 }
 
 Value LoopBuilder::reduceMax(Value vector) {
-  return vector::ReductionOp::create(*this, vector::CombiningKind::MAXNUMF,
-                                     vector);
+  // In halves: LLVM's sequence for the target compares one by one.
+  int64_t width = cast<VectorType>(vector.getType()).getNumElements();
+  SmallVector<int64_t> lanes(width);
+  for (int64_t distance = width / 2; distance > 0; distance /= 2) {
+    for (int64_t i = 0; i < width; ++i)
+      lanes[i] = i ^ distance;
+    vector =
+        maxf(vector, vector::ShuffleOp::create(*this, vector, vector, lanes));
+  }
+  return vector::ExtractOp::create(*this, vector, 0);
 }
 
 //===----------------------------------------------------------------------===//

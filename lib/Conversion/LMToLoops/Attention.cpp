@@ -21,11 +21,6 @@ namespace {
 constexpr int64_t blockTokens = KVCacheType::blockTokens;
 static_assert(blockTokens == vectorWidth, "one vector of scores is one block");
 
-/// Blocks whose scores are held at once: sums are rescaled once for each chunk.
-constexpr int64_t chunkBlocks = 8;
-static_assert(chunkBlocks % 2 == 0, "blocks are multiplied in pairs");
-constexpr int64_t chunkTokens = chunkBlocks * blockTokens;
-
 /// Smaller than every score, and finite: its distance to any score is too.
 constexpr float masked = -1e30f;
 
@@ -46,6 +41,9 @@ struct TileShape {
   int64_t rows = 1;
   /// Blocks of keys multiplied at once.
   int64_t blocks = 1;
+  /// Blocks whose scores are held at once, a multiple of `blocks`: sums are
+  /// rescaled once for each chunk.
+  int64_t chunk = 8;
   /// Sums for each score, over as many interleaved parts of a head.
   int64_t parts = 1;
   /// Channels in one step of the loop over a head, a multiple of `parts`.
@@ -63,8 +61,8 @@ struct TileRows {
   /// Rows that exist; those beyond are computed and not stored.
   Value count;
   Value sequence;
-  /// The cache's head.
-  Value head;
+  /// The cache's head, and the one whose tile comes next.
+  Value head, nextHead;
   /// Positions that some row attends to.
   Value positions;
 };
@@ -103,9 +101,9 @@ private:
   Value loadBlock(const TileRows &rows, Value number) {
     return b.loadIndex(op.getBlockTables(), {rows.sequence, number});
   }
-  void prefetch(const TileRows &rows, Value block, int64_t part, Value offset) {
+  void prefetch(Value block, Value head, int64_t part, Value offset) {
     memref::PrefetchOp::create(b, cache,
-                               {block, layer, rows.head, b.index(part), offset},
+                               {block, layer, head, b.index(part), offset},
                                /*isWrite=*/false, /*localityHint=*/3,
                                /*isDataCache=*/true);
   }
@@ -143,7 +141,7 @@ void AttentionBuilder::allocateScratch() {
     return b.scratch(program.function, dimensions, type);
   };
   queries = allocate({shape.rows, headDim}, f32);
-  scores = allocate({shape.rows, chunkTokens}, f32);
+  scores = allocate({shape.rows, shape.chunk * blockTokens}, f32);
   sums = allocate({shape.rows, headDim}, f32);
   totals = allocate({shape.rows, vectorWidth}, f32);
   limits = allocate({vectorWidth}, b.getI32Type());
@@ -208,7 +206,7 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
             // Values are read right after the chunk's scores.
             if (streams && i * blockTokens % lineElements == 0)
               for (Value cacheBlock : cacheBlocks)
-                prefetch(rows, cacheBlock, 1, offset);
+                prefetch(cacheBlock, rows.head, 1, offset);
           }
           return next;
         });
@@ -291,11 +289,18 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
         Value cacheBlock = loadBlock(rows, number);
-        // The keys of the next chunk are read right after this one's values.
-        Value nextBlock;
-        if (streams)
-          nextBlock =
-              loadBlock(rows, b.min(b.add(number, chunkBlocks), lastBlock));
+        // The keys of the next chunk are read right after this one's values,
+        // be it the first chunk of the next head.
+        Value nextBlock, nextHead;
+        if (streams) {
+          Value inNextChunk = b.add(number, shape.chunk);
+          Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ule,
+                                               inNextChunk, lastBlock);
+          nextBlock = loadBlock(
+              rows, arith::SelectOp::create(b, exists, inNextChunk, block));
+          nextHead =
+              arith::SelectOp::create(b, exists, rows.head, rows.nextHead);
+        }
         // Slots beyond the last position may hold no numbers: not even zero
         // times them is zero.
         Value rest = b.sub(rows.positions, b.mul(number, blockTokens));
@@ -308,7 +313,7 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
               Value offset = b.mul(token, headDim);
               for (VectorPiece piece : pieces)
                 if (streams && piece.first % lineElements == 0)
-                  prefetch(rows, nextBlock, 0, b.add(offset, piece.first));
+                  prefetch(nextBlock, nextHead, 0, b.add(offset, piece.first));
               SmallVector<Value> values;
               for (VectorPiece piece : pieces)
                 values.push_back(
@@ -357,8 +362,8 @@ void AttentionBuilder::buildTile(const TileRows &rows) {
   int64_t passes =
       std::max<int64_t>(1, llvm::divideCeil(pieces.size(), shape.valueVectors));
   int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
-  b.forLoop(zero, blocks, chunkBlocks, [&](Value firstBlock) {
-    Value inChunk = b.min(b.sub(blocks, firstBlock), b.index(chunkBlocks));
+  b.forLoop(zero, blocks, shape.chunk, [&](Value firstBlock) {
+    Value inChunk = b.min(b.sub(blocks, firstBlock), b.index(shape.chunk));
     computeScores(rows, firstBlock, inChunk);
     weighScores(firstBlock, inChunk);
     for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
@@ -386,6 +391,8 @@ void AttentionBuilder::buildDecode() {
   if (headDim % shape.channels != 0)
     shape.channels = shape.parts;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
+  // Between scores and values nothing is read: seldom, where that costs.
+  shape.chunk = 16;
   streams = true;
   allocateScratch();
 
@@ -405,6 +412,7 @@ void AttentionBuilder::buildDecode() {
               b.index(shape.rows),
               sequence,
               head,
+              b.min(b.add(head, program.threads), b.index(cacheHeads - 1)),
               positions};
           buildTile(rows);
         });
@@ -443,12 +451,14 @@ void AttentionBuilder::buildPrefill() {
         Value sequence = b.loadIndex(op.getSequences(), lastToken);
         Value positions = b.add(b.loadIndex(op.getPositions(), lastToken), 1);
         Value firstChannel = b.mul(queryHead, headDim);
+        Value head = b.div(queryHead, group);
         TileRows rows{
             [&](Value row) { return b.min(b.add(firstToken, row), lastToken); },
             [&](Value) { return firstChannel; },
             count,
             sequence,
-            b.div(queryHead, group),
+            head,
+            head,
             positions};
         buildTile(rows);
       });
