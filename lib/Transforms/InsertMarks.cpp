@@ -12,6 +12,7 @@
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
@@ -55,6 +56,29 @@ static bool isTimed(Operation *op) {
          isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect());
 }
 
+/// The last operation in front of `end` that computes, also in loops; or null.
+static Operation *findLast(Block &block, Block::iterator end) {
+  for (Operation &op : llvm::reverse(llvm::make_range(block.begin(), end))) {
+    if (isTimed(&op) && !isa<phase::BarrierOp>(op))
+      return &op;
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      if (Operation *last = findLast(*loop.getBody(), loop.getBody()->end()))
+        return last;
+  }
+  return nullptr;
+}
+
+/// The operation that threads may not have finished at `barrier`, or null. At
+/// the begin of a loop it is that at its end: there is one first iteration, and
+/// many others.
+static Operation *findAwaited(Operation *barrier) {
+  Block &block = *barrier->getBlock();
+  if (Operation *last = findLast(block, barrier->getIterator()))
+    return last;
+  return isa<scf::ForOp>(block.getParentOp()) ? findLast(block, block.end())
+                                              : nullptr;
+}
+
 /// Puts a mark after `op`, which it describes.
 static void addMark(Operation *op, func::FuncOp program) {
   OpBuilder builder(op->getContext());
@@ -65,10 +89,9 @@ static void addMark(Operation *op, func::FuncOp program) {
     weight = lm::lookupWeight(op, weightName);
     name += " " + shapeOf(weight.getTensorType());
   }
-  // What came before a barrier may be the end of a loop's last iteration.
-  if (Operation *next = op->getNextNode();
-      isa<phase::BarrierOp>(op) && next && isTimed(next))
-    name += " before " + nameOf(next);
+  if (isa<phase::BarrierOp>(op))
+    if (Operation *awaited = findAwaited(op))
+      name += " after " + nameOf(awaited);
   auto mark = phase::MarkOp::create(
       builder, op->getLoc(),
       phase::getArgument(program, phase::ProgramArgument::Team), name);
@@ -101,8 +124,7 @@ struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
         if (isTimed(op) && !isa_and_nonnull<phase::MarkOp>(op->getNextNode()))
           operations.push_back(op);
       });
-      // Backwards, so that a barrier still has its operation behind it.
-      for (Operation *op : llvm::reverse(operations))
+      for (Operation *op : operations)
         addMark(op, program);
     }
   }

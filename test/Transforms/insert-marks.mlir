@@ -3,7 +3,7 @@
 
 // Every operation that takes time is marked with its name, its weight and its
 // costs, once, be it in a loop or not; and so is what threads wait at barriers,
-// named after what they wait to begin.
+// named after what others still do: at the begin of a loop, what is at its end.
 
 lm.weight @e : tensor<320x32xf32> from ["e"]
 lm.weight @n : tensor<32xf32> layers 2 from ["n{}"]
@@ -29,7 +29,7 @@ func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
   // CHECK-NEXT: phase.mark %[[TEAM]], "embed e 320x32"{{$}}
   // CHECK-NEXT: scf.for
   // CHECK-NEXT: phase.barrier
-  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before rms_norm n"{{$}}
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier after matmul o"{{$}}
   // CHECK-NEXT: lm.rms_norm
   // CHECK-NEXT: phase.mark %[[TEAM]], "rms_norm n 32"{{$}}
   // CHECK-NEXT: gemm.matmul {{.*}}<rotate_append_kv>
@@ -37,16 +37,16 @@ func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
   // A multiplication and an addition of 32 channels, for scores and for values;
   // keys and values of two heads of 16 channels.
   // CHECK-NEXT: phase.barrier
-  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before attention"{{$}}
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier after matmul qkv"{{$}}
   // CHECK-NEXT: lm.attention
   // CHECK-NEXT: phase.mark %[[TEAM]], "attention" {bytes_per_position = 256 : i64, flops_per_attended = 128 : i64}
   // CHECK-NEXT: phase.barrier
-  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier before matmul o"{{$}}
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier after attention"{{$}}
   // CHECK-NEXT: gemm.matmul {{.*}}<add_residual>
   // CHECK-NEXT: phase.mark %[[TEAM]], "matmul o 32x32" {bytes = 4096 : i64, flops_per_token = 2048 : i64}
   // CHECK-NEXT: }
   // CHECK-NEXT: phase.barrier
-  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier"{{$}}
+  // CHECK-NEXT: phase.mark %[[TEAM]], "barrier after matmul o"{{$}}
   // CHECK-NEXT: arith.constant
   // CHECK-NEXT: gemm.matmul
   // CHECK-NEXT: phase.mark %[[TEAM]], "matmul head 320x32" {bytes = 40960 : i64, flops_per_logit_row = 20480 : i64}
@@ -84,5 +84,20 @@ lm.weight @e : tensor<320x64xf32> from ["e"]
 // CHECK-NOT: phase.mark
 func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>) {
   lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// A barrier that nothing comes before is just one.
+
+// CHECK-LABEL: func @first
+func.func @first(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  // CHECK: phase.barrier
+  // CHECK-NEXT: phase.mark %{{.*}}, "barrier"{{$}}
+  // CHECK-NEXT: return
+  phase.barrier %team
   return
 }

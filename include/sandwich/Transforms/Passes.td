@@ -68,8 +68,7 @@ def InsertMarks : Pass<"phase-insert-marks", "::mlir::ModuleOp"> {
     In a phase program, puts a `phase.mark` after each operation of `lm` and
     `gemm` and after each barrier that has none yet. It is named after the
     operation, its weight and the weight's shape, and tells its costs. Barriers
-    are named after what follows them: there threads wait for those that were
-    slower in what came before.
+    are named after what came before them, in which other threads were slower.
 
     ```mlir
     gemm.matmul %x, @head epilogue(<none>) into %logits : memref<?x64xbf16> into memref<?x320xf32>
