@@ -17,6 +17,17 @@
 using namespace sandwich;
 using namespace sandwich::benchmark;
 
+static std::string describe(const Schedule &schedule) {
+  auto [bM, bN, bK] = schedule.slice;
+  auto [tM, tN, tK] = schedule.threads;
+  std::array<char, 160> text;
+  std::snprintf(text.data(), text.size(),
+                "%s %ldx%ldx%ld on %ldx%ldx%ld, prefetch %ld at %ld",
+                schedule.microKernel.name().c_str(), bM, bN, bK, tM, tN, tK,
+                schedule.prefetchLines, schedule.prefetchDistance);
+  return text.data();
+}
+
 Studies::Studies(const StudyOptions &options, Target target)
     : options(options), target(std::move(target)),
       model(CostModelParameters::forTarget(this->target)) {}
@@ -142,11 +153,7 @@ Status Studies::ablation(const std::vector<MatmulShape> &shapes,
       std::printf("%6ld %6ld %5ld %11.2f", shape.n, shape.k, row, 1.0);
       for (size_t i = 1; i < found.size(); ++i)
         std::printf(" %10.2f (%5ld)", 1 / shares[i], counts[i]);
-      const Schedule &last = found.back();
-      std::printf("  %s %ldx%ldx%ld on %ldx%ldx%ld\n",
-                  last.microKernel.name().c_str(), last.slice[0], last.slice[1],
-                  last.slice[2], last.threads[0], last.threads[1],
-                  last.threads[2]);
+      std::printf("  %s\n", describe(found.back()).c_str());
       std::fflush(stdout);
     }
   return {};
@@ -172,8 +179,8 @@ Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
   double sandwichTotal = 0, scalingTotal = 0;
   constexpr int64_t columnStep = 64, kStep = 32;
   for (int64_t point = 0; point < points;) {
-    Payload payload{{.n = columnStep * between(4, 64),
-                     .k = kStep * between(8, 128),
+    Payload payload{{.n = columnStep * between(4, 32),
+                     .k = kStep * between(8, 64),
                      .columnUnit = 1,
                      .bf16Weights = options.bf16,
                      .packing = {}},
@@ -214,6 +221,11 @@ Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
                 payload.shape.n, payload.shape.k, payload.rows, 1.0,
                 measurements, sandwichShare, sandwichCount, scalingShare,
                 scalingCount);
+    size_t bestOfAll =
+        std::min_element(shares.begin(), shares.end() - 2) - shares.begin();
+    std::printf("%20s best %s, sandwich %s\n", "",
+                describe(schedules[bestOfAll]).c_str(),
+                describe(sandwich.schedule).c_str());
     std::fflush(stdout);
     worst = std::max(worst, sandwichShare);
     sandwichTotal += sandwichShare;
