@@ -166,16 +166,8 @@ MatmulProgram::create(const MatmulShape &shape, const ScheduleTable &table,
   if (!module)
     return makeError("the program of one matmul does not parse");
 
-  SmallVector<int64_t> tableRows;
-  SmallVector<gemm::ScheduleAttr> schedules;
-  for (const ScheduleTableEntry &entry : table) {
-    tableRows.push_back(&entry == &table.back() ? gemm::unlimitedRows
-                                                : entry.maxRows);
-    schedules.push_back(gemm::ScheduleAttr::get(&context, entry.schedule));
-  }
   module->walk([&](gemm::MatmulOp matmul) {
-    matmul.setSchedulesAttr(
-        gemm::ScheduleTableAttr::get(&context, tableRows, schedules));
+    matmul.setSchedulesAttr(gemm::getTableAttr(&context, table));
   });
 
   ScheduleToLoopsOptions lowering;

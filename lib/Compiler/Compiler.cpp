@@ -38,6 +38,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <filesystem>
 
 using namespace mlir;
@@ -451,24 +452,28 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
   return writer.commit(std::move(manifest));
 }
 
-/// Tunes the matmuls that have no schedules yet, into the database.
+/// Tunes the matmuls that have no schedules yet, into the database, and gives
+/// them what was found.
 Status Compilation::tune(TuningSummary *summary) {
-  OwningOpRef<ModuleOp> matmuls(cast<ModuleOp>((*module)->clone()));
-  SANDWICH_RETURN_IF_ERROR(runPasses(*matmuls, [](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [](OpPassManager &manager) {
     manager.addPass(createLMToGemm());
   }));
-  std::vector<TunedMatmul> tuned;
-  matmuls->walk([&](gemm::MatmulOp matmul) {
+  SmallVector<gemm::MatmulOp> matmuls;
+  std::vector<TunedMatmul> uses;
+  module->walk([&](gemm::MatmulOp matmul) {
     if (matmul.getSchedules())
       return;
     // Logits are wanted of the last token of each sequence, so of few rows.
     constexpr int64_t mostLogits = 32;
     bool makesLogits = llvm::any_of(matmul.getResult().getUsers(),
                                     llvm::IsaPred<func::ReturnOp>);
-    tuned.push_back({gemm::getShape(matmul),
-                     makesLogits ? std::min(mostLogits, options.maxTokens)
-                                 : options.maxTokens});
+    matmuls.push_back(matmul);
+    uses.push_back({gemm::getShape(matmul),
+                    makesLogits ? std::min(mostLogits, options.maxTokens)
+                                : options.maxTokens,
+                    makesLogits});
   });
+  const std::vector<TunedMatmul> shapes = differentShapes(uses);
   ModelTuningOptions tuning;
   SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
   tuning.threads = options.threads;
@@ -494,10 +499,19 @@ Status Compilation::tune(TuningSummary *summary) {
     SANDWICH_ASSIGN_OR_RETURN(report,
                               PendingFile::create(*options.tuningReport));
   }
-  SANDWICH_ASSIGN_OR_RETURN(
-      TunedModel result,
-      tuneModel(differentShapes(tuned), target, tuning,
-                [&](double done) { return progress("tuning", done); }));
+  SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
+                            tuneModel(shapes, target, tuning, [&](double done) {
+                              return progress("tuning", done);
+                            }));
+  for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
+    auto shape = std::ranges::find(shapes, use.shape, &TunedMatmul::shape);
+    const TunedGroup &found = result.groups[shape - shapes.begin()];
+    matmul.setSchedulesAttr(gemm::getTableAttr(&context, found.table));
+    if (found.group.shape.packing)
+      lm::lookupWeight(matmul, matmul.getWeightAttr())
+          .setPackingAttr(
+              gemm::PackingAttr::get(&context, *found.group.shape.packing));
+  }
   if (report) {
     SANDWICH_RETURN_IF_ERROR(report->write(
         writeTuningReport(result, makeManifest().model().name())));
@@ -530,7 +544,8 @@ Status Compilation::run(TuningSummary *summary) {
     SANDWICH_RETURN_IF_ERROR(tune(summary));
   SANDWICH_RETURN_IF_ERROR(progress("scheduling", 0));
   ModelToScheduleOptions scheduling;
-  scheduling.database = options.schedules.value_or("");
+  if (options.tune == Tune::None)
+    scheduling.database = options.schedules.value_or("");
   scheduling.target = options.target;
   scheduling.threads = options.threads;
   SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {

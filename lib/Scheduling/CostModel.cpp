@@ -373,9 +373,12 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
   CostModel model(CostModelParameters::forTarget(target));
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
   ScheduleTable rule;
-  if (!shape.packing) {
-    SANDWICH_ASSIGN_OR_RETURN(rule, chooseByRule(shape, target, threads));
-  }
+  SANDWICH_ASSIGN_OR_RETURN(rule, chooseByRule(shape, target, threads));
+  // The rule knows the default packing only.
+  if (!std::ranges::all_of(rule, [&](const ScheduleTableEntry &entry) {
+        return bool(verify(entry.schedule, shape));
+      }))
+    rule.clear();
   bool byRule = true;
   std::vector<Choice> choices;
   for (int64_t rows : coarseRows(maxRows)) {

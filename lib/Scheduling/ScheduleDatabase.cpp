@@ -7,14 +7,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/ScheduleDatabase.h"
+#include "sandwich/Scheduling/ScheduleVersion.h"
 #include "sandwich/Scheduling/schedules.pb.h"
 #include "sandwich/Support/File.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 #include <filesystem>
 #include <google/protobuf/io/tokenizer.h>
@@ -29,7 +32,7 @@ namespace pb = google::protobuf;
 namespace {
 
 constexpr const char *formatName = "sandwich schedules";
-constexpr uint32_t formatVersion = 1;
+constexpr uint32_t formatVersion = 2;
 constexpr size_t maxFileBytes = 256 << 20;
 
 /// Keeps the first error of the text parser.
@@ -56,9 +59,9 @@ uint64_t checksumOf(schedules::Database database) {
 }
 
 auto tie(const ScheduleKey &key) {
-  return std::tie(key.compilerVersion, key.cpuFeatures, key.l1DataBytes,
-                  key.l2Bytes, key.threads, key.bf16Weights, key.n, key.k,
-                  key.columnUnit, key.packing.panel, key.packing.tile,
+  return std::tie(key.compilerVersion, key.strategy, key.machine,
+                  key.targetFeatures, key.threads, key.bf16Weights, key.n,
+                  key.k, key.columnUnit, key.packing.panel, key.packing.tile,
                   key.packing.kStep, key.packing.kPack);
 }
 
@@ -77,12 +80,20 @@ Status checkPositive(const char *field, int64_t value) {
 Result<ScheduleKey> readKey(const schedules::Key &message) {
   ScheduleKey key;
   key.compilerVersion = message.compiler_version();
-  key.cpuFeatures = message.cpu_features();
-  if (key.compilerVersion.empty())
-    return makeError("compiler_version is missing");
+  SANDWICH_ASSIGN_OR_RETURN(key.strategy, strategyNamed(message.strategy()));
+  key.targetFeatures = message.target_features();
+  key.machine.cpuFeatures = message.machine().cpu_features();
+  const std::tuple<const char *, int64_t, int64_t *> caches[] = {
+      {"machine.l1_data_bytes", message.machine().l1_data_bytes(),
+       &key.machine.l1DataBytes},
+      {"machine.l2_bytes", message.machine().l2_bytes(), &key.machine.l2Bytes},
+      {"machine.l3_bytes", message.machine().l3_bytes(), &key.machine.l3Bytes}};
+  for (auto [field, value, place] : caches) {
+    if (value != 0)
+      SANDWICH_RETURN_IF_ERROR(checkPositive(field, value));
+    *place = value;
+  }
   const std::tuple<const char *, int64_t, int64_t *> numbers[] = {
-      {"l1_data_bytes", message.l1_data_bytes(), &key.l1DataBytes},
-      {"l2_bytes", message.l2_bytes(), &key.l2Bytes},
       {"threads", message.threads(), &key.threads},
       {"n", message.n(), &key.n},
       {"k", message.k(), &key.k},
@@ -142,13 +153,9 @@ Result<TunedSchedules> readGroup(const schedules::Group &message,
                                  const ScheduleKey &key) {
   TunedSchedules tuned;
   tuned.complete = message.complete();
-  tuned.requestedRows = message.requested_rows();
-  tuned.largestRows = message.largest_rows();
-  if (tuned.requestedRows < 0 || tuned.requestedRows > maxSize ||
-      tuned.largestRows < 0 || tuned.largestRows > maxSize)
-    return makeError("requested_rows and largest_rows are ",
-                     tuned.requestedRows, " and ", tuned.largestRows,
-                     ", not between 0 and ", maxSize);
+  tuned.cpuModel = message.cpu_model();
+  tuned.traces.insert(message.traces().begin(), message.traces().end());
+  ScheduleTable table;
   if (message.ranges_size() == 0)
     return makeError("has no ranges");
   int64_t before = 0;
@@ -166,18 +173,19 @@ Result<TunedSchedules> readGroup(const schedules::Group &message,
     if (!schedule)
       return context(schedule.error());
     before = range.max_rows();
-    tuned.table.push_back({last ? INT64_MAX : before, *schedule});
+    table.push_back({last ? INT64_MAX : before, *schedule});
   }
+  if (message.rows_size() == 0)
+    return makeError("has no rows");
   before = 0;
-  for (const schedules::Measurement &measurement : message.measurements()) {
-    if (measurement.rows() <= before || measurement.rows() > maxSize ||
-        !(measurement.seconds() > 0) || !std::isfinite(measurement.seconds()))
-      return makeError("measurements ascend in rows and have positive seconds; "
-                       "one is of ",
-                       measurement.rows(), " rows and ", measurement.seconds(),
-                       " s");
-    before = measurement.rows();
-    tuned.measurements.emplace_back(before, measurement.seconds());
+  for (const schedules::Row &row : message.rows()) {
+    if (row.rows() <= before || row.rows() > maxSize || !(row.seconds() > 0) ||
+        !std::isfinite(row.seconds()))
+      return makeError("rows ascend and have positive seconds; one is of ",
+                       row.rows(), " rows and ", row.seconds(), " s");
+    before = row.rows();
+    tuned.choices.push_back(
+        {before, scheduleFor(table, before), row.seconds(), !row.derived()});
   }
   return tuned;
 }
@@ -188,9 +196,12 @@ Result<TunedSchedules> readGroup(const schedules::Group &message,
 
 void write(const ScheduleKey &key, schedules::Key &message) {
   message.set_compiler_version(key.compilerVersion);
-  message.set_cpu_features(key.cpuFeatures);
-  message.set_l1_data_bytes(key.l1DataBytes);
-  message.set_l2_bytes(key.l2Bytes);
+  message.set_strategy(std::string(name(key.strategy)));
+  message.mutable_machine()->set_cpu_features(key.machine.cpuFeatures);
+  message.mutable_machine()->set_l1_data_bytes(key.machine.l1DataBytes);
+  message.mutable_machine()->set_l2_bytes(key.machine.l2Bytes);
+  message.mutable_machine()->set_l3_bytes(key.machine.l3Bytes);
+  message.set_target_features(key.targetFeatures);
   message.set_threads(key.threads);
   message.set_weight_type(key.bf16Weights ? "bf16" : "f32");
   message.set_n(key.n);
@@ -214,6 +225,27 @@ void write(const Schedule &schedule, schedules::Schedule &message) {
   message.set_prefetch_streams(schedule.prefetchStreams);
   message.set_prefetch_hint(std::string(name(schedule.prefetchHint)));
   message.set_stores(std::string(name(schedule.stores)));
+}
+
+void write(const ScheduleKey &key, const TunedSchedules &tuned,
+           schedules::Group &message) {
+  write(key, *message.mutable_key());
+  message.set_complete(tuned.complete);
+  for (const ScheduleTableEntry &entry :
+       makeTable(key.shape(), key.threads, tuned.choices)) {
+    schedules::Range &range = *message.add_ranges();
+    range.set_max_rows(entry.maxRows == INT64_MAX ? 0 : entry.maxRows);
+    write(entry.schedule, *range.mutable_schedule());
+  }
+  for (const Choice &choice : tuned.choices) {
+    schedules::Row &row = *message.add_rows();
+    row.set_rows(choice.rows);
+    row.set_seconds(choice.seconds);
+    row.set_derived(!choice.measured);
+  }
+  for (const std::string &trace : tuned.traces)
+    message.add_traces(trace);
+  message.set_cpu_model(tuned.cpuModel);
 }
 
 /// Removes what processes that are no more left beside `path`.
@@ -244,12 +276,47 @@ void removeAbandoned(const std::filesystem::path &path) {
 // Keys and tables
 //===----------------------------------------------------------------------===//
 
+const MeasuringMachine &MeasuringMachine::host() {
+  static const MeasuringMachine machine = [] {
+    const CacheSizes &caches = CacheSizes::host();
+    MeasuringMachine host{.cpuFeatures = {},
+                          .l1DataBytes =
+                              static_cast<int64_t>(caches.level1Data),
+                          .l2Bytes = static_cast<int64_t>(caches.level2),
+                          .l3Bytes = static_cast<int64_t>(caches.level3)};
+    for (std::string_view feature : CpuFeatures::host().names())
+      host.cpuFeatures +=
+          (host.cpuFeatures.empty() ? "+" : ",+") + std::string(feature);
+    return host;
+  }();
+  return machine;
+}
+
+std::string_view sandwich::scheduleVersion() {
+  return SANDWICH_SCHEDULE_VERSION;
+}
+
+std::string sandwich::traceName(const RowTrace &trace) {
+  double total = 0;
+  for (auto [rows, runs] : trace)
+    total += runs;
+  std::string shares;
+  char text[64];
+  for (auto [rows, runs] : trace) {
+    std::snprintf(text, sizeof(text), "%" PRId64 ":%.9g ", rows, runs / total);
+    shares += text;
+  }
+  std::snprintf(text, sizeof(text), "%016" PRIx64,
+                uint64_t(XXH3_64bits(shares.data(), shares.size())));
+  return text;
+}
+
 ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
-                            MatrixISA isa) {
-  return {.compilerVersion = SANDWICH_VERSION,
-          .cpuFeatures = target.featureString(),
-          .l1DataBytes = target.l1DataBytes,
-          .l2Bytes = target.l2Bytes,
+                            MatrixISA isa, Strategy strategy) {
+  return {.compilerVersion = std::string(scheduleVersion()),
+          .strategy = strategy,
+          .machine = MeasuringMachine::host(),
+          .targetFeatures = target.featureString(),
           .threads = group.threads,
           .bf16Weights = group.shape.bf16Weights,
           .n = group.shape.n,
@@ -271,33 +338,65 @@ bool ScheduleKey::operator<(const ScheduleKey &other) const {
 }
 
 TunedSchedules TunedSchedules::of(const TunedGroup &group) {
-  TunedSchedules tuned{
-      .table = group.table,
-      .complete = group.complete,
-      .measurements = {},
-      .requestedRows = static_cast<int64_t>(group.choices.size()),
-      .largestRows = group.choices.empty() ? 0 : group.choices.back().rows};
-  for (const Choice &choice : group.choices)
-    if (choice.measured)
-      tuned.measurements.emplace_back(choice.rows, choice.seconds);
-  return tuned;
-}
-
-std::vector<Choice> TunedSchedules::choices() const {
-  std::vector<Choice> choices;
-  size_t entry = 0;
-  for (auto [rows, seconds] : measurements) {
-    while (table[entry].maxRows < rows)
-      ++entry;
-    choices.push_back({rows, table[entry].schedule, seconds});
-  }
-  return choices;
+  return {.choices = group.choices,
+          .complete = group.complete,
+          .traces = {},
+          .cpuModel = std::string(hostCpuModel())};
 }
 
 bool TunedSchedules::covers(const std::vector<int64_t> &rows) const {
-  return complete &&
-         (rows.empty() || (requestedRows >= static_cast<int64_t>(rows.size()) &&
-                           largestRows >= rows.back()));
+  return std::ranges::all_of(rows, [&](int64_t row) {
+    return std::ranges::binary_search(choices, row, {}, &Choice::rows);
+  });
+}
+
+int64_t TunedSchedules::measuredRows() const {
+  return std::ranges::count(choices, true, &Choice::measured);
+}
+
+void TunedSchedules::add(const TunedSchedules &other) {
+  auto lastOf = [](const TunedSchedules &tuned) {
+    return tuned.choices.empty() ? 0 : tuned.choices.back().rows;
+  };
+  if (lastOf(other) > lastOf(*this))
+    complete = other.complete;
+  else if (lastOf(other) == lastOf(*this))
+    complete |= other.complete;
+  std::map<int64_t, Choice> all;
+  for (const Choice &choice : choices)
+    all.emplace(choice.rows, choice);
+  for (const Choice &choice : other.choices) {
+    Choice &ours = all.try_emplace(choice.rows, choice).first->second;
+    if (choice.measured && !ours.measured)
+      ours = choice;
+  }
+  choices.clear();
+  for (const auto &[rows, choice] : all)
+    choices.push_back(choice);
+  traces.insert(other.traces.begin(), other.traces.end());
+  if (cpuModel.empty())
+    cpuModel = other.cpuModel;
+}
+
+Result<ScheduleTable> sandwich::servedTable(const ScheduleKey &key,
+                                            const TunedSchedules &tuned,
+                                            const Target &target) {
+  SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
+                            chooseUntuned(key.shape(), target, key.threads));
+  if (tuned.choices.empty())
+    return untuned;
+  int64_t reach = tuned.choices.back().rows * (tuned.complete ? 2 : 1);
+  ScheduleTable table = makeTable(key.shape(), key.threads, tuned.choices);
+  table.back().maxRows = reach;
+  for (const ScheduleTableEntry &entry : untuned) {
+    if (entry.maxRows <= reach)
+      continue;
+    if (entry.schedule == table.back().schedule)
+      table.back().maxRows = entry.maxRows;
+    else
+      table.push_back(entry);
+  }
+  return table;
 }
 
 //===----------------------------------------------------------------------===//
@@ -330,15 +429,20 @@ Result<ScheduleDatabase> ScheduleDatabase::load(const std::string &path) {
     std::string place = path + ": line " +
                         std::to_string(places.GetLocation(groups, i).line + 1) +
                         ": groups[" + std::to_string(i) + "]";
+    const std::string &version = message.groups(i).key().compiler_version();
+    if (version.empty())
+      return makeError(place, ".key: compiler_version is missing");
+    if (version != scheduleVersion()) {
+      database.foreign.insert(message.groups(i).SerializeAsString());
+      continue;
+    }
     Result<ScheduleKey> key = readKey(message.groups(i).key());
     if (!key)
       return key.error().inContext(place + ".key");
     Result<TunedSchedules> tuned = readGroup(message.groups(i), *key);
     if (!tuned)
       return tuned.error().inContext(place);
-    if (database.find(*key))
-      return makeError(place, ": has the key of an earlier group");
-    database.insert(*key, *std::move(tuned));
+    database.add(*key, *tuned);
   }
   return database;
 }
@@ -347,23 +451,10 @@ Status ScheduleDatabase::save(const std::string &path) const {
   schedules::Database message;
   message.set_format(formatName);
   message.set_format_version(formatVersion);
-  for (const auto &[key, tuned] : groups) {
-    schedules::Group &group = *message.add_groups();
-    write(key, *group.mutable_key());
-    group.set_complete(tuned.complete);
-    group.set_requested_rows(tuned.requestedRows);
-    group.set_largest_rows(tuned.largestRows);
-    for (const ScheduleTableEntry &entry : tuned.table) {
-      schedules::Range &range = *group.add_ranges();
-      range.set_max_rows(entry.maxRows == INT64_MAX ? 0 : entry.maxRows);
-      write(entry.schedule, *range.mutable_schedule());
-    }
-    for (auto [rows, seconds] : tuned.measurements) {
-      schedules::Measurement &measurement = *group.add_measurements();
-      measurement.set_rows(rows);
-      measurement.set_seconds(seconds);
-    }
-  }
+  for (const auto &[key, tuned] : groups)
+    write(key, tuned, *message.add_groups());
+  for (const std::string &group : foreign)
+    message.add_groups()->ParseFromString(group);
   message.set_checksum(checksumOf(message));
   removeAbandoned(path);
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
@@ -382,30 +473,86 @@ Status ScheduleDatabase::save(const std::string &path) const {
   return {};
 }
 
+Status ScheduleDatabase::synchronize(const std::string &path) {
+  std::error_code code;
+  // All names of a file share the lock.
+  std::filesystem::path file = path;
+  if (std::filesystem::is_symlink(file, code)) {
+    file = std::filesystem::weakly_canonical(file, code);
+    if (code)
+      return makeError(path, ": cannot follow the link: ", code.message());
+  }
+  // Others hold it for the time of a save; a stopped one must not stop all.
+  constexpr double patience = 60;
+  SANDWICH_ASSIGN_OR_RETURN(
+      FileLock lock, FileLock::acquire(file.string() + ".lock", patience));
+  if (std::filesystem::exists(file, code)) {
+    SANDWICH_ASSIGN_OR_RETURN(ScheduleDatabase theirs, load(path));
+    // What other versions had here may have grown there.
+    foreign.clear();
+    merge(theirs);
+  }
+  return save(path);
+}
+
 const TunedSchedules *ScheduleDatabase::find(const ScheduleKey &key) const {
   auto entry = groups.find(key);
   return entry == groups.end() ? nullptr : &entry->second;
 }
 
+/// The packings that a weight of `group` may have.
+static std::vector<Packing> packingsFor(const TuningGroup &group,
+                                        MatrixISA isa) {
+  if (group.shape.packing)
+    return {*group.shape.packing};
+  return packingsOf(isa);
+}
+
 std::optional<std::pair<ScheduleKey, TunedSchedules>>
 ScheduleDatabase::findTuned(const TuningGroup &group, const Target &target,
                             MatrixISA isa) const {
-  std::vector<Packing> packings = packingsOf(isa);
-  if (group.shape.packing)
-    packings = {*group.shape.packing};
+  auto worth = [](const ScheduleKey &key, const TunedSchedules &tuned) {
+    return std::tuple(key.strategy == Strategy::Sandwich,
+                      tuned.measuredRows() > 0, tuned.complete,
+                      tuned.choices.back().rows, tuned.choices.size());
+  };
   std::optional<std::pair<ScheduleKey, TunedSchedules>> best;
-  for (const Packing &packing : packings) {
-    TuningGroup packed = group;
-    packed.shape.packing = packing;
-    ScheduleKey key = ScheduleKey::of(packed, target, isa);
-    const TunedSchedules *found = find(key);
-    auto worth = [](const TunedSchedules &tuned) {
-      return std::pair(tuned.complete, tuned.measurements.size());
-    };
-    if (found && (!best || worth(*found) > worth(best->second)))
-      best = {key, *found};
-  }
+  for (Strategy strategy : allStrategies())
+    for (const Packing &packing : packingsFor(group, isa)) {
+      TuningGroup packed = group;
+      packed.shape.packing = packing;
+      ScheduleKey key = ScheduleKey::of(packed, target, isa, strategy);
+      const TunedSchedules *found = find(key);
+      if (found &&
+          (!best || worth(key, *found) > worth(best->first, best->second)))
+        best = {key, *found};
+    }
   return best;
+}
+
+std::optional<Packing>
+ScheduleDatabase::findPacking(const TuningGroup &group, const Target &target,
+                              MatrixISA isa, Strategy strategy,
+                              const std::string &trace) const {
+  // Two runs at a time may have chosen two packings.
+  auto worth = [](const TunedSchedules &tuned) {
+    return std::tuple(tuned.complete, tuned.choices.back().rows,
+                      tuned.choices.size());
+  };
+  const TunedSchedules *best = nullptr;
+  std::optional<Packing> packing;
+  for (const Packing &possible : packingsFor(group, isa)) {
+    TuningGroup packed = group;
+    packed.shape.packing = possible;
+    const TunedSchedules *found =
+        find(ScheduleKey::of(packed, target, isa, strategy));
+    if (!found || !found->traces.contains(trace) ||
+        (best && worth(*found) <= worth(*best)))
+      continue;
+    best = found;
+    packing = possible;
+  }
+  return packing;
 }
 
 void ScheduleDatabase::insert(const ScheduleKey &key,
@@ -413,11 +560,15 @@ void ScheduleDatabase::insert(const ScheduleKey &key,
   groups.insert_or_assign(key, std::move(schedules));
 }
 
+void ScheduleDatabase::add(const ScheduleKey &key,
+                           const TunedSchedules &schedules) {
+  auto [group, isNew] = groups.try_emplace(key, schedules);
+  if (!isNew)
+    group->second.add(schedules);
+}
+
 void ScheduleDatabase::merge(const ScheduleDatabase &other) {
-  for (const auto &[key, theirs] : other.groups) {
-    const TunedSchedules *ours = find(key);
-    if (!ours || std::pair(theirs.complete, theirs.measurements.size()) >=
-                     std::pair(ours->complete, ours->measurements.size()))
-      insert(key, theirs);
-  }
+  for (const auto &[key, theirs] : other.groups)
+    add(key, theirs);
+  foreign.insert(other.foreign.begin(), other.foreign.end());
 }

@@ -86,8 +86,7 @@ Result<TunedGroup> sandwich::tuneGroup(
                        rows[i - 1]);
   std::map<int64_t, Choice> earlier;
   for (const Choice &choice : known)
-    if (choice.measured)
-      earlier.emplace(choice.rows, choice);
+    earlier.emplace(choice.rows, choice);
 
   TunedGroup tuned;
   tuned.group = group;
@@ -108,9 +107,7 @@ Result<TunedGroup> sandwich::tuneGroup(
         return chosen.error();
       if (!chosen) {
         tuned.complete = false;
-        chosen = chooseByModel(payload, menu, model);
-        if (!chosen)
-          return chosen.error();
+        continue;
       }
       choice = *chosen;
     }
@@ -118,7 +115,8 @@ Result<TunedGroup> sandwich::tuneGroup(
     if (progress)
       progress(choice);
   }
-  tuned.table = makeTable(group.shape, group.threads, tuned.choices);
+  if (!tuned.choices.empty())
+    tuned.table = makeTable(group.shape, group.threads, tuned.choices);
   tuned.measurements = session.measurements() - measured;
   tuned.seconds = session.elapsedSeconds() - begin;
   return tuned;
@@ -270,20 +268,12 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
   };
 
   Packing best = packingOf(isa);
-  Result<double> least = totalSeconds(best);
-  if (!least && !session.ended())
-    return least.error();
+  SANDWICH_ASSIGN_OR_RETURN(double least, totalSeconds(best));
   for (const Packing &packing : packingsOf(isa)) {
-    if (!least)
-      return packingOf(isa);
     if (packing == packingOf(isa))
       continue;
-    Result<double> total = totalSeconds(packing);
-    if (!total && !session.ended())
-      return total.error();
-    if (!total)
-      return packingOf(isa);
-    if (*total * (1 + options.packingGain) < *least) {
+    SANDWICH_ASSIGN_OR_RETURN(double total, totalSeconds(packing));
+    if (total * (1 + options.packingGain) < least) {
       least = total;
       best = packing;
     }

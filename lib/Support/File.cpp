@@ -9,10 +9,13 @@
 #include "sandwich/Support/File.h"
 
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -143,4 +146,39 @@ Status PendingFile::commit() {
     return error;
   }
   return {};
+}
+
+Result<FileLock> FileLock::acquire(const std::string &path, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  FileLock lock;
+  lock.descriptor =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (lock.descriptor < 0)
+    return systemError(path, "create");
+  Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(seconds));
+  while (::flock(lock.descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return systemError(path, "lock");
+    if (Clock::now() >= end)
+      return makeError(path, ": another process has held this lock for ",
+                       seconds, " seconds");
+    constexpr std::chrono::milliseconds pause{5};
+    std::this_thread::sleep_for(pause);
+  }
+  return lock;
+}
+
+FileLock::FileLock(FileLock &&other) noexcept
+    : descriptor(std::exchange(other.descriptor, -1)) {}
+
+FileLock &FileLock::operator=(FileLock &&other) noexcept {
+  std::swap(descriptor, other.descriptor);
+  return *this;
+}
+
+FileLock::~FileLock() {
+  if (descriptor >= 0)
+    ::close(descriptor);
 }

@@ -223,6 +223,20 @@ CacheSizes cachesFromCpuid() {
   return sizes;
 }
 
+std::string readCpuModel() {
+  constexpr uint32_t firstLeaf = 0x80000002, lastLeaf = 0x80000004;
+  std::string text;
+  for (uint32_t leaf = firstLeaf; leaf <= lastLeaf; ++leaf)
+    for (uint32_t characters : queryCpuid(leaf, 0))
+      for (int shift = 0; shift < 32; shift += 8)
+        if (char c = static_cast<char>(characters >> shift); c >= ' ')
+          text += c;
+  size_t first = text.find_first_not_of(' ');
+  if (first == text.npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
 } // namespace
 
 #else
@@ -232,6 +246,7 @@ static Status askForTileState() {
 }
 static CpuFeatures detectFeatures() { return {}; }
 static CacheSizes cachesFromCpuid() { return {}; }
+static std::string readCpuModel() { return {}; }
 
 #endif
 
@@ -243,6 +258,11 @@ Status sandwich::requestTileState() {
 const CpuFeatures &CpuFeatures::host() {
   static const CpuFeatures features = detectFeatures();
   return features;
+}
+
+const std::string &sandwich::hostCpuModel() {
+  static const std::string model = readCpuModel();
+  return model;
 }
 
 //===----------------------------------------------------------------------===//

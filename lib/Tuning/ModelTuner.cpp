@@ -8,21 +8,17 @@
 
 #include "sandwich/Tuning/ModelTuner.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
-#include "sandwich/Support/File.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <iterator>
 
 using namespace sandwich;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// So much work is lost at most when the process is killed.
-constexpr std::chrono::seconds betweenSaves{5};
 
 class ModelTuner {
 public:
@@ -36,14 +32,15 @@ public:
 private:
   Result<TunedGroup> tune(const TunedMatmul &matmul);
   std::vector<int64_t> rowsOf(const TunedMatmul &matmul) const;
-  Status startMeasuring();
+  RowTrace traceOf(const TunedMatmul &matmul) const;
+  Status startSession();
   Status report();
   Status save();
 
   const Target &target;
   const ModelTuningOptions &options;
   const TuningProgress &progress;
-  const CostModel model;
+  CostModel model;
   ScheduleDatabase database;
   std::unique_ptr<MeasuringEvaluator> evaluator;
   std::unique_ptr<MeasuringSession> session;
@@ -65,7 +62,8 @@ sandwich::differentShapes(const std::vector<TunedMatmul> &matmuls) {
     if (same == different.end())
       different.push_back(matmul);
     else
-      same->maxRows = std::max(same->maxRows, matmul.maxRows);
+      *same = {matmul.shape, std::max(same->maxRows, matmul.maxRows),
+               same->forSequences && matmul.forSequences};
   }
   return different;
 }
@@ -76,6 +74,15 @@ std::vector<int64_t> ModelTuner::rowsOf(const TunedMatmul &matmul) const {
     return row > matmul.maxRows && row > options.rows.front();
   });
   return rows;
+}
+
+/// How often the matmul runs, by the numbers of rows that it is tuned for.
+RowTrace ModelTuner::traceOf(const TunedMatmul &matmul) const {
+  int64_t most = rowsOf(matmul).back();
+  RowTrace trace;
+  for (auto [rows, runs] : options.trace)
+    trace[matmul.forSequences ? 1 : std::min(rows, most)] += runs;
+  return trace;
 }
 
 Status ModelTuner::report() {
@@ -90,22 +97,28 @@ Status ModelTuner::report() {
 
 Status ModelTuner::save() {
   saved = Clock::now();
-  return database.save(options.database);
+  return database.synchronize(options.database);
 }
 
-/// Tables that the database has need no measuring at all.
-Status ModelTuner::startMeasuring() {
+/// Tables that the database has need no measuring at all, nor do the model's.
+Status ModelTuner::startSession() {
   if (session)
     return {};
-  MeasuringOptions measuring;
-  measuring.threads = static_cast<unsigned>(options.threads);
-  measuring.cpus = options.cpus;
-  measuring.maxRows = options.rows.back();
-  SANDWICH_ASSIGN_OR_RETURN(evaluator,
-                            MeasuringEvaluator::create(target, measuring));
   MeasuringSession::Limits limits;
   limits.seconds = options.seconds;
   limits.stop = [this] { return !report(); };
+  if (options.strategy == Strategy::CostModel) {
+    session = std::make_unique<MeasuringSession>(model, std::move(limits));
+    return {};
+  }
+  MeasuringOptions measuring;
+  measuring.threads = static_cast<unsigned>(options.threads);
+  measuring.cpus = options.cpus;
+  // Some strategies time slices of eight strips whatever the rows.
+  constexpr int64_t mostSliceRows = 8 * 32;
+  measuring.maxRows = std::max(options.rows.back(), mostSliceRows);
+  SANDWICH_ASSIGN_OR_RETURN(evaluator,
+                            MeasuringEvaluator::create(target, measuring));
   session = std::make_unique<MeasuringSession>(*evaluator, std::move(limits));
   return {};
 }
@@ -121,58 +134,86 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
     return makeError("no instructions of ", target.name,
                      " can multiply a weight of ", given.n, " x ", given.k);
   MatrixISA isa = menu.front().isa;
-  TunedSchedules earlier;
-  if (auto found = database.findTuned(group, target, isa)) {
-    earlier = found->second;
-    group.shape.packing = found->first.packing;
-    if (earlier.covers(rows)) {
-      ++known;
-      TunedGroup tuned;
-      tuned.group = group;
-      tuned.table = earlier.table;
-      tuned.choices = earlier.choices();
-      done += rows.size();
-      return tuned;
-    }
-  }
-  SANDWICH_RETURN_IF_ERROR(startMeasuring());
-  if (!group.shape.packing && options.strategy != Strategy::CostModel) {
+  const bool measures = options.strategy != Strategy::CostModel;
+  const RowTrace trace = traceOf(matmul);
+  if (!group.shape.packing && measures)
+    group.shape.packing = database.findPacking(
+        group, target, isa, options.strategy, traceName(trace));
+  if (!group.shape.packing && measures) {
+    SANDWICH_RETURN_IF_ERROR(startSession());
     SearchLog log;
-    RowTrace trace;
-    for (auto [row, runs] : options.trace)
-      trace[std::min(row, rows.back())] += runs;
-    SANDWICH_ASSIGN_OR_RETURN(
-        group.shape.packing,
-        choosePacking(group, trace, menu, model, *session, options, log));
+    Result<Packing> packing =
+        choosePacking(group, trace, menu, model, *session, options, log);
+    if (!packing && !session->ended())
+      return packing.error();
+    if (!packing) {
+      // A schedule for a packing that another run will choose is worth nothing.
+      done += rows.size();
+      TunedGroup none;
+      none.table = group.untuned;
+      none.group = std::move(group);
+      none.complete = false;
+      return none;
+    }
+    group.shape.packing = *packing;
   }
   if (!group.shape.packing)
     group.shape.packing = packingOf(isa);
-  ScheduleKey key = ScheduleKey::of(group, target, isa);
 
-  std::unique_ptr<SearchStrategy> strategy = makeStrategy(options.strategy);
-  TunedGroup partial;
-  partial.group = group;
-  partial.complete = false;
-  std::optional<Error> saveError;
-  size_t before = done;
-  auto chosen = [&](const Choice &choice) {
-    ++done;
-    partial.choices.push_back(choice);
-    if (session->ended() || Clock::now() - saved < betweenSaves)
-      return;
-    partial.table = makeTable(group.shape, group.threads, partial.choices);
-    database.insert(key, TunedSchedules::of(partial));
-    if (Status status = save(); !status && !saveError)
-      saveError = status.error();
+  const ScheduleKey key = ScheduleKey::of(group, target, isa, options.strategy);
+  TunedSchedules earlier;
+  if (const TunedSchedules *found = database.find(key); found && measures)
+    earlier = *found;
+  TunedGroup tuned;
+  bool isKnown = earlier.covers(rows);
+  if (isKnown) {
+    ++known;
+    tuned.group = group;
+    std::ranges::copy_if(earlier.choices, std::back_inserter(tuned.choices),
+                         [&](const Choice &choice) {
+                           return std::ranges::binary_search(rows, choice.rows);
+                         });
+  }
+  auto store = [&](const TunedGroup &found) -> Status {
+    if (found.choices.empty() || !measures)
+      return {};
+    TunedSchedules schedules = TunedSchedules::of(found);
+    schedules.traces.insert(traceName(trace));
+    database.add(key, schedules);
+    return save();
   };
-  SANDWICH_ASSIGN_OR_RETURN(
-      TunedGroup tuned, tuneGroup(group, rows, *strategy, menu, model, *session,
-                                  options, earlier.choices(), chosen));
-  if (saveError)
-    return *saveError;
+  size_t before = done;
+  if (!isKnown) {
+    SANDWICH_RETURN_IF_ERROR(startSession());
+    std::unique_ptr<SearchStrategy> strategy = makeStrategy(options.strategy);
+    TunedGroup partial;
+    partial.group = group;
+    partial.complete = false;
+    std::optional<Error> saveError;
+    const std::chrono::duration<double> betweenSaves(
+        options.secondsBetweenSaves);
+    auto chosen = [&](const Choice &choice) {
+      ++done;
+      partial.choices.push_back(choice);
+      if (Clock::now() - saved < betweenSaves)
+        return;
+      if (Status status = store(partial); !status && !saveError)
+        saveError = status.error();
+    };
+    SANDWICH_ASSIGN_OR_RETURN(tuned, tuneGroup(group, rows, *strategy, menu,
+                                               model, *session, options,
+                                               earlier.choices, chosen));
+    if (saveError)
+      return *saveError;
+  }
   done = before + rows.size();
-  database.insert(key, TunedSchedules::of(tuned));
-  SANDWICH_RETURN_IF_ERROR(save());
+  // What is known may be of a packing chosen for another trace, or of a run
+  // that was killed at its end.
+  SANDWICH_RETURN_IF_ERROR(store(tuned));
+  TunedSchedules all = TunedSchedules::of(tuned);
+  if (const TunedSchedules *stored = database.find(key); stored && measures)
+    all = *stored;
+  SANDWICH_ASSIGN_OR_RETURN(tuned.table, servedTable(key, all, target));
   return tuned;
 }
 
@@ -180,11 +221,6 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   if (options.rows.empty())
     return makeError("there are no numbers of tokens to tune for");
   Clock::time_point begin = Clock::now();
-  std::error_code code;
-  if (std::filesystem::exists(options.database, code)) {
-    SANDWICH_ASSIGN_OR_RETURN(database,
-                              ScheduleDatabase::load(options.database));
-  }
   // A file that cannot be written shows now, not after minutes.
   SANDWICH_RETURN_IF_ERROR(save());
   total = 0;
@@ -200,8 +236,10 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   result.known = known;
   if (session)
     result.measurements = session->measurements();
-  if (evaluator && !matmuls.empty()) {
+  if (evaluator)
     result.compilations = evaluator->nests().compilations();
+  // A budget that is spent is spent.
+  if (evaluator && !matmuls.empty() && !session->ended()) {
     result.readBytesPerSecond = evaluator->readBytesPerSecond();
     const TuningGroup &group = result.groups.back().group;
     MatrixISA isa = result.groups.back().table.front().schedule.microKernel.isa;

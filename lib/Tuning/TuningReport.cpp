@@ -293,7 +293,8 @@ void GroupWriter::write() {
       << (shape.bf16Weights ? "bf16" : "f32") << " weights, "
       << group.group.threads << " threads</h2>\n<p>";
   if (group.log.empty())
-    out << "Found in the database.";
+    out << (group.complete ? "Found in the database."
+                           : "The budget was spent before its turn.");
   else
     out << group.measurements << " measurements in " << number(group.seconds)
         << " s for " << group.choices.size() << " numbers of tokens"

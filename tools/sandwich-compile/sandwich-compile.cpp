@@ -149,9 +149,9 @@ int main(int argc, char **argv) try {
       ->check(CLI::IsMember(tunings))
       ->capture_default_str();
   app.add_option("--schedules", options.schedules,
-                 "File of tuned schedules. --tune adds to it, and measures "
-                 "nothing that it knows (default then: sandwich/schedules.txt "
-                 "in $XDG_CACHE_HOME or ~/.cache)");
+                 "File of schedules tuned on this machine. --tune adds to it, "
+                 "and measures nothing that it knows (default then: "
+                 "sandwich/schedules.txt in $XDG_CACHE_HOME or ~/.cache)");
   std::vector<std::string> strategies;
   for (Strategy strategy : allStrategies())
     strategies.emplace_back(name(strategy));
@@ -159,8 +159,8 @@ int main(int argc, char **argv) try {
       ->check(CLI::IsMember(strategies))
       ->capture_default_str();
   app.add_option("--tuning-seconds", options.tuningSeconds,
-                 "The most that --tune takes; the rest is left to a model of "
-                 "the CPU (default: no limit)");
+                 "The most that --tune takes; the rest is left to the rule of "
+                 "--tune=none (default: no limit)");
   app.add_option("--trace", options.trace,
                  "File with the lengths of prompts to tune for: tokens of the "
                  "prompt and tokens generated, a line for each");

@@ -48,10 +48,13 @@ protected:
       Result<TunedGroup> tuned = tuneGroup(group, allRows(maxRows), *strategy,
                                            menu, model, session, {});
       EXPECT_TRUE(tuned);
-      database.insert(ScheduleKey::of(group, target, isa),
-                      TunedSchedules::of(*tuned));
+      database.insert(keyOf(i), TunedSchedules::of(*tuned));
     }
     return database;
+  }
+
+  ScheduleKey keyOf(int64_t number, Strategy strategy = Strategy::Sandwich) {
+    return ScheduleKey::of(makeGroup(number), target, isa, strategy);
   }
 
   TuningGroup makeGroup(int64_t number) {
@@ -89,16 +92,50 @@ protected:
 
 void expectEqual(const TunedSchedules &a, const TunedSchedules &b) {
   EXPECT_EQ(a.complete, b.complete);
-  EXPECT_EQ(a.measurements, b.measurements);
-  ASSERT_EQ(a.table.size(), b.table.size());
-  for (size_t i = 0; i < a.table.size(); ++i) {
-    EXPECT_EQ(a.table[i].maxRows, b.table[i].maxRows);
-    EXPECT_EQ(a.table[i].schedule, b.table[i].schedule);
+  EXPECT_EQ(a.traces, b.traces);
+  EXPECT_EQ(a.cpuModel, b.cpuModel);
+  ASSERT_EQ(a.choices.size(), b.choices.size());
+  for (size_t i = 0; i < a.choices.size(); ++i) {
+    EXPECT_EQ(a.choices[i].rows, b.choices[i].rows);
+    EXPECT_EQ(a.choices[i].seconds, b.choices[i].seconds);
+    EXPECT_EQ(a.choices[i].measured, b.choices[i].measured);
   }
+  MatmulShape shape{
+      .n = 2048, .k = 2048, .bf16Weights = true, .packing = packingOf(isa)};
+  ScheduleTable left = makeTable(shape, 2, a.choices),
+                right = makeTable(shape, 2, b.choices);
+  ASSERT_EQ(left.size(), right.size());
+  for (size_t i = 0; i < left.size(); ++i) {
+    EXPECT_EQ(left[i].maxRows, right[i].maxRows);
+    EXPECT_EQ(left[i].schedule, right[i].schedule);
+  }
+}
+
+/// Choices of `rows`, all of one schedule that the rule does not know.
+TunedSchedules tunedFor(const std::vector<int64_t> &rows, double seconds = 1,
+                        bool measured = true) {
+  TunedSchedules tuned;
+  Schedule schedule{
+      .microKernel = {isa, 4, 32}, .slice = {4, 64, 512}, .threads = {1, 2, 1}};
+  for (int64_t row : rows)
+    tuned.choices.push_back({row, schedule, seconds, measured});
+  return tuned;
+}
+
+std::vector<int64_t> rowsOf(const TunedSchedules &tuned) {
+  std::vector<int64_t> rows;
+  for (const Choice &choice : tuned.choices)
+    rows.push_back(choice.rows);
+  return rows;
 }
 
 TEST_F(ScheduleDatabaseTest, LoadsWhatItSaved) {
   ScheduleDatabase database = makeDatabase(3);
+  TunedSchedules partial = database.all().begin()->second;
+  partial.complete = false;
+  partial.traces = {"b", "a"};
+  partial.choices[5].measured = false;
+  database.insert(database.all().begin()->first, partial);
   ASSERT_TRUE(database.save(path));
   Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
   ASSERT_TRUE(loaded) << loaded.error().message;
@@ -114,7 +151,7 @@ TEST_F(ScheduleDatabaseTest, LoadsWhatItSaved) {
 
 TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   ScheduleDatabase database = makeDatabase(1, 4);
-  ScheduleKey key = ScheduleKey::of(makeGroup(0), target, isa);
+  ScheduleKey key = keyOf(0);
   EXPECT_NE(database.find(key), nullptr);
   auto changed = [&](auto change) {
     ScheduleKey other = key;
@@ -122,9 +159,12 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
     return database.find(other) == nullptr;
   };
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.compilerVersion = "0.0.9"; }));
-  EXPECT_TRUE(changed([](ScheduleKey &k) { k.cpuFeatures = "+avx2"; }));
-  EXPECT_TRUE(changed([](ScheduleKey &k) { k.l1DataBytes += 1; }));
-  EXPECT_TRUE(changed([](ScheduleKey &k) { k.l2Bytes += 1; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.strategy = Strategy::OnTheFly; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.cpuFeatures = "+avx2"; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l1DataBytes += 1; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l2Bytes += 1; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l3Bytes += 1; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.targetFeatures = "+avx2"; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.threads = 3; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.bf16Weights = false; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.n = 1; }));
@@ -133,29 +173,289 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.packing.panel = 64; }));
 }
 
-TEST_F(ScheduleDatabaseTest, MergesTheMoreCompleteTable) {
+/// Whatever code is compiled for, the machine that measured is this one.
+TEST_F(ScheduleDatabaseTest, TheKeyDescribesThisMachine) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512", "aarch64-neon"}) {
+    Target other = *getTarget(name);
+    ScheduleKey key =
+        ScheduleKey::of(makeGroup(0), other, isa, Strategy::Sandwich);
+    const CacheSizes &caches = CacheSizes::host();
+    EXPECT_EQ(key.machine.l1DataBytes, int64_t(caches.level1Data));
+    EXPECT_EQ(key.machine.l2Bytes, int64_t(caches.level2));
+    EXPECT_EQ(key.machine.l3Bytes, int64_t(caches.level3));
+    for (std::string_view feature : CpuFeatures::host().names())
+      EXPECT_NE(key.machine.cpuFeatures.find(feature), std::string::npos);
+    EXPECT_EQ(key.targetFeatures, other.featureString());
+  }
+}
+
+TEST_F(ScheduleDatabaseTest, TheVersionNamesTheSources) {
+  std::string version(scheduleVersion());
+  size_t dash = version.find('-');
+  ASSERT_NE(dash, version.npos) << version;
+  EXPECT_EQ(version.size() - dash - 1, 12u) << version;
+  EXPECT_EQ(version.find_first_not_of("0123456789abcdef", dash + 1),
+            version.npos)
+      << version;
+}
+
+//===----------------------------------------------------------------------===//
+// Merging
+//===----------------------------------------------------------------------===//
+
+TEST_F(ScheduleDatabaseTest, MergingLosesNoRows) {
+  TunedSchedules quick = tunedFor({1, 2, 4, 8, 16}), part = tunedFor({1, 2, 3});
+  quick.complete = true;
+  quick.traces = {"a"};
+  part.traces = {"b"};
+  TunedSchedules both = quick;
+  both.add(part);
+  EXPECT_EQ(rowsOf(both), (std::vector<int64_t>{1, 2, 3, 4, 8, 16}));
+  EXPECT_TRUE(both.complete);
+  EXPECT_EQ(both.traces, (std::set<std::string>{"a", "b"}));
+  part.add(quick);
+  expectEqual(part, both);
+
+  // Of more rows than any complete run, nothing is known.
+  TunedSchedules beyond = tunedFor({1, 20});
+  both.add(beyond);
+  EXPECT_EQ(both.choices.back().rows, 20);
+  EXPECT_FALSE(both.complete);
+  beyond.complete = true;
+  both.add(beyond);
+  EXPECT_TRUE(both.complete);
+}
+
+TEST_F(ScheduleDatabaseTest, WhatWasMeasuredReplacesWhatWasDerived) {
+  TunedSchedules derived = tunedFor({1, 2}, 1, false),
+                 measured = tunedFor({2, 3}, 5);
+  TunedSchedules both = derived;
+  both.add(measured);
+  measured.add(derived);
+  for (const TunedSchedules &merged : {both, measured}) {
+    ASSERT_EQ(rowsOf(merged), (std::vector<int64_t>{1, 2, 3}));
+    EXPECT_EQ(merged.choices[1].seconds, 5);
+    EXPECT_EQ(merged.measuredRows(), 2);
+  }
+}
+
+TEST_F(ScheduleDatabaseTest, MergesTablesOfBothDatabases) {
   ScheduleDatabase few = makeDatabase(1, 8), many = makeDatabase(2, 40);
-  ScheduleKey key = ScheduleKey::of(makeGroup(0), target, isa);
   ScheduleDatabase merged = few;
   merged.merge(many);
   EXPECT_EQ(merged.size(), 2u);
-  expectEqual(*merged.find(key), *many.find(key));
+  EXPECT_EQ(rowsOf(*merged.find(keyOf(0))), allRows(40));
+  EXPECT_EQ(rowsOf(*merged.find(keyOf(1))), allRows(40));
   merged = many;
   merged.merge(few);
-  expectEqual(*merged.find(key), *many.find(key));
-  TunedSchedules partial = *many.find(key);
-  partial.complete = false;
-  merged.insert(key, partial);
-  merged.merge(few);
-  expectEqual(*merged.find(key), *few.find(key));
+  expectEqual(*merged.find(keyOf(0)), *many.find(keyOf(0)));
+}
+
+TEST_F(ScheduleDatabaseTest, CoversComparesRows) {
+  TunedSchedules tuned = tunedFor({1, 2, 3, 8, 100});
+  EXPECT_TRUE(tuned.covers({1, 8, 100}));
+  EXPECT_TRUE(tuned.covers({}));
+  EXPECT_FALSE(tuned.covers({1, 4, 8}));
+  EXPECT_FALSE(tuned.covers({101}));
+  EXPECT_FALSE(TunedSchedules().covers({1}));
+}
+
+//===----------------------------------------------------------------------===//
+// What is served
+//===----------------------------------------------------------------------===//
+
+/// What was interrupted serves what it reached, the rule serves the rest.
+TEST_F(ScheduleDatabaseTest, TheRuleServesWhatWasNotReached) {
+  TunedSchedules tuned = tunedFor({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  const Schedule own = tuned.choices.front().schedule;
+  Result<ScheduleTable> rule = chooseByRule(keyOf(0).shape(), target, 2);
+  auto served = servedTable(keyOf(0), tuned, target);
+  ASSERT_TRUE(rule && served);
+  for (int64_t rows = 1; rows <= 10; ++rows)
+    EXPECT_EQ(scheduleFor(*served, rows).microKernel, own.microKernel) << rows;
+  for (int64_t rows : {11, 13, 50, 512, 100000})
+    EXPECT_EQ(scheduleFor(*served, rows), scheduleFor(*rule, rows)) << rows;
+
+  // A complete table is trusted for as many rows more as the search trusts it.
+  tuned.complete = true;
+  served = servedTable(keyOf(0), tuned, target);
+  ASSERT_TRUE(served);
+  EXPECT_EQ(scheduleFor(*served, 20).microKernel, own.microKernel);
+  for (int64_t rows : {21, 512, 100000})
+    EXPECT_EQ(scheduleFor(*served, rows), scheduleFor(*rule, rows)) << rows;
+
+  served = servedTable(keyOf(0), TunedSchedules(), target);
+  ASSERT_TRUE(served);
+  EXPECT_EQ(served->size(), rule->size());
+}
+
+/// In every packing the table can run, also where the rule cannot.
+TEST_F(ScheduleDatabaseTest, EveryPackingIsServed) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512-bf16", "x86-64-amx"}) {
+    Target other = *getTarget(name);
+    ScheduleKey key = keyOf(0);
+    for (const Packing &packing : packingsOf(other.matrixISAs.back())) {
+      key.packing = packing;
+      key.bf16Weights = multipliesBF16(other.matrixISAs.back());
+      auto served = servedTable(key, {}, other);
+      ASSERT_TRUE(served) << served.error().message;
+      EXPECT_EQ(served->back().maxRows, INT64_MAX);
+      for (const ScheduleTableEntry &entry : *served) {
+        Status status = verify(entry.schedule, key.shape());
+        EXPECT_TRUE(status) << status.error().message;
+      }
+    }
+  }
+}
+
+TEST_F(ScheduleDatabaseTest, FindsTheBestThereIs) {
+  ScheduleDatabase database;
+  TuningGroup group = makeGroup(0);
+  auto best = [&] { return database.findTuned(group, target, isa)->first; };
+  EXPECT_FALSE(database.findTuned(group, target, isa));
+  TunedSchedules derived = tunedFor(allRows(20), 1, false);
+  derived.complete = true;
+  database.insert(keyOf(0, Strategy::OnTheFly), derived);
+  EXPECT_EQ(best().strategy, Strategy::OnTheFly);
+  database.insert(keyOf(0, Strategy::ScaleUpAndOut), tunedFor({1, 2}));
+  EXPECT_EQ(best().strategy, Strategy::ScaleUpAndOut);
+  TunedSchedules exhaustive = tunedFor({1});
+  exhaustive.complete = true;
+  database.insert(keyOf(0, Strategy::Exhaustive), exhaustive);
+  EXPECT_EQ(best().strategy, Strategy::Exhaustive);
+  database.insert(keyOf(0), tunedFor({1}));
+  EXPECT_EQ(best().strategy, Strategy::Sandwich);
+  // Another packing, with more in it.
+  ScheduleKey wide = keyOf(0);
+  wide.packing = packingsOf(isa).back();
+  database.insert(wide, tunedFor({1, 2}));
+  EXPECT_EQ(best(), wide);
+  group.shape.packing = packingOf(isa);
+  EXPECT_EQ(best(), keyOf(0));
+
+  // What another machine measured serves none but it.
+  ScheduleDatabase foreign;
+  ScheduleKey key = keyOf(0);
+  key.machine.l2Bytes += 1;
+  foreign.insert(key, tunedFor({1}));
+  EXPECT_FALSE(foreign.findTuned(group, target, isa));
+}
+
+TEST_F(ScheduleDatabaseTest, FindsThePackingOfAStrategyAndATrace) {
+  ScheduleDatabase database;
+  TuningGroup group = makeGroup(0);
+  ScheduleKey wide = keyOf(0);
+  wide.packing = packingsOf(isa).back();
+  TunedSchedules tuned = tunedFor({1, 2});
+  tuned.traces = {"prompts"};
+  database.insert(wide, tuned);
+  auto find = [&](Strategy strategy, const char *trace) {
+    return database.findPacking(group, target, isa, strategy, trace);
+  };
+  EXPECT_EQ(find(Strategy::Sandwich, "prompts"), wide.packing);
+  EXPECT_FALSE(find(Strategy::Sandwich, "tokens"));
+  EXPECT_FALSE(find(Strategy::OnTheFly, "prompts"));
+  EXPECT_EQ(traceName({{1, 3}, {8, 1}}), traceName({{1, 6}, {8, 2}}));
+  EXPECT_NE(traceName({{1, 3}, {8, 1}}), traceName({{1, 3}, {9, 1}}));
+  EXPECT_NE(traceName({{1, 3}, {8, 1}}), traceName({{1, 3}, {8, 2}}));
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// Processes that add to one file at the same time, each its own groups and
+/// some rows of a common one.
+TEST_F(ScheduleDatabaseTest, WritersAtTheSameTimeLoseNothing) {
+  constexpr int64_t writers = 4, saves = 12;
+  std::vector<pid_t> children;
+  for (int64_t writer = 0; writer < writers; ++writer) {
+    pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ScheduleDatabase own;
+      for (int64_t i = 0; i < saves; ++i) {
+        own.add(keyOf(1 + writer * saves + i), tunedFor({1, 2}));
+        own.add(keyOf(0), tunedFor({1 + writer + i * writers}));
+        if (!own.synchronize(path))
+          ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->size(), 1u + writers * saves);
+  ASSERT_NE(loaded->find(keyOf(0)), nullptr);
+  EXPECT_EQ(rowsOf(*loaded->find(keyOf(0))), allRows(writers * saves));
+}
+
+TEST_F(ScheduleDatabaseTest, SynchronizingRefusesWhatLoadingRefuses) {
+  write("not a database");
+  ScheduleDatabase database;
+  Status status = database.synchronize(path);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("is no schedule database"),
+            std::string::npos);
+  EXPECT_EQ(read(), "not a database");
+  status = database.synchronize(folder / "none" / "file");
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("cannot create"), std::string::npos);
+}
+
+/// By a link and by its own name, a file has one lock.
+TEST_F(ScheduleDatabaseTest, LinksAreFollowed) {
+  fs::path link = folder / "link";
+  ScheduleDatabase one, two;
+  one.add(keyOf(0), tunedFor({1}));
+  two.add(keyOf(1), tunedFor({1}));
+  ASSERT_TRUE(one.synchronize(path));
+  fs::create_symlink(path, link);
+  ASSERT_TRUE(two.synchronize(link));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_FALSE(fs::exists(link.string() + ".lock"));
+  EXPECT_EQ(ScheduleDatabase::load(path)->size(), 2u);
+}
+
+/// What another version tuned is neither found nor lost, even if this one could
+/// not run it.
+TEST_F(ScheduleDatabaseTest, KeepsWhatOtherVersionsTuned) {
+  ScheduleKey old = keyOf(0);
+  old.compilerVersion = "0.0.9";
+  TunedSchedules impossible = tunedFor({1, 2});
+  impossible.choices.front().schedule.microKernel = {isa, 40, 32};
+  ScheduleDatabase database;
+  database.insert(old, impossible);
+  ASSERT_TRUE(database.save(path));
+  const std::string before = read();
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->size(), 0u);
+  ASSERT_TRUE(loaded->save(path));
+  EXPECT_EQ(read(), before);
+
+  ScheduleDatabase own;
+  own.add(keyOf(1), tunedFor({1}));
+  ASSERT_TRUE(own.synchronize(path));
+  ASSERT_TRUE(own.synchronize(path));
+  std::string text = read();
+  size_t at = text.find("\"0.0.9\"");
+  ASSERT_NE(at, text.npos);
+  EXPECT_EQ(text.find("\"0.0.9\"", at + 1), text.npos);
+  EXPECT_NE(text.find("_40x32"), text.npos);
 }
 
 /// What was saved is what tuning goes on from.
 TEST_F(ScheduleDatabaseTest, ChoicesServeARestart) {
   ScheduleDatabase database = makeDatabase(1);
   TuningGroup group = makeGroup(0);
-  std::vector<Choice> known =
-      database.find(ScheduleKey::of(group, target, isa))->choices();
+  std::vector<Choice> known = database.find(keyOf(0))->choices;
   EXPECT_FALSE(known.empty());
   std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
   MeasuringSession session(model);
@@ -174,9 +474,9 @@ TEST_F(ScheduleDatabaseTest, RefusesForeignFiles) {
   EXPECT_EQ(loadError(),
             "is no schedule database: line 1: Message type "
             "\"sandwich.schedules.Database\" has no field named \"hello\".");
-  write("format: \"sandwich schedules\"\nformat_version: 2\n");
+  write("format: \"sandwich schedules\"\nformat_version: 1\n");
   EXPECT_EQ(loadError(),
-            "format_version is 2; this version of Sandwich reads 1");
+            "format_version is 1; this version of Sandwich reads 2");
   write(std::string("\x7f"
                     "ELF\0\0",
                     6));
@@ -227,7 +527,7 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
     return loadError();
   };
   auto schedule = [](TunedSchedules &tuned) -> Schedule & {
-    return tuned.table.front().schedule;
+    return tuned.choices.front().schedule;
   };
   EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
               schedule(tuned).microKernel = {isa, 40, 32};
@@ -247,14 +547,15 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
             "line 5: groups[0]: ranges[0]: its thread grid needs 3 threads, "
             "the group has 2");
   EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
-              tuned.table.back().maxRows = 7;
-            }).substr(0, 21),
-            "line 5: groups[0]: ra");
-  EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
-              tuned.measurements = {{2, 1.0}, {2, 1.0}};
+              tuned.choices[1].seconds = -1;
             }),
-            "line 5: groups[0]: measurements ascend in rows and have positive "
-            "seconds; one is of 2 rows and 1 s");
+            "line 5: groups[0]: rows ascend and have positive seconds; one is "
+            "of 2 rows and -1 s");
+  EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) {
+              key.machine.l2Bytes = -1;
+            }),
+            "line 5: groups[0].key: machine.l2_bytes is -1, not between 1 and "
+            "1099511627776");
   EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) { key.n = 0; }),
             "line 5: groups[0].key: n is 0, not between 1 and 1099511627776");
 }

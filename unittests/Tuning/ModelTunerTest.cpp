@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
+#include <utility>
 
 using namespace sandwich;
 
@@ -114,23 +115,193 @@ TEST_F(ModelTunerTest, KeepsWhatWasTunedBeforeItWasStopped) {
   EXPECT_EQ(rest->known, 1);
 }
 
-TEST_F(ModelTunerTest, LeavesToTheModelWhatTheBudgetDoesNotReach) {
+TEST_F(ModelTunerTest, LeavesToTheRuleWhatTheBudgetDoesNotReach) {
   options.seconds = 1e-9;
   Result<TunedModel> tuned = tune();
   ASSERT_TRUE(tuned) << tuned.error().message;
   EXPECT_EQ(tuned->measurements, 0);
   for (const TunedGroup &group : tuned->groups) {
     EXPECT_FALSE(group.complete);
-    EXPECT_FALSE(group.table.empty());
-    for (const ScheduleTableEntry &entry : group.table)
-      EXPECT_TRUE(verify(entry.schedule, group.group.shape));
+    EXPECT_TRUE(group.choices.empty());
+    EXPECT_FALSE(group.group.shape.packing);
+    Result<ScheduleTable> rule =
+        chooseByRule(group.group.shape, target, options.threads);
+    ASSERT_TRUE(rule);
+    ASSERT_EQ(group.table.size(), rule->size());
+    for (size_t i = 0; i < rule->size(); ++i)
+      EXPECT_EQ(group.table[i].schedule, (*rule)[i].schedule);
   }
+  // A report of nothing is a report.
+  EXPECT_NE(writeTuningReport(*tuned, "none").find("</html>"),
+            std::string::npos);
   // The next run goes on.
   options.seconds = 1e9;
   tuned = tune();
   ASSERT_TRUE(tuned) << tuned.error().message;
   EXPECT_EQ(tuned->known, 0);
   EXPECT_GT(tuned->measurements, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// What stays in the database
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One small matmul on one thread: about what is kept, not how it is measured.
+class KeptSchedulesTest : public ModelTunerTest {
+protected:
+  KeptSchedulesTest() {
+    options.threads = 1;
+    matmuls = {{{.n = 64, .k = 64}, 9}};
+    matmuls[0].shape.packing = packingOf(MatrixISA::X86_AVX2_F32);
+    options.secondsBetweenSaves = 0;
+  }
+
+  ScheduleDatabase load() {
+    auto database = ScheduleDatabase::load(options.database);
+    EXPECT_TRUE(database) << database.error().message;
+    return database ? *database : ScheduleDatabase();
+  }
+
+  /// The database has one table, complete and with a choice for all of `rows`.
+  void expectComplete(const std::vector<int64_t> &rows) {
+    ScheduleDatabase database = load();
+    ASSERT_EQ(database.size(), 1u);
+    const TunedSchedules &tuned = database.all().begin()->second;
+    EXPECT_TRUE(tuned.covers(rows));
+    EXPECT_TRUE(tuned.complete);
+  }
+
+  void expectKnown(const std::vector<int64_t> &rows) {
+    options.rows = rows;
+    Result<TunedModel> again = tune();
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->measurements, 0);
+    EXPECT_EQ(again->known, 1);
+  }
+};
+
+} // namespace
+
+/// Neither a run for fewer rows nor one for others drops what was measured.
+TEST_F(KeptSchedulesTest, RowsThatOtherRunsNeeded) {
+  const std::vector<int64_t> first = options.rows;
+  ASSERT_TRUE(tune());
+  options.rows = {1, 2, 3, 5};
+  ASSERT_TRUE(tune());
+  expectComplete(first);
+  expectKnown(first);
+  expectKnown({1, 2, 3, 4, 5, 9});
+}
+
+/// Whenever a later run is killed, what an earlier one found is still there.
+TEST_F(KeptSchedulesTest, RowsFromBeforeARunThatWasStopped) {
+  const std::vector<int64_t> first = options.rows;
+  ASSERT_TRUE(tune());
+  options.rows = {1, 2, 3, 5, 6};
+  Result<TunedModel> stopped = tune([&](double done) -> Status {
+    expectComplete(first);
+    if (done > 0.5)
+      return makeError("enough");
+    return {};
+  });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().message, "enough");
+  expectComplete({1, 2, 4, 9});
+  expectKnown(first);
+}
+
+/// What is compiled with is all that the database knows, not only the rows of
+/// this run.
+TEST_F(KeptSchedulesTest, TablesServeAllThatIsKnown) {
+  Result<TunedModel> first = tune();
+  ASSERT_TRUE(first) << first.error().message;
+  options.rows = {1};
+  Result<TunedModel> fewer = tune();
+  ASSERT_TRUE(fewer) << fewer.error().message;
+  EXPECT_EQ(fewer->known, 1);
+  const ScheduleTable &all = first->groups[0].table,
+                      &again = fewer->groups[0].table;
+  ASSERT_EQ(again.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(again[i].schedule, all[i].schedule);
+}
+
+/// Fewer rows, and none larger, but others.
+TEST_F(KeptSchedulesTest, OtherRowsAreMoreToDo) {
+  options.rows = {1, 2, 3, 4, 9};
+  ASSERT_TRUE(tune());
+  options.rows = {1, 3, 5, 9};
+  Result<TunedModel> others = tune();
+  ASSERT_TRUE(others) << others.error().message;
+  EXPECT_EQ(others->known, 0);
+  EXPECT_GT(others->measurements, 0);
+}
+
+TEST_F(KeptSchedulesTest, OtherStrategiesTablesAreNotItsOwn) {
+  for (Strategy strategy :
+       {Strategy::CostModel, Strategy::FixedMicroKernels, Strategy::Sandwich}) {
+    options.strategy = strategy;
+    Result<TunedModel> tuned = tune();
+    ASSERT_TRUE(tuned) << tuned.error().message;
+    EXPECT_EQ(tuned->known, 0) << name(strategy);
+    EXPECT_EQ(tuned->measurements > 0, strategy != Strategy::CostModel)
+        << name(strategy);
+    EXPECT_TRUE(tuned->groups[0].complete);
+  }
+  EXPECT_EQ(load().size(), 2u);
+  options.strategy = Strategy::FixedMicroKernels;
+  expectKnown(options.rows);
+}
+
+/// What nothing was measured for has neither a table nor a packing.
+TEST_F(KeptSchedulesTest, NothingThatWasNotMeasured) {
+  matmuls[0].shape.packing = {};
+  options.seconds = 1e-9;
+  Result<TunedModel> tuned = tune();
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  EXPECT_FALSE(tuned->groups[0].complete);
+  EXPECT_EQ(load().size(), 0u);
+}
+
+/// The packing is chosen for a trace: another one may need another.
+TEST_F(KeptSchedulesTest, PackingsAreChosenForTheirTrace) {
+  matmuls[0].shape.packing = {};
+  ASSERT_TRUE(tune());
+  options.trace = {{1, 1.0}, {9, 4.0}};
+  Result<TunedModel> other = tune();
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_GT(other->measurements, 0);
+  size_t traces = 0;
+  const ScheduleDatabase database = load();
+  for (const auto &[key, tuned] : database.all())
+    traces += tuned.traces.size();
+  EXPECT_EQ(traces, 2u);
+  expectKnown(options.rows);
+
+  // What runs for sequences runs with one row, whatever the prompts are.
+  matmuls = {{{.n = 128, .k = 64}, 9, true}};
+  ASSERT_TRUE(tune());
+  options.trace = {{2, 7.0}, {8, 4.0}};
+  expectKnown(options.rows);
+}
+
+/// Another run that uses the same file at the same time.
+TEST_F(KeptSchedulesTest, WhatOthersAddMeanwhile) {
+  options.rows = {1, 2};
+  std::vector<TunedMatmul> theirs = {{{.n = 128, .k = 64}, 2}};
+  bool begun = false;
+  Result<TunedModel> tuned = tune([&](double) -> Status {
+    if (std::exchange(begun, true))
+      return {};
+    Result<TunedModel> other =
+        tuneModel(theirs, target, options, [](double) { return Status(); });
+    return other ? Status() : other.error();
+  });
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  ASSERT_TRUE(begun);
+  EXPECT_EQ(load().size(), 2u);
 }
 
 TEST_F(ModelTunerTest, RefusesADamagedDatabase) {
@@ -184,11 +355,14 @@ TEST_F(ModelTunerTest, ReportsWhatItFound) {
 
 TEST_F(ModelTunerTest, TunesEqualShapesOnce) {
   TunedMatmul small{{.n = 256, .k = 64}, 4}, large{{.n = 256, .k = 64}, 9};
+  small.forSequences = true;
   std::vector<TunedMatmul> different =
-      differentShapes({small, {{.n = 64, .k = 64}, 1}, large, small});
+      differentShapes({small, {{.n = 64, .k = 64}, 1, true}, large, small});
   ASSERT_EQ(different.size(), 2u);
   EXPECT_EQ(different[0].shape, small.shape);
   EXPECT_EQ(different[0].maxRows, 9);
+  EXPECT_FALSE(different[0].forSequences);
+  EXPECT_TRUE(different[1].forSequences);
 }
 
 //===----------------------------------------------------------------------===//

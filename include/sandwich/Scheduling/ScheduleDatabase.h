@@ -8,9 +8,9 @@
 ///
 /// \file
 /// Schedules that were searched once are kept in a file and found again by what
-/// they depend on: the CPU, the team, the matmul and the compiler. The file is
-/// protobuf's text form, proto/schedules.proto. Only the compiler's side links
-/// this; the runtime has the light protobuf library.
+/// they depend on: the machine, the team, the matmul, the strategy and the
+/// compiler. The file is protobuf's text form, proto/schedules.proto. Only the
+/// compiler's side links this; the runtime has the light protobuf library.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,22 +18,38 @@
 #define SANDWICH_SCHEDULING_SCHEDULEDATABASE_H
 
 #include "sandwich/Scheduling/ScheduleTuner.h"
+#include "sandwich/Scheduling/Strategies.h"
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace sandwich {
 
+/// What a measurement depends on of the machine that it was made on.
+struct MeasuringMachine {
+  /// All that the CPU has, not only what code uses, as LLVM lists them.
+  std::string cpuFeatures;
+  /// Bytes that a core sees; 0 where it is not known.
+  int64_t l1DataBytes = 0, l2Bytes = 0, l3Bytes = 0;
+
+  /// This one.
+  static const MeasuringMachine &host();
+
+  auto operator<=>(const MeasuringMachine &) const = default;
+};
+
 /// Everything that a tuned table depends on.
 struct ScheduleKey {
+  /// See `scheduleVersion`.
   std::string compilerVersion;
-  /// As LLVM lists them.
-  std::string cpuFeatures;
-  int64_t l1DataBytes = 0;
-  int64_t l2Bytes = 0;
+  Strategy strategy = Strategy::Sandwich;
+  MeasuringMachine machine;
+  /// What the code may use, as LLVM lists it.
+  std::string targetFeatures;
   int64_t threads = 0;
   bool bf16Weights = false;
   int64_t n = 0;
@@ -41,10 +57,10 @@ struct ScheduleKey {
   int64_t columnUnit = 1;
   Packing packing;
 
-  /// The key of `group` tuned for `target` by this version of Sandwich; a shape
-  /// without a packing has that of `isa`.
+  /// The key of `group` tuned on this machine for `target` by this version of
+  /// Sandwich; a shape without a packing has that of `isa`.
   static ScheduleKey of(const TuningGroup &group, const Target &target,
-                        MatrixISA isa);
+                        MatrixISA isa, Strategy strategy);
 
   /// The matmul, with its packing.
   MatmulShape shape() const;
@@ -53,29 +69,53 @@ struct ScheduleKey {
   bool operator==(const ScheduleKey &) const = default;
 };
 
-/// A tuned table, and the rows it was measured at.
-struct TunedSchedules {
-  ScheduleTable table;
-  /// Whether every number of rows that was asked for is in it.
-  bool complete = false;
-  /// Rows and seconds, ascending.
-  std::vector<std::pair<int64_t, double>> measurements;
-  /// How many numbers of rows were asked for, and the largest of them.
-  int64_t requestedRows = 0, largestRows = 0;
+/// The version of Sandwich and of what makes schedules fast or slow in it: the
+/// code generated for them, how they are searched and measured. A hash of the
+/// sources (see cmake/HashSources.cmake), so that it changes with any of them.
+std::string_view scheduleVersion();
 
+/// Names `trace` by a hash of the share that each number of rows has in it.
+std::string traceName(const RowTrace &trace);
+
+/// What a strategy chose for one matmul.
+struct TunedSchedules {
+  /// Ascending in rows, at least one; what nothing was chosen for is not in it.
+  std::vector<Choice> choices;
+  /// Whether a run that asked for the last of them reached all it asked for. If
+  /// not, nothing is known of more rows.
+  bool complete = false;
+  /// The names of the traces that the packing was chosen for.
+  std::set<std::string> traces;
+  /// What the CPU that measured calls itself.
+  std::string cpuModel;
+
+  /// Of a group in which something was chosen.
   static TunedSchedules of(const TunedGroup &group);
-  /// What `tuneGroup` goes on from.
-  std::vector<Choice> choices() const;
   /// Whether tuning for `rows` would find nothing to do.
   bool covers(const std::vector<int64_t> &rows) const;
+  /// The rows that were measured.
+  int64_t measuredRows() const;
+  /// Adds what `other` chose for rows that are missing here, or derived here
+  /// and measured there.
+  void add(const TunedSchedules &other);
 };
+
+/// The table that serves every number of rows of `key`: what was tuned, and
+/// above it the untuned rule, or the cost model where the rule cannot read the
+/// packing. The last schedule of a complete table serves up to twice its rows,
+/// as the search itself trusts it no further. Errors: no instructions of
+/// `target` can multiply the shape.
+Result<ScheduleTable> servedTable(const ScheduleKey &key,
+                                  const TunedSchedules &tuned,
+                                  const Target &target);
 
 class ScheduleDatabase {
 public:
   /// Reads and checks all of `path`. Errors name the file, the line or the
   /// field, and the reason: absent, no database, damaged, of another format
   /// version, a micro-kernel that is unknown or does not fit its registers, a
-  /// schedule that cannot run its matmul.
+  /// schedule that cannot run its matmul. What another version of Sandwich
+  /// tuned is kept as it is, and neither checked nor found.
   static Result<ScheduleDatabase> load(const std::string &path);
 
   /// Writes a file beside `path`, syncs it and renames it: a program that is
@@ -83,20 +123,36 @@ public:
   /// killed programs left beside it.
   Status save(const std::string &path) const;
 
+  /// Adds what is in the file `path`, if there is one, to this database and
+  /// writes both to it, under a lock: whoever else does so at the same time
+  /// loses nothing either. Errors: those of `load`, `save` and `FileLock`.
+  Status synchronize(const std::string &path);
+
   /// The table of `key`, or null.
   const TunedSchedules *find(const ScheduleKey &key) const;
 
-  /// The best table for `group` in any packing of `isa`, where its shape does
-  /// not say which one: complete ones first, then those measured at more rows.
+  /// The best table for `group` of this machine, in any packing of `isa` where
+  /// its shape does not say which one, by any strategy: `sandwich` first, then
+  /// one that measured, then complete ones, then those for more rows.
   std::optional<std::pair<ScheduleKey, TunedSchedules>>
   findTuned(const TuningGroup &group, const Target &target,
             MatrixISA isa) const;
 
+  /// The packing in which `strategy` tuned `group` on this machine after having
+  /// chosen it for the trace called `trace`; nothing if it has not.
+  std::optional<Packing> findPacking(const TuningGroup &group,
+                                     const Target &target, MatrixISA isa,
+                                     Strategy strategy,
+                                     const std::string &trace) const;
+
   /// Adds or replaces the table of `key`.
   void insert(const ScheduleKey &key, TunedSchedules schedules);
 
-  /// Adds all of `other`. Where both know a key, a complete table wins, then
-  /// the one measured at more rows, then that of `other`.
+  /// Adds `schedules` to those of `key` (see TunedSchedules::add): nothing that
+  /// was chosen is lost.
+  void add(const ScheduleKey &key, const TunedSchedules &schedules);
+
+  /// Adds all of `other`, table by table.
   void merge(const ScheduleDatabase &other);
 
   size_t size() const { return groups.size(); }
@@ -104,6 +160,8 @@ public:
 
 private:
   std::map<ScheduleKey, TunedSchedules> groups;
+  /// Serialized groups of other versions of Sandwich.
+  std::set<std::string> foreign;
 };
 
 } // namespace sandwich

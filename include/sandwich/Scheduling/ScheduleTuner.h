@@ -93,21 +93,22 @@ ScheduleTable makeTable(const MatmulShape &shape, int64_t threads,
 
 struct TunedGroup {
   TuningGroup group;
+  /// Empty if nothing was chosen.
   ScheduleTable table;
-  /// One for each number of rows asked for.
+  /// One for each number of rows asked for that was reached.
   std::vector<Choice> choices;
   SearchLog log;
   /// Of this group alone.
   int64_t measurements = 0;
   double seconds = 0;
-  /// False if the session ended; the rest was chosen by the model.
+  /// False if the session ended before all was chosen.
   bool complete = true;
 };
 
 /// Tunes a group for `rows`, ascending. `known` are choices of an earlier run
 /// that are kept. `progress` hears of each choice. Errors: no rows, rows out of
 /// order, no micro-kernel that fits, errors of the evaluator; that the session
-/// ends is no error.
+/// ends is no error, and leaves rows without a choice.
 Result<TunedGroup>
 tuneGroup(const TuningGroup &group, const std::vector<int64_t> &rows,
           SearchStrategy &strategy, const std::vector<MicroKernel> &menu,
@@ -132,8 +133,8 @@ RowTrace defaultTrace(int64_t maxRows);
 
 /// The packing with which the matmuls of `trace` take least time in all, by
 /// measuring what the model thinks best for some widths of micro-kernels on a
-/// sample of the trace's rows. A tie goes to the default packing. If the
-/// session ends, the default packing. Errors: those of the evaluator; no
+/// sample of the trace's rows. A tie goes to the default packing. Errors: those
+/// of the evaluator; that the session ends before all are compared; no
 /// micro-kernel that fits.
 Result<Packing> choosePacking(const TuningGroup &group, const RowTrace &trace,
                               const std::vector<MicroKernel> &menu,

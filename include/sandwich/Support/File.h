@@ -84,6 +84,24 @@ private:
   int descriptor = -1;
 };
 
+/// Keeps other processes, and other threads, from what they lock by the same
+/// file until it is destroyed. The file is made if absent, and stays: whoever
+/// removed it could remove one that somebody waits for.
+class FileLock {
+public:
+  /// Waits until nobody else holds the lock on `path`, for `seconds` at most.
+  /// Errors: the file cannot be made or locked; somebody held it all the time.
+  static Result<FileLock> acquire(const std::string &path, double seconds);
+
+  FileLock(FileLock &&other) noexcept;
+  FileLock &operator=(FileLock &&other) noexcept;
+  ~FileLock();
+
+private:
+  FileLock() = default;
+  int descriptor = -1;
+};
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_FILE_H

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -115,6 +116,10 @@ public:
 private:
   std::bitset<numCpuFeatures> bits;
 };
+
+/// What the CPU calls itself, "AMD EPYC 9555 64-Core Processor"; empty where it
+/// does not tell. For people to read: hypervisors change it at will.
+const std::string &hostCpuModel();
 
 /// Asks the kernel to let this process use AMX tile registers; needed before
 /// the first tile instruction of any thread. The kernel is asked once, later

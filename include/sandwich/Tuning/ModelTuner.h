@@ -26,6 +26,9 @@ struct TunedMatmul {
   MatmulShape shape;
   /// The most rows that it is worth measuring for.
   int64_t maxRows = 1;
+  /// Whether it runs for sequences, not for their tokens: mostly with one row,
+  /// in each step.
+  bool forSequences = false;
 };
 
 struct ModelTuningOptions : TuningOptions {
@@ -37,18 +40,23 @@ struct ModelTuningOptions : TuningOptions {
   std::vector<int64_t> rows;
   /// What the packings of weights are chosen for.
   RowTrace trace;
-  /// For all matmuls together. What is not tuned by then is left to the cost
-  /// model.
+  /// For all matmuls together. What is not tuned by then is left to the untuned
+  /// rule.
   double seconds = std::numeric_limits<double>::infinity();
   /// The schedule database: what is in it is not tuned again, and what is
-  /// tuned is added to it, now and then as well as at the end.
+  /// tuned is added to it, now and then as well as at the end. What was not
+  /// measured, as that of the cost model, is not.
   std::string database;
+  /// So much work is lost at most when the process is killed.
+  double secondsBetweenSaves = 5;
 };
 
 /// What tuning a model came to.
 struct TunedModel {
   /// In the order of the matmuls; with an empty log where the database knew
-  /// the table.
+  /// the table. Their tables serve every number of rows, with all that the
+  /// database knows. Where the time did not even suffice to choose a packing,
+  /// the shape has none, and the table is the untuned rule's.
   std::vector<TunedGroup> groups;
   /// Questions that had to be measured, and compilations of nests for them.
   int64_t measurements = 0;
@@ -73,7 +81,7 @@ Result<TunedModel> tuneModel(const std::vector<TunedMatmul> &matmuls,
                              const TuningProgress &progress);
 
 /// Those whose shapes differ, in the order of their first use, with the most
-/// rows of any of them.
+/// rows of any of them, and for tokens if any of them is.
 std::vector<TunedMatmul>
 differentShapes(const std::vector<TunedMatmul> &matmuls);
 

@@ -86,6 +86,17 @@ MatmulShape gemm::getShape(MatmulOp op) {
   return shape;
 }
 
+ScheduleTableAttr gemm::getTableAttr(MLIRContext *context,
+                                     const ScheduleTable &table) {
+  SmallVector<int64_t> maxRows;
+  SmallVector<ScheduleAttr> schedules;
+  for (const ScheduleTableEntry &entry : table) {
+    maxRows.push_back(entry.maxRows);
+    schedules.push_back(ScheduleAttr::get(context, entry.schedule));
+  }
+  return ScheduleTableAttr::get(context, maxRows, schedules);
+}
+
 void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
                      Value input, FlatSymbolRefAttr weight) {
   build(builder, state, result, input, weight, /*bias=*/nullptr,

@@ -36,18 +36,6 @@ static LogicalResult narrowProducer(MatmulOp user, Value input) {
   return success();
 }
 
-/// A table as an attribute.
-static ScheduleTableAttr getTable(MLIRContext *context,
-                                  const ScheduleTable &table) {
-  SmallVector<int64_t> maxRows;
-  SmallVector<ScheduleAttr> schedules;
-  for (const ScheduleTableEntry &entry : table) {
-    maxRows.push_back(entry.maxRows);
-    schedules.push_back(ScheduleAttr::get(context, entry.schedule));
-  }
-  return ScheduleTableAttr::get(context, maxRows, schedules);
-}
-
 namespace {
 struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
   using ScheduleMatmulsBase::ScheduleMatmulsBase;
@@ -72,13 +60,13 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
       if (!matmul.getSchedules()) {
         Result<ScheduleTable> table = findTuned(matmul, *tuned, *model);
-        if (table->empty())
+        if (table && table->empty())
           table = chooseUntuned(getShape(matmul), *model, threads);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
         }
-        matmul.setSchedulesAttr(getTable(&getContext(), *table));
+        matmul.setSchedulesAttr(getTableAttr(&getContext(), *table));
       }
       for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
         auto [tM, tN, tK] = schedule.getSchedule().threads;
@@ -104,19 +92,20 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
 
   /// The tuned table of `matmul`, whose weight gets its packing; none if there
   /// is no such table.
-  ScheduleTable findTuned(MatmulOp matmul, const ScheduleDatabase &tuned,
-                          const Target &model) {
+  Result<ScheduleTable> findTuned(MatmulOp matmul,
+                                  const ScheduleDatabase &tuned,
+                                  const Target &model) {
     MatmulShape shape = getShape(matmul);
     std::vector<MicroKernel> menu = microKernelMenu(shape, model);
     if (menu.empty())
-      return {};
+      return ScheduleTable();
     auto found = tuned.findTuned({shape, threads}, model, menu.front().isa);
     if (!found)
-      return {};
+      return ScheduleTable();
     lm::lookupWeight(matmul, matmul.getWeightAttr())
         .setPackingAttr(PackingAttr::get(&getContext(), found->first.packing));
     ++numTuned;
-    return found->second.table;
+    return servedTable(found->first, found->second, model);
   }
 };
 } // namespace

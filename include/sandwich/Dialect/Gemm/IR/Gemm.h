@@ -38,6 +38,10 @@ inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 /// What `op` multiplies, as schedules see it.
 MatmulShape getShape(MatmulOp op);
 
+/// The written form of `table`.
+ScheduleTableAttr getTableAttr(mlir::MLIRContext *context,
+                               const ScheduleTable &table);
+
 /// head_dim of a `rotate_append_kv` epilogue, from its rotary table.
 int64_t getHeadDim(MatmulOp op);
 int64_t getHeadDim(EpilogueOp op);

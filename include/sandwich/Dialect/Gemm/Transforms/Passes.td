@@ -23,12 +23,12 @@ def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
 def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   let summary = "Give every matmul a schedule table";
   let description = [{
-    Matmuls that have no schedules get those that tuning left in the database,
-    with the packing of the weight that they were tuned for, or else those of
-    the cost model (see docs/RationaleScheduling.md); those that have some keep
-    them, if they need no more threads than the team has. Where micro-kernels
-    read bf16, the operation that makes the matmul's input then makes it in
-    bf16.
+    Matmuls that have no schedules get the best that tuning on this machine left
+    in the database, with the packing of the weight that they were tuned for, or
+    else those of the cost model (see docs/RationaleScheduling.md); those that
+    have some keep them, if they need no more threads than the team has. Where
+    micro-kernels read bf16, the operation that makes the matmul's input then
+    makes it in bf16.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",
