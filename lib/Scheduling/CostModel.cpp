@@ -366,6 +366,12 @@ std::vector<int64_t> sandwich::coarseRows(int64_t maxRows) {
   return rows;
 }
 
+/// Whether the model was compared with matmuls that used these instructions.
+/// What it thinks of others is too far off to follow closely.
+static bool wasMeasured(MatrixISA isa) {
+  return isa == MatrixISA::X86_AVX512_F32 || isa == MatrixISA::X86_AVX512_BF16;
+}
+
 Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
                                               int64_t threads,
@@ -388,7 +394,8 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
     // What differs by less than the model's errors, or by so little time that
     // code of its own costs more, is left to the rule, whose schedules were
     // measured.
-    constexpr double errors = 0.05, worthwhileSeconds = 2e-6;
+    double errors = wasMeasured(choice.schedule.microKernel.isa) ? 0.05 : 0.3;
+    constexpr double worthwhileSeconds = 2e-6;
     if (!rule.empty()) {
       const Schedule &schedule = scheduleFor(rule, rows);
       double seconds = model.estimate(payload, schedule);

@@ -127,7 +127,7 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const MatmulShape &given = matmul.shape;
   const std::vector<int64_t> rows = rowsOf(matmul);
   SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
-                            chooseByRule(given, target, options.threads));
+                            chooseUntuned(given, target, options.threads));
   TuningGroup group{given, options.threads, std::move(untuned)};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())

@@ -125,7 +125,7 @@ TEST_F(ModelTunerTest, LeavesToTheRuleWhatTheBudgetDoesNotReach) {
     EXPECT_TRUE(group.choices.empty());
     EXPECT_FALSE(group.group.shape.packing);
     Result<ScheduleTable> rule =
-        chooseByRule(group.group.shape, target, options.threads);
+        chooseUntuned(group.group.shape, target, options.threads);
     ASSERT_TRUE(rule);
     ASSERT_EQ(group.table.size(), rule->size());
     for (size_t i = 0; i < rule->size(); ++i)
