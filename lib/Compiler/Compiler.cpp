@@ -15,6 +15,7 @@
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Frontend/Checkpoint.h"
@@ -512,6 +513,13 @@ Status Compilation::tune(TuningSummary *summary) {
           .setPackingAttr(
               gemm::PackingAttr::get(&context, *found.group.shape.packing));
   }
+  // Inputs that micro-kernels read as bf16 are made so before anybody looks.
+  gemm::ScheduleMatmulsOptions scheduling;
+  scheduling.target = options.target;
+  scheduling.threads = options.threads;
+  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
+    manager.addPass(gemm::createScheduleMatmuls(scheduling));
+  }));
   if (report) {
     SANDWICH_RETURN_IF_ERROR(report->write(
         writeTuningReport(result, makeManifest().model().name())));
