@@ -84,4 +84,22 @@ TEST_F(FileTest, LimitsTheSizeOfTextFiles) {
   EXPECT_FALSE(readTextFile(path("a"), 4));
 }
 
+TEST_F(FileTest, OneHoldsALockAtATime) {
+  {
+    auto first = FileLock::acquire(path("lock"), 0);
+    ASSERT_TRUE(first) << first.error().message;
+    auto second = FileLock::acquire(path("lock"), 0.01);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().message,
+              path("lock") +
+                  ": another process has held this lock for 0.01 seconds");
+    FileLock moved = *std::move(first);
+    EXPECT_FALSE(FileLock::acquire(path("lock"), 0));
+  }
+  EXPECT_TRUE(FileLock::acquire(path("lock"), 0));
+  auto absent = FileLock::acquire(path("none/lock"), 0);
+  ASSERT_FALSE(absent);
+  EXPECT_NE(absent.error().message.find("cannot create"), std::string::npos);
+}
+
 } // namespace

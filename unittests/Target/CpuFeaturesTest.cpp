@@ -109,6 +109,18 @@ TEST(CpuFeatures, HostAgreesWithTheKernel) {
 }
 
 #if defined(__x86_64__)
+TEST(CpuFeatures, TheModelIsWhatTheKernelTells) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  const std::string field = "model name\t: ";
+  while (std::getline(file, line))
+    if (line.starts_with(field)) {
+      EXPECT_EQ(hostCpuModel(), line.substr(field.size()));
+      return;
+    }
+  GTEST_SKIP() << "the kernel tells no model";
+}
+
 TEST(CacheSizes, HostHasPlausibleCaches) {
   const CacheSizes &caches = CacheSizes::host();
   EXPECT_GE(caches.level1Data, 8u << 10);
