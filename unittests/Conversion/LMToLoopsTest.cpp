@@ -461,6 +461,9 @@ INSTANTIATE_TEST_SUITE_P(
                       2},
         AttentionCase{"OddVectors", "decode", 2, 2, 50, true, false, true, 3},
         AttentionCase{"HeadsOf80", "decode", 2, 2, 80, false, false, false, 1},
+        AttentionCase{"UnevenHeads", "decode", 8, 1, 32, true, false, true, 3},
+        AttentionCase{"TilesOfHeads", "decode", 3, 12, 48, true, true, false,
+                      2},
         AttentionCase{"AVX2", "decode", 2, 2, 128, true, true, true, 2,
                       "x86-64-avx2"}),
     [](const auto &info) { return info.param.name; });

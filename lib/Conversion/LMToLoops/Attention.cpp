@@ -61,10 +61,15 @@ struct TileRows {
   /// Rows that exist; those beyond are computed and not stored.
   Value count;
   Value sequence;
-  /// The cache's head, and the one whose tile comes next.
-  Value head, nextHead;
+  /// The cache's head.
+  Value head;
   /// Positions that some row attends to.
   Value positions;
+  /// Number of the tile among those whose state is kept.
+  Value tile;
+  /// The head read next, and whether it is read from the next chunk on; null
+  /// where nothing is prefetched.
+  Value nextHead = {}, endsChunk = {};
 };
 
 /// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
@@ -88,11 +93,13 @@ public:
   void buildPrefill();
 
 private:
-  void allocateScratch();
-  void buildTile(const TileRows &rows);
+  void allocateScratch(int64_t tiles);
+  void forChunks(Value positions,
+                 llvm::function_ref<void(Value firstBlock, Value blocks)> body);
   void loadQueries(const TileRows &rows);
+  void addChunk(const TileRows &rows, Value firstBlock, Value blocks);
   void computeScores(const TileRows &rows, Value firstBlock, Value blocks);
-  void weighScores(Value firstBlock, Value blocks);
+  void weighScores(const TileRows &rows, Value firstBlock, Value blocks);
   void addValues(const TileRows &rows, Value firstBlock, Value blocks,
                  ArrayRef<VectorPiece> pieces);
   void storeResult(const TileRows &rows);
@@ -119,52 +126,54 @@ private:
   /// Whether the cache comes from memory: only then prefetching pays.
   bool streams = false;
 
-  /// [rows, head_dim] queries times the scale.
+  /// [tiles, rows, head_dim] queries times the scale.
   Value queries;
   /// [rows, positions of a chunk] scores, then their exponentials.
   Value scores;
-  /// [rows, head_dim] weighted sums of values.
+  /// [tiles, rows, head_dim] weighted sums of values.
   Value sums;
-  /// [rows, 16] sums of exponentials, by position modulo 16.
+  /// [tiles, rows, 16] sums of exponentials, by position modulo 16.
   Value totals;
-  /// [16] one element a row: its position, its largest score so far, in this
-  /// chunk, and the factor that follows from both.
-  Value limits, maxima, chunkMaxima, factors;
+  /// [tiles, 16] one element a row: its largest score so far.
+  Value maxima;
+  /// [16] one element a row: its position, its largest score in this chunk, and
+  /// the factor that follows from that and `maxima`.
+  Value limits, chunkMaxima, factors;
 };
 
 } // namespace
 
-void AttentionBuilder::allocateScratch() {
+void AttentionBuilder::allocateScratch(int64_t tiles) {
   assert(shape.rows <= vectorWidth);
   Type f32 = b.getF32Type();
   auto allocate = [&](ArrayRef<int64_t> dimensions, Type type) {
     return b.scratch(program.function, dimensions, type);
   };
-  queries = allocate({shape.rows, headDim}, f32);
+  queries = allocate({tiles, shape.rows, headDim}, f32);
   scores = allocate({shape.rows, shape.chunk * blockTokens}, f32);
-  sums = allocate({shape.rows, headDim}, f32);
-  totals = allocate({shape.rows, vectorWidth}, f32);
+  sums = allocate({tiles, shape.rows, headDim}, f32);
+  totals = allocate({tiles, shape.rows, vectorWidth}, f32);
+  maxima = allocate({tiles, vectorWidth}, f32);
   limits = allocate({vectorWidth}, b.getI32Type());
-  maxima = allocate({vectorWidth}, f32);
   chunkMaxima = allocate({vectorWidth}, f32);
   factors = allocate({vectorWidth}, f32);
 }
 
 void AttentionBuilder::loadQueries(const TileRows &rows) {
   Value scale = b.constant(op.getScale().convertToFloat());
-  b.storeVector(b.splat(masked), maxima, zero);
+  b.storeVector(b.splat(masked), maxima, {rows.tile, zero});
   b.storeVector(b.splat(masked), chunkMaxima, zero);
   b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
     Value token = rows.token(row), channel = rows.channel(row);
     Value position = memref::LoadOp::create(b, op.getPositions(), token);
     memref::StoreOp::create(b, position, limits, row);
-    b.storeVector(b.splat(0), totals, {row, zero});
+    b.storeVector(b.splat(0), totals, {rows.tile, row, zero});
     b.forVectors(headDim, [&](Value first, int64_t width) {
       Value query =
           b.loadVector(op.getQuery(), {token, b.add(channel, first)}, width);
       b.storeVector(b.mulf(query, b.broadcast(scale, width)), queries,
-                    {row, first});
-      b.storeVector(b.splat(0, width), sums, {row, first});
+                    {rows.tile, row, first});
+      b.storeVector(b.splat(0, width), sums, {rows.tile, row, first});
     });
   });
 }
@@ -196,8 +205,8 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
                   cache, {cacheBlock, layer, rows.head, zero, offset}));
             size_t sum = i % shape.parts * stride;
             for (int64_t row = 0; row < shape.rows; ++row) {
-              Value query =
-                  b.broadcast(b.loadScalar(queries, {b.index(row), channel}));
+              Value query = b.broadcast(
+                  b.loadScalar(queries, {rows.tile, b.index(row), channel}));
               for (Value key : keys) {
                 next[sum] = b.fma(query, key, next[sum]);
                 ++sum;
@@ -223,7 +232,8 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
   });
 }
 
-void AttentionBuilder::weighScores(Value firstBlock, Value blocks) {
+void AttentionBuilder::weighScores(const TileRows &rows, Value firstBlock,
+                                   Value blocks) {
   Value tokens = b.mul(blocks, blockTokens);
   auto positionsType = VectorType::get({vectorWidth}, b.getI32Type());
   auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
@@ -253,15 +263,15 @@ void AttentionBuilder::weighScores(Value firstBlock, Value blocks) {
   });
 
   // All rows in one vector.
-  Value before = b.loadVector(maxima, zero);
+  Value before = b.loadVector(maxima, {rows.tile, zero});
   Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
-  b.storeVector(after, maxima, zero);
+  b.storeVector(after, maxima, {rows.tile, zero});
   b.storeVector(math::ExpOp::create(b, b.subf(before, after)), factors, zero);
 
   b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
-    Value largest = b.broadcast(b.loadScalar(maxima, row));
+    Value largest = b.broadcast(b.loadScalar(maxima, {rows.tile, row}));
     Value factor = b.broadcast(b.loadScalar(factors, row));
-    Value total = b.mulf(b.loadVector(totals, {row, zero}), factor);
+    Value total = b.mulf(b.loadVector(totals, {rows.tile, row, zero}), factor);
     total = b.forLoop(zero, tokens, vectorWidth, total,
                       [&](Value column, ValueRange carried) {
                         Value score = b.loadVector(scores, {row, column});
@@ -270,7 +280,7 @@ void AttentionBuilder::weighScores(Value firstBlock, Value blocks) {
                         b.storeVector(weight, scores, {row, column});
                         return SmallVector<Value>{b.addf(carried[0], weight)};
                       })[0];
-    b.storeVector(total, totals, {row, zero});
+    b.storeVector(total, totals, {rows.tile, row, zero});
   });
 }
 
@@ -282,24 +292,22 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
     Value factor = b.loadScalar(factors, b.index(row));
     for (VectorPiece piece : pieces)
       weighted.push_back(b.mulf(
-          b.loadVector(sums, {b.index(row), b.index(piece.first)}, piece.width),
+          b.loadVector(sums, {rows.tile, b.index(row), b.index(piece.first)},
+                       piece.width),
           b.broadcast(factor, piece.width)));
   }
   weighted = b.forLoop(
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
         Value cacheBlock = loadBlock(rows, number);
-        // The keys of the next chunk are read right after this one's values,
-        // be it the first chunk of the next head.
-        Value nextBlock, nextHead;
+        // The keys of the next head, or of the next chunk, are read right after
+        // these values.
+        Value nextBlock;
         if (streams) {
-          Value inNextChunk = b.add(number, shape.chunk);
-          Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ule,
-                                               inNextChunk, lastBlock);
-          nextBlock = loadBlock(
-              rows, arith::SelectOp::create(b, exists, inNextChunk, block));
-          nextHead =
-              arith::SelectOp::create(b, exists, rows.head, rows.nextHead);
+          Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
+          nextBlock =
+              loadBlock(rows, arith::SelectOp::create(b, rows.endsChunk,
+                                                      inNextChunk, number));
         }
         // Slots beyond the last position may hold no numbers: not even zero
         // times them is zero.
@@ -313,7 +321,8 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
               Value offset = b.mul(token, headDim);
               for (VectorPiece piece : pieces)
                 if (streams && piece.first % lineElements == 0)
-                  prefetch(nextBlock, nextHead, 0, b.add(offset, piece.first));
+                  prefetch(nextBlock, rows.nextHead, 0,
+                           b.add(offset, piece.first));
               SmallVector<Value> values;
               for (VectorPiece piece : pieces)
                 values.push_back(
@@ -338,45 +347,52 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
   for (int64_t row = 0; row < shape.rows; ++row)
     for (VectorPiece piece : pieces)
       b.storeVector(weighted[sum++], sums,
-                    {b.index(row), b.index(piece.first)});
+                    {rows.tile, b.index(row), b.index(piece.first)});
 }
 
 void AttentionBuilder::storeResult(const TileRows &rows) {
   b.forLoop(zero, rows.count, 1, [&](Value row) {
-    Value total = b.reduceAdd(b.loadVector(totals, {row, zero}));
+    Value total = b.reduceAdd(b.loadVector(totals, {rows.tile, row, zero}));
     Value factor = arith::DivFOp::create(b, b.constant(1), total);
     Value token = rows.token(row), channel = rows.channel(row);
     b.forVectors(headDim, [&](Value first, int64_t width) {
-      Value sum = b.loadVector(sums, {row, first}, width);
+      Value sum = b.loadVector(sums, {rows.tile, row, first}, width);
       b.storeVector(b.mulf(sum, b.broadcast(factor, width)),
                     op.getDestination(), {token, b.add(channel, first)});
     });
   });
 }
 
-void AttentionBuilder::buildTile(const TileRows &rows) {
-  loadQueries(rows);
-  Value blocks = b.div(b.add(rows.positions, blockTokens - 1), blockTokens);
+/// Calls `body` for the chunks of a sequence of `positions`.
+void AttentionBuilder::forChunks(
+    Value positions,
+    llvm::function_ref<void(Value firstBlock, Value blocks)> body) {
+  Value blocks = b.div(b.add(positions, blockTokens - 1), blockTokens);
+  b.forLoop(zero, blocks, shape.chunk, [&](Value firstBlock) {
+    body(firstBlock, b.min(b.sub(blocks, firstBlock), b.index(shape.chunk)));
+  });
+}
+
+void AttentionBuilder::addChunk(const TileRows &rows, Value firstBlock,
+                                Value blocks) {
   SmallVector<VectorPiece> pieces = cutIntoVectors(headDim);
   // Passes over the chunk's values, with about equally many vectors each.
   int64_t passes =
       std::max<int64_t>(1, llvm::divideCeil(pieces.size(), shape.valueVectors));
   int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
-  b.forLoop(zero, blocks, shape.chunk, [&](Value firstBlock) {
-    Value inChunk = b.min(b.sub(blocks, firstBlock), b.index(shape.chunk));
-    computeScores(rows, firstBlock, inChunk);
-    weighScores(firstBlock, inChunk);
-    for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
-         rest = rest.drop_front(std::min<size_t>(piecesInPass, rest.size())))
-      addValues(rows, firstBlock, inChunk, rest.take_front(piecesInPass));
-  });
-  storeResult(rows);
+  computeScores(rows, firstBlock, blocks);
+  weighScores(rows, firstBlock, blocks);
+  for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
+       rest = rest.drop_front(std::min<size_t>(piecesInPass, rest.size())))
+    addValues(rows, firstBlock, blocks, rest.take_front(piecesInPass));
 }
 
-/// Each thread takes every n-th pair of a token and a head of the cache, so
-/// that all get their part of long and of short sequences. The query heads
-/// that share the cache's head are the rows of a tile: keys and values are
-/// read once for all of them.
+/// Each thread takes consecutive heads of every token, so that all get their
+/// part of long and of short sequences, and the larger parts in turn. A block's
+/// heads are neighbours in memory, one head's blocks are far apart: a thread
+/// reads all its heads of a chunk before the next chunk, and keeps the sums of
+/// all. The query heads that share the cache's head are the rows of tiles: keys
+/// and values are read from memory once for all of them.
 void AttentionBuilder::buildDecode() {
   shape.rows = largestDivisor(
       group, std::min<int64_t>(independentSums, program.accumulators));
@@ -391,32 +407,43 @@ void AttentionBuilder::buildDecode() {
   if (headDim % shape.channels != 0)
     shape.channels = shape.parts;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
-  // Between scores and values nothing is read: seldom, where that costs.
-  shape.chunk = 16;
+  shape.chunk = 2;
   streams = true;
-  allocateScratch();
+  int64_t tilesOfHead = group / shape.rows;
+  allocateScratch(llvm::divideCeil(cacheHeads, program.threads) * tilesOfHead);
 
   Value tokens = memref::DimOp::create(b, op.getQuery(), 0);
-  b.forLoop(
-      program.thread, b.mul(tokens, cacheHeads), program.threads,
-      [&](Value pair) {
-        Value token = b.div(pair, cacheHeads);
-        Value head = b.rem(pair, cacheHeads);
-        Value sequence = b.loadIndex(op.getSequences(), token);
-        Value positions = b.add(b.loadIndex(op.getPositions(), token), 1);
-        b.forLoop(zero, b.index(group), shape.rows, [&](Value firstOfGroup) {
-          Value firstHead = b.add(b.mul(head, group), firstOfGroup);
-          TileRows rows{
-              [&](Value) { return token; },
-              [&](Value row) { return b.mul(b.add(firstHead, row), headDim); },
-              b.index(shape.rows),
-              sequence,
-              head,
-              b.min(b.add(head, program.threads), b.index(cacheHeads - 1)),
-              positions};
-          buildTile(rows);
+  b.forLoop(zero, tokens, 1, [&](Value token) {
+    Value place = b.rem(b.add(program.thread, token), b.index(program.threads));
+    auto [firstHead, endHead] =
+        b.threadRange(b.index(cacheHeads), place, program.threads);
+    Value sequence = b.loadIndex(op.getSequences(), token);
+    Value positions = b.add(b.loadIndex(op.getPositions(), token), 1);
+    auto forTiles = [&](llvm::function_ref<void(const TileRows &)> body) {
+      b.forLoop(firstHead, endHead, 1, [&](Value head) {
+        Value following = b.add(head, 1);
+        Value endsChunk = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                                following, endHead);
+        Value nextHead =
+            arith::SelectOp::create(b, endsChunk, firstHead, following);
+        Value firstTile = b.mul(b.sub(head, firstHead), tilesOfHead);
+        b.forLoop(zero, b.index(tilesOfHead), 1, [&](Value tileOfHead) {
+          Value firstRow =
+              b.add(b.mul(head, group), b.mul(tileOfHead, shape.rows));
+          body({[&](Value) { return token; },
+                [&](Value row) { return b.mul(b.add(firstRow, row), headDim); },
+                b.index(shape.rows), sequence, head, positions,
+                b.add(firstTile, tileOfHead), nextHead, endsChunk});
         });
       });
+    };
+    forTiles([&](const TileRows &rows) { loadQueries(rows); });
+    forChunks(positions, [&](Value firstBlock, Value blocks) {
+      forTiles(
+          [&](const TileRows &rows) { addChunk(rows, firstBlock, blocks); });
+    });
+    forTiles([&](const TileRows &rows) { storeResult(rows); });
+  });
 }
 
 /// The rows of a tile are consecutive tokens of one query head. Later tiles
@@ -427,7 +454,7 @@ void AttentionBuilder::buildPrefill() {
   shape.rows = std::clamp<int64_t>(program.accumulators / shape.blocks, 1, 12);
   shape.parts = shape.channels = 1;
   shape.valueVectors = shape.blocks;
-  allocateScratch();
+  allocateScratch(/*tiles=*/1);
 
   Value tokens = memref::DimOp::create(b, op.getQuery(), 0);
   Value tiles = b.div(b.add(tokens, shape.rows - 1), shape.rows);
@@ -458,9 +485,13 @@ void AttentionBuilder::buildPrefill() {
             count,
             sequence,
             head,
-            head,
-            positions};
-        buildTile(rows);
+            positions,
+            zero};
+        loadQueries(rows);
+        forChunks(positions, [&](Value firstBlock, Value blocks) {
+          addChunk(rows, firstBlock, blocks);
+        });
+        storeResult(rows);
       });
     });
   });

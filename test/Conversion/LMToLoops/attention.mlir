@@ -8,6 +8,15 @@
 // prefetched.
 
 // CHECK-LABEL: func @decode
+// Chunks of two blocks, and in each all heads of the thread, whose sums are kept.
+// CHECK: memref.alloca() {{.*}} : memref<1x2x64xf32>
+// CHECK: arith.constant 15 : index
+// CHECK: arith.divui
+// CHECK-NEXT: %[[CHUNK:.*]] = arith.constant 2 : index
+// CHECK-NEXT: scf.for {{.*}} step %[[CHUNK]] {
+// CHECK: scf.for %{{.*}} = %[[FIRST:[0-9]+]] to %[[END:[0-9]+]] step
+// CHECK: %[[LAST:.*]] = arith.cmpi eq, %{{.*}}, %[[END]]
+// CHECK: %[[NEXT:.*]] = arith.select %[[LAST]], %[[FIRST]], %{{.*}}
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 // CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xf16>, vector<16xf16>
 // CHECK: memref.prefetch {{.*}}, read, locality<3>, data
@@ -17,7 +26,7 @@
 // CHECK-COUNT-4: vector.shuffle
 // CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: memref.prefetch
+// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %{{.*}}, %{{.*}}]
 // CHECK-NOT: lm.attention
 // With the registers of AVX2: one part, and two vectors of values.
 // NARROW-LABEL: func @decode
