@@ -8,8 +8,8 @@
 
 #include "Studies.h"
 
-#include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
 

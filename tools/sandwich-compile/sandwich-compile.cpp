@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Compiler/Compiler.h"
-#include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
+#include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
 

@@ -9,8 +9,8 @@
 #include "Commands.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/CpuBudget.h"
-#include "sandwich/Runtime/MachineTopology.h"
+#include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/MachineTopology.h"
 
 #include <memory>
 

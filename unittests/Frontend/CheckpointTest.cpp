@@ -132,8 +132,8 @@ protected:
     write();
     return messageOf(open().checkTensors());
   }
-  std::string weights() { return folder.path("model.safetensors"); }
-  std::string index() { return folder.path("model.safetensors.index.json"); }
+  std::string weights() { return folder.file("model.safetensors"); }
+  std::string index() { return folder.file("model.safetensors.index.json"); }
 };
 
 } // namespace
@@ -200,9 +200,9 @@ TEST_F(CheckpointTest, FindsTheTokenizer) {
   folder.write("tokenizer_config.json", "{}");
   write();
   Checkpoint checkpoint = open();
-  EXPECT_EQ(checkpoint.tokenizerPath(), folder.path("tokenizer.json"));
+  EXPECT_EQ(checkpoint.tokenizerPath(), folder.file("tokenizer.json"));
   EXPECT_EQ(checkpoint.tokenizerConfigPath(),
-            folder.path("tokenizer_config.json"));
+            folder.file("tokenizer_config.json"));
 }
 
 TEST_F(CheckpointTest, ReadsTheGenerationConfig) {
@@ -351,14 +351,14 @@ TEST_F(CheckpointTest, ListsUnusedTensors) {
 }
 
 TEST_F(CheckpointTest, RefusesFoldersThatAreNone) {
-  EXPECT_EQ(messageOf(Checkpoint::open(folder.path("absent"))),
-            folder.path("absent") + ": No such file or directory");
+  EXPECT_EQ(messageOf(Checkpoint::open(folder.file("absent"))),
+            folder.file("absent") + ": No such file or directory");
   std::string path = folder.write("file", "");
   EXPECT_EQ(messageOf(Checkpoint::open(path)), path + ": is not a folder");
 }
 
 TEST_F(CheckpointTest, RefusesMissingEmptyAndTruncatedConfigs) {
-  std::string path = folder.path("config.json");
+  std::string path = folder.file("config.json");
   EXPECT_EQ(openRefusal(), path + ": cannot open: No such file or directory");
   folder.write("config.json", "");
   EXPECT_EQ(openRefusal(), path + ": not valid JSON at byte 1");
@@ -410,11 +410,11 @@ TEST_F(CheckpointTest, RefusesBadIndexes) {
 TEST_F(CheckpointTest, RefusesIndexesThatLeaveTheFolder) {
   Json sound = writeShards();
   TemporaryFolder elsewhere;
-  std::filesystem::copy(folder.path("others.safetensors"),
-                        elsewhere.path("others.safetensors"));
+  std::filesystem::copy(folder.file("others.safetensors"),
+                        elsewhere.file("others.safetensors"));
   for (const Json &name :
        {Json("../" + elsewhere.path() + "/others.safetensors"),
-        Json(elsewhere.path("others.safetensors")),
+        Json(elsewhere.file("others.safetensors")),
         Json("./others.safetensors"), Json(".."), Json("."), Json(""),
         Json(std::string("others.safetensors\0x", 20)), Json(7),
         Json(nullptr)}) {
@@ -434,7 +434,7 @@ TEST_F(CheckpointTest, RefusesIndexesOfAbsentFilesAndTensors) {
   spoiled["weight_map"]["lm_head.weight"] = "absent.safetensors";
   writeIndex(spoiled);
   EXPECT_EQ(openRefusal(), index() + ": weight_map: \"lm_head.weight\": " +
-                               folder.path("absent.safetensors") +
+                               folder.file("absent.safetensors") +
                                ": cannot open: No such file or directory");
   spoiled = sound;
   spoiled["weight_map"]["lm_head.weight"] = "layers.safetensors";
@@ -448,8 +448,8 @@ TEST_F(CheckpointTest, RefusesIndexesOfAbsentFilesAndTensors) {
             folder.path() + ": tensor \"lm_head.weight\" is missing; "
                             "config.json implies one of shape [10, 8]");
   writeIndex(sound);
-  std::filesystem::resize_file(folder.path("layers.safetensors"), 100);
-  EXPECT_NE(openRefusal().find(folder.path("layers.safetensors") +
+  std::filesystem::resize_file(folder.file("layers.safetensors"), 100);
+  EXPECT_NE(openRefusal().find(folder.file("layers.safetensors") +
                                ": the header length is "),
             std::string::npos);
 }

@@ -101,7 +101,7 @@ TEST(Safetensors, CountsElementsSmallerThanAByte) {
 
 TEST(Safetensors, RefusesMissingEmptyAndTruncatedFiles) {
   TemporaryFolder folder;
-  std::string path = folder.path("m.safetensors");
+  std::string path = folder.file("m.safetensors");
   EXPECT_EQ(messageOf(SafetensorsFile::open(path)),
             path + ": cannot open: No such file or directory");
   EXPECT_EQ(messageOf(SafetensorsFile::open(folder.path())),

@@ -9,6 +9,8 @@
 #ifndef SANDWICH_UNITTESTS_FRONTEND_TESTFILES_H
 #define SANDWICH_UNITTESTS_FRONTEND_TESTFILES_H
 
+#include "TemporaryFolder.h"
+
 #include "sandwich/Frontend/Safetensors.h"
 #include "sandwich/Support/Json.h"
 
@@ -24,31 +26,6 @@
 #include <vector>
 
 namespace sandwich::test {
-
-/// A folder of its own for each test, removed with it.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    std::string pattern =
-        std::filesystem::temp_directory_path() / "sandwich-frontend-XXXXXX";
-    folder = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(folder); }
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-
-  const std::string &path() const { return folder; }
-  std::string path(const std::string &name) const {
-    return folder + "/" + name;
-  }
-  std::string write(const std::string &name, std::string_view contents) const {
-    std::ofstream(path(name), std::ios::binary) << contents;
-    return path(name);
-  }
-
-private:
-  std::string folder;
-};
 
 /// A safetensors file: length, header, data.
 inline std::string safetensors(const std::string &header,

@@ -10,6 +10,7 @@
 
 #include "HashModel.h"
 #include "Inputs/hash_model.h"
+#include "TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 

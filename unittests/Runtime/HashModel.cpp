@@ -16,9 +16,7 @@
 #include "sandwich/Support/Json.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -192,18 +190,4 @@ int32_t sandwich::test::hashModelNext(std::span<const int32_t> tokens) {
   std::vector<float> logits = hashModelLogits(tokens);
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
                               logits.begin());
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "sandwich-test-XXXXXX")
-          .string();
-  if (!::mkdtemp(pattern.data()))
-    std::abort();
-  folder = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
 }

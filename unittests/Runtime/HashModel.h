@@ -44,22 +44,6 @@ std::vector<float> hashModelLogits(std::span<const int32_t> tokens);
 /// The most probable token after `tokens`.
 int32_t hashModelNext(std::span<const int32_t> tokens);
 
-/// A folder that is removed with its contents when this ends.
-class TemporaryFolder {
-public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-  ~TemporaryFolder();
-
-  std::string file(const std::string &name) const {
-    return folder + "/" + name;
-  }
-
-private:
-  std::string folder;
-};
-
 } // namespace sandwich::test
 
 #endif // SANDWICH_UNITTESTS_RUNTIME_HASHMODEL_H

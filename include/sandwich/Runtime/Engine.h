@@ -18,12 +18,12 @@
 #define SANDWICH_RUNTIME_ENGINE_H
 
 #include "sandwich/Artifact/Artifact.h"
-#include "sandwich/Runtime/CpuBudget.h"
 #include "sandwich/Runtime/KVCache.h"
 #include "sandwich/Runtime/PhaseTeam.h"
 #include "sandwich/Runtime/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
+#include "sandwich/Topology/CpuBudget.h"
 
 #include <cstdint>
 #include <functional>

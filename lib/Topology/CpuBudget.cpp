@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Topology/CpuBudget.h"
 
 #include <hwloc.h>
 

@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_CPUBUDGET_H
-#define SANDWICH_RUNTIME_CPUBUDGET_H
+#ifndef SANDWICH_TOPOLOGY_CPUBUDGET_H
+#define SANDWICH_TOPOLOGY_CPUBUDGET_H
 
 #include "sandwich/Support/Result.h"
 
@@ -67,4 +67,4 @@ Result<CpuBudget> readCpuBudget();
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_CPUBUDGET_H
+#endif // SANDWICH_TOPOLOGY_CPUBUDGET_H

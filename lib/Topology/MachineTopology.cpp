@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/MachineTopology.h"
+#include "sandwich/Topology/MachineTopology.h"
 
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"

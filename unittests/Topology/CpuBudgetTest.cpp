@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/CpuBudget.h"
+#include "sandwich/Topology/CpuBudget.h"
 
-#include "HashModel.h"
+#include "TemporaryFolder.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

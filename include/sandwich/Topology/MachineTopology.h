@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_MACHINETOPOLOGY_H
-#define SANDWICH_RUNTIME_MACHINETOPOLOGY_H
+#ifndef SANDWICH_TOPOLOGY_MACHINETOPOLOGY_H
+#define SANDWICH_TOPOLOGY_MACHINETOPOLOGY_H
 
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Result.h"
@@ -45,4 +45,4 @@ Json toJson(const MachineNode &machine);
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_MACHINETOPOLOGY_H
+#endif // SANDWICH_TOPOLOGY_MACHINETOPOLOGY_H
