@@ -483,13 +483,9 @@ Status Compilation::tune(TuningSummary *summary) {
                                            : coarseRows(options.maxTokens);
   tuning.trace = defaultTrace(options.maxTokens);
   if (options.trace) {
-    constexpr size_t longest = size_t(64) << 20;
-    SANDWICH_ASSIGN_OR_RETURN(std::string text,
-                              readTextFile(*options.trace, longest));
-    Result<RowTrace> trace = parseTrace(text, options.maxTokens);
-    if (!trace)
-      return trace.error().inContext(*options.trace);
-    tuning.trace = *std::move(trace);
+    SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests,
+                              readServingTrace(*options.trace));
+    tuning.trace = countRows(requests, options.maxTokens);
   }
   if (options.tuningSeconds)
     tuning.seconds = *options.tuningSeconds;

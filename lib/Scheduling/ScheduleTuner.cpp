@@ -10,7 +10,6 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -143,41 +142,10 @@ static void addPrompt(RowTrace &trace, int64_t prompt, int64_t generated,
     trace[1] += static_cast<double>(generated);
 }
 
-Result<RowTrace> sandwich::parseTrace(std::string_view text, int64_t maxRows) {
+RowTrace sandwich::countRows(const ServingTrace &requests, int64_t maxRows) {
   RowTrace trace;
-  int64_t lineNumber = 0;
-  while (!text.empty()) {
-    ++lineNumber;
-    size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    line = line.substr(0, line.find('#'));
-    int64_t numbers[2] = {0, 0};
-    size_t count = 0;
-    constexpr std::string_view space = " \t\r,";
-    for (size_t at = line.find_first_not_of(space); at != line.npos;
-         at = line.find_first_not_of(space, at)) {
-      size_t stop = std::min(line.find_first_of(space, at), line.size());
-      int64_t value = 0;
-      auto [rest, error] =
-          std::from_chars(line.data() + at, line.data() + stop, value);
-      constexpr int64_t most = 1 << 30;
-      if (count == 2 || error != std::errc() || rest != line.data() + stop ||
-          value < 0 || value > most)
-        return makeError("line ", lineNumber, ": '", line,
-                         "' is not the tokens of a prompt and, after a space, "
-                         "those generated");
-      numbers[count++] = value;
-      at = stop;
-    }
-    if (count > 0 && numbers[0] == 0)
-      return makeError("line ", lineNumber,
-                       ": a prompt has at least one token");
-    if (count > 0)
-      addPrompt(trace, numbers[0], numbers[1], maxRows);
-  }
-  if (trace.empty())
-    return makeError("the trace has no prompts");
+  for (const ServingRequest &request : requests)
+    addPrompt(trace, request.promptTokens, request.outputTokens, maxRows);
   return trace;
 }
 

@@ -162,8 +162,9 @@ int main(int argc, char **argv) try {
                  "The most that --tune takes; the rest is left to the rule of "
                  "--tune=none (default: no limit)");
   app.add_option("--trace", options.trace,
-                 "File with the lengths of prompts to tune for: tokens of the "
-                 "prompt and tokens generated, a line for each");
+                 "File with the requests to tune for, a line for each: tokens "
+                 "of the prompt and tokens generated, or an object of JSON "
+                 "with \"prompt_tokens\" and \"output_tokens\"");
   app.add_option("--tuning-report", options.tuningReport,
                  "Page of HTML that shows what --tune found and how");
   app.add_flag("--emulate-amx", options.emulateAMX,

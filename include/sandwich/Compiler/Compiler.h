@@ -67,7 +67,7 @@ struct CompileOptions {
   std::string strategy = "sandwich";
   /// The most seconds that tuning takes; nothing: until it is done.
   std::optional<double> tuningSeconds;
-  /// A file of prompt lengths that packings are chosen for (see parseTrace).
+  /// A trace that packings are chosen for (see ServingTrace.h).
   std::optional<std::string> trace;
   /// The schedule database. Tuning adds to it; without tuning it is read only.
   std::optional<std::string> schedules;

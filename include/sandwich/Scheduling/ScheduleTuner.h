@@ -18,11 +18,11 @@
 
 #include "sandwich/Scheduling/CostModel.h"
 #include "sandwich/Scheduling/ScheduleSearch.h"
+#include "sandwich/Support/ServingTrace.h"
 
 #include <functional>
 #include <map>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 namespace sandwich {
@@ -122,10 +122,9 @@ std::vector<int64_t> allRows(int64_t maxRows);
 /// How often a model runs its matmuls, by the number of rows.
 using RowTrace = std::map<int64_t, double>;
 
-/// A trace of prompts: on each line the tokens of a prompt and, after a space,
-/// those generated (none if absent); `#` begins a comment. Prompts longer than
-/// `maxRows` run in pieces. Errors name the line.
-Result<RowTrace> parseTrace(std::string_view text, int64_t maxRows);
+/// The steps of `requests`, one sequence at a time. Prompts longer than
+/// `maxRows` run in pieces.
+RowTrace countRows(const ServingTrace &requests, int64_t maxRows);
 
 /// Without a trace: prompts of every power of two up to `maxRows`, each
 /// followed by a quarter as many generated tokens.

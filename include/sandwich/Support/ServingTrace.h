@@ -1,0 +1,83 @@
+//===- ServingTrace.h - What requests a server gets -------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Traces of requests: prompt and output lengths with arrival times. Packings,
+/// schedules and service configurations are chosen for one.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SUPPORT_SERVINGTRACE_H
+#define SANDWICH_SUPPORT_SERVINGTRACE_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+struct ServingRequest {
+  /// At least 1.
+  int64_t promptTokens = 1;
+  /// At least 0: a prompt of which only logits are asked.
+  int64_t outputTokens = 0;
+  /// Seconds after the trace begins; ascending. Nothing where each request
+  /// comes when the one before is done.
+  std::optional<double> arrivalSeconds;
+
+  bool operator==(const ServingRequest &) const = default;
+};
+
+using ServingTrace = std::vector<ServingRequest>;
+
+/// The most tokens a prompt or an output of a trace may have.
+inline constexpr int64_t maxTraceTokens = int64_t{1} << 24;
+
+/// Reads a trace, a request on each line: an object
+/// `{"prompt_tokens": 12, "output_tokens": 30, "arrival_seconds": 0.5}`, of
+/// which only the first member must be there, or just the numbers of prompt
+/// and output tokens, `12 30`. Blank lines and what follows a `#` in a line of
+/// numbers are skipped. Arrival times are on all lines or on none, and ascend.
+/// Errors name the line.
+Result<ServingTrace> parseServingTrace(std::string_view text);
+
+/// The same of the file `path`; errors name it too.
+Result<ServingTrace> readServingTrace(const std::string &path);
+
+/// How long prompts and outputs of a kind of conversation are: log-normal, with
+/// these means and this sigma of the logarithm.
+struct LengthDistribution {
+  std::string_view name;
+  double meanPromptTokens;
+  double meanOutputTokens;
+  double sigma;
+  /// Longer prompts and outputs are cut to this.
+  int64_t maxTokens;
+};
+
+/// "sharegpt": 161 and 338 tokens, the means that the vLLM paper (Kwon et al.,
+/// 2023, section 6.1) gives for ShareGPT; "lmsys": 70 and 215, those of the
+/// LMSYS-Chat-1M paper (Zheng et al., 2024, table 1). Sigma is 1 for both: an
+/// assumption, as the papers print histograms, no moments.
+const std::vector<LengthDistribution> &lengthDistributions();
+
+/// `requests` requests of the distribution, the same for the same `seed`.
+/// Arrivals are a Poisson process of `requestsPerSecond`; at 0, each comes when
+/// the one before is done. Errors: no distribution has that name, fewer than
+/// one request, a rate that is negative or not finite.
+Result<ServingTrace> makeServingTrace(std::string_view distribution,
+                                      int64_t requests,
+                                      double requestsPerSecond, uint64_t seed);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SUPPORT_SERVINGTRACE_H
