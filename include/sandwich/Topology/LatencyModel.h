@@ -1,0 +1,153 @@
+//===- LatencyModel.h - How long a machine serves a trace -------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Predicts how long requests take with given cores, on this machine or any
+/// other: the latency simulation of the Sandwich paper, section 4.3.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOPOLOGY_LATENCYMODEL_H
+#define SANDWICH_TOPOLOGY_LATENCYMODEL_H
+
+#include "sandwich/Support/Result.h"
+#include "sandwich/Support/ServingTrace.h"
+#include "sandwich/Topology/MachineParameters.h"
+#include "sandwich/Topology/MachineTopology.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+/// What of a language model decides how long a step takes.
+struct ModelWork {
+  int64_t layers = 0;
+  /// Elements of a token's state, which ranks sum twice in each layer.
+  int64_t hiddenSize = 0;
+  /// Weights of one layer's matmuls, and of the one that makes logits.
+  double layerWeights = 0;
+  double logitWeights = 0;
+  /// Elements of one token's queries in one layer, and of its keys and values.
+  double queryElements = 0;
+  double keyValueElements = 0;
+  double bytesPerWeight = 2;
+  double bytesPerKeyValue = 2;
+};
+
+/// The operating system's indexes of the CPUs of one process (tensor-parallel
+/// rank) in one phase.
+using RankCpus = std::vector<unsigned>;
+
+/// What one step computes.
+struct StepWork {
+  double tokens = 0;
+  /// Positions that the tokens attend to, summed over the tokens.
+  double attendedPositions = 0;
+  /// Positions whose keys and values are read, once for each sequence.
+  double cachedPositions = 0;
+  double logitRows = 0;
+
+  /// A whole prompt.
+  static StepWork prompt(double tokens);
+  /// A token for each of `sequences` sequences, which have `cachedPositions` in
+  /// all.
+  static StepWork decode(double sequences, double cachedPositions);
+};
+
+/// How fast a team of ranks works.
+struct TeamSpeed {
+  /// Operations and bytes per second of all ranks, at the pace of the slowest
+  /// core, since work is divided evenly.
+  double flopsPerSecond = 0;
+  double bytesPerSecond = 0;
+  /// One barrier inside the slowest rank.
+  double barrierSeconds = 0;
+  /// An all-reduce: what it takes for nothing, and for each byte of a rank.
+  double allReduceSeconds = 0;
+  double allReduceSecondsPerByte = 0;
+  /// By how much all is slower since the system's own work finds no idle CPU.
+  double interference = 1;
+};
+
+/// A machine with its parameters, ready to tell the speed of teams. The model:
+///
+/// * Work is divided evenly over ranks and cores; the slowest core decides.
+/// * A core reads at most what it can alone, and at most its even share of each
+///   part it is in. A part that is asked for more than it can give gives less
+///   (see `contentionLoss`); latent groups are parts like others.
+/// * Of computing and reading the longer counts, and a part of the shorter (see
+///   `unhiddenShare`).
+/// * A barrier hands one cache line from core to core, once for each.
+/// * An all-reduce is the rank-shifted one of section 6.2: every rank reads its
+///   part of all others' sums and then everybody's result, with a barrier of
+///   the ranks after each.
+/// * If a phase keeps every CPU of the machine busy, the system's own work
+///   takes one away now and then, and all others wait for it at the next
+///   barrier (Petrini, Kerbyson and Pakin, "The Case of the Missing
+///   Supercomputer Performance", 2003). One idle CPU is enough to prevent it.
+class LatencyModel {
+public:
+  /// What a part loses of its bandwidth if it is asked for many times as much
+  /// as it has: memory changes rows more often, tags are looked up again. At x
+  /// times its bandwidth it loses `contentionLoss * (1 - 1 / x)`.
+  static constexpr double contentionLoss = 0.1;
+  /// The share of the shorter of computing and reading that the longer does not
+  /// hide: 16 tokens of a 1.3B model took 54 ms on a machine that computes them
+  /// in 46 ms and reads the weights in 45 ms.
+  static constexpr double unhiddenShare = 0.2;
+  /// Barriers in each layer of the programs that this compiler makes, and
+  /// all-reduces of a tensor-parallel layer.
+  static constexpr int barriersPerLayer = 7;
+  static constexpr int allReducesPerLayer = 2;
+
+  /// Errors: a machine without CPUs, two CPUs of one index, a latent group
+  /// whose `inside` the machine does not have or whose cores do not divide
+  /// those of that part.
+  static Result<LatencyModel> create(const MachineNode &machine,
+                                     const MachineParameters &parameters);
+
+  /// Errors: no rank, a rank without CPUs, a CPU that the machine does not
+  /// have, one that is used twice.
+  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks) const;
+
+  static double stepSeconds(const TeamSpeed &team, const ModelWork &work,
+                            const StepWork &step);
+
+  /// The mean time from a request's arrival to its last token, in seconds, when
+  /// requests are batched continuously: prompts before generating, everybody
+  /// who generates in one step, at most `maxBatch`.
+  static double meanLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
+                            const ModelWork &work, const ServingTrace &trace,
+                            int64_t maxBatch = 64);
+
+private:
+  /// A part of the machine, or a latent group.
+  struct Part {
+    /// "core", "l3", ..., or the latent group's name.
+    std::string kind;
+    PartParameters parameters;
+  };
+
+  LatencyModel() = default;
+  Status addParts(const MachineNode &node, std::vector<size_t> &around);
+  Status addLatentGroups(const LatentGroup &group);
+  /// For a line from one to another of `ranks`' CPUs, at worst.
+  double handoffSeconds(const std::vector<RankCpus> &ranks) const;
+
+  MachineParameters parameters;
+  std::vector<Part> parts;
+  /// The parts that each CPU is in, smallest first.
+  std::map<unsigned, std::vector<size_t>> paths;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_TOPOLOGY_LATENCYMODEL_H

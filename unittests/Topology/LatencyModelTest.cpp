@@ -1,0 +1,247 @@
+//===- LatencyModelTest.cpp - How long a machine serves a trace -----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PaperMachines.h"
+
+#include "sandwich/Topology/LatencyModel.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+/// CPUs `first`, `first + stride`, ...
+static RankCpus cpuRange(unsigned first, unsigned count, unsigned stride = 1) {
+  RankCpus cpus;
+  for (unsigned i = 0; i < count; ++i)
+    cpus.push_back(first + i * stride);
+  return cpus;
+}
+
+static std::string errorOf(const auto &result) {
+  return result ? "" : result.error().message;
+}
+
+class LatencyModelTest : public testing::Test {
+protected:
+  void use(const std::string &description, const MachineParameters &values) {
+    Result<MachineNode> machine =
+        readMachineTopology("synthetic:" + description);
+    ASSERT_TRUE(machine) << machine.error().message;
+    Result<LatencyModel> created = LatencyModel::create(*machine, values);
+    ASSERT_TRUE(created) << created.error().message;
+    model.emplace(std::move(*created));
+  }
+  TeamSpeed speed(const std::vector<RankCpus> &ranks) {
+    Result<TeamSpeed> team = model->speedOf(ranks);
+    EXPECT_TRUE(team) << team.error().message;
+    return *team;
+  }
+
+  std::optional<LatencyModel> model;
+};
+
+TEST_F(LatencyModelTest, CoresShareWhatTheirPartsCanRead) {
+  MachineParameters values = assumedParameters();
+  values.coreBytesPerSecond = 10e9;
+  values.coreFlopsPerSecond = 50e9;
+  values.parts["numa"] = {25e9, 100e-9};
+  values.parts["l3"] = {1e12, 20e-9};
+  use("numa:2 l3:2 core:4 pu:2", values);
+  // CPUs 0 and 1 are threads of one core, which reads no faster for two.
+  EXPECT_DOUBLE_EQ(speed({{0}}).bytesPerSecond, 10e9);
+  EXPECT_DOUBLE_EQ(speed({{0}}).flopsPerSecond, 50e9);
+  EXPECT_DOUBLE_EQ(speed({{0, 1}}).bytesPerSecond, 10e9 * 0.95);
+  EXPECT_DOUBLE_EQ(speed({{0, 1}}).flopsPerSecond, 50e9);
+  EXPECT_DOUBLE_EQ(speed({{0, 2}}).bytesPerSecond, 20e9);
+  // Four ask for 40 of 25 GB/s, and lose a tenth of what is too much.
+  EXPECT_DOUBLE_EQ(speed({{0, 2, 4, 6}}).bytesPerSecond,
+                   25e9 * (1 - 0.1 * (1 - 25. / 40)));
+  EXPECT_DOUBLE_EQ(speed({{0, 2, 4, 6}}).flopsPerSecond, 200e9);
+  // The slowest core decides: one alone in its node waits for three.
+  EXPECT_DOUBLE_EQ(speed({{0, 2, 4}, {16}}).flopsPerSecond, 100e9);
+  EXPECT_DOUBLE_EQ(speed({{0, 2}, {16, 18}}).bytesPerSecond, 40e9);
+  // One rank over two nodes reads half of its weights from the other one.
+  EXPECT_DOUBLE_EQ(speed({{0, 16}}).bytesPerSecond,
+                   2 * 10e9 / (0.5 + 0.5 / 0.6));
+}
+
+TEST_F(LatencyModelTest, BarriersCostWhatTheirSpanCosts) {
+  MachineParameters values = assumedParameters();
+  values.parts["l3"].handoffSeconds = 20e-9;
+  values.parts["numa"].handoffSeconds = 100e-9;
+  values.parts["machine"].handoffSeconds = 300e-9;
+  use("numa:2 l3:2 core:4 pu:1", values);
+  EXPECT_DOUBLE_EQ(speed({{0}}).barrierSeconds, 0);
+  EXPECT_DOUBLE_EQ(speed({cpuRange(0, 4)}).barrierSeconds, 4 * 20e-9);
+  EXPECT_DOUBLE_EQ(speed({{0, 4}}).barrierSeconds, 2 * 100e-9);
+  EXPECT_DOUBLE_EQ(speed({{0, 8}}).barrierSeconds, 2 * 300e-9);
+  EXPECT_DOUBLE_EQ(speed({{0}}).allReduceSeconds, 0);
+  EXPECT_DOUBLE_EQ(speed({{0}, {4}}).allReduceSeconds, 2 * 2 * 100e-9);
+  EXPECT_GT(speed({{0}, {4}}).allReduceSecondsPerByte, 0);
+}
+
+TEST_F(LatencyModelTest, LatentGroupsAreParts) {
+  MachineParameters values = assumedParameters();
+  values.coreBytesPerSecond = 4e9;
+  values.latent = {{"cluster", "numa", 2, 4, {4e9, 5e-9}}};
+  use("numa:1 core:8 pu:1", values);
+  // With stride 4, CPUs 0 and 4 are one group.
+  EXPECT_DOUBLE_EQ(speed({{0, 1}}).bytesPerSecond, 8e9);
+  EXPECT_DOUBLE_EQ(speed({{0, 4}}).bytesPerSecond, 4e9 * 0.95);
+  EXPECT_DOUBLE_EQ(speed({{0, 4}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_GT(speed({{0, 1}}).barrierSeconds, 2 * 5e-9);
+}
+
+TEST_F(LatencyModelTest, TheSystemNeedsAnIdleCpu) {
+  MachineParameters values = assumedParameters();
+  use("numa:1 core:8 pu:1", values);
+  EXPECT_DOUBLE_EQ(speed({cpuRange(0, 7)}).interference, 1);
+  EXPECT_DOUBLE_EQ(speed({cpuRange(0, 8)}).interference, 1 + 8 * 2 * 4e-3);
+}
+
+TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
+  use("numa:1 core:2 pu:1", assumedParameters());
+  EXPECT_EQ(errorOf(model->speedOf({})), "there is no rank");
+  EXPECT_EQ(errorOf(model->speedOf({{}})), "a rank has no CPU");
+  EXPECT_EQ(errorOf(model->speedOf({{2}})), "CPU 2 is not in the topology");
+  EXPECT_EQ(errorOf(model->speedOf({{1}, {1}})), "CPU 1 is used twice");
+
+  MachineParameters values;
+  values.latent = {{"cluster", "l3", 2, 1, {}}};
+  Result<MachineNode> machine =
+      readMachineTopology("synthetic:numa:1 core:6 pu:1");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(errorOf(LatencyModel::create(*machine, values)),
+            "the topology has no l3 around CPU 0, inside which 'cluster' "
+            "groups cores");
+  values.latent = {{"cluster", "numa", 4, 1, {}}};
+  EXPECT_EQ(errorOf(LatencyModel::create(*machine, values)),
+            "'cluster': 6 cores of a numa cannot be grouped 4 each with stride "
+            "1");
+  MachineNode none;
+  none.kind = "machine";
+  EXPECT_EQ(errorOf(LatencyModel::create(none, values)),
+            "the topology has no CPUs");
+}
+
+TEST(LatencySimulation, AddsUpTheStepsOfATrace) {
+  TeamSpeed team;
+  team.flopsPerSecond = 1e18;
+  team.bytesPerSecond = 1e9;
+  ModelWork work;
+  work.layers = 1;
+  work.layerWeights = 1e9;
+  work.bytesPerWeight = 1;
+  // A step takes a second whatever it does.
+  auto mean = [&](const ServingTrace &trace, int64_t maxBatch = 64) {
+    return LatencyModel::meanLatency(team, team, work, trace, maxBatch);
+  };
+  EXPECT_NEAR(mean({{10, 5, {}}}), 5, 1e-6);
+  EXPECT_NEAR(mean({{10, 1, {}}}), 1, 1e-6);
+  EXPECT_NEAR(mean({{10, 0, {}}}), 1, 1e-6);
+  // One after the other, each from when the one before is done.
+  EXPECT_NEAR(mean({{10, 5, {}}, {10, 3, {}}}), 4, 1e-6);
+  // Together: two prompts, then four steps for both.
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}), 6, 1e-6);
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, 1), 7.5, 1e-6);
+  // The second one's prompt delays the first one by a step.
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 1, 1.5}}), (6 + 1.5) / 2, 1e-6);
+  // Nothing happens before the first one comes.
+  EXPECT_NEAR(mean({{10, 5, 100.}}), 5, 1e-6);
+}
+
+TEST(LatencySimulation, StepsComputeAndRead) {
+  TeamSpeed team;
+  team.flopsPerSecond = 1e12;
+  team.bytesPerSecond = 1e10;
+  ModelWork work;
+  work.layers = 2;
+  work.hiddenSize = 100;
+  work.layerWeights = 1e6;
+  work.logitWeights = 3e6;
+  work.queryElements = 100;
+  work.keyValueElements = 50;
+  auto step = [&](const StepWork &each) {
+    return LatencyModel::stepSeconds(team, work, each);
+  };
+  double flops = 2 * (2e6 + 3e6) + 4. * 30 * 2 * 100;
+  double bytes = 2 * 5e6 + 30. * 2 * 50 * 2;
+  EXPECT_DOUBLE_EQ(step(StepWork::decode(1, 30)),
+                   bytes / 1e10 + 0.2 * flops / 1e12);
+  team.barrierSeconds = 1e-6;
+  team.allReduceSeconds = 1e-5;
+  team.allReduceSecondsPerByte = 1e-9;
+  team.interference = 1.5;
+  EXPECT_DOUBLE_EQ(step(StepWork::decode(1, 30)),
+                   1.5 * (bytes / 1e10 + 0.2 * flops / 1e12 +
+                          2 * (7e-6 + 2 * (1e-5 + 400e-9))));
+}
+
+//===----------------------------------------------------------------------===//
+// The machines of the Sandwich paper
+//===----------------------------------------------------------------------===//
+
+/// Figure 3 of the paper's first version: the same cores in both phases.
+static double latency(const LatencyModel &model,
+                      const std::vector<RankCpus> &ranks) {
+  Result<TeamSpeed> team = model.speedOf(ranks);
+  EXPECT_TRUE(team) << team.error().message;
+  Result<ServingTrace> trace = makeServingTrace("sharegpt", 32, 0, 1);
+  return LatencyModel::meanLatency(*team, *team, llama1B(4), *trace);
+}
+
+TEST(PaperMachines, KunpengAsInFigure3a) {
+  PaperMachine machine = kunpeng920();
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.parameters);
+  ASSERT_TRUE(model) << model.error().message;
+  std::vector<RankCpus> all;
+  std::vector<RankCpus> oneOfEachCluster;
+  std::vector<RankCpus> lastOfEachNode;
+  std::vector<RankCpus> fastNodes;
+  std::vector<RankCpus> slowNodes;
+  for (unsigned node = 0; node < 8; ++node) {
+    unsigned first = node * 24;
+    all.push_back(cpuRange(first, 24));
+    lastOfEachNode.push_back(cpuRange(first, 18));
+    oneOfEachCluster.emplace_back();
+    for (unsigned core = 0; core < 24; ++core)
+      if (core % 4 != 3)
+        oneOfEachCluster.back().push_back(first + core);
+    (node % 2 == 0 ? fastNodes : slowNodes).push_back(cpuRange(first, 24));
+  }
+  double clusters = latency(*model, oneOfEachCluster);
+  double nodes = latency(*model, lastOfEachNode);
+  double fast = latency(*model, fastNodes);
+  double slow = latency(*model, slowNodes);
+  double everything = latency(*model, all);
+  EXPECT_LT(clusters, nodes);
+  EXPECT_LT(nodes, fast);
+  EXPECT_LT(fast, slow);
+  EXPECT_LT(slow, everything);
+}
+
+TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
+  PaperMachine machine = epyc7H12();
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.parameters);
+  ASSERT_TRUE(model) << model.error().message;
+  std::map<unsigned, double> byRanks;
+  for (unsigned ranks : {2, 4, 8, 16}) {
+    std::vector<RankCpus> cpus;
+    for (unsigned rank = 0; rank < ranks; ++rank)
+      cpus.push_back(cpuRange(rank * 128 / ranks, 128 / ranks));
+    byRanks[ranks] = latency(*model, cpus);
+  }
+  EXPECT_LT(byRanks[8], byRanks[4]);
+  EXPECT_LT(byRanks[4], byRanks[2]);
+  EXPECT_LT(byRanks[8], byRanks[16]);
+}
