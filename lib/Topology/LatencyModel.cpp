@@ -15,6 +15,24 @@
 
 using namespace sandwich;
 
+double ModelWork::queryElements() const {
+  return static_cast<double>(queryHeads) * static_cast<double>(headDim);
+}
+
+double ModelWork::keyValueElements() const {
+  return 2 * static_cast<double>(keyValueHeads) * static_cast<double>(headDim);
+}
+
+double ModelWork::layerWeights() const {
+  return static_cast<double>(hiddenSize) *
+         (2 * queryElements() + keyValueElements() +
+          3 * static_cast<double>(intermediateSize));
+}
+
+double ModelWork::logitWeights() const {
+  return static_cast<double>(hiddenSize) * static_cast<double>(vocabulary);
+}
+
 StepWork StepWork::prompt(double tokens) {
   return {tokens, tokens * (tokens + 1) / 2, tokens, 1};
 }
@@ -216,13 +234,14 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
 double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
                                  const StepWork &step) {
   const double layers = static_cast<double>(work.layers);
-  const double flops = 2 * (step.tokens * layers * work.layerWeights +
-                            step.logitRows * work.logitWeights) +
-                       4 * step.attendedPositions * layers * work.queryElements;
-  const double bytes =
-      (layers * work.layerWeights + work.logitWeights) * work.bytesPerWeight +
-      step.cachedPositions * layers * work.keyValueElements *
-          work.bytesPerKeyValue;
+  const double flops =
+      2 * (step.tokens * layers * work.layerWeights() +
+           step.logitRows * work.logitWeights()) +
+      4 * step.attendedPositions * layers * work.queryElements();
+  const double bytes = (layers * work.layerWeights() + work.logitWeights()) *
+                           work.bytesPerWeight +
+                       step.cachedPositions * layers * work.keyValueElements() *
+                           work.bytesPerKeyValue;
   const double computing = flops / team.flopsPerSecond;
   const double reading = bytes / team.bytesPerSecond;
   const double sums =

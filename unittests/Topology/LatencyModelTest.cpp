@@ -135,10 +135,11 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
 TEST(LatencySimulation, AddsUpTheStepsOfATrace) {
   TeamSpeed team;
   team.flopsPerSecond = 1e18;
-  team.bytesPerSecond = 1e9;
+  team.bytesPerSecond = 3e6;
   ModelWork work;
   work.layers = 1;
-  work.layerWeights = 1e9;
+  work.hiddenSize = 1000;
+  work.intermediateSize = 1000;
   work.bytesPerWeight = 1;
   // A step takes a second whatever it does.
   auto mean = [&](const ServingTrace &trace, int64_t maxBatch = 64) {
@@ -165,15 +166,21 @@ TEST(LatencySimulation, StepsComputeAndRead) {
   ModelWork work;
   work.layers = 2;
   work.hiddenSize = 100;
-  work.layerWeights = 1e6;
-  work.logitWeights = 3e6;
-  work.queryElements = 100;
-  work.keyValueElements = 50;
+  work.intermediateSize = 3000;
+  work.queryHeads = 4;
+  work.keyValueHeads = 1;
+  work.headDim = 25;
+  work.vocabulary = 30000;
+  EXPECT_EQ(work.queryElements(), 100);
+  EXPECT_EQ(work.keyValueElements(), 50);
+  EXPECT_EQ(work.layerWeights(), 100 * (100 + 50 + 100) + 3e5 * 3);
+  EXPECT_EQ(work.logitWeights(), 3e6);
   auto step = [&](const StepWork &each) {
     return LatencyModel::stepSeconds(team, work, each);
   };
-  double flops = 2 * (2e6 + 3e6) + 4. * 30 * 2 * 100;
-  double bytes = 2 * 5e6 + 30. * 2 * 50 * 2;
+  double weights = 2 * 925e3 + 3e6;
+  double flops = 2 * weights + 4. * 30 * 2 * 100;
+  double bytes = 2 * weights + 30. * 2 * 50 * 2;
   EXPECT_DOUBLE_EQ(step(StepWork::decode(1, 30)),
                    bytes / 1e10 + 0.2 * flops / 1e12);
   team.barrierSeconds = 1e-6;

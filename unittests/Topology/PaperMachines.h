@@ -72,10 +72,11 @@ inline ModelWork llama1B(double bytesPerWeight) {
   ModelWork work;
   work.layers = 24;
   work.hiddenSize = 2048;
-  work.layerWeights = 4. * 2048 * 2048 + 3. * 2048 * 5504;
-  work.logitWeights = 32000. * 2048;
-  work.queryElements = 2048;
-  work.keyValueElements = 2. * 2048;
+  work.intermediateSize = 5504;
+  work.queryHeads = 16;
+  work.keyValueHeads = 16;
+  work.headDim = 128;
+  work.vocabulary = 32000;
   work.bytesPerWeight = bytesPerWeight;
   return work;
 }

@@ -30,16 +30,21 @@ namespace sandwich {
 /// What of a language model decides how long a step takes.
 struct ModelWork {
   int64_t layers = 0;
-  /// Elements of a token's state, which ranks sum twice in each layer.
   int64_t hiddenSize = 0;
-  /// Weights of one layer's matmuls, and of the one that makes logits.
-  double layerWeights = 0;
-  double logitWeights = 0;
-  /// Elements of one token's queries in one layer, and of its keys and values.
-  double queryElements = 0;
-  double keyValueElements = 0;
+  int64_t intermediateSize = 0;
+  int64_t queryHeads = 0;
+  int64_t keyValueHeads = 0;
+  int64_t headDim = 0;
+  int64_t vocabulary = 0;
   double bytesPerWeight = 2;
   double bytesPerKeyValue = 2;
+
+  /// Elements of one token's queries in one layer, and of its keys and values.
+  double queryElements() const;
+  double keyValueElements() const;
+  /// Weights of one layer's matmuls, and of the one that makes logits.
+  double layerWeights() const;
+  double logitWeights() const;
 };
 
 /// The operating system's indexes of the CPUs of one process (tensor-parallel
