@@ -1,4 +1,4 @@
-//===- MachineTopology.cpp - This machine as a tree -----------------------===//
+//===- MachineTopology.cpp - Machines as trees ----------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,33 +8,27 @@
 
 #include "sandwich/Topology/MachineTopology.h"
 
+#include "Descriptions.h"
+#include "Hwloc.h"
+#include "Indexes.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"
 
-#include <hwloc.h>
-
+#include <algorithm>
 #include <cctype>
-#include <memory>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
 
 using namespace sandwich;
 
-static constexpr char syntheticPrefix[] = "synthetic:";
-
-/// Machines of thousands of cores take a few megabytes.
-static constexpr size_t maxXmlBytes = size_t{64} << 20;
-
 static std::string kindOf(hwloc_obj_t object) {
   switch (object->type) {
-  case HWLOC_OBJ_MACHINE:
-    return "machine";
-  case HWLOC_OBJ_PACKAGE:
-    return "package";
-  case HWLOC_OBJ_DIE:
-    return "die";
   case HWLOC_OBJ_NUMANODE:
     return "numa";
-  case HWLOC_OBJ_CORE:
-    return "core";
   case HWLOC_OBJ_PU:
     return "cpu";
   case HWLOC_OBJ_L1CACHE:
@@ -50,130 +44,420 @@ static std::string kindOf(hwloc_obj_t object) {
   return kind;
 }
 
-static MachineNode convert(hwloc_obj_t object) {
+/// What the firmware says of `numa`'s memory for the cores beside it, or zero.
+/// Attributes answer for sets of CPUs, not for objects.
+static uint64_t attributeOf(hwloc_topology_t topology, hwloc_obj_t numa,
+                            std::initializer_list<hwloc_memattr_id_e> names) {
+  hwloc_location initiator;
+  initiator.type = HWLOC_LOCATION_TYPE_CPUSET;
+  initiator.location.cpuset = numa->cpuset;
+  hwloc_uint64_t value = 0;
+  for (hwloc_memattr_id_e name : names)
+    if (hwloc_memattr_get_value(topology, name, numa, &initiator, 0, &value) ==
+        0)
+      return value;
+  return 0;
+}
+
+/// A number in `infos` under `name`, or zero.
+static double numberIn(const hwloc_info_s *infos, unsigned count,
+                       std::string_view name) {
+  for (unsigned i = 0; i < count; ++i)
+    if (name == infos[i].name) {
+      double value = std::strtod(infos[i].value, nullptr);
+      return value > 0 && value < 1e9 ? value : 0;
+    }
+  return 0;
+}
+
+/// [kind] Speeds relative to the fastest kind's: by the kernel's capacities
+/// where it has measured them, else by the highest frequencies. Without either
+/// hwloc's order counts, slower kinds as half. Kinds within a tenth are alike:
+/// cores of one kind differ by as much in how far they may be clocked.
+static std::vector<double> readSpeeds(hwloc_topology_t topology) {
+  int count = std::max(0, hwloc_cpukinds_get_nr(topology, 0));
+  std::vector<double> speeds(static_cast<size_t>(count), 0);
+  std::vector<double> capacities = speeds;
+  std::vector<double> frequencies = speeds;
+  for (size_t kind = 0; kind < speeds.size(); ++kind) {
+    unsigned infoCount = 0;
+    hwloc_info_s *infos = nullptr;
+    int order = -1;
+    if (hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr,
+                                &order, &infoCount, &infos, 0) != 0)
+      continue;
+    capacities[kind] = numberIn(infos, infoCount, "LinuxCapacity");
+    frequencies[kind] = numberIn(infos, infoCount, "FrequencyMaxMHz");
+    speeds[kind] = order >= 0 && order + 1 < count ? 0.5 : 1;
+  }
+  for (const std::vector<double> *measured : {&capacities, &frequencies})
+    if (!measured->empty() &&
+        *std::min_element(measured->begin(), measured->end()) > 0) {
+      speeds = *measured;
+      break;
+    }
+  double fastest =
+      speeds.empty() ? 1 : *std::max_element(speeds.begin(), speeds.end());
+  for (double &speed : speeds)
+    speed = speed < 0.9 * fastest ? speed / fastest : 1;
+  return speeds;
+}
+
+namespace {
+
+/// Turns hwloc's objects into a machine.
+class Reader {
+public:
+  Reader(hwloc_topology_t topology, Machine &machine)
+      : topology(topology), machine(machine), limits(readCpuLimits(topology)),
+        speeds(readSpeeds(topology)) {}
+
+  Status read();
+
+private:
+  std::optional<MachineNode> convert(hwloc_obj_t object, bool inCore);
+  void addMemories(hwloc_obj_t object, std::optional<MachineNode> &node);
+  MachineNode convertMemory(hwloc_obj_t numa);
+  MachineNode makeCore(int64_t index, int cpu);
+  void leaveOut(hwloc_const_bitmap_t cpus, const std::string &reason);
+  void readDistances();
+
+  hwloc_topology_t topology;
+  Machine &machine;
+  CpuLimits limits;
+  std::vector<double> speeds;
+  /// CPUs in the tree. A file may name one twice.
+  std::set<unsigned> seen;
+};
+
+} // namespace
+
+MachineNode Reader::makeCore(int64_t index, int cpu) {
+  MachineNode core;
+  core.kind = "core";
+  core.index = index;
+  if (cpu < 0 || speeds.empty())
+    return core;
+  HwlocBitmap cpus(hwloc_bitmap_alloc());
+  hwloc_bitmap_only(cpus.get(), static_cast<unsigned>(cpu));
+  int kind = hwloc_cpukinds_get_by_cpuset(topology, cpus.get(), 0);
+  if (kind >= 0 && static_cast<size_t>(kind) < speeds.size())
+    core.speed = speeds[static_cast<size_t>(kind)];
+  return core;
+}
+
+MachineNode Reader::convertMemory(hwloc_obj_t numa) {
   MachineNode node;
-  node.kind = kindOf(object);
-  if (hwloc_obj_type_is_cache(object->type))
-    node.bytes = object->attr->cache.size;
-  else if (object->type == HWLOC_OBJ_NUMANODE)
-    node.bytes = object->attr->numanode.local_memory;
-  if (object->os_index != HWLOC_UNKNOWN_INDEX &&
-      object->type != HWLOC_OBJ_MACHINE &&
-      !hwloc_obj_type_is_cache(object->type))
-    node.index = object->os_index;
-  for (unsigned i = 0; i < object->arity; ++i)
-    node.children.push_back(convert(object->children[i]));
-  // hwloc hangs memory beside the cores it serves; in the tree it holds them.
-  // A second memory of the same cores stands beside the first.
+  node.kind = "numa";
+  node.index = numa->os_index;
+  node.bytes = numa->attr->numanode.local_memory;
+  // hwloc has MiB/s.
+  uint64_t bandwidth = attributeOf(
+      topology, numa,
+      {HWLOC_MEMATTR_ID_BANDWIDTH, HWLOC_MEMATTR_ID_READ_BANDWIDTH});
+  node.bandwidth = bandwidth < UINT64_MAX >> 20 ? bandwidth << 20 : 0;
+  node.latency =
+      attributeOf(topology, numa,
+                  {HWLOC_MEMATTR_ID_LATENCY, HWLOC_MEMATTR_ID_READ_LATENCY});
+  return node;
+}
+
+/// hwloc hangs memory beside the cores it serves; in the tree the nearest one
+/// holds them. Linux gives memory with CPUs the first indexes.
+void Reader::addMemories(hwloc_obj_t object, std::optional<MachineNode> &node) {
+  std::vector<hwloc_obj_t> memories;
   for (hwloc_obj_t memory = object->memory_first_child; memory;
        memory = memory->next_sibling) {
     hwloc_obj_t numa = memory;
     while (numa && numa->type != HWLOC_OBJ_NUMANODE)
       numa = numa->memory_first_child;
-    if (!numa)
-      continue;
-    MachineNode numaNode = convert(numa);
-    if (memory == object->memory_first_child)
-      numaNode.children = std::exchange(node.children, {});
-    node.children.push_back(std::move(numaNode));
+    if (numa)
+      memories.push_back(numa);
   }
+  std::stable_sort(memories.begin(), memories.end(),
+                   [](hwloc_obj_t left, hwloc_obj_t right) {
+                     return left->os_index < right->os_index;
+                   });
+  for (hwloc_obj_t numa : memories) {
+    MachineNode memory = convertMemory(numa);
+    std::string title = "numa " + std::to_string(memory.index) + " (" +
+                        formatBytes(memory.bytes) + "): ";
+    if (hwloc_bitmap_iszero(numa->cpuset)) {
+      machine.leftOut.push_back(title + "memory without cores of its own");
+    } else if (!hwloc_bitmap_intersects(numa->cpuset, limits.usable.get())) {
+      machine.leftOut.push_back(title + "none of its CPUs may be used");
+    } else if (node && countParts(*node, "numa") == 0) {
+      memory.children = std::exchange(node->children, {});
+      node->children.push_back(std::move(memory));
+      continue;
+    } else {
+      machine.leftOut.push_back(title + "its cores have nearer memory");
+    }
+    machine.memories.push_back(std::move(memory));
+  }
+}
+
+/// Nothing where no CPU of `object` may be used.
+std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
+  int cpu = static_cast<int>(object->os_index);
+  if (object->type == HWLOC_OBJ_PU) {
+    if (cpu < 0 || !hwloc_bitmap_isset(limits.usable.get(), object->os_index) ||
+        !seen.insert(object->os_index).second)
+      return std::nullopt;
+    MachineNode node;
+    node.kind = "cpu";
+    node.index = object->os_index;
+    if (inCore)
+      return node;
+    // Some virtual machines describe no cores: every CPU counts as one.
+    MachineNode core = makeCore(node.index, cpu);
+    core.children.push_back(std::move(node));
+    return core;
+  }
+  std::optional<MachineNode> node;
+  if (object->type == HWLOC_OBJ_CORE) {
+    node = makeCore(object->os_index, hwloc_bitmap_first(object->cpuset));
+  } else {
+    node.emplace();
+    node->kind = kindOf(object);
+    if (object->os_index != HWLOC_UNKNOWN_INDEX &&
+        object->type != HWLOC_OBJ_MACHINE &&
+        !hwloc_obj_type_is_cache(object->type))
+      node->index = object->os_index;
+  }
+  if (hwloc_obj_type_is_cache(object->type))
+    node->bytes = object->attr->cache.size;
+  inCore |= object->type == HWLOC_OBJ_CORE;
+  for (unsigned i = 0; i < object->arity; ++i)
+    if (std::optional<MachineNode> child = convert(object->children[i], inCore))
+      node->children.push_back(*std::move(child));
+  // hwloc keeps what a restriction has emptied.
+  if (node->children.empty()) {
+    if (object->type == HWLOC_OBJ_PACKAGE)
+      machine.leftOut.push_back("package " + std::to_string(node->index) +
+                                ": none of its CPUs may be used");
+    node.reset();
+  }
+  addMemories(object, node);
   return node;
 }
 
-Result<MachineNode> sandwich::readMachineTopology(const std::string &source) {
-  struct Destroy {
-    void operator()(hwloc_topology_t topology) const {
-      hwloc_topology_destroy(topology);
-    }
-  };
-  hwloc_topology_t raw;
-  if (hwloc_topology_init(&raw) != 0)
-    return makeError("hwloc cannot start reading a topology");
-  std::unique_ptr<hwloc_topology, Destroy> topology(raw);
-  hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC,
+void Reader::leaveOut(hwloc_const_bitmap_t cpus, const std::string &reason) {
+  std::vector<int64_t> indexes = indexesOf(cpus);
+  if (!indexes.empty())
+    machine.leftOut.push_back(formatCpus(indexes) + ": " + reason);
+}
+
+void Reader::readDistances() {
+  hwloc_distances_s *found = nullptr;
+  unsigned count = 1;
+  if (hwloc_distances_get_by_depth(topology, HWLOC_TYPE_DEPTH_NUMANODE, &count,
+                                   &found, HWLOC_DISTANCES_KIND_MEANS_LATENCY,
+                                   0) != 0 ||
+      count == 0 || !found)
+    return;
+  for (unsigned from = 0; from < found->nbobjs; ++from) {
+    machine.distances.nodes.push_back(found->objs[from]->os_index);
+    machine.distances.values.emplace_back(
+        found->values + size_t{from} * found->nbobjs,
+        found->values + size_t{from + 1} * found->nbobjs);
+  }
+  hwloc_distances_release(topology, found);
+}
+
+Status Reader::read() {
+  int count = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+  if (count <= 0)
+    return makeError("describes no CPUs");
+  if (static_cast<uint64_t>(count) > maxTopologyCpus)
+    return makeError("has more than ", maxTopologyCpus, " CPUs");
+  leaveOut(limits.offline.get(), "offline");
+  leaveOut(limits.outsideCpuset.get(), "not in the cgroup's cpuset");
+  leaveOut(limits.outsideMask.get(), "not in the CPU affinity mask");
+  std::optional<MachineNode> root =
+      convert(hwloc_get_root_obj(topology), /*inCore=*/false);
+  if (!root)
+    return makeError("none of its ", count,
+                     " CPUs may be used: the cpuset leaves none");
+  machine.root = *std::move(root);
+  if (hwloc_obj_t package =
+          hwloc_get_obj_by_type(topology, HWLOC_OBJ_PACKAGE, 0))
+    if (const char *model = hwloc_obj_get_info_by_name(package, "CPUModel"))
+      machine.cpuModel = printable(model);
+  readDistances();
+  return {};
+}
+
+/// Bytes of memory that the kernel has, or zero.
+static uint64_t readMemTotal() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  return file >> name >> kibibytes && name == "MemTotal:" ? kibibytes << 10 : 0;
+}
+
+static void forEachNuma(MachineNode &node,
+                        const std::function<void(MachineNode &)> &visit) {
+  if (node.kind == "numa")
+    visit(node);
+  for (MachineNode &child : node.children)
+    forEachNuma(child, visit);
+}
+
+void sandwich::correctMemorySizes(Machine &machine, uint64_t kernelBytes) {
+  std::vector<MachineNode *> nodes;
+  auto collect = [&](MachineNode &node) { nodes.push_back(&node); };
+  forEachNuma(machine.root, collect);
+  for (MachineNode &memory : machine.memories)
+    forEachNuma(memory, collect);
+  auto total = static_cast<double>(kernelBytes);
+  double sum = 0;
+  for (const MachineNode *node : nodes)
+    sum += static_cast<double>(node->bytes);
+  if (nodes.empty() || kernelBytes == 0 ||
+      std::abs(sum - total) <= 0.05 * total)
+    return;
+  for (MachineNode *node : nodes)
+    node->bytes = static_cast<uint64_t>(
+        sum > 0 ? total * (static_cast<double>(node->bytes) / sum)
+                : total / static_cast<double>(nodes.size()));
+  machine.leftOut.push_back("memory: hwloc counts " +
+                            formatBytes(static_cast<uint64_t>(sum)) +
+                            ", the kernel has " + formatBytes(kernelBytes) +
+                            "; the NUMA nodes' sizes are scaled to that");
+}
+
+/// Where a topology comes from: sets it on what will be loaded.
+using SetSource = std::function<bool(hwloc_topology_t)>;
+
+/// A loaded topology, or null where hwloc refuses the source.
+static HwlocTopology load(const SetSource &setSource) {
+  Result<HwlocTopology> created = createTopology();
+  if (!created)
+    return nullptr;
+  hwloc_topology_t topology = created->get();
+  hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_MISC,
                                  HWLOC_TYPE_FILTER_KEEP_NONE);
-  std::string xml;
-  if (source.rfind(syntheticPrefix, 0) == 0) {
-    std::string description = source.substr(sizeof(syntheticPrefix) - 1);
-    if (hwloc_topology_set_synthetic(raw, description.c_str()) != 0)
-      return makeError("'", description,
-                       "' is not a synthetic topology that hwloc knows");
-  } else if (!source.empty()) {
-    // Not by its name: hwloc would wait for a pipe, and read on without end.
-    SANDWICH_ASSIGN_OR_RETURN(xml, readTextFile(source, maxXmlBytes));
+  if (!setSource(topology) || hwloc_topology_load(topology) != 0)
+    return nullptr;
+  return *std::move(created);
+}
+
+/// Reads a description that anybody may have written.
+static Result<Machine> readDescription(const std::string &name,
+                                       const SetSource &setSource,
+                                       const char *refusal) {
+  auto read = [&]() -> Result<Machine> {
+    HwlocTopology topology = load(setSource);
+    if (!topology)
+      return makeError(refusal);
+    Machine machine;
+    machine.name = name;
+    SANDWICH_RETURN_IF_ERROR(Reader(topology.get(), machine).read());
+    return machine;
+  };
+  if (!survives([&] { return read() || true; }))
+    return makeError(name, ": ", refusal);
+  Result<Machine> machine = read();
+  if (!machine)
+    return machine.error().inContext(name);
+  return machine;
+}
+
+Result<Machine> sandwich::readMachineXml(const std::string &name,
+                                         const std::string &xml) {
+  std::string shown = printable(name);
+  if (xml.size() > maxTopologyBytes)
+    return makeError(shown, ": is larger than ", formatBytes(maxTopologyBytes));
+  if (Status status = checkTopologyXml(xml); !status)
+    return status.error().inContext(shown);
+  auto setSource = [&](hwloc_topology_t topology) {
     // The size counts the zero behind the text.
-    if (hwloc_topology_set_xmlbuffer(raw, xml.c_str(),
-                                     static_cast<int>(xml.size() + 1)) != 0)
-      return makeError(source, ": is not a topology that hwloc can read");
-  }
-  if (hwloc_topology_load(raw) != 0)
-    return source.empty()
-               ? makeError("hwloc cannot read this machine's topology")
-               : makeError(source, ": is not a topology that hwloc can read");
-  return convert(hwloc_get_root_obj(raw));
+    return hwloc_topology_set_xmlbuffer(topology, xml.c_str(),
+                                        static_cast<int>(xml.size() + 1)) == 0;
+  };
+  return readDescription(
+      shown, setSource,
+      "is XML, but not a topology that hwloc can read: it contradicts itself, "
+      "or a newer hwloc wrote it");
 }
 
-static std::string describe(const MachineNode &node) {
-  std::string text = node.kind;
-  if (node.index >= 0) {
-    text += ' ';
-    text += std::to_string(node.index);
-  }
-  if (node.bytes > 0)
-    text += " (" + formatBytes(node.bytes) + ")";
-  return text;
+static Result<Machine> readSynthetic(const std::string &description) {
+  std::string shown = "'" + printable(description) + "'";
+  if (Status status = checkSyntheticDescription(description); !status)
+    return makeError(shown, " is no machine: ", status.error().message);
+  auto setSource = [&](hwloc_topology_t topology) {
+    return hwloc_topology_set_synthetic(topology, description.c_str()) == 0;
+  };
+  return readDescription(
+      shown, setSource,
+      "is not a synthetic topology that hwloc knows; one reads "
+      "'package:2 [numa] l3:1 core:4 pu:2', largest parts first and pu last");
 }
 
-static void draw(const MachineNode &node, const std::string &indent,
-                 std::string &text) {
-  const MachineNode *current = &node;
-  text += describe(*current);
-  while (current->children.size() == 1) {
-    current = &current->children.front();
-    text += ", " + describe(*current);
+Result<Machine> sandwich::readMachineTopology(const std::string &source) {
+  if (source.starts_with(syntheticPrefix))
+    return readSynthetic(source.substr(sizeof(syntheticPrefix) - 1));
+  if (source != "host") {
+    // Not by its name: hwloc would wait for a pipe, and read on without end.
+    SANDWICH_ASSIGN_OR_RETURN(std::string xml,
+                              readTextFile(source, maxTopologyBytes));
+    return readMachineXml(source, xml);
   }
-  text += "\n";
-  for (size_t i = 0; i < current->children.size(); ++i) {
-    bool last = i + 1 == current->children.size();
-    text += indent + (last ? "`- " : "|- ");
-    draw(current->children[i], indent + (last ? "   " : "|  "), text);
-  }
+  HwlocTopology topology = load([](hwloc_topology_t) { return true; });
+  if (!topology)
+    return makeError("hwloc cannot read this machine's topology");
+  Machine machine;
+  machine.name = "this machine";
+  if (Status status = Reader(topology.get(), machine).read(); !status)
+    return status.error().inContext(machine.name);
+  if (hwloc_topology_is_thissystem(topology.get()))
+    correctMemorySizes(machine, readMemTotal());
+  return machine;
 }
 
-static uint64_t count(const MachineNode &node, const std::string &kind) {
+uint64_t sandwich::countParts(const MachineNode &node, std::string_view kind) {
   uint64_t total = node.kind == kind;
   for (const MachineNode &child : node.children)
-    total += count(child, kind);
+    total += countParts(child, kind);
   return total;
 }
 
-std::string sandwich::drawMachine(const MachineNode &machine) {
-  std::string text;
-  for (const char *kind : {"package", "numa", "core", "cpu"})
-    if (uint64_t parts = count(machine, kind)) {
-      if (!text.empty())
-        text += ", ";
-      text += kind;
-      text += " x ";
-      text += std::to_string(parts);
-    }
-  text += "\n";
-  draw(machine, "", text);
-  return text;
-}
-
-Json sandwich::toJson(const MachineNode &machine) {
-  Json json = {{"kind", machine.kind}};
-  if (machine.index >= 0)
-    json["index"] = machine.index;
-  if (machine.bytes > 0)
-    json["bytes"] = machine.bytes;
-  if (!machine.children.empty()) {
+Json sandwich::toJson(const MachineNode &node) {
+  Json json = {{"kind", node.kind}};
+  if (node.index >= 0)
+    json["index"] = node.index;
+  if (node.bytes > 0)
+    json["bytes"] = node.bytes;
+  if (node.bandwidth > 0)
+    json["bandwidth"] = node.bandwidth;
+  if (node.latency > 0)
+    json["latency"] = node.latency;
+  if (node.speed < 1)
+    json["speed"] = node.speed;
+  if (!node.children.empty()) {
     json["children"] = Json::array();
-    for (const MachineNode &child : machine.children)
+    for (const MachineNode &child : node.children)
       json["children"].push_back(toJson(child));
   }
+  return json;
+}
+
+Json sandwich::toJson(const Machine &machine) {
+  Json json = {{"name", machine.name}};
+  if (!machine.cpuModel.empty())
+    json["cpu_model"] = machine.cpuModel;
+  json["topology"] = toJson(machine.root);
+  if (!machine.memories.empty()) {
+    json["memories"] = Json::array();
+    for (const MachineNode &memory : machine.memories)
+      json["memories"].push_back(toJson(memory));
+  }
+  if (!machine.distances.nodes.empty())
+    json["numa_distances"] = {{"nodes", machine.distances.nodes},
+                              {"values", machine.distances.values}};
+  json["left_out"] = machine.leftOut;
   return json;
 }
