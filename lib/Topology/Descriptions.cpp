@@ -123,11 +123,11 @@ Status sandwich::checkSyntheticDescription(std::string_view description) {
     any = true;
     std::optional<uint64_t> product = checkedMultiply(cpus, parts);
     if (error != std::errc() || !product || *product > maxTopologyCpus)
-      return makeError("more than ", maxTopologyCpus, " CPUs");
+      return makeError("has more than ", maxTopologyCpus, " CPUs");
     cpus = *product;
   }
   if (!any)
-    return makeError("no level has a number of parts");
+    return makeError("is empty: no level has a number of parts");
   return {};
 }
 

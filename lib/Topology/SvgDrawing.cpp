@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Summary.h"
+#include "SvgLayout.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Topology/MachineDrawing.h"
 
@@ -17,21 +18,11 @@
 #include <sstream>
 
 using namespace sandwich;
+using namespace sandwich::svg;
 
-// All lengths are in pixels.
-static constexpr double cellWidth = 58;
-static constexpr double coreTitle = 15;
-static constexpr double cpuHeight = 16;
-static constexpr double boxTitle = 19;
-static constexpr double padding = 6;
-static constexpr double gap = 5;
 static constexpr double margin = 24;
 static constexpr double lineHeight = 17;
 static constexpr double minWidth = 560;
-/// Width to height of what is drawn, where there is a choice.
-static constexpr double wantedAspect = 1.7;
-/// Of the body font at 12 pixels, for breaking lines and fitting titles.
-static constexpr double characterWidth = 6.6;
 
 static constexpr size_t maxLegendProcesses = 24;
 static constexpr size_t maxLeftOutLines = 16;
@@ -49,6 +40,7 @@ text { font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif;
 .soft { fill: #52606d; }
 .box { stroke-width: 1; }
 .name { font-size: 11px; font-weight: 600; }
+.core-name { font-size: 10.5px; font-weight: 500; }
 .small { font-size: 9.5px; }
 .machine { fill: #f7f9fb; stroke: #9aa5b1; }
 .package { fill: #e4e9f0; stroke: #7b8794; }
@@ -86,20 +78,6 @@ static std::string escape(const std::string &text) {
   return escaped;
 }
 
-static std::string titleOf(const MachineNode &node) {
-  static const std::map<std::string, std::string> names = {
-      {"machine", "Machine"}, {"package", "Package"}, {"die", "Die"},
-      {"numa", "NUMA"},       {"l3", "L3"},           {"l2", "L2"},
-      {"l1d", "L1d"},         {"group", "Group"}};
-  auto known = names.find(node.kind);
-  std::string title = known == names.end() ? node.kind : known->second;
-  if (node.index >= 0)
-    title += " " + std::to_string(node.index);
-  if (std::string details = detailsOf(node); !details.empty())
-    title += "  " + details;
-  return title;
-}
-
 /// Breaks `text` between words into lines of at most `width`.
 static std::vector<std::string> wrap(const std::string &text, double width) {
   auto limit = static_cast<size_t>(width / characterWidth);
@@ -114,20 +92,6 @@ static std::vector<std::string> wrap(const std::string &text, double width) {
 }
 
 namespace {
-
-/// A rectangle that is drawn: a core with what is its own, or a part of the
-/// machine around others.
-struct Box {
-  const MachineNode *node = nullptr;
-  /// The parts that a core shares with nobody, outermost first; the last is
-  /// the core itself. Empty for other boxes.
-  std::vector<const MachineNode *> own;
-  std::vector<Box> children;
-  double x = 0;
-  double y = 0;
-  double width = 0;
-  double height = 0;
-};
 
 /// Who runs on a CPU, by process number; -1 for nobody.
 struct CpuState {
@@ -150,11 +114,14 @@ public:
   }
 
   std::string run() {
-    Box root = arrange(machine.root);
+    Box root = arrangeBoxes(machine.root);
     width = std::max(root.width, minWidth);
     double y = margin + 16;
-    writeText(margin, y, "title", machine.name, width);
-    y += lineHeight + 3;
+    for (const std::string &line : wrap(machine.name, width / 1.6)) {
+      writeText(margin, y, "title", line, width);
+      y += lineHeight + 5;
+    }
+    y -= 2;
     std::string summary = summaryOf(machine.root);
     if (!machine.cpuModel.empty())
       summary = machine.cpuModel + ": " + summary;
@@ -186,75 +153,6 @@ public:
   }
 
 private:
-  /// Sizes `node`'s box and puts its children's boxes side by side in it.
-  Box arrange(const MachineNode &node) {
-    Box box;
-    box.node = &node;
-    for (const MachineNode *part = &node;; part = &part->children[0]) {
-      box.own.push_back(part);
-      if (part->kind == "core")
-        break;
-      if (part->children.size() != 1 || part->kind == "machine" ||
-          part->kind == "package" || part->kind == "numa") {
-        box.own.clear();
-        break;
-      }
-    }
-    if (!box.own.empty()) {
-      box.width = cellWidth;
-      box.height = coreTitle + 4 +
-                   cpuHeight * static_cast<double>(std::max<size_t>(
-                                   box.own.back()->children.size(), 1));
-      return box;
-    }
-    for (const MachineNode &child : node.children)
-      box.children.push_back(arrange(child));
-    place(box);
-    return box;
-  }
-
-  /// Chooses how many children stand in each row. All columns are as wide as
-  /// the widest child, so that equal machines look equal.
-  static void place(Box &box) {
-    double widest = 0;
-    double highest = 0;
-    for (const Box &child : box.children) {
-      widest = std::max(widest, child.width);
-      highest = std::max(highest, child.height);
-    }
-    size_t count = box.children.size();
-    size_t columns = 1;
-    double best = INFINITY;
-    for (size_t tried = 1; tried <= count; ++tried) {
-      size_t rows = (count + tried - 1) / tried;
-      double aspect = (static_cast<double>(tried) * (widest + gap)) /
-                      (static_cast<double>(rows) * (highest + gap) + boxTitle);
-      double empty = static_cast<double>(rows * tried - count) /
-                     static_cast<double>(count);
-      double cost = std::abs(std::log(aspect / wantedAspect)) + 2 * empty;
-      if (cost < best) {
-        best = cost;
-        columns = tried;
-      }
-    }
-    double y = boxTitle;
-    for (size_t i = 0; i < count; i += columns) {
-      double rowHeight = 0;
-      for (size_t j = i; j < std::min(count, i + columns); ++j) {
-        Box &child = box.children[j];
-        child.x = padding + static_cast<double>(j - i) * (widest + gap);
-        child.y = y;
-        rowHeight = std::max(rowHeight, child.height);
-        box.width = std::max(box.width, child.x + child.width + padding);
-      }
-      y += rowHeight + gap;
-    }
-    box.height = y - gap + padding;
-    double title =
-        static_cast<double>(titleOf(*box.node).size()) * characterWidth;
-    box.width = std::max(box.width, title + 2 * padding);
-  }
-
   static std::string classOf(const MachineNode &node) {
     static const std::set<std::string> own = {"machine", "package", "die",
                                               "numa", "group"};
@@ -289,7 +187,7 @@ private:
     writeBox(core.speed < 1 ? "slow" : "core", left, top, box.width, box.height,
              4, tooltip);
     anySlow |= core.speed < 1;
-    writeText(left + 5, top + 11.5, "name",
+    writeText(left + 5, top + 11.5, "core-name",
               "core " + (core.index >= 0 ? std::to_string(core.index) : ""),
               box.width);
     double y = top + coreTitle;
@@ -424,10 +322,10 @@ private:
                                     (static_cast<double>(most) - 10),
                                 0.0, 1.0);
         auto shade = static_cast<int>(std::lround(248 - 110 * far));
-        char fill[8];
-        std::snprintf(fill, sizeof(fill), "#f8%02x%02x", shade,
-                      std::max(shade - 30, 0));
-        cell(static_cast<double>(j + 1), place, fill, std::to_string(value));
+        std::ostringstream fill;
+        fill << "rgb(248," << shade << "," << std::max(shade - 30, 0) << ")";
+        cell(static_cast<double>(j + 1), place, fill.str(),
+             std::to_string(value));
       }
     }
     return y + static_cast<double>(count + 1) * height + lineHeight;

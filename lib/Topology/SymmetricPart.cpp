@@ -212,8 +212,13 @@ private:
                paths.kinds[level + 1] + " used has " +
                std::to_string(shape.arity[level + 1]);
     } else {
-      reason = reasonOffPath(node);
+      dropOffPath(node);
+      return;
     }
+    add(reason, node);
+  }
+
+  void add(const std::string &reason, const MachineNode &node) {
     auto same = [&](const auto &entry) {
       return entry.first == reason && entry.second[0]->kind == node.kind;
     };
@@ -224,24 +229,23 @@ private:
       entry->second.push_back(&node);
   }
 
-  /// Why no path through `node` is like those used.
-  std::string reasonOffPath(const MachineNode &node) const {
-    double speed = 0;
-    std::function<void(const MachineNode &)> visit =
-        [&](const MachineNode &part) {
-          if (part.kind == "core")
-            speed = std::max(speed, part.speed);
-          for (const MachineNode &child : part.children)
-            visit(child);
-        };
-    visit(node);
+  /// Notes of each core in `node` why its path is not like those used.
+  void dropOffPath(const MachineNode &node) {
+    if (node.kind == "core" || node.kind == "cpu") {
+      add(reasonOffPath(node), node);
+      return;
+    }
+    for (const MachineNode &child : node.children)
+      dropOffPath(child);
+  }
+
+  std::string reasonOffPath(const MachineNode &core) const {
     std::string used = std::to_string(shape.cores);
-    if (speed > 0 && speed < paths.speed)
-      return "efficiency cores; the " + used +
-             " cores used are performance cores";
-    if (speed > paths.speed)
-      return "performance cores; the " + used +
-             " cores used are slower, but more";
+    if (core.speed < paths.speed)
+      return "slower, as efficiency cores are, than the " + used +
+             " cores used";
+    if (core.speed > paths.speed)
+      return "faster than the " + used + " cores used, which do more together";
     std::string kinds;
     for (size_t level = 1; level + 1 < paths.kinds.size(); ++level)
       kinds += (level > 1 ? ", " : "") + paths.kinds[level];
