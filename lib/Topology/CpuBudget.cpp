@@ -8,7 +8,7 @@
 
 #include "sandwich/Topology/CpuBudget.h"
 
-#include <hwloc.h>
+#include "Hwloc.h"
 
 #include <algorithm>
 #include <charconv>
@@ -174,23 +174,15 @@ std::string CpuBudget::limit() const {
 }
 
 Result<CpuBudget> sandwich::readCpuBudget() {
-  hwloc_topology_t topology;
-  if (hwloc_topology_init(&topology) != 0)
-    return makeError("hwloc cannot start reading this machine's topology");
+  SANDWICH_ASSIGN_OR_RETURN(HwlocTopology owner, createTopology());
+  hwloc_topology_t topology = owner.get();
   // Cores and CPUs are all that is needed, and all that takes little time.
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
                                  HWLOC_TYPE_FILTER_KEEP_ALL);
-  if (hwloc_topology_load(topology) != 0) {
-    hwloc_topology_destroy(topology);
+  if (hwloc_topology_load(topology) != 0)
     return makeError("hwloc cannot read this machine's topology");
-  }
-  hwloc_cpuset_t allowed = hwloc_bitmap_alloc();
-  // New threads inherit the mask of the thread that starts them.
-  if (hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD) != 0)
-    hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
-  hwloc_bitmap_and(allowed, allowed,
-                   hwloc_topology_get_topology_cpuset(topology));
+  CpuLimits limits = readCpuLimits(topology);
 
   // [core][n-th allowed CPU of the core]
   std::vector<std::vector<unsigned>> cores;
@@ -198,7 +190,7 @@ Result<CpuBudget> sandwich::readCpuBudget() {
     std::vector<unsigned> cpus;
     int index;
     hwloc_bitmap_foreach_begin(index, cpuset) {
-      if (hwloc_bitmap_isset(allowed, static_cast<unsigned>(index)))
+      if (hwloc_bitmap_isset(limits.usable.get(), static_cast<unsigned>(index)))
         cpus.push_back(static_cast<unsigned>(index));
     }
     hwloc_bitmap_foreach_end();
@@ -228,8 +220,6 @@ Result<CpuBudget> sandwich::readCpuBudget() {
       static_cast<unsigned>(std::max<size_t>(budget.cpus.size(), 1));
   budget.machineCpus = static_cast<unsigned>(std::max(
       hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(topology)), 1));
-  hwloc_bitmap_free(allowed);
-  hwloc_topology_destroy(topology);
   budget.quota = readCgroupQuota();
   return budget;
 }

@@ -1,4 +1,4 @@
-//===- MachineTopology.cpp - This machine as a tree -----------------------===//
+//===- MachineTopology.cpp - Machines as trees ----------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,172 +8,188 @@
 
 #include "sandwich/Topology/MachineTopology.h"
 
+#include "Descriptions.h"
+#include "Hwloc.h"
+#include "MachineReader.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"
 
-#include <hwloc.h>
-
-#include <cctype>
-#include <memory>
+#include <cmath>
+#include <fstream>
+#include <functional>
 
 using namespace sandwich;
 
-static constexpr char syntheticPrefix[] = "synthetic:";
-
-/// Machines of thousands of cores take a few megabytes.
-static constexpr size_t maxXmlBytes = size_t{64} << 20;
-
-static std::string kindOf(hwloc_obj_t object) {
-  switch (object->type) {
-  case HWLOC_OBJ_MACHINE:
-    return "machine";
-  case HWLOC_OBJ_PACKAGE:
-    return "package";
-  case HWLOC_OBJ_DIE:
-    return "die";
-  case HWLOC_OBJ_NUMANODE:
-    return "numa";
-  case HWLOC_OBJ_CORE:
-    return "core";
-  case HWLOC_OBJ_PU:
-    return "cpu";
-  case HWLOC_OBJ_L1CACHE:
-    return "l1d";
-  default:
-    break;
-  }
-  std::string kind = hwloc_obj_type_string(object->type);
-  if (hwloc_obj_type_is_cache(object->type))
-    kind = kind.substr(0, kind.find("Cache"));
-  for (char &c : kind)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return kind;
+/// Bytes of memory that the kernel has, or zero.
+static uint64_t readMemTotal() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  return file >> name >> kibibytes && name == "MemTotal:" ? kibibytes << 10 : 0;
 }
 
-static MachineNode convert(hwloc_obj_t object) {
-  MachineNode node;
-  node.kind = kindOf(object);
-  if (hwloc_obj_type_is_cache(object->type))
-    node.bytes = object->attr->cache.size;
-  else if (object->type == HWLOC_OBJ_NUMANODE)
-    node.bytes = object->attr->numanode.local_memory;
-  if (object->os_index != HWLOC_UNKNOWN_INDEX &&
-      object->type != HWLOC_OBJ_MACHINE &&
-      !hwloc_obj_type_is_cache(object->type))
-    node.index = object->os_index;
-  for (unsigned i = 0; i < object->arity; ++i)
-    node.children.push_back(convert(object->children[i]));
-  // hwloc hangs memory beside the cores it serves; in the tree it holds them.
-  // A second memory of the same cores stands beside the first.
-  for (hwloc_obj_t memory = object->memory_first_child; memory;
-       memory = memory->next_sibling) {
-    hwloc_obj_t numa = memory;
-    while (numa && numa->type != HWLOC_OBJ_NUMANODE)
-      numa = numa->memory_first_child;
-    if (!numa)
-      continue;
-    MachineNode numaNode = convert(numa);
-    if (memory == object->memory_first_child)
-      numaNode.children = std::exchange(node.children, {});
-    node.children.push_back(std::move(numaNode));
-  }
-  return node;
+static void forEachNuma(MachineNode &node,
+                        const std::function<void(MachineNode &)> &visit) {
+  if (node.kind == "numa")
+    visit(node);
+  for (MachineNode &child : node.children)
+    forEachNuma(child, visit);
 }
 
-Result<MachineNode> sandwich::readMachineTopology(const std::string &source) {
-  struct Destroy {
-    void operator()(hwloc_topology_t topology) const {
-      hwloc_topology_destroy(topology);
-    }
-  };
-  hwloc_topology_t raw;
-  if (hwloc_topology_init(&raw) != 0)
-    return makeError("hwloc cannot start reading a topology");
-  std::unique_ptr<hwloc_topology, Destroy> topology(raw);
-  hwloc_topology_set_icache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC,
+void sandwich::correctMemorySizes(Machine &machine, uint64_t kernelBytes) {
+  std::vector<MachineNode *> nodes;
+  auto collect = [&](MachineNode &node) { nodes.push_back(&node); };
+  forEachNuma(machine.root, collect);
+  for (MachineNode &memory : machine.memories)
+    forEachNuma(memory, collect);
+  auto total = static_cast<double>(kernelBytes);
+  double sum = 0;
+  for (const MachineNode *node : nodes)
+    sum += static_cast<double>(node->bytes);
+  if (nodes.empty() || kernelBytes == 0 ||
+      std::abs(sum - total) <= 0.05 * total)
+    return;
+  for (MachineNode *node : nodes)
+    node->bytes = static_cast<uint64_t>(
+        sum > 0 ? total * (static_cast<double>(node->bytes) / sum)
+                : total / static_cast<double>(nodes.size()));
+  machine.leftOut.push_back("memory: hwloc counts " +
+                            formatBytes(static_cast<uint64_t>(sum)) +
+                            ", the kernel has " + formatBytes(kernelBytes) +
+                            "; the NUMA nodes' sizes are scaled to that");
+}
+
+/// Where a topology comes from: sets it on what will be loaded.
+using SetSource = std::function<bool(hwloc_topology_t)>;
+
+/// A loaded topology, or null where hwloc refuses the source.
+static HwlocTopology load(const SetSource &setSource) {
+  Result<HwlocTopology> created = createTopology();
+  if (!created)
+    return nullptr;
+  hwloc_topology_t topology = created->get();
+  hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_MISC,
                                  HWLOC_TYPE_FILTER_KEEP_NONE);
-  std::string xml;
-  if (source.rfind(syntheticPrefix, 0) == 0) {
-    std::string description = source.substr(sizeof(syntheticPrefix) - 1);
-    if (hwloc_topology_set_synthetic(raw, description.c_str()) != 0)
-      return makeError("'", description,
-                       "' is not a synthetic topology that hwloc knows");
-  } else if (!source.empty()) {
-    // Not by its name: hwloc would wait for a pipe, and read on without end.
-    SANDWICH_ASSIGN_OR_RETURN(xml, readTextFile(source, maxXmlBytes));
+  if (!setSource(topology) || hwloc_topology_load(topology) != 0)
+    return nullptr;
+  return *std::move(created);
+}
+
+/// Reads a description that anybody may have written.
+static Result<Machine> readDescription(const std::string &name,
+                                       const SetSource &setSource,
+                                       const char *refusal) {
+  auto read = [&]() -> Result<Machine> {
+    HwlocTopology topology = load(setSource);
+    if (!topology)
+      return makeError(refusal);
+    Machine machine;
+    machine.name = name;
+    SANDWICH_RETURN_IF_ERROR(convertTopology(topology.get(), machine));
+    return machine;
+  };
+  if (!survives([&] { return read() || true; }))
+    return makeError(name, ": ", refusal);
+  Result<Machine> machine = read();
+  if (!machine)
+    return machine.error().inContext(name);
+  return machine;
+}
+
+Result<Machine> sandwich::readMachineXml(const std::string &name,
+                                         const std::string &xml) {
+  std::string shown = printable(name);
+  if (xml.size() > maxTopologyBytes)
+    return makeError(shown, ": is larger than ", formatBytes(maxTopologyBytes));
+  if (Status status = checkTopologyXml(xml); !status)
+    return status.error().inContext(shown);
+  auto setSource = [&](hwloc_topology_t topology) {
     // The size counts the zero behind the text.
-    if (hwloc_topology_set_xmlbuffer(raw, xml.c_str(),
-                                     static_cast<int>(xml.size() + 1)) != 0)
-      return makeError(source, ": is not a topology that hwloc can read");
-  }
-  if (hwloc_topology_load(raw) != 0)
-    return source.empty()
-               ? makeError("hwloc cannot read this machine's topology")
-               : makeError(source, ": is not a topology that hwloc can read");
-  return convert(hwloc_get_root_obj(raw));
+    return hwloc_topology_set_xmlbuffer(topology, xml.c_str(),
+                                        static_cast<int>(xml.size() + 1)) == 0;
+  };
+  return readDescription(
+      shown, setSource,
+      "is XML, but not a topology that hwloc can read: it contradicts itself, "
+      "or a newer hwloc wrote it");
 }
 
-static std::string describe(const MachineNode &node) {
-  std::string text = node.kind;
-  if (node.index >= 0) {
-    text += ' ';
-    text += std::to_string(node.index);
-  }
-  if (node.bytes > 0)
-    text += " (" + formatBytes(node.bytes) + ")";
-  return text;
+static Result<Machine> readSynthetic(const std::string &description) {
+  std::string shown = syntheticPrefix + printable(description);
+  if (Status status = checkSyntheticDescription(description); !status)
+    return status.error().inContext(shown);
+  auto setSource = [&](hwloc_topology_t topology) {
+    return hwloc_topology_set_synthetic(topology, description.c_str()) == 0;
+  };
+  return readDescription(
+      shown, setSource,
+      "is not a synthetic topology that hwloc knows; one reads "
+      "'package:2 [numa] l3:1 core:4 pu:2', largest parts first and pu last");
 }
 
-static void draw(const MachineNode &node, const std::string &indent,
-                 std::string &text) {
-  const MachineNode *current = &node;
-  text += describe(*current);
-  while (current->children.size() == 1) {
-    current = &current->children.front();
-    text += ", " + describe(*current);
+Result<Machine> sandwich::readMachineTopology(const std::string &source) {
+  if (source.starts_with(syntheticPrefix))
+    return readSynthetic(source.substr(sizeof(syntheticPrefix) - 1));
+  if (source != "host") {
+    // Not by its name: hwloc would wait for a pipe, and read on without end.
+    SANDWICH_ASSIGN_OR_RETURN(std::string xml,
+                              readTextFile(source, maxTopologyBytes));
+    return readMachineXml(source, xml);
   }
-  text += "\n";
-  for (size_t i = 0; i < current->children.size(); ++i) {
-    bool last = i + 1 == current->children.size();
-    text += indent + (last ? "`- " : "|- ");
-    draw(current->children[i], indent + (last ? "   " : "|  "), text);
-  }
+  HwlocTopology topology = load([](hwloc_topology_t) { return true; });
+  if (!topology)
+    return makeError("hwloc cannot read this machine's topology");
+  Machine machine;
+  machine.name = "this machine";
+  if (Status status = convertTopology(topology.get(), machine); !status)
+    return status.error().inContext(machine.name);
+  if (hwloc_topology_is_thissystem(topology.get()))
+    correctMemorySizes(machine, readMemTotal());
+  return machine;
 }
 
-static uint64_t count(const MachineNode &node, const std::string &kind) {
+uint64_t sandwich::countParts(const MachineNode &node, std::string_view kind) {
   uint64_t total = node.kind == kind;
   for (const MachineNode &child : node.children)
-    total += count(child, kind);
+    total += countParts(child, kind);
   return total;
 }
 
-std::string sandwich::drawMachine(const MachineNode &machine) {
-  std::string text;
-  for (const char *kind : {"package", "numa", "core", "cpu"})
-    if (uint64_t parts = count(machine, kind)) {
-      if (!text.empty())
-        text += ", ";
-      text += kind;
-      text += " x ";
-      text += std::to_string(parts);
-    }
-  text += "\n";
-  draw(machine, "", text);
-  return text;
-}
-
-Json sandwich::toJson(const MachineNode &machine) {
-  Json json = {{"kind", machine.kind}};
-  if (machine.index >= 0)
-    json["index"] = machine.index;
-  if (machine.bytes > 0)
-    json["bytes"] = machine.bytes;
-  if (!machine.children.empty()) {
+Json sandwich::toJson(const MachineNode &node) {
+  Json json = {{"kind", node.kind}};
+  if (node.index >= 0)
+    json["index"] = node.index;
+  if (node.bytes > 0)
+    json["bytes"] = node.bytes;
+  if (node.bandwidth > 0)
+    json["bandwidth"] = node.bandwidth;
+  if (node.latency > 0)
+    json["latency"] = node.latency;
+  if (node.speed < 1)
+    json["speed"] = node.speed;
+  if (!node.children.empty()) {
     json["children"] = Json::array();
-    for (const MachineNode &child : machine.children)
+    for (const MachineNode &child : node.children)
       json["children"].push_back(toJson(child));
   }
+  return json;
+}
+
+Json sandwich::toJson(const Machine &machine) {
+  Json json = {{"name", machine.name}};
+  if (!machine.cpuModel.empty())
+    json["cpu_model"] = machine.cpuModel;
+  json["topology"] = toJson(machine.root);
+  if (!machine.memories.empty()) {
+    json["memories"] = Json::array();
+    for (const MachineNode &memory : machine.memories)
+      json["memories"].push_back(toJson(memory));
+  }
+  if (!machine.distances.nodes.empty())
+    json["numa_distances"] = {{"nodes", machine.distances.nodes},
+                              {"values", machine.distances.values}};
+  json["left_out"] = machine.leftOut;
   return json;
 }

@@ -9,40 +9,69 @@
 #include "Commands.h"
 #include "Terminal.h"
 
+#include "sandwich/Support/File.h"
 #include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/MachineDrawing.h"
 #include "sandwich/Topology/MachineTopology.h"
+#include "sandwich/Topology/SymmetricPart.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 
 using namespace sandwich;
 
 namespace {
 struct Arguments {
   std::string source = "host";
+  std::string svgPath;
   bool json = false;
+  bool full = false;
 };
 } // namespace
 
+/// Whether standard output is a terminal that wants colours (no-color.org).
+static bool wantsColours() {
+  const char *noColour = std::getenv("NO_COLOR");
+  const char *terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && (!noColour || !*noColour) &&
+         terminal && std::string_view(terminal) != "dumb";
+}
+
+static Status writeSvg(const std::string &path, const Machine &machine) {
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
+  SANDWICH_RETURN_IF_ERROR(file.write(drawSvg(machine)));
+  return file.commit();
+}
+
 static Status run(const Arguments &arguments) {
-  bool host = arguments.source == "host";
-  SANDWICH_ASSIGN_OR_RETURN(
-      MachineNode machine,
-      readMachineTopology(host ? std::string() : arguments.source));
-  if (!arguments.json)
-    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(drawMachine(machine)));
-  Json json = {{"topology", toJson(machine)}};
-  if (host) {
+  SANDWICH_ASSIGN_OR_RETURN(Machine machine,
+                            readMachineTopology(arguments.source));
+  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
+                            largestSymmetricPart(machine.root));
+  if (!arguments.svgPath.empty())
+    SANDWICH_RETURN_IF_ERROR(writeSvg(arguments.svgPath, machine));
+  Json json = toJson(machine);
+  json["symmetric_part"] = {{"cores", countParts(part.root, "core")},
+                            {"left_out", part.leftOut}};
+  std::string text;
+  if (!arguments.json) {
+    text = drawText(machine, {arguments.full, wantsColours()});
+    for (const std::string &sentence : part.leftOut)
+      text += "left out of plans: " + sentence + "\n";
+  }
+  if (arguments.source == "host") {
     // How much of this machine a process started like this one may use.
     SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
-    if (!arguments.json)
-      return writeStandardOutput(
-          "default threads: " + std::to_string(budget.threads()) +
-          ", limited by " + budget.limit() + "\n");
+    text += "default threads: " + std::to_string(budget.threads()) +
+            ", limited by " + budget.limit() + "\n";
     json["default_threads"] = budget.threads();
     json["limited_by"] = budget.limit();
     json["cpus"] = budget.cpus;
   }
-  return arguments.json ? tool::writeJson(json) : Status();
+  return arguments.json ? tool::writeJson(json) : writeStandardOutput(text);
 }
 
 void tool::addTopologyCommand(CLI::App &app, Action &action) {
@@ -52,9 +81,13 @@ void tool::addTopologyCommand(CLI::App &app, Action &action) {
   command->footer(R"(Examples:
   sandwich-run topology
   sandwich-run topology --topology "synthetic:package:2 core:4 pu:2"
+  sandwich-run topology --svg machine.svg
 
-Numbers after core and cpu are the operating system's. The last line tells how
-many threads sandwich-compile plans for by default, and why no more.)");
+Numbers after core and cpu are the operating system's. Lines 'left out' tell
+what this process may not use or what no level of the tree is, lines 'left out
+of plans' what differs from the rest of the machine; docs/Topology.md tells
+more. The last line tells how many threads sandwich-compile plans for by
+default, and why no more.)");
   command
       ->add_option("--topology", arguments->source,
                    "Another machine: 'host', an hwloc XML file, or "
@@ -63,6 +96,12 @@ many threads sandwich-compile plans for by default, and why no more.)");
       ->capture_default_str();
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of the drawing");
+  command->add_flag("--full", arguments->full,
+                    "Draws each part, also where many are equal");
+  command
+      ->add_option("--svg", arguments->svgPath,
+                   "Also draws the machine into FILE")
+      ->type_name("FILE");
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });

@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 RUN = os.environ["SANDWICH_RUN"]
 WRITE_HASH_MODEL = os.environ["WRITE_HASH_MODEL"]
@@ -493,10 +494,89 @@ class TopologyTest(RunTest):
         machine = self.folder / "machine.xml"
         machine.write_text(MACHINE)
         text = self.run_tool("topology", "--topology", machine).stdout.decode()
-        self.assertTrue(text.startswith("numa x 1, core x 1, cpu x 1\n"), text)
+        self.assertIn("\nnuma x 1, core x 1, cpu x 1\n", text)
         machine.write_text("<topology>")
-        self.assert_error("machine.xml: is not a topology", "topology", "--topology",
-                          machine)  # fmt: skip
+        self.assert_error("machine.xml: line 1: <topology> is never closed",
+                          "topology", "--topology", machine)  # fmt: skip
+
+    def test_large_machines_are_drawn_in_a_few_lines(self):
+        arguments = ("topology", "--topology", "synthetic:package:4 l3:8 core:8 pu:1")
+        text = self.run_tool(*arguments).stdout.decode()
+        self.assertLess(len(text.splitlines()), 8)
+        self.assertIn("8 x core 0-7 to 248-255, cpu 0-255\n", text)
+        text = self.run_tool(*arguments, "--full").stdout.decode()
+        self.assertIn("core 255, cpu 255\n", text)
+
+    def test_says_what_is_left_out(self):
+        machine = self.folder / "machine.xml"
+        cpus = "".join(
+            f'''<object type="Package" os_index="{package}" cpuset="{1 << first:#x}"
+            complete_cpuset="{1 << first:#x}" nodeset="0x1"
+            complete_nodeset="0x1" gp_index="{100 + package}">'''
+            + "".join(
+                f'''<object type="PU" os_index="{cpu}" cpuset="{1 << cpu:#x}"
+                complete_cpuset="{1 << cpu:#x}" nodeset="0x1"
+                complete_nodeset="0x1" gp_index="{200 + cpu}"/>'''
+                for cpu in range(first, last)
+            )
+            + "</object>"
+            for package, first, last in ((0, 0, 3), (1, 3, 4))
+        ).replace('cpuset="0x1"\n            complete_cpuset="0x1"',
+                  'cpuset="0x7"\n            complete_cpuset="0x7"')  # fmt: skip
+        start = MACHINE.index("<object type=\"Core\"")
+        end = MACHINE.index("</object>", start) + len("</object>")
+        text = MACHINE[:start] + cpus + MACHINE[end:]
+        for name in ("cpuset", "complete_cpuset", "allowed_cpuset"):
+            head, tail = text.split("<object type=\"Package\"", 1)
+            head = head.replace(f'{name}="0x1"', f'{name}="0xf"')
+            text = head + '<object type="Package"' + tail
+        machine.write_text(text)
+        arguments = ("topology", "--topology", machine)
+        text = self.run_tool(*arguments).stdout.decode()
+        sentence = "package 1 (CPU 3): only 1 core, each package used has 3"
+        self.assertIn(f"left out of plans: {sentence}\n", text)
+        answer = json.loads(self.run_tool(*arguments, "--json").stdout)
+        self.assertEqual(
+            answer["symmetric_part"], {"cores": 3, "left_out": [sentence]}
+        )
+        machine.write_text(machine.read_text().replace(
+            'allowed_cpuset="0xf"', 'allowed_cpuset="0x0"'))  # fmt: skip
+        self.assert_error("the cpuset leaves none", *arguments)
+
+    def test_svg(self):
+        path = self.folder / "machine.svg"
+        synthetic = "synthetic:package:2 core:2 pu:1"
+        arguments = ("topology", "--topology", synthetic, "--svg", path)
+        self.run_tool(*arguments)
+        svg = xml.etree.ElementTree.parse(path).getroot()
+        self.assertEqual(svg.tag, "{http://www.w3.org/2000/svg}svg")
+        texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn(synthetic, texts)
+        self.assertEqual([t for t in texts if t.startswith("cpu ")],
+                         [f"cpu {i}" for i in range(4)])  # fmt: skip
+        self.assertEqual(os.listdir(self.folder), ["machine.svg"])
+        absent = self.folder / "absent" / "machine.svg"
+        self.assert_error("machine.svg", "topology", "--svg", absent)
+
+    def test_colours_only_on_a_terminal(self):
+        def on_terminal(**environment):
+            reader, writer = os.openpty()
+            subprocess.run(
+                [RUN, "topology"],
+                check=True,
+                stdout=writer,
+                env={**os.environ, "TERM": "xterm", **environment},
+            )
+            os.close(writer)
+            text = os.read(reader, 1 << 16)
+            os.close(reader)
+            return text
+
+        os.environ.pop("NO_COLOR", None)
+        self.assertNotIn(b"\033", self.run_tool("topology").stdout)
+        self.assertIn(b"\033[", on_terminal())
+        self.assertNotIn(b"\033", on_terminal(NO_COLOR="1"))
+        self.assertNotIn(b"\033", on_terminal(TERM="dumb"))
 
 
 class TokenizeTest(RunTest):

@@ -32,10 +32,10 @@ static std::string errorOf(const auto &result) {
 class LatencyModelTest : public testing::Test {
 protected:
   void use(const std::string &description, const MachineParameters &values) {
-    Result<MachineNode> machine =
+    Result<Machine> machine =
         readMachineTopology("synthetic:" + description);
     ASSERT_TRUE(machine) << machine.error().message;
-    Result<LatencyModel> created = LatencyModel::create(*machine, values);
+    Result<LatencyModel> created = LatencyModel::create(machine->root, values);
     ASSERT_TRUE(created) << created.error().message;
     model.emplace(std::move(*created));
   }
@@ -116,14 +116,14 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
 
   MachineParameters values;
   values.latent = {{"cluster", "l3", 2, 1, {}}};
-  Result<MachineNode> machine =
+  Result<Machine> machine =
       readMachineTopology("synthetic:numa:1 core:6 pu:1");
   ASSERT_TRUE(machine);
-  EXPECT_EQ(errorOf(LatencyModel::create(*machine, values)),
+  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values)),
             "the topology has no l3 around CPU 0, inside which 'cluster' "
             "groups cores");
   values.latent = {{"cluster", "numa", 4, 1, {}}};
-  EXPECT_EQ(errorOf(LatencyModel::create(*machine, values)),
+  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values)),
             "'cluster': 6 cores of a numa cannot be grouped 4 each with stride "
             "1");
   MachineNode none;

@@ -29,17 +29,16 @@ struct PaperMachine {
 
 inline PaperMachine makePaperMachine(const std::string &description,
                                      const std::string &name) {
-  Result<MachineNode> topology =
-      readMachineTopology("synthetic:" + description);
+  Result<Machine> machine = readMachineTopology("synthetic:" + description);
   Result<MachineParameters> parameters =
       readMachineParameters(SANDWICH_TEST_INPUTS "/" + name);
-  if (!topology || !parameters) {
+  if (!machine || !parameters) {
     std::fprintf(
         stderr, "%s\n",
-        (topology ? parameters.error() : topology.error()).message.c_str());
+        (machine ? parameters.error() : machine.error()).message.c_str());
     std::abort();
   }
-  return {*topology, *parameters};
+  return {machine->root, *parameters};
 }
 
 /// 8 NUMA nodes of 24 cores; clusters of four are hidden.
