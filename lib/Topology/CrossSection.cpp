@@ -145,6 +145,20 @@ SearchSpace::tree(unsigned cutLevel, uint32_t tiling,
   return {std::move(result), cutDepth};
 }
 
+bool SearchSpace::fit(const std::vector<Removal> &removals,
+                      const Removal &added) const {
+  const GroupGraph &graph = machineLevels[added.level].graph;
+  const GroupGraph::Edge &edge = graph.edges()[added.edge];
+  return std::all_of(
+      removals.begin(), removals.end(), [&](const Removal &removal) {
+        if (removal.level != added.level)
+          return true;
+        const GroupGraph::Edge &other = graph.edges()[removal.edge];
+        return graph.reaches(edge.to, other.from) ||
+               graph.reaches(other.to, edge.from);
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // Cross-sections
 //===----------------------------------------------------------------------===//
@@ -240,21 +254,10 @@ void CrossSection::cores(const SearchSpace &space, const AwakeMask &mask,
   });
 }
 
-bool CrossSection::allows(const SearchSpace &space,
-                          const std::vector<Removal> &removals,
-                          const Removal &added) const {
-  if (added.level < level)
-    return false;
-  const GroupGraph &graph = space.levels()[added.level].graph;
-  const GroupGraph::Edge &edge = graph.edges()[added.edge];
-  if (added.level == level && !graph.reaches(edge.to, tiling))
-    return false;
-  return std::all_of(
-      removals.begin(), removals.end(), [&](const Removal &removal) {
-        if (removal.level != added.level)
-          return true;
-        const GroupGraph::Edge &other = graph.edges()[removal.edge];
-        return graph.reaches(edge.to, other.from) ||
-               graph.reaches(other.to, edge.from);
-      });
+bool CrossSection::isAbove(const SearchSpace &space,
+                           const Removal &removal) const {
+  if (removal.level != level)
+    return removal.level > level;
+  const GroupGraph &graph = space.levels()[level].graph;
+  return graph.reaches(graph.edges()[removal.edge].to, tiling);
 }

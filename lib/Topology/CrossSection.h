@@ -72,6 +72,10 @@ public:
   /// Clears what `removal` puts to sleep.
   void apply(const Removal &removal, AwakeMask &mask) const;
 
+  /// Whether some tree has what `added` is made at in addition to what
+  /// `removals` are made at, which some tree has.
+  bool fit(const std::vector<Removal> &removals, const Removal &added) const;
+
   /// The simplest tree with tiling `tiling` at level `level`, what the removals
   /// are made at, and what a space of one tree has; and the depth of the
   /// tiling.
@@ -102,10 +106,8 @@ struct CrossSection {
   /// The CPUs of each process, into lists of former use.
   void cores(const SearchSpace &space, const AwakeMask &mask,
              std::vector<std::vector<unsigned>> &lists) const;
-  /// Whether some tree of the space has what `removals` (of one level's part,
-  /// ascending) and `added` are made at, all below this cross-section.
-  bool allows(const SearchSpace &space, const std::vector<Removal> &removals,
-              const Removal &added) const;
+  /// Whether what `removal` is made at can be below this cross-section.
+  bool isAbove(const SearchSpace &space, const Removal &removal) const;
 };
 
 /// Every cross-section of the trees of `space`, each once: by level from the

@@ -140,12 +140,15 @@ Status RemoveWalk::run(const Evaluate &evaluate) {
                      });
     for (const Tree &tree : previous)
       keptBefore.emplace(Key{tree.cut, tree.removals}, tree.record);
+    std::vector<char> cutAllows(cuts.size());
     std::vector<const Tree *> allowing;
     for (const Place &place : places) {
       Removal removal{place.edge, place.level, 0};
+      for (size_t cut = 0; cut < cuts.size(); ++cut)
+        cutAllows[cut] = cuts[cut].isAbove(space, removal);
       allowing.clear();
       for (const Tree &tree : previous)
-        if (cuts[tree.cut].allows(space, tree.removals, removal))
+        if (cutAllows[tree.cut] && space.fit(tree.removals, removal))
           allowing.push_back(&tree);
       unsigned size =
           space.levels()[place.level].graph.edges()[place.edge].size;

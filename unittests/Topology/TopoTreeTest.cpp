@@ -316,9 +316,9 @@ TEST(CrossSection, IsPrintedAsTheCommandLineSays) {
             R"json("decode_cores":[[0,2],[4,6]],"predicted_ms":1.5,)json"
             R"json("derivation":"group(2,1,2) remove(1,3)"})json");
   auto whole = crossSection(*tree, 0);
-ASSERT_TRUE(whole);
-EXPECT_EQ(toJson (*whole)["numa"], Json::array({0}));
-EXPECT_EQ(toJson (*whole)["numa_nodes"].dump(), "[[0,1]]");
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(toJson(*whole)["numa"], Json::array({0}));
+  EXPECT_EQ(toJson(*whole)["numa_nodes"].dump(), "[[0,1]]");
 }
 
 TEST(OperatorLimits, SayWhatDoesNotDivide) {

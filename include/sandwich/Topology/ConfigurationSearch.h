@@ -88,7 +88,7 @@ struct SearchOptions {
   /// Of a set of processes, how many evaluations in a row may pass without a
   /// better configuration than the set's best, before the rest of the set is
   /// left. At least 1.
-  unsigned patience = 200;
+  unsigned patience = 1000;
   /// How many configurations are kept, at least 1; fewer if there are not so
   /// many candidates.
   unsigned topK = 10;
@@ -107,7 +107,8 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  /// Best first; of two equally good ones the simpler comes first.
+  /// Best first; of equally good ones those of fewer processes, then those of
+  /// fewer transformations come first.
   std::vector<ServiceConfiguration> configurations;
   SearchStatistics statistics;
   /// What a person should know of the search, a line each: process counts that
