@@ -1,0 +1,231 @@
+//===- ConfigurationSearch.cpp - The best service configurations ----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Topology/ConfigurationSearch.h"
+
+#include "CrossSection.h"
+#include "RemoveWalk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <sstream>
+
+using namespace sandwich;
+
+std::string_view sandwich::name(DropReason reason) {
+  switch (reason) {
+  case DropReason::OperatorLimits:
+    return "operator_limits";
+  case DropReason::NoImprovement:
+    return "no_improvement";
+  case DropReason::CannotRun:
+    return "cannot_run";
+  case DropReason::BelowTop:
+    return "below_top";
+  }
+  return "";
+}
+
+namespace {
+/// One search; its parts share the statistics and the best so far.
+class Search {
+public:
+  Search(const SearchSpace &space, ConfigurationEvaluator &evaluator,
+         const SearchOptions &options)
+      : space(space), evaluator(evaluator), options(options) {}
+
+  Result<SearchResult> run();
+
+private:
+  /// A candidate for the ranking. Earlier ones come first among equals.
+  struct Ranked {
+    double milliseconds;
+    CrossSection cut;
+    std::vector<Removal> removals;
+  };
+  using ProcessSets =
+      std::map<unsigned, std::map<std::vector<std::vector<unsigned>>,
+                                  std::vector<CrossSection>>>;
+
+  ProcessSets findProcessSets();
+  Status searchSet(const std::vector<std::vector<unsigned>> &numa,
+                   const std::vector<CrossSection> &cuts);
+  void rank(Ranked candidate);
+  ServiceConfiguration describe(const CrossSection &cut,
+                                const std::vector<Removal> &removals,
+                                double milliseconds) const;
+  void drop(const CrossSection &cut, const std::vector<Removal> &removals,
+            double milliseconds, DropReason reason, const std::string &text) {
+    if (options.dropped)
+      options.dropped(describe(cut, removals, milliseconds), reason, text);
+  }
+
+  const SearchSpace &space;
+  ConfigurationEvaluator &evaluator;
+  const SearchOptions &options;
+  SearchResult result;
+  std::vector<Ranked> best;
+};
+} // namespace
+
+ServiceConfiguration Search::describe(const CrossSection &cut,
+                                      const std::vector<Removal> &removals,
+                                      double milliseconds) const {
+  auto [tree, depth] = space.tree(cut.level, cut.tiling, removals);
+  // Nothing is removed above a cross-section of the search.
+  ServiceConfiguration configuration = *crossSection(tree, depth);
+  configuration.predictedMs = milliseconds;
+  return configuration;
+}
+
+/// Cross-sections by how many processes they give and on which NUMA nodes;
+/// those that a model allows.
+Search::ProcessSets Search::findProcessSets() {
+  ProcessSets sets;
+  std::map<unsigned, std::string> refused;
+  for (const CrossSection &cut : crossSections(space)) {
+    ++result.statistics.crossSections;
+    unsigned processes = cut.processes(space);
+    if (auto reason = options.limits.refuse(processes)) {
+      ++result.statistics.refused;
+      drop(cut, {}, 0, DropReason::OperatorLimits, *reason);
+      refused[processes] = std::move(*reason);
+    } else {
+      sets[processes][cut.numa(space)].push_back(cut);
+    }
+  }
+  for (const auto &[processes, reason] : refused)
+    result.notes.push_back(reason);
+  return sets;
+}
+
+void Search::rank(Ranked candidate) {
+  auto place = std::upper_bound(best.begin(), best.end(), candidate,
+                                [](const Ranked &a, const Ranked &b) {
+                                  return a.milliseconds < b.milliseconds;
+                                });
+  best.insert(place, std::move(candidate));
+  if (best.size() <= options.topK)
+    return;
+  ++result.statistics.belowTop;
+  drop(best.back().cut, best.back().removals, best.back().milliseconds,
+       DropReason::BelowTop,
+       std::to_string(options.topK) + " configurations are better");
+  best.pop_back();
+}
+
+Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
+                         const std::vector<CrossSection> &cuts) {
+  SearchStatistics &statistics = result.statistics;
+  ServiceConfiguration configuration;
+  configuration.numa = numa;
+  const AwakeMask allAwake = space.allAwake();
+  const CrossSection *current = nullptr;
+  RemoveWalk walk(space, cuts, options.patience);
+  auto evaluate = [&](const CrossSection &cut,
+                      const AwakeMask &mask) -> Result<double> {
+    if (options.interrupted && options.interrupted()) {
+      result.interrupted = true;
+      walk.stop();
+      return 0.0;
+    }
+    if (current != &cut) {
+      current = &cut;
+      cut.cores(space, allAwake, configuration.prefillCores);
+    }
+    cut.cores(space, mask, configuration.decodeCores);
+    SANDWICH_ASSIGN_OR_RETURN(double milliseconds,
+                              evaluator.predict(configuration));
+    ++statistics.configurations;
+    if (options.progress)
+      options.progress(statistics);
+    return milliseconds;
+  };
+  SANDWICH_RETURN_IF_ERROR(walk.run(evaluate));
+  ++statistics.processSets;
+  statistics.equal += walk.equalTrees();
+  if (walk.ranOutOfPatience()) {
+    ++statistics.stoppedEarly;
+    std::ostringstream note;
+    note << numa.size() << (numa.size() == 1 ? " process" : " processes")
+         << ": left after " << options.patience
+         << " evaluations in a row without a better configuration";
+    result.notes.push_back(note.str());
+  }
+  for (const RemoveWalk::Record &record : walk.records()) {
+    const CrossSection &cut = cuts[record.cut];
+    switch (record.state) {
+    case RemoveWalk::State::Kept:
+      rank({record.milliseconds, cut, record.removals});
+      break;
+    case RemoveWalk::State::Discarded:
+      ++statistics.noImprovement;
+      drop(cut, record.removals, record.milliseconds, DropReason::NoImprovement,
+           "no better than with fewer cores removed");
+      break;
+    case RemoveWalk::State::CannotRun:
+      ++statistics.cannotRun;
+      drop(cut, record.removals, record.milliseconds, DropReason::CannotRun,
+           "cannot run");
+      break;
+    }
+  }
+  return {};
+}
+
+Result<SearchResult> Search::run() {
+  auto start = std::chrono::steady_clock::now();
+  result.statistics.trees = space.trees();
+  result.notes = space.restricted();
+  for (const auto &[processes, sets] : findProcessSets())
+    for (const auto &[numa, cuts] : sets)
+      if (!result.interrupted)
+        SANDWICH_RETURN_IF_ERROR(searchSet(numa, cuts));
+  for (const Ranked &ranked : best)
+    result.configurations.push_back(
+        describe(ranked.cut, ranked.removals, ranked.milliseconds));
+  result.statistics.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return std::move(result);
+}
+
+Result<SearchResult>
+sandwich::searchConfigurations(const TopoTree &tree,
+                               ConfigurationEvaluator &evaluator,
+                               const SearchOptions &options) {
+  if (options.patience == 0)
+    return makeError("patience is 0: the search may look at nothing; it must "
+                     "be at least 1");
+  if (options.topK == 0)
+    return makeError("no configuration would be kept: the number of best ones "
+                     "must be at least 1");
+  SANDWICH_ASSIGN_OR_RETURN(
+      SearchSpace space,
+      SearchSpace::make(tree, options.sizes, options.keepGroups));
+  return Search(space, evaluator, options).run();
+}
+
+Json sandwich::toJson(const SearchResult &result) {
+  const SearchStatistics &statistics = result.statistics;
+  Json configurations = Json::array();
+  for (const ServiceConfiguration &configuration : result.configurations)
+    configurations.push_back(toJson(configuration));
+  return {{"configurations", std::move(configurations)},
+          {"trees", statistics.trees},
+          {"evaluated", statistics.configurations},
+          {"pruned",
+           {{"equal", statistics.equal},
+            {name(DropReason::OperatorLimits), statistics.refused},
+            {name(DropReason::NoImprovement), statistics.noImprovement},
+            {name(DropReason::CannotRun), statistics.cannotRun},
+            {name(DropReason::BelowTop), statistics.belowTop},
+            {"stopped_early", statistics.stoppedEarly}}},
+          {"seconds", statistics.seconds}};
+}
