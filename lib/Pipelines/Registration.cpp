@@ -11,6 +11,8 @@
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Topo/IR/Topo.h"
+#include "sandwich/Dialect/Topo/Transforms/Passes.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Transforms/Passes.h"
 
@@ -26,13 +28,15 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
-  registry.insert<lm::LMDialect, gemm::GemmDialect, phase::PhaseDialect>();
+  registry.insert<lm::LMDialect, gemm::GemmDialect, phase::PhaseDialect,
+                  topo::TopoDialect>();
 }
 
 void sandwich::registerSandwichPasses() {
   registerConversionPasses();
   registerTransformsPasses();
   gemm::registerGemmPasses();
+  topo::registerTopoPasses();
   PassPipelineRegistration<ModelToScheduleOptions>(
       "model-to-schedule", "From model IR to schedule IR",
       buildModelToSchedulePipeline);

@@ -193,3 +193,12 @@ Result<ServingTrace> sandwich::makeServingTrace(std::string_view name,
   }
   return trace;
 }
+
+Result<ServingTrace> sandwich::findServingTrace(const std::string &nameOrPath) {
+  constexpr int64_t requests = 64;
+  for (const LengthDistribution &distribution : lengthDistributions())
+    if (distribution.name == nameOrPath)
+      return makeServingTrace(nameOrPath, requests, /*requestsPerSecond=*/0,
+                              /*seed=*/1);
+  return readServingTrace(nameOrPath);
+}

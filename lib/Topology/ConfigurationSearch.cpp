@@ -37,7 +37,7 @@ namespace {
 class Search {
 public:
   Search(const SearchSpace &space, ConfigurationEvaluator &evaluator,
-         const SearchOptions &options)
+         const ConfigurationSearchOptions &options)
       : space(space), evaluator(evaluator), options(options) {}
 
   Result<SearchResult> run();
@@ -68,7 +68,7 @@ private:
 
   const SearchSpace &space;
   ConfigurationEvaluator &evaluator;
-  const SearchOptions &options;
+  const ConfigurationSearchOptions &options;
   SearchResult result;
   std::vector<Ranked> best;
 };
@@ -199,7 +199,7 @@ Result<SearchResult> Search::run() {
 Result<SearchResult>
 sandwich::searchConfigurations(const TopoTree &tree,
                                ConfigurationEvaluator &evaluator,
-                               const SearchOptions &options) {
+                               const ConfigurationSearchOptions &options) {
   if (options.patience == 0)
     return makeError("patience is 0: the search may look at nothing; it must "
                      "be at least 1");

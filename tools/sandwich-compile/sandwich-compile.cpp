@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Compiler/Planner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/Process.h"
@@ -90,6 +91,22 @@ std::optional<std::string> defaultScheduleFile() {
   return folder / "schedules.txt";
 }
 
+/// --plan-only: what was found goes to standard output.
+int runPlan(const PlanOptions &options, bool json) {
+  catchInterrupts();
+  Result<Plan> plan = searchPlan(options, interrupted);
+  if (!plan) {
+    std::fprintf(stderr, "error: %s\n", plan.error().message.c_str());
+    return 1;
+  }
+  const std::string text = json ? toJson(*plan).dump(2) + "\n" : explain(*plan);
+  if (Status status = writeStandardOutput(text); !status) {
+    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) try {
@@ -161,14 +178,49 @@ int main(int argc, char **argv) try {
   app.add_option("--tuning-seconds", options.tuningSeconds,
                  "The most that --tune takes; the rest is left to the rule of "
                  "--tune=none (default: no limit)");
-  app.add_option("--trace", options.trace,
-                 "File with the requests to tune for, a line for each: tokens "
-                 "of the prompt and tokens generated, or an object of JSON "
-                 "with \"prompt_tokens\" and \"output_tokens\"");
+  app.add_option(
+      "--trace", options.trace,
+      "File with the requests to tune or plan for, a line for each: tokens "
+      "of the prompt and tokens generated, or an object of JSON "
+      "with \"prompt_tokens\" and \"output_tokens\"; to plan also "
+      "sharegpt (the default) or lmsys");
   app.add_option("--tuning-report", options.tuningReport,
                  "Page of HTML that shows what --tune found and how");
   app.add_flag("--emulate-amx", options.emulateAMX,
                "Replace AMX by slow vector code, to test where there is none");
+  PlanOptions plan;
+  bool planOnly = false;
+  bool explainPlan = false;
+  bool json = false;
+  app.add_flag("--plan-only", planOnly,
+               "Compile nothing: search the service configurations (processes, "
+               "and the cores of each in prefill and decode) and print the "
+               "best")
+      ->group("Planning");
+  app.add_option("--topology", plan.topology,
+                 "Machine to plan for: 'host', an hwloc XML file, or "
+                 "'synthetic:' and a description as hwloc reads it")
+      ->type_name("host|FILE.xml|synthetic:TEXT")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option(
+         "--machine-parameters", plan.parameters,
+         "File with the speed of the machine's parts (docs/Topology.md); "
+         "middling ones are assumed without")
+      ->group("Planning");
+  app.add_option("--top-k", plan.topK, "Configurations to print")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option("--patience", plan.patience,
+                 "Evaluations without a better configuration after which a "
+                 "division into processes is left")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_flag("--explain", explainPlan,
+               "Also print every configuration that was dropped, and why")
+      ->group("Planning");
+  app.add_flag("--json", json, "Print the plan as one JSON object")
+      ->group("Planning");
   bool quiet = false;
   app.add_flag("-q,--quiet", quiet, "No progress on standard error");
 
@@ -176,12 +228,18 @@ int main(int argc, char **argv) try {
     app.parse(argc, argv);
     options.emit = kinds.at(emit);
     options.tune = tunings.at(tune);
-    if (options.tune == Tune::None)
+    if (!planOnly)
+      for (const char *option :
+           {"--topology", "--machine-parameters", "--top-k", "--patience",
+            "--explain", "--json"})
+        if (app.count(option) > 0)
+          throw CLI::RequiresError(option, "--plan-only");
+    if (options.tune == Tune::None && !planOnly)
       for (const char *option :
            {"--strategy", "--tuning-seconds", "--trace", "--tuning-report"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--tune=quick or --tune=full");
-    if (options.emit == Emit::Artifact && options.output.empty())
+    if (options.emit == Emit::Artifact && options.output.empty() && !planOnly)
       throw CLI::RequiredError("--output");
   } catch (const CLI::Success &help) {
     return app.exit(help);
@@ -191,6 +249,13 @@ int main(int argc, char **argv) try {
     return 2;
   }
 
+  if (planOnly) {
+    plan.modelFolder = options.modelFolder;
+    plan.dtype = options.dtype;
+    plan.trace = options.trace.value_or(plan.trace);
+    plan.keepDropped = explainPlan;
+    return runPlan(plan, json);
+  }
   Result<CpuBudget> budget = readCpuBudget();
   if (!budget) {
     std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());

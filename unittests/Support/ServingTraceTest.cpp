@@ -67,6 +67,8 @@ TEST(ServingTrace, NamesTheFile) {
   ASSERT_FALSE(trace);
   EXPECT_EQ(trace.error().message,
             path + ": line 2: a prompt has at least one token");
+  EXPECT_EQ(findServingTrace("sharegpt")->size(), 64u);
+  EXPECT_EQ(findServingTrace(folder.write("own", "5 6"))->size(), 1u);
 }
 
 TEST(ServingTrace, DrawsTheLengthsItPromises) {

@@ -77,8 +77,8 @@ static double contention(const ServiceConfiguration &configuration) {
   return slowest + 0.02 * configuration.processes();
 }
 
-static SearchOptions exhaustive() {
-  SearchOptions options;
+static ConfigurationSearchOptions exhaustive() {
+  ConfigurationSearchOptions options;
   options.patience = std::numeric_limits<unsigned>::max();
   options.topK = std::numeric_limits<unsigned>::max();
   return options;
@@ -137,7 +137,7 @@ TEST(ConfigurationSearch, KeepsWhatASearchOfEachTreeKeeps) {
     std::set<Layout> expected;
     ASSERT_TRUE(
         forEachGroupedTree(tree, GroupSizes::Any, [&](const TopoTree &grouped) {
-          SearchOptions options = exhaustive();
+          ConfigurationSearchOptions options = exhaustive();
           options.keepGroups = true;
           TestEvaluator evaluator(scattered);
           auto result = searchConfigurations(grouped, evaluator, options);
@@ -200,7 +200,7 @@ TEST(ConfigurationSearch, DiscardsWhatDoesNotBeatItsParent) {
   // other.
   TestEvaluator evaluator(
       [](const auto &configuration) { return 100.0 - awake(configuration); });
-  SearchOptions options = exhaustive();
+  ConfigurationSearchOptions options = exhaustive();
   std::map<DropReason, uint64_t> reasons;
   options.dropped = [&](const ServiceConfiguration &configuration,
                         DropReason reason, const std::string &text) {
@@ -221,7 +221,7 @@ TEST(ConfigurationSearch, DiscardsWhatDoesNotBeatItsParent) {
 }
 
 TEST(ConfigurationSearch, AppliesOperatorLimits) {
-  SearchOptions options = exhaustive();
+  ConfigurationSearchOptions options = exhaustive();
   options.limits.queryHeads = 32;
   std::set<size_t> refused;
   options.dropped = [&](const ServiceConfiguration &configuration,
@@ -247,7 +247,7 @@ TEST(ConfigurationSearch, AppliesOperatorLimits) {
 
 TEST(ConfigurationSearch, LeavesASetWhenPatienceEnds) {
   TestEvaluator evaluator([](const auto &) { return 1.0; });
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   options.patience = 5;
   auto result = searchConfigurations(makeFlat(64), evaluator, options);
   ASSERT_TRUE(result);
@@ -267,7 +267,7 @@ TEST(ConfigurationSearch, KeepsTheBestAndSaysWhyOthersWent) {
   TestEvaluator evaluator(scattered);
   auto all = searchConfigurations(tree, evaluator, exhaustive());
   ASSERT_TRUE(all);
-  SearchOptions options = exhaustive();
+  ConfigurationSearchOptions options = exhaustive();
   options.topK = 4;
   std::map<DropReason, uint64_t> reasons;
   options.dropped = [&](const ServiceConfiguration &, DropReason reason,
@@ -286,7 +286,7 @@ TEST(ConfigurationSearch, KeepsTheBestAndSaysWhyOthersWent) {
 
 TEST(ConfigurationSearch, MoreThanThereAreGivesAll) {
   TestEvaluator evaluator(fewerIsBetter);
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   options.topK = 1000;
   auto result = searchConfigurations(makeFlat(2), evaluator, options);
   ASSERT_TRUE(result);
@@ -305,7 +305,7 @@ TEST(ConfigurationSearch, OneCpuHasOneConfiguration) {
 
 TEST(ConfigurationSearch, RefusesBadArguments) {
   TestEvaluator evaluator(fewerIsBetter);
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   options.patience = 0;
   auto result = searchConfigurations(makeFlat(4), evaluator, options);
   ASSERT_FALSE(result);
@@ -358,7 +358,7 @@ TEST(ConfigurationSearch, EvaluatorsMayFailOrRefuse) {
 
 TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
   TestEvaluator evaluator(fewerIsBetter);
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   uint64_t progress = 0;
   options.progress = [&](const SearchStatistics &statistics) {
     progress = statistics.configurations;
@@ -374,7 +374,7 @@ TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
 
 TEST(ConfigurationSearch, IsTheSameEveryTime) {
   TestEvaluator evaluator(scattered);
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   options.patience = 20;
   auto first = searchConfigurations(makeKunpeng(), evaluator, options);
   auto second = searchConfigurations(makeKunpeng(), evaluator, options);
@@ -390,7 +390,7 @@ TEST(ConfigurationSearch, IsTheSameEveryTime) {
 
 TEST(ConfigurationSearch, TakesPowersOfTwoWhereThereIsTooMuch) {
   TestEvaluator evaluator([](const auto &) { return 1.0; });
-  SearchOptions options;
+  ConfigurationSearchOptions options;
   options.patience = 10;
   auto result = searchConfigurations(makeFlat(360), evaluator, options);
   ASSERT_TRUE(result) << result.error().message;
@@ -410,7 +410,7 @@ TEST(ConfigurationSearch, SearchesMachinesOfAThousandCores) {
            MachineLevels{{"core", 1024}, {"cpu", 1}},
        }) {
     TestEvaluator evaluator(contention);
-    SearchOptions options;
+    ConfigurationSearchOptions options;
     if (machine.front().second < 1024)
       options.patience = std::numeric_limits<unsigned>::max();
     auto result = searchConfigurations(makeTree(machine), evaluator, options);

@@ -36,7 +36,7 @@ TEST(TopoTree, HwlocsKunpengHasTheSameDepths) {
       "synthetic:pack:4 die:2 [numa(memory=68719476736)] l3:1(size=25165824) "
       "l2:24(size=524288) l1d:1(size=65536) core:1 pu:1");
   ASSERT_TRUE(machine) << machine.error().message;
-  auto tree = TopoTree::fromMachine(*machine);
+  auto tree = TopoTree::fromMachine(machine->root);
   ASSERT_TRUE(tree) << tree.error().message;
   EXPECT_EQ(tree->describe(), "package x 4, numa x 2, core x 24");
   EXPECT_EQ(tree->leaves()[191], (TopoCpu{191, 7}));

@@ -78,6 +78,10 @@ Result<ServingTrace> makeServingTrace(std::string_view distribution,
                                       int64_t requests,
                                       double requestsPerSecond, uint64_t seed);
 
+/// A built-in trace of 64 requests, one after the other, where `nameOrPath` is
+/// the name of a distribution, else the trace in that file.
+Result<ServingTrace> findServingTrace(const std::string &nameOrPath);
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_SERVINGTRACE_H

@@ -77,7 +77,7 @@ struct SearchStatistics {
   double seconds = 0;
 };
 
-struct SearchOptions {
+struct ConfigurationSearchOptions {
   /// `keepGroups` searches the given tree with the groups it has; otherwise it
   /// must be fundamental, and every grouped tree is searched.
   bool keepGroups = false;
@@ -125,9 +125,9 @@ struct SearchResult {
 /// are not tried. The same arguments give the same result. Errors: patience or
 /// topK is zero, `tree` is transformed already, there are too many groupings,
 /// the evaluator fails.
-Result<SearchResult> searchConfigurations(const TopoTree &tree,
-                                          ConfigurationEvaluator &evaluator,
-                                          const SearchOptions &options = {});
+Result<SearchResult>
+searchConfigurations(const TopoTree &tree, ConfigurationEvaluator &evaluator,
+                     const ConfigurationSearchOptions &options = {});
 
 /// `{"configurations", "trees", "evaluated", "pruned", "seconds"}` as the
 /// command line shows it; `pruned` gives numbers by reason.

@@ -1,0 +1,42 @@
+//===- ModelledEvaluator.h - Configurations judged by the model -*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H
+#define SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H
+
+#include "sandwich/Topology/ConfigurationSearch.h"
+#include "sandwich/Topology/LatencyModel.h"
+
+#include <map>
+
+namespace sandwich {
+
+/// The limits that a model's operators put on tensor parallelism.
+OperatorLimits limitsOf(const ModelWork &work);
+
+/// Predicts the mean latency of a trace's requests with the latency model.
+class ModelledEvaluator : public ConfigurationEvaluator {
+public:
+  ModelledEvaluator(LatencyModel model, ModelWork work, ServingTrace trace);
+
+  /// Milliseconds from a request's arrival to its last token, in the mean.
+  Result<double> predict(const ServiceConfiguration &configuration) override;
+
+private:
+  Result<TeamSpeed> prefillSpeed(const std::vector<RankCpus> &ranks);
+
+  LatencyModel model;
+  ModelWork work;
+  ServingTrace trace;
+  /// Few divisions into processes share all configurations.
+  std::map<std::vector<RankCpus>, TeamSpeed> prefillSpeeds;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H

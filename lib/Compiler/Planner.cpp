@@ -1,0 +1,163 @@
+//===- Planner.cpp - The best service configurations for a model ----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/Planner.h"
+
+#include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Support/File.h"
+#include "sandwich/Topology/ModelledEvaluator.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <limits>
+#include <sstream>
+
+using namespace sandwich;
+
+static Result<ModelConfig> readConfig(const std::string &folder) {
+  constexpr size_t longest = size_t{1} << 20;
+  const std::string path = folder + "/config.json";
+  SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, longest));
+  Result<ModelConfig> config = parseModelConfig(text);
+  if (!config)
+    return config.error().inContext(path);
+  return config;
+}
+
+static ModelWork workOf(const ModelConfig &config, const std::string &dtype) {
+  ModelWork work;
+  work.layers = config.layers;
+  work.hiddenSize = config.hiddenSize;
+  work.intermediateSize = config.intermediateSize;
+  work.queryHeads = config.heads;
+  work.keyValueHeads = config.kvHeads;
+  work.headDim = config.headDim;
+  work.vocabulary = config.vocabSize;
+  // The cache of a bf16 model is f16.
+  work.bytesPerWeight = work.bytesPerKeyValue = dtype == "bf16" ? 2 : 4;
+  return work;
+}
+
+/// `value` as an option that must be positive.
+static Result<unsigned> positive(int64_t value, const char *name) {
+  if (value < 1)
+    return makeError(name, " must be at least 1, not ", value);
+  return static_cast<unsigned>(
+      std::min<int64_t>(value, std::numeric_limits<unsigned>::max()));
+}
+
+Result<Plan> sandwich::searchPlan(const PlanOptions &options,
+                                  const std::function<bool()> &stop) {
+  if (options.dtype != "bf16" && options.dtype != "f32")
+    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  ConfigurationSearchOptions search;
+  SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
+  SANDWICH_ASSIGN_OR_RETURN(search.patience,
+                            positive(options.patience, "patience"));
+  SANDWICH_ASSIGN_OR_RETURN(ModelConfig config,
+                            readConfig(options.modelFolder));
+  const ModelWork work = workOf(config, options.dtype);
+  SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
+                            findServingTrace(options.trace));
+  MachineParameters parameters = assumedParameters();
+  if (options.parameters) {
+    SANDWICH_ASSIGN_OR_RETURN(parameters,
+                              readMachineParameters(*options.parameters));
+  }
+
+  Plan plan;
+  SANDWICH_ASSIGN_OR_RETURN(plan.machine,
+                            readMachineTopology(options.topology));
+  SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
+  // A second thread of a core adds no arithmetic, and takes part of its caches.
+  SANDWICH_ASSIGN_OR_RETURN(
+      plan.tree, TopoTree::fromMachine(plan.part.root, TopoLeaves::Cores));
+  // The whole machine: what is left out of the plan can still do the system's
+  // own work.
+  SANDWICH_ASSIGN_OR_RETURN(
+      LatencyModel model, LatencyModel::create(plan.machine.root, parameters));
+  ModelledEvaluator evaluator(std::move(model), work, std::move(trace));
+  search.limits = limitsOf(work);
+  search.interrupted = stop;
+  if (options.keepDropped)
+    search.dropped = [&](const ServiceConfiguration &configuration, DropReason,
+                         const std::string &reason) {
+      plan.dropped.emplace_back(configuration, reason);
+    };
+  SANDWICH_ASSIGN_OR_RETURN(
+      plan.search, searchConfigurations(*plan.tree, evaluator, search));
+  return plan;
+}
+
+Json sandwich::toJson(const Plan &plan) {
+  Json json = toJson(plan.search);
+  std::vector<std::string> leftOut = plan.machine.leftOut;
+  leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
+                 plan.part.leftOut.end());
+  json["machine"] = plan.tree->describe();
+  json["left_out"] = leftOut;
+  json["notes"] = plan.search.notes;
+  return json;
+}
+
+/// "18 + 18 of 24" is too long for many processes: the awake cores of one.
+static std::string describeCores(const ServiceConfiguration &configuration) {
+  std::ostringstream text;
+  size_t prefill = configuration.prefillCores.front().size();
+  size_t decode = configuration.decodeCores.front().size();
+  text << configuration.processes()
+       << (configuration.processes() == 1 ? " process" : " processes") << " of "
+       << prefill << (prefill == 1 ? " core" : " cores");
+  if (decode < prefill)
+    text << ", " << decode << " of them in decode";
+  return text.str();
+}
+
+std::string sandwich::explain(const Plan &plan) {
+  std::ostringstream text;
+  const SearchStatistics &statistics = plan.search.statistics;
+  text << plan.machine.name << ": " << plan.tree->describe() << "\n";
+  for (const auto *sentences : {&plan.machine.leftOut, &plan.part.leftOut})
+    for (const std::string &sentence : *sentences)
+      text << "  left out: " << sentence << "\n";
+  text << statistics.trees << " trees by group, cut "
+       << statistics.crossSections << " times: " << statistics.configurations
+       << " configurations evaluated in " << std::fixed << std::setprecision(2)
+       << statistics.seconds << " s\n";
+  const std::pair<uint64_t, const char *> pruned[] = {
+      {statistics.refused, "cross-sections that the model's operators refuse"},
+      {statistics.equal, "equal to one that was met"},
+      {statistics.noImprovement,
+       "no better than with more cores awake, and all below them"},
+      {statistics.cannotRun, "cannot run"},
+      {statistics.belowTop, "good, but others are better"},
+      {statistics.stoppedEarly,
+       "sets of processes left early, their patience spent"}};
+  for (auto [number, reason] : pruned)
+    if (number > 0)
+      text << "  " << number << " " << reason << "\n";
+  for (const std::string &note : plan.search.notes)
+    text << "  " << note << "\n";
+  for (const auto &[configuration, reason] : plan.dropped)
+    text << "  dropped "
+         << (configuration.derivation.empty() ? "all cores"
+                                              : configuration.derivation)
+         << " cut at depth " << configuration.depth << ": " << reason << "\n";
+  if (plan.search.interrupted)
+    text << "  interrupted: the best so far\n";
+  text << "rank  predicted ms  configuration\n";
+  size_t rank = 0;
+  for (const ServiceConfiguration &configuration : plan.search.configurations) {
+    text << std::setw(4) << ++rank << std::setw(14) << std::setprecision(1)
+         << configuration.predictedMs << "  " << describeCores(configuration);
+    if (!configuration.derivation.empty())
+      text << "; " << configuration.derivation;
+    text << "\n";
+  }
+  return text.str();
+}
