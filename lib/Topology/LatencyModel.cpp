@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <ranges>
 #include <set>
 
 using namespace sandwich;
@@ -47,7 +49,7 @@ StepWork StepWork::decode(double sequences, double cachedPositions) {
 
 Status LatencyModel::addParts(const MachineNode &node,
                               std::vector<size_t> &around) {
-  Part part{node.kind, {}};
+  Part part{node.kind, {}, {}, 0};
   if (auto known = parameters.parts.find(node.kind);
       known != parameters.parts.end())
     part.parameters = known->second;
@@ -56,10 +58,6 @@ Status LatencyModel::addParts(const MachineNode &node,
             parameters.memories.find(static_cast<unsigned>(node.index));
         memory != parameters.memories.end())
       part.parameters.bytesPerSecond = memory->second;
-  // Hardware threads of a core share what it can read.
-  if (node.kind == "core")
-    part.parameters.bytesPerSecond =
-        std::min(part.parameters.bytesPerSecond, parameters.coreBytesPerSecond);
   around.push_back(parts.size());
   parts.push_back(part);
   if (node.kind == "cpu") {
@@ -100,18 +98,40 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
                        " each with stride ", group.stride);
     const size_t firstPart = parts.size();
     const size_t groups = cores.size() / group.cores;
-    parts.insert(parts.end(), groups, Part{group.name, group.parameters});
+    parts.insert(parts.end(), groups,
+                 Part{group.name, group.parameters, {}, 0});
+    std::vector<std::vector<unsigned>> members(groups);
     size_t position = 0;
-    for (const auto &[core, members] : cores) {
-      size_t number = position / block * group.stride + position % group.stride;
-      for (unsigned cpu : members) {
-        std::vector<size_t> &path = paths[cpu];
-        path.insert(std::ranges::find(path, inside), firstPart + number);
-      }
+    for (const auto &[core, coreCpus] : cores) {
+      std::vector<unsigned> &own =
+          members[position / block * group.stride + position % group.stride];
+      own.insert(own.end(), coreCpus.begin(), coreCpus.end());
       ++position;
     }
+    for (size_t number = 0; number < groups; ++number)
+      putAround(members[number], firstPart + number);
   }
   return {};
+}
+
+void LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
+  std::map<size_t, size_t> inGroup;
+  for (unsigned cpu : cpus)
+    for (size_t own : paths[cpu])
+      ++inGroup[own];
+  std::map<size_t, size_t> inAll;
+  for (const auto &[cpu, path] : paths)
+    for (size_t own : path)
+      if (inGroup.contains(own))
+        ++inAll[own];
+  // Parts that hold nothing else are inside, the first other one is around.
+  for (unsigned cpu : cpus) {
+    std::vector<size_t> &path = paths[cpu];
+    path.insert(
+        std::ranges::find_if(
+            path, [&](size_t own) { return inGroup[own] != inAll[own]; }),
+        part);
+  }
 }
 
 Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
@@ -124,7 +144,21 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
     return makeError("the topology has no CPUs");
   for (const LatentGroup &group : parameters.latent)
     SANDWICH_RETURN_IF_ERROR(model.addLatentGroups(group));
+  model.linkParts();
   return model;
+}
+
+void LatencyModel::linkParts() {
+  for (const auto &[cpu, path] : paths)
+    for (size_t i = 0; i < path.size(); ++i) {
+      parts[path[i]].depth = path.size() - 1 - i;
+      if (i + 1 < path.size())
+        parts[path[i]].parent = path[i + 1];
+    }
+  inwardsOut.resize(parts.size());
+  std::iota(inwardsOut.begin(), inwardsOut.end(), size_t{0});
+  std::ranges::stable_sort(inwardsOut, std::ranges::greater(),
+                           [&](size_t part) { return parts[part].depth; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,17 +182,20 @@ double LatencyModel::handoffSeconds(const std::vector<RankCpus> &ranks) const {
   return 0;
 }
 
-/// What a part gives to those who ask it for `asked` of its `has`.
-static double given(double has, double asked) {
-  if (asked <= has)
-    return has;
-  return has * (1 - LatencyModel::contentionLoss * (1 - has / asked));
+/// What a part passes on of `asked` bytes per second, if it can `has`.
+static double passedOn(double has, double asked) {
+  constexpr double s = LatencyModel::saturation;
+  double passed = std::pow(std::pow(asked / has, s) + 1, -1 / s) * asked;
+  if (asked > has)
+    passed *= 1 - LatencyModel::contentionLoss * (1 - has / asked);
+  return passed;
 }
 
-Result<TeamSpeed>
-LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
+Result<std::vector<unsigned>>
+LatencyModel::countActive(const std::vector<RankCpus> &ranks) const {
+  if (ranks.empty())
+    return makeError("there is no rank");
   std::vector<unsigned> active(parts.size());
-  std::set<unsigned> used;
   for (const RankCpus &rank : ranks) {
     if (rank.empty())
       return makeError("a rank has no CPU");
@@ -166,62 +203,106 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
       auto path = paths.find(cpu);
       if (path == paths.end())
         return makeError("CPU ", cpu, " is not in the topology");
-      if (!used.insert(cpu).second)
+      // Nothing but the CPU itself has this smallest part.
+      if (active[path->second.front()] > 0)
         return makeError("CPU ", cpu, " is used twice");
       for (size_t part : path->second)
         ++active[part];
     }
   }
-  if (ranks.empty())
-    return makeError("there is no rank");
+  return active;
+}
+
+double LatencyModel::bytesAlone(const RankCpus &rank) const {
+  // The rank's weights lie evenly in the memories of its cores.
+  std::set<size_t> memories;
+  for (unsigned cpu : rank)
+    for (size_t part : paths.at(cpu))
+      if (parts[part].kind == "numa")
+        memories.insert(part);
+  double remote =
+      memories.empty() ? 0 : 1 - 1 / static_cast<double>(memories.size());
+  return parameters.coreBytesPerSecond /
+         (1 - remote + remote / parameters.remoteShare);
+}
+
+unsigned LatencyModel::threadsOfCore(unsigned cpu,
+                                     std::span<const unsigned> active) const {
+  for (size_t part : paths.at(cpu))
+    if (parts[part].kind == "core")
+      return active[part];
+  return 1;
+}
+
+std::vector<double> LatencyModel::passOn(std::vector<double> asked) const {
+  std::vector<double> passed(parts.size());
+  for (size_t part : inwardsOut) {
+    if (asked[part] == 0)
+      continue;
+    passed[part] = passedOn(parts[part].parameters.bytesPerSecond, asked[part]);
+    if (parts[part].parent)
+      asked[*parts[part].parent] += passed[part];
+  }
+  // What a part passes on is cut as that of the part around it.
+  std::vector<double> share(parts.size(), 1);
+  for (size_t part : inwardsOut | std::views::reverse) {
+    if (asked[part] > 0)
+      share[part] = passed[part] / asked[part];
+    if (parts[part].parent)
+      share[part] *= share[*parts[part].parent];
+  }
+  return share;
+}
+
+Result<TeamSpeed>
+LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<unsigned> active, countActive(ranks));
+  std::vector<double> asked(parts.size());
+  for (const RankCpus &rank : ranks) {
+    const double alone = bytesAlone(rank);
+    // Hardware threads of a core share what it can read.
+    for (unsigned cpu : rank)
+      asked[paths.at(cpu).front()] = alone / threadsOfCore(cpu, active);
+  }
+  const std::vector<double> share = passOn(asked);
 
   const double ranksCount = static_cast<double>(ranks.size());
   TeamSpeed team;
   team.flopsPerSecond = std::numeric_limits<double>::infinity();
   team.bytesPerSecond = std::numeric_limits<double>::infinity();
-  double leastReading = std::numeric_limits<double>::infinity();
+  double slowestRank = std::numeric_limits<double>::infinity();
+  size_t used = 0;
   for (const RankCpus &rank : ranks) {
     const double threads = static_cast<double>(rank.size());
-    // Weights of a rank lie evenly in the memories of its cores.
-    std::set<size_t> memories;
-    for (unsigned cpu : rank)
-      for (size_t part : paths.at(cpu))
-        if (parts[part].kind == "numa")
-          memories.insert(part);
-    double remote =
-        memories.empty() ? 0 : 1 - 1 / static_cast<double>(memories.size());
-    const double alone = parameters.coreBytesPerSecond /
-                         (1 - remote + remote / parameters.remoteShare);
-    double slowestReading = alone;
-    double slowestComputing = parameters.coreFlopsPerSecond;
-    for (unsigned cpu : rank)
-      for (size_t part : paths.at(cpu)) {
-        const double readers = active[part];
-        const double has = parts[part].parameters.bytesPerSecond;
-        slowestReading =
-            std::min(slowestReading, given(has, readers * alone) / readers);
-        if (parts[part].kind == "core")
-          slowestComputing = std::min(slowestComputing,
-                                      parameters.coreFlopsPerSecond / readers);
-      }
+    double slowestReading = std::numeric_limits<double>::infinity();
+    double slowestComputing = std::numeric_limits<double>::infinity();
+    for (unsigned cpu : rank) {
+      const size_t own = paths.at(cpu).front();
+      slowestReading = std::min(slowestReading, asked[own] * share[own]);
+      slowestComputing =
+          std::min(slowestComputing,
+                   parameters.coreFlopsPerSecond / threadsOfCore(cpu, active));
+    }
+    slowestRank = std::min(slowestRank, threads * slowestReading);
     team.flopsPerSecond =
         std::min(team.flopsPerSecond, ranksCount * threads * slowestComputing);
-    team.bytesPerSecond =
-        std::min(team.bytesPerSecond, ranksCount * threads * slowestReading);
-    leastReading = std::min(leastReading, threads * slowestReading);
-    team.barrierSeconds =
-        std::max(team.barrierSeconds,
-                 threads > 1 ? threads * handoffSeconds({rank}) : 0);
+    if (rank.size() > 1)
+      team.barrierSeconds =
+          std::max(team.barrierSeconds, threads * handoffSeconds({rank}));
+    used += rank.size();
   }
+  team.bytesPerSecond = ranksCount * slowestRank;
   if (ranks.size() > 1) {
     team.allReduceSeconds = 2 * ranksCount * handoffSeconds(ranks);
+    // Every rank reads its part of all others' sums, and all their results;
+    // together they read at most what the machine does.
     const double others = 2 * (ranksCount - 1);
-    team.allReduceSecondsPerByte = std::max(others / ranksCount / leastReading,
+    team.allReduceSecondsPerByte = std::max(others / ranksCount / slowestRank,
                                             others / team.bytesPerSecond) /
                                    parameters.remoteShare;
   }
-  if (used.size() == paths.size())
-    team.interference += static_cast<double>(used.size()) *
+  if (used == paths.size())
+    team.interference += static_cast<double>(used) *
                          parameters.wakeupsPerCorePerSecond *
                          parameters.wakeupSeconds;
   return team;

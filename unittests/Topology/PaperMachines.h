@@ -80,6 +80,20 @@ inline ModelWork llama1B(double bytesPerWeight) {
   return work;
 }
 
+/// Llama-160M-Chat.
+inline ModelWork llama160M(double bytesPerWeight) {
+  ModelWork work;
+  work.layers = 12;
+  work.hiddenSize = 768;
+  work.intermediateSize = 3072;
+  work.queryHeads = 12;
+  work.keyValueHeads = 12;
+  work.headDim = 64;
+  work.vocabulary = 32000;
+  work.bytesPerWeight = bytesPerWeight;
+  return work;
+}
+
 } // namespace sandwich::test
 
 #endif // SANDWICH_UNITTESTS_TOPOLOGY_PAPERMACHINES_H

@@ -22,6 +22,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,9 +87,10 @@ struct TeamSpeed {
 /// A machine with its parameters, ready to tell the speed of teams. The model:
 ///
 /// * Work is divided evenly over ranks and cores; the slowest core decides.
-/// * A core reads at most what it can alone, and at most its even share of each
-///   part it is in. A part that is asked for more than it can give gives less
-///   (see `contentionLoss`); latent groups are parts like others.
+/// * A core asks for what it can read alone. Each part it is in, from the
+///   smallest to the machine, passes on what it can of what its own parts pass
+///   on (see `saturation` and `contentionLoss`), and all of them get the same
+///   share of what they ask for. Latent groups are parts like others.
 /// * Of computing and reading the longer counts, and a part of the shorter (see
 ///   `unhiddenShare`).
 /// * A barrier hands one cache line from core to core, once for each.
@@ -100,6 +103,11 @@ struct TeamSpeed {
 ///   Supercomputer Performance", 2003). One idle CPU is enough to prevent it.
 class LatencyModel {
 public:
+  /// How gradually a part comes near its bandwidth as it is asked for more: it
+  /// passes on (asked^-s + bandwidth^-s)^(-1/s), 84% of its bandwidth where
+  /// just that is asked for. Queues are sometimes empty before they are always
+  /// full.
+  static constexpr double saturation = 4;
   /// What a part loses of its bandwidth if it is asked for many times as much
   /// as it has: memory changes rows more often, tags are looked up again. At x
   /// times its bandwidth it loses `contentionLoss * (1 - 1 / x)`.
@@ -139,16 +147,36 @@ private:
     /// "core", "l3", ..., or the latent group's name.
     std::string kind;
     PartParameters parameters;
+    /// The part around it; none around the machine.
+    std::optional<size_t> parent;
+    /// Parts around it.
+    size_t depth = 0;
   };
 
   LatencyModel() = default;
   Status addParts(const MachineNode &node, std::vector<size_t> &around);
   Status addLatentGroups(const LatentGroup &group);
+  /// Adds `part` to the paths of `cpus`, around the parts that have no others.
+  void putAround(const std::vector<unsigned> &cpus, size_t part);
+  /// Fills in the parents once all paths are known.
+  void linkParts();
+  /// How many CPUs are used in each part; checks that none is used twice.
+  Result<std::vector<unsigned>>
+  countActive(const std::vector<RankCpus> &ranks) const;
+  /// What one core of `rank` reads while all others sleep.
+  double bytesAlone(const RankCpus &rank) const;
+  /// How many of `active` run on the core of `cpu`.
+  unsigned threadsOfCore(unsigned cpu, std::span<const unsigned> active) const;
+  /// The share of what its CPUs ask for that comes through each part and all
+  /// around it, given what is `asked` of each CPU's smallest part.
+  std::vector<double> passOn(std::vector<double> asked) const;
   /// For a line from one to another of `ranks`' CPUs, at worst.
   double handoffSeconds(const std::vector<RankCpus> &ranks) const;
 
   MachineParameters parameters;
   std::vector<Part> parts;
+  /// All of `parts`, each before the one around it.
+  std::vector<size_t> inwardsOut;
   /// The parts that each CPU is in, smallest first.
   std::map<unsigned, std::vector<size_t>> paths;
 };
