@@ -226,9 +226,8 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
               }
             }
             // Values are read right after the chunk's scores, and after them
-            // the next keys. All are prefetched twice, as they were when their
-            // predecessors were read: what a full queue of misses has dropped
-            // gets another chance.
+            // the next keys. All are prefetched twice: some first prefetches
+            // seem to be dropped while too many misses are under way.
             if (streams && i * blockTokens % lineElements == 0)
               for (auto [cacheBlock, nextBlock] :
                    llvm::zip(cacheBlocks, nextBlocks)) {
