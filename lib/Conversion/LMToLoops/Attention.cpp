@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Target/Target.h"
+#include "llvm/ADT/bit.h"
 #include <functional>
 
 using namespace mlir;
@@ -50,6 +51,8 @@ struct TileShape {
   int64_t channels = 1;
   /// Vectors of the head whose weighted values are summed at once.
   int64_t valueVectors = 1;
+  /// Tokens in one step of the loop over a block's values.
+  int64_t tokens = 1;
 };
 
 /// Rows of one tile: where each lies in the query and destination buffers.
@@ -107,6 +110,13 @@ private:
   /// The cache's block with number `number` of the tile's sequence.
   Value loadBlock(const TileRows &rows, Value number) {
     return b.loadIndex(op.getBlockTables(), {rows.sequence, number});
+  }
+  /// The block read one head later in the place of the block `number`.
+  Value loadNextBlock(const TileRows &rows, Value number) {
+    Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
+    Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
+    return loadBlock(
+        rows, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
   }
   void prefetch(Value block, Value head, int64_t part, Value offset) {
     memref::PrefetchOp::create(b, cache,
@@ -183,11 +193,14 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
   Value lastBlock = b.sub(b.add(firstBlock, blocks), b.index(1));
   b.forLoop(zero, blocks, shape.blocks, [&](Value block) {
     // Where the number of blocks is no multiple, the last one comes twice.
-    SmallVector<Value> cacheBlocks;
+    SmallVector<Value> cacheBlocks, nextBlocks;
     for (int64_t i = 0; i < shape.blocks; ++i) {
       Value number = b.add(b.add(firstBlock, block), i);
-      cacheBlocks.push_back(
-          loadBlock(rows, i == 0 ? number : b.min(number, lastBlock)));
+      if (i > 0)
+        number = b.min(number, lastBlock);
+      cacheBlocks.push_back(loadBlock(rows, number));
+      if (streams)
+        nextBlocks.push_back(loadNextBlock(rows, number));
     }
     int64_t count = shape.rows * shape.blocks * shape.parts;
     SmallVector<Value> products(count, b.splat(0));
@@ -212,10 +225,15 @@ void AttentionBuilder::computeScores(const TileRows &rows, Value firstBlock,
                 ++sum;
               }
             }
-            // Values are read right after the chunk's scores.
+            // Values are read right after the chunk's scores, and after them
+            // the next keys. All are prefetched twice: some first prefetches
+            // seem to be dropped while too many misses are under way.
             if (streams && i * blockTokens % lineElements == 0)
-              for (Value cacheBlock : cacheBlocks)
+              for (auto [cacheBlock, nextBlock] :
+                   llvm::zip(cacheBlocks, nextBlocks)) {
                 prefetch(cacheBlock, rows.head, 1, offset);
+                prefetch(nextBlock, rows.nextHead, 0, offset);
+              }
           }
           return next;
         });
@@ -286,7 +304,6 @@ void AttentionBuilder::weighScores(const TileRows &rows, Value firstBlock,
 
 void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
                                  Value blocks, ArrayRef<VectorPiece> pieces) {
-  Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
   SmallVector<Value> weighted;
   for (int64_t row = 0; row < shape.rows; ++row) {
     Value factor = b.loadScalar(factors, b.index(row));
@@ -300,48 +317,56 @@ void AttentionBuilder::addValues(const TileRows &rows, Value firstBlock,
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
         Value cacheBlock = loadBlock(rows, number);
-        // The keys of the next head, or of the next chunk, are read right after
-        // these values.
+        // The keys and values of the next head, or of the next chunk, are read
+        // right after these values.
         Value nextBlock;
-        if (streams) {
-          Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
-          nextBlock =
-              loadBlock(rows, arith::SelectOp::create(b, rows.endsChunk,
-                                                      inNextChunk, number));
-        }
+        if (streams)
+          nextBlock = loadNextBlock(rows, number);
         // Slots beyond the last position may hold no numbers: not even zero
         // times them is zero.
         Value rest = b.sub(rows.positions, b.mul(number, blockTokens));
         Value tokens = b.min(rest, b.index(blockTokens));
         Value column = b.mul(block, blockTokens);
-        return b.forLoop(
-            zero, tokens, 1, carriedByBlock,
-            [&](Value token, ValueRange carried) {
-              SmallVector<Value> next(carried);
-              Value offset = b.mul(token, headDim);
-              for (VectorPiece piece : pieces)
-                if (streams && piece.first % lineElements == 0)
-                  prefetch(nextBlock, rows.nextHead, 0,
-                           b.add(offset, piece.first));
-              SmallVector<Value> values;
-              for (VectorPiece piece : pieces)
-                values.push_back(
-                    b.loadVector(cache,
-                                 {cacheBlock, layer, rows.head, b.index(1),
-                                  b.add(offset, piece.first)},
-                                 piece.width));
-              size_t sum = 0;
-              for (int64_t row = 0; row < shape.rows; ++row) {
-                Value weight =
-                    b.loadScalar(scores, {b.index(row), b.add(column, token)});
-                for (auto [piece, value] : llvm::zip(pieces, values)) {
-                  next[sum] =
-                      b.fma(b.broadcast(weight, piece.width), value, next[sum]);
-                  ++sum;
-                }
-              }
-              return next;
-            });
+        auto addToken = [&](Value token, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          Value offset = b.mul(token, headDim);
+          for (VectorPiece piece : pieces)
+            if (streams && piece.first % lineElements == 0) {
+              Value element = b.add(offset, piece.first);
+              prefetch(nextBlock, rows.nextHead, 0, element);
+              prefetch(nextBlock, rows.nextHead, 1, element);
+            }
+          SmallVector<Value> values;
+          for (VectorPiece piece : pieces)
+            values.push_back(
+                b.loadVector(cache,
+                             {cacheBlock, layer, rows.head, b.index(1),
+                              b.add(offset, piece.first)},
+                             piece.width));
+          size_t sum = 0;
+          for (int64_t row = 0; row < shape.rows; ++row) {
+            Value weight =
+                b.loadScalar(scores, {b.index(row), b.add(column, token)});
+            for (auto [piece, value] : llvm::zip(pieces, values)) {
+              next[sum] =
+                  b.fma(b.broadcast(weight, piece.width), value, next[sum]);
+              ++sum;
+            }
+          }
+          return next;
+        };
+        Value whole = b.mul(b.div(tokens, shape.tokens), shape.tokens);
+        SmallVector<Value> carried =
+            b.forLoop(zero, whole, shape.tokens, carriedByBlock,
+                      [&](Value token, ValueRange carried) {
+                        SmallVector<Value> next(carried);
+                        for (int64_t i = 0; i < shape.tokens; ++i)
+                          next = addToken(b.add(token, i), next);
+                        return next;
+                      });
+        if (shape.tokens == 1)
+          return carried;
+        return b.forLoop(whole, tokens, 1, carried, addToken);
       });
   size_t sum = 0;
   for (int64_t row = 0; row < shape.rows; ++row)
@@ -402,10 +427,13 @@ void AttentionBuilder::buildDecode() {
          2 * shape.parts * shape.blocks * shape.rows <= program.accumulators &&
          headDim % (2 * shape.parts) == 0)
     shape.parts *= 2;
-  // A step reads whole cache lines, to prefetch each but once.
-  shape.channels = std::max(shape.parts, lineElements / blockTokens);
+  // A step reads whole cache lines, to prefetch each but twice, and more of
+  // them the less there is to do with each.
+  int64_t fewRows = llvm::bit_floor<uint64_t>(16 / shape.rows);
+  shape.channels = std::max({shape.parts, lineElements / blockTokens, fewRows});
   if (headDim % shape.channels != 0)
     shape.channels = shape.parts;
+  shape.tokens = std::max<int64_t>(1, 4 / shape.rows);
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
   shape.chunk = 2;
   streams = true;

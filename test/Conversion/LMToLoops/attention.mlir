@@ -5,7 +5,8 @@
 
 // The two query heads that share a head of the cache are one tile, by two blocks
 // in two parts of each score, and by all four vectors of values. Both are
-// prefetched.
+// prefetched twice: the tile's values, the next head's keys, and once more these
+// and its values.
 
 // CHECK-LABEL: func @decode
 // Chunks of two blocks, and in each all heads of the thread, whose sums are kept.
@@ -18,15 +19,23 @@
 // CHECK: %[[LAST:.*]] = arith.cmpi eq, %{{.*}}, %[[END]]
 // CHECK: %[[NEXT:.*]] = arith.select %[[LAST]], %[[FIRST]], %{{.*}}
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: vector.load {{.*}} : memref<?x2x2x2x1024xf16>, vector<16xf16>
-// CHECK: memref.prefetch {{.*}}, read, locality<3>, data
+// CHECK: vector.load %{{.*}}[%{{.*}}, %{{.*}}, %[[HEAD:arg[0-9]+]], %{{.*}}, %{{.*}}] : memref<?x2x2x2x1024xf16>, vector<16xf16>
+// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}], read, locality<3>, data
+// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %{{.*}}, %{{.*}}], read, locality<3>, data
 // Positions that a token does not attend to are masked before the maximum.
 // CHECK: arith.cmpi sle
 // CHECK: arith.select
 // CHECK-COUNT-4: vector.shuffle
 // CHECK: math.exp {{.*}} : vector<16xf32>
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
-// CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %{{.*}}, %{{.*}}]
+// CHECK: %[[KEYS:.*]] = arith.constant 0 : index
+// CHECK-NEXT: memref.prefetch %{{.*}}[%[[BLOCK:.*]], %{{.*}}, %[[NEXT]], %[[KEYS]], %[[PLACE:.*]]]
+// CHECK: %[[VALUES:.*]] = arith.constant 1 : index
+// CHECK-NEXT: memref.prefetch %{{.*}}[%[[BLOCK]], %{{.*}}, %[[NEXT]], %[[VALUES]], %[[PLACE]]]
+// Two tokens at once, and an odd one.
+// CHECK: scf.yield
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-NEXT: scf.for {{.*}} step %[[ONE]] iter_args
 // CHECK-NOT: lm.attention
 // With the registers of AVX2: one part, and two vectors of values.
 // NARROW-LABEL: func @decode
