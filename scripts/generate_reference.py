@@ -16,10 +16,11 @@ import subprocess
 import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase"}
+DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase", "Topo": "topo"}
 PASSES = {
     "Lowerings between dialects": "Conversion",
     "Passes of `gemm`": "Dialect/Gemm/Transforms",
+    "Passes of `topo`": "Dialect/Topo/Transforms",
     "Passes of no single dialect": "Transforms",
 }
 NOTE = ("<!-- Generated from the .td files by scripts/generate_reference.py; "

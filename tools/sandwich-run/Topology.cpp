@@ -13,6 +13,7 @@
 #include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Topology/MachineDrawing.h"
 #include "sandwich/Topology/MachineTopology.h"
+#include "sandwich/Topology/PlanFile.h"
 #include "sandwich/Topology/SymmetricPart.h"
 
 #include <unistd.h>
@@ -27,6 +28,7 @@ namespace {
 struct Arguments {
   std::string source = "host";
   std::string svgPath;
+  std::string planPath;
   bool json = false;
   bool full = false;
 };
@@ -40,9 +42,15 @@ static bool wantsColours() {
          terminal && std::string_view(terminal) != "dumb";
 }
 
-static Status writeSvg(const std::string &path, const Machine &machine) {
-  SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
-  SANDWICH_RETURN_IF_ERROR(file.write(drawSvg(machine)));
+static Status writeSvg(const Arguments &arguments, const Machine &machine) {
+  std::optional<PlanCores> plan;
+  if (!arguments.planPath.empty()) {
+    SANDWICH_ASSIGN_OR_RETURN(plan,
+                              readPlanCores(arguments.planPath, machine.root));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
+                            PendingFile::create(arguments.svgPath));
+  SANDWICH_RETURN_IF_ERROR(file.write(drawSvg(machine, plan)));
   return file.commit();
 }
 
@@ -52,7 +60,7 @@ static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
                             largestSymmetricPart(machine.root));
   if (!arguments.svgPath.empty())
-    SANDWICH_RETURN_IF_ERROR(writeSvg(arguments.svgPath, machine));
+    SANDWICH_RETURN_IF_ERROR(writeSvg(arguments, machine));
   Json json = toJson(machine);
   json["symmetric_part"] = {{"cores", countParts(part.root, "core")},
                             {"left_out", part.leftOut}};
@@ -102,6 +110,13 @@ default, and why no more.)");
       ->add_option("--svg", arguments->svgPath,
                    "Also draws the machine into FILE")
       ->type_name("FILE");
+  command
+      ->add_option("--plan", arguments->planPath,
+                   "Shows in the drawing which CPUs work in prefill and decode "
+                   "with the best plan in FILE, which sandwich-compile "
+                   "--plan-only --json wrote")
+      ->type_name("FILE")
+      ->needs("--svg");
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });

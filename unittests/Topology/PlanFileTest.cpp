@@ -1,0 +1,65 @@
+//===- PlanFileTest.cpp - Reading plans back -----------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Topology/PlanFile.h"
+
+#include "TemporaryFolder.h"
+
+#include <gtest/gtest.h>
+
+using namespace sandwich;
+
+class PlanFileTest : public testing::Test {
+protected:
+  Result<PlanCores> read(std::string_view text) {
+    return readPlanCores(folder.write("plan.json", text), machine);
+  }
+  std::string errorOf(std::string_view text) {
+    Result<PlanCores> plan = read(text);
+    return plan ? ""
+                : plan.error().message.substr(folder.file("plan.json").size());
+  }
+
+  test::TemporaryFolder folder;
+  MachineNode machine =
+      readMachineTopology("synthetic:package:2 core:2 pu:1")->root;
+};
+
+TEST_F(PlanFileTest, ReadsTheBest) {
+  Result<PlanCores> plan =
+      read("{\"configurations\": [{\"prefill_cores\": [[0, 1], [2, 3]], "
+           "\"decode_cores\": [[0], [2]]}, {}]}");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->prefill,
+            (std::vector<std::vector<unsigned>>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(plan->decode, (std::vector<std::vector<unsigned>>{{0}, {2}}));
+}
+
+TEST_F(PlanFileTest, ErrorsNameTheField) {
+  EXPECT_EQ(errorOf("[]"), ": configurations is no list with a plan");
+  EXPECT_EQ(errorOf("{\"configurations\": []}"),
+            ": configurations is no list with a plan");
+  EXPECT_EQ(errorOf("{\"configurations\": [1]}"),
+            ": configurations[0].prefill_cores is no list of processes");
+  auto phases = [](const std::string &prefill, const std::string &decode) {
+    return "{\"configurations\": [{\"prefill_cores\": " + prefill +
+           ", \"decode_cores\": " + decode + "}]}";
+  };
+  EXPECT_EQ(errorOf(phases("[[]]", "[[0]]")),
+            ": configurations[0].prefill_cores has a process without a list of "
+            "cores");
+  EXPECT_EQ(errorOf(phases("[[-1]]", "[[0]]")),
+            ": configurations[0].prefill_cores has a core that is no index");
+  EXPECT_EQ(errorOf(phases("[[0]]", "[[4]]")),
+            ": configurations[0].decode_cores: this machine has no CPU 4; the "
+            "plan is for another one");
+  EXPECT_EQ(errorOf(phases("[[0], [0]]", "[[0]]")),
+            ": configurations[0].prefill_cores: CPU 0 is there twice");
+  EXPECT_EQ(errorOf(phases("[[0], [1]]", "[[0]]")),
+            ": configurations[0] has 2 processes in prefill and 1 in decode");
+}
