@@ -38,6 +38,7 @@ static Status checkTiledByStride(const TopoTree &tree) {
     std::vector<std::vector<int64_t>> firstChild(parents.size());
     for (const std::vector<unsigned> &child : children) {
       std::vector<int64_t> cpus;
+      cpus.reserve(child.size());
       for (unsigned leaf : child)
         cpus.push_back(tree.leaves()[leaf].cpu);
       std::sort(cpus.begin(), cpus.end());

@@ -117,13 +117,31 @@ Status RemoveWalk::extend(const Tree &tree, const Removal &removal,
 }
 
 Status RemoveWalk::run(const Evaluate &evaluate) {
+  auto groupings = [&](const CrossSection &cut) {
+    return space.levels().empty()
+               ? 0
+               : space.levels()[cut.level].graph.distance(cut.tiling);
+  };
+  for (size_t begin = 0, end; begin < cuts.size() && !stopped; begin = end) {
+    for (end = begin + 1;
+         end < cuts.size() && groupings(cuts[end]) == groupings(cuts[begin]);)
+      ++end;
+    SANDWICH_RETURN_IF_ERROR(walkBelow(begin, end, evaluate));
+  }
+  return {};
+}
+
+/// Walks the trees with the cross-sections from `begin` to `end`.
+Status RemoveWalk::walkBelow(size_t begin, size_t end,
+                             const Evaluate &evaluate) {
   const AwakeMask allAwake = space.allAwake();
-  for (uint32_t cut = 0; cut < cuts.size() && !stopped; ++cut) {
+  next.clear();
+  for (uint32_t cut = begin; cut < end && !stopped; ++cut) {
     SANDWICH_ASSIGN_OR_RETURN(uint32_t record,
                               evaluateOnce(cut, {}, allAwake, evaluate));
-    // With fewer cores awake it may run.
     if (record == evaluated.size())
       continue;
+    // One that cannot run may run with fewer cores awake.
     if (evaluated[record].state != State::CannotRun)
       evaluated[record].state = State::Kept;
     next.push_back({cut, record, {}});
@@ -144,7 +162,7 @@ Status RemoveWalk::run(const Evaluate &evaluate) {
     std::vector<const Tree *> allowing;
     for (const Place &place : places) {
       Removal removal{place.edge, place.level, 0};
-      for (size_t cut = 0; cut < cuts.size(); ++cut)
+      for (size_t cut = begin; cut < end; ++cut)
         cutAllows[cut] = cuts[cut].isAbove(space, removal);
       allowing.clear();
       for (const Tree &tree : previous)

@@ -24,6 +24,9 @@ namespace sandwich {
 /// which makes this a topological order. A tree is looked at if a kept parent
 /// leads to it, and kept if it beats all kept parents that do. A tree that is
 /// met again, or whose configuration has been evaluated, is found by its hash.
+/// Cross-sections of the fewest groupings are done first, with all their
+/// layers: there may be thousands, which should not use up the patience of
+/// these.
 class RemoveWalk {
 public:
   using Evaluate =
@@ -40,6 +43,7 @@ public:
     std::vector<Removal> removals;
   };
 
+  /// `cuts` are ordered by how many groupings they need.
   RemoveWalk(const SearchSpace &space, const std::vector<CrossSection> &cuts,
              unsigned patience);
 
@@ -80,6 +84,7 @@ private:
                                 const AwakeMask &mask,
                                 const Evaluate &evaluate);
   AwakeMask maskOf(uint32_t record) const;
+  Status walkBelow(size_t begin, size_t end, const Evaluate &evaluate);
   Status extend(const Tree &tree, const Removal &removal,
                 const AwakeMask &removalMask, const Evaluate &evaluate);
 

@@ -48,6 +48,7 @@ Result<ServiceConfiguration> sandwich::crossSection(const TopoTree &tree,
   configuration.derivation = tree.derivation();
   auto cpus = [&](const std::vector<unsigned> &leaves) {
     std::vector<unsigned> list;
+    list.reserve(leaves.size());
     for (unsigned leaf : leaves)
       list.push_back(tree.leaves()[leaf].cpu);
     return list;

@@ -240,7 +240,10 @@ static bool hasCpus(const MachineNode &node) {
 /// `node` without the parts that hold no CPUs, and with one CPU a core if
 /// leaves are cores.
 static MachineNode withCpus(const MachineNode &node, TopoLeaves leaves) {
-  MachineNode result{node.kind, node.index, node.bytes, {}};
+  MachineNode result;
+  result.kind = node.kind;
+  result.index = node.index;
+  result.bytes = node.bytes;
   for (const MachineNode &child : node.children)
     if (hasCpus(child)) {
       result.children.push_back(withCpus(child, leaves));

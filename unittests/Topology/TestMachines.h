@@ -29,14 +29,17 @@ inline void addParts(MachineNode &node, const MachineLevels &levels,
     return;
   for (unsigned i = 0; i < levels[level].second; ++i) {
     const std::string &kind = levels[level].first;
-    node.children.push_back({kind, counts[kind]++, 0, {}});
-    addParts(node.children.back(), levels, level + 1, counts);
+    MachineNode &part = node.children.emplace_back();
+    part.kind = kind;
+    part.index = counts[kind]++;
+    addParts(part, levels, level + 1, counts);
   }
 }
 
 /// A symmetric machine; parts of a kind are numbered as they stand.
 inline MachineNode makeMachine(const MachineLevels &levels) {
-  MachineNode machine{"machine", -1, 0, {}};
+  MachineNode machine;
+  machine.kind = "machine";
   std::map<std::string, int64_t> counts;
   addParts(machine, levels, 0, counts);
   return machine;
