@@ -32,8 +32,7 @@ static std::string errorOf(const auto &result) {
 class LatencyModelTest : public testing::Test {
 protected:
   void use(const std::string &description, const MachineParameters &values) {
-    Result<Machine> machine =
-        readMachineTopology("synthetic:" + description);
+    Result<Machine> machine = readMachineTopology("synthetic:" + description);
     ASSERT_TRUE(machine) << machine.error().message;
     Result<LatencyModel> created = LatencyModel::create(machine->root, values);
     ASSERT_TRUE(created) << created.error().message;
@@ -116,8 +115,7 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
 
   MachineParameters values;
   values.latent = {{"cluster", "l3", 2, 1, {}}};
-  Result<Machine> machine =
-      readMachineTopology("synthetic:numa:1 core:6 pu:1");
+  Result<Machine> machine = readMachineTopology("synthetic:numa:1 core:6 pu:1");
   ASSERT_TRUE(machine);
   EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values)),
             "the topology has no l3 around CPU 0, inside which 'cluster' "
