@@ -120,7 +120,9 @@ public:
   Status read();
 
 private:
+  /// Both return nothing where no CPU of `object` may be used.
   std::optional<MachineNode> convert(hwloc_obj_t object, bool inCore);
+  std::optional<MachineNode> convertCpu(hwloc_obj_t object, bool inCore);
   void addMemories(hwloc_obj_t object, std::optional<MachineNode> &node);
   MachineNode convertMemory(hwloc_obj_t numa);
   MachineNode makeCore(int64_t index, int cpu);
@@ -194,8 +196,15 @@ void Reader::addMemories(hwloc_obj_t object, std::optional<MachineNode> &node) {
     } else if (!hwloc_bitmap_intersects(numa->cpuset, limits.usable.get())) {
       machine.leftOut.push_back(title + "none of its CPUs may be used");
     } else if (node && countParts(*node, "numa") == 0) {
-      memory.children = std::exchange(node->children, {});
-      node->children.push_back(std::move(memory));
+      // A memory that only one cache or core has is around that.
+      if (hwloc_obj_type_is_cache(object->type) ||
+          object->type == HWLOC_OBJ_CORE || object->type == HWLOC_OBJ_PU) {
+        memory.children.push_back(*std::move(node));
+        node = std::move(memory);
+      } else {
+        memory.children = std::exchange(node->children, {});
+        node->children.push_back(std::move(memory));
+      }
       continue;
     } else {
       machine.leftOut.push_back(title + "its cores have nearer memory");
@@ -204,24 +213,29 @@ void Reader::addMemories(hwloc_obj_t object, std::optional<MachineNode> &node) {
   }
 }
 
-/// Nothing where no CPU of `object` may be used.
-std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
+std::optional<MachineNode> Reader::convertCpu(hwloc_obj_t object, bool inCore) {
   int cpu = static_cast<int>(object->os_index);
-  if (object->type == HWLOC_OBJ_PU) {
-    if (cpu < 0 || !hwloc_bitmap_isset(limits.usable.get(), object->os_index) ||
-        !seen.insert(object->os_index).second)
-      return std::nullopt;
-    MachineNode node;
-    node.kind = "cpu";
-    node.index = object->os_index;
-    if (inCore)
-      return node;
-    // Some virtual machines describe no cores: every CPU counts as one.
-    MachineNode core = makeCore(node.index, cpu);
-    core.children.push_back(std::move(node));
-    return core;
-  }
+  if (cpu < 0 || !hwloc_bitmap_isset(limits.usable.get(), object->os_index) ||
+      !seen.insert(object->os_index).second)
+    return std::nullopt;
+  MachineNode node;
+  node.kind = "cpu";
+  node.index = object->os_index;
+  if (inCore)
+    return node;
+  // Some virtual machines describe no cores: every CPU counts as one.
+  MachineNode core = makeCore(node.index, cpu);
+  core.children.push_back(std::move(node));
+  return core;
+}
+
+std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
   std::optional<MachineNode> node;
+  if (object->type == HWLOC_OBJ_PU) {
+    node = convertCpu(object, inCore);
+    addMemories(object, node);
+    return node;
+  }
   if (object->type == HWLOC_OBJ_CORE) {
     node = makeCore(object->os_index, hwloc_bitmap_first(object->cpuset));
   } else {
@@ -246,6 +260,10 @@ std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
     node.reset();
   }
   addMemories(object, node);
+  // hwloc makes a group where no other part has just a memory's cores.
+  if (node && node->kind == "group" && node->children.size() == 1 &&
+      node->children[0].kind == "numa")
+    return MachineNode(std::move(node->children[0]));
   return node;
 }
 

@@ -125,6 +125,24 @@ TEST_F(MachineTopologyTest, EveryCpuLiesInACore) {
             "package 1(core 2(cpu 2), core 3(cpu 3))))");
 }
 
+TEST_F(MachineTopologyTest, AMemoryNeedsNoGroupAroundItsCores) {
+  Result<Machine> machine =
+      readMachineTopology("synthetic:package:1 numa:2 core:1 pu:1");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(describe(machine->root),
+            "machine(package 0(numa 0(core 0(cpu 0)), numa 1(core 1(cpu 1))))");
+  machine = readMachineTopology("synthetic:package:1 numa:2 pu:2");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(describe(machine->root),
+            "machine(package 0(numa 0(core 0(cpu 0), core 1(cpu 1)), "
+            "numa 1(core 2(cpu 2), core 3(cpu 3))))");
+  machine = readMachineTopology("synthetic:package:1 l3:2 [numa] core:2 pu:1");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(describe(machine->root),
+            "machine(package 0(numa 0(l3(core 0(cpu 0), core 1(cpu 1))), "
+            "numa 1(l3(core 2(cpu 2), core 3(cpu 3)))))");
+}
+
 TEST_F(MachineTopologyTest, XmlHasWhatItWasMadeOf) {
   std::string description = "pack:2 [numa(memory=1073741824)] core:2 pu:2";
   Result<Machine> synthetic = readMachineTopology("synthetic:" + description);
