@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 
 using namespace sandwich;
 
@@ -331,9 +332,11 @@ static Result<Choice> evaluate(const Payload &payload, const Schedule &schedule,
   return Choice{payload.rows, schedule, seconds};
 }
 
-Status sandwich::growSlice(const Payload &payload, Choice &choice,
-                           MeasuringSession &session,
-                           const SearchOptions &options, SearchLog &log) {
+/// Grows the slice of `choice` under its grid along the dimension that gains
+/// most until none does.
+static Status growSlice(const Payload &payload, Choice &choice,
+                        MeasuringSession &session, const SearchOptions &options,
+                        SearchLog &log) {
   const MicroKernel kernel = choice.schedule.microKernel;
   Packing packing = packingFor(payload.shape, kernel.isa);
   std::array<int64_t, 3> part =
@@ -363,11 +366,21 @@ Status sandwich::growSlice(const Payload &payload, Choice &choice,
     log[bestStep].accepted = true;
     choice = *best;
   }
+  return {};
+}
+
+/// Tries the narrowest columns, with the K of `choice` and with all of it.
+static Status narrowColumns(const Payload &payload, Choice &choice,
+                            MeasuringSession &session, SearchLog &log) {
+  const MicroKernel kernel = choice.schedule.microKernel;
+  std::array<int64_t, 3> part = largestPart(
+      payload, packingFor(payload.shape, kernel.isa), choice.schedule.threads);
+  int64_t narrowest = sliceTile(kernel, payload)[1];
   // Growing in steps keeps the columns that fast start took, and stops before
   // all of K where the steps on the way gain little.
   for (int64_t k : {choice.schedule.slice[2], part[2]}) {
     Schedule narrow = choice.schedule;
-    narrow.slice[1] = tile[1];
+    narrow.slice[1] = narrowest;
     narrow.slice[2] = k;
     narrow.slice = clipSlice(payload, kernel, narrow.slice, narrow.threads);
     if (narrow.slice == choice.schedule.slice)
@@ -388,7 +401,7 @@ Result<Choice> sandwich::finetune(
     const Payload &payload, const std::vector<FinetuneCandidate> &candidates,
     const std::vector<std::array<int64_t, 3>> &grids, bool growSlices,
     MeasuringSession &session, const SearchOptions &options, SearchLog &log) {
-  // Once over all, so that only what is promising is grown.
+  // Once over all, to see which micro-kernel is best under each grid.
   std::vector<Choice> begun;
   for (const FinetuneCandidate &candidate : candidates) {
     Packing packing = packingFor(payload.shape, candidate.kernel.isa);
@@ -422,11 +435,27 @@ Result<Choice> sandwich::finetune(
   Choice best = begun.front();
   if (!growSlices)
     return best;
-  begun.resize(std::min(begun.size(), options.grownCandidates));
-  for (Choice &choice : begun) {
+  // The best micro-kernel of every grid grows, as growing can change which grid
+  // is best, and so do the most promising pairs of all.
+  std::vector<Choice> grown;
+  std::set<std::array<int64_t, 3>> seen;
+  for (size_t i = 0; i < begun.size(); ++i) {
+    bool firstOfGrid = seen.insert(begun[i].schedule.threads).second;
+    bool promising =
+        i < options.grownCandidates &&
+        begun[i].seconds <= best.seconds * (1 + options.promisingWithin);
+    if (firstOfGrid || promising)
+      grown.push_back(begun[i]);
+  }
+  for (Choice &choice : grown) {
+    SANDWICH_RETURN_IF_ERROR(growSlice(payload, choice, session, options, log));
+    if (choice.seconds < best.seconds)
+      best = choice;
+  }
+  for (Choice &choice : grown) {
     if (choice.seconds > best.seconds * (1 + options.promisingWithin))
       continue;
-    SANDWICH_RETURN_IF_ERROR(growSlice(payload, choice, session, options, log));
+    SANDWICH_RETURN_IF_ERROR(narrowColumns(payload, choice, session, log));
     if (choice.seconds < best.seconds)
       best = choice;
   }
