@@ -16,8 +16,6 @@
 
 using namespace sandwich;
 
-static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
 int64_t sandwich::columnUnitOf(const MatmulShape &shape,
                                const Packing &packing) {
   return std::lcm(packing.panel, std::max<int64_t>(shape.columnUnit, 1));

@@ -35,8 +35,6 @@ constexpr double plainlySlower[] = {1.3, 1.12};
 /// What is faster by so much becomes the reference.
 constexpr double muchFaster = 0.8;
 
-int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   size_t middle = values.size() / 2;

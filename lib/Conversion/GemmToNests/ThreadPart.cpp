@@ -17,8 +17,6 @@
 using namespace mlir;
 using namespace sandwich;
 
-static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
 /// Whether the rows of `buffer` are contiguous and at a static distance, or an
 /// error on `op`.
 static LogicalResult checkRows(gemm::MatmulOp op, Value buffer,
