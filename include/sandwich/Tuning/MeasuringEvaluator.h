@@ -20,6 +20,7 @@
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Tuning/NestLibrary.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -35,6 +36,9 @@ struct MeasuringOptions {
   /// Bytes of random weights that measurements walk through in turn: more than
   /// the last cache holds.
   uint64_t weightBytes = uint64_t(512) << 20;
+  /// Asked between compilations and between runs; true ends a measurement with
+  /// an error (Ctrl-C).
+  std::function<bool()> stop = {};
 };
 
 /// Machines are noisy: other processes, other guests, clocks and memory whose
