@@ -63,7 +63,7 @@ int64_t packedBytes(const MatmulShape &shape, const Packing &packing) {
 
 /// Sums up to a multiple of a panel, so that whole vectors can be written.
 int64_t resultStride(const MatmulShape &shape, const Packing &packing) {
-  return rowStride(roundUp(roundUp(shape.n, packing.panel), 16), 4);
+  return rowStride(roundUp<int64_t>(roundUp(shape.n, packing.panel), 16), 4);
 }
 
 } // namespace

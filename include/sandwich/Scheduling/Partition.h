@@ -68,16 +68,16 @@ Part<Number> partOfThread(Arithmetic &&on, const Division &division,
                           Number rows, Number thread) {
   auto [tM, tN, tK] = division.grid;
   Part<Number> part;
+  Number partOfRows = tM == 1 ? on.index(0) : on.rem(thread, tM);
   Number others = on.div(thread, tM);
-  Number partOfColumns = on.min(on.div(others, tK), on.index(tN));
   part.partOfK = tK == 1 ? on.index(0) : on.rem(others, tK);
+  Number partOfColumns = on.min(on.div(others, tK), on.index(tN));
 
   if (tM == 1) {
     part.rowBegin = on.index(0);
     part.rowEnd = rows;
   } else {
     // The first parts have the rows that are left over, one each.
-    Number partOfRows = on.rem(thread, tM);
     Number quotient = on.div(rows, tM), rest = on.rem(rows, tM);
     auto boundary = [&](Number number) {
       return on.add(on.mul(number, quotient), on.min(number, rest));
