@@ -260,7 +260,9 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
     double seconds = 0;
     int64_t measurements = 0;
     size_t ranges = 0;
-    double prompts = 0;
+    /// Of the matmuls of all prompts, and what each takes as a share of the
+    /// first setting's time.
+    double promptSeconds = 0, shares = 0;
   };
   std::vector<Setting> settings;
   for (int64_t window : windows)
@@ -281,6 +283,7 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
       tuning.window = setting.window;
       tuning.reuseThreshold = setting.threshold;
       MeasuringSession session(*evaluator);
+      double compiling = evaluator->nests().compileSeconds();
       SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
                                 chooseByRule(shape, target, options.threads));
       SANDWICH_ASSIGN_OR_RETURN(
@@ -288,7 +291,9 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
           tuneGroup({shape, options.threads, std::move(untuned)},
                     allRows(maxRows), *makeStrategy(Strategy::Sandwich), menu,
                     model, session, tuning));
-      setting.seconds += session.elapsedSeconds();
+      // Code that the settings before compiled is there already.
+      setting.seconds += session.elapsedSeconds() -
+                         (evaluator->nests().compileSeconds() - compiling);
       setting.measurements += session.measurements();
       setting.ranges += tuned.table.size();
       tables.push_back(std::move(tuned.table));
@@ -297,23 +302,31 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
       std::vector<Schedule> schedules;
       for (const ScheduleTable &table : tables)
         schedules.push_back(scheduleFor(table, rows));
+      Payload payload{shape, rows, options.threads};
       SANDWICH_ASSIGN_OR_RETURN(
           std::vector<double> shares,
-          evaluator->compare({shape, rows, options.threads}, schedules,
-                             options.rounds));
-      for (size_t i = 0; i < settings.size(); ++i)
-        settings[i].prompts += shares[i];
+          evaluator->compare(payload, schedules, options.rounds));
+      SANDWICH_ASSIGN_OR_RETURN(double first,
+                                evaluator->seconds(payload, schedules.front()));
+      for (size_t i = 0; i < settings.size(); ++i) {
+        settings[i].promptSeconds += first * shares[i];
+        settings[i].shares += shares[i];
+      }
       ++compared;
     }
   }
-  std::printf("Tuning time against the time of the matmuls of prompts, the "
-              "first line's being 1\n");
-  std::printf("%6s %9s %10s %13s %7s %8s\n", "sigma", "threshold", "seconds",
-              "measurements", "ranges", "prompts");
+  std::printf("Tuning time (without compiling) against the time of these "
+              "matmuls, once for each, for prompts of");
+  for (int64_t rows : prompts)
+    std::printf(" %ld", rows);
+  std::printf(" tokens: the sum, and the mean of the times as shares of the "
+              "first line's\n");
+  std::printf("%6s %9s %10s %13s %7s %11s %8s\n", "sigma", "threshold",
+              "seconds", "measurements", "ranges", "prompts, ms", "share");
   for (const Setting &setting : settings)
-    std::printf("%6ld %9.2f %10.1f %13ld %7zu %8.3f\n", setting.window,
+    std::printf("%6ld %9.2f %10.1f %13ld %7zu %11.2f %8.3f\n", setting.window,
                 setting.threshold, setting.seconds, setting.measurements,
-                setting.ranges,
-                setting.prompts / static_cast<double>(compared));
+                setting.ranges, 1e3 * setting.promptSeconds,
+                setting.shares / static_cast<double>(compared));
   return {};
 }

@@ -10,162 +10,11 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <optional>
+#include <set>
 
 using namespace sandwich;
-
-static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
-//===----------------------------------------------------------------------===//
-// Measuring
-//===----------------------------------------------------------------------===//
-
-static double steadySeconds() {
-  using namespace std::chrono;
-  return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
-MeasuringSession::MeasuringSession(ScheduleEvaluator &evaluator)
-    : MeasuringSession(evaluator, Limits()) {}
-
-MeasuringSession::MeasuringSession(ScheduleEvaluator &evaluator, Limits given)
-    : evaluator(evaluator), limits(std::move(given)) {
-  if (!limits.clock)
-    limits.clock = steadySeconds;
-  begin = limits.clock();
-}
-
-double MeasuringSession::elapsedSeconds() const {
-  return limits.clock() - begin;
-}
-
-SessionEnd MeasuringSession::end() {
-  if (why != SessionEnd::Running)
-    return why;
-  if (limits.stop && limits.stop())
-    why = SessionEnd::Stopped;
-  else if (measured >= limits.measurements ||
-           (limits.seconds < std::numeric_limits<double>::infinity() &&
-            elapsedSeconds() >= limits.seconds))
-    why = SessionEnd::BudgetSpent;
-  return why;
-}
-
-MeasuringSession::Key MeasuringSession::makeKey(bool slice,
-                                                const Payload &payload,
-                                                const Schedule &schedule) {
-  const MatmulShape &shape = payload.shape;
-  Packing packing = packingFor(shape, schedule.microKernel.isa);
-  return {slice,
-          slice ? 0 : shape.n,
-          slice ? 0 : shape.k,
-          shape.columnUnit,
-          shape.bf16Weights,
-          packing.panel,
-          packing.tile,
-          packing.kStep,
-          packing.kPack,
-          payload.rows,
-          payload.threads,
-          static_cast<int64_t>(schedule.microKernel.isa),
-          schedule.microKernel.rows,
-          schedule.microKernel.columns,
-          schedule.slice[0],
-          schedule.slice[1],
-          schedule.slice[2],
-          schedule.threads[0],
-          schedule.threads[1],
-          schedule.threads[2],
-          schedule.prefetchLines,
-          schedule.prefetchDistance,
-          static_cast<int64_t>(schedule.order),
-          schedule.prefetchStreams,
-          static_cast<int64_t>(schedule.prefetchHint),
-          static_cast<int64_t>(schedule.stores)};
-}
-
-Status MeasuringSession::goOn() {
-  switch (end()) {
-  case SessionEnd::Running:
-    return {};
-  case SessionEnd::Stopped:
-    return makeError("tuning was stopped");
-  case SessionEnd::BudgetSpent:
-    return makeError("the budget for tuning is spent");
-  }
-  __builtin_unreachable();
-}
-
-template <typename Measure>
-Result<double> MeasuringSession::answer(const Key &key, Measure measure) {
-  ++asked;
-  if (auto entry = known.find(key); entry != known.end())
-    return entry->second;
-  SANDWICH_RETURN_IF_ERROR(goOn());
-  SANDWICH_ASSIGN_OR_RETURN(double seconds, measure());
-  if (!(seconds > 0) || seconds == std::numeric_limits<double>::infinity())
-    return makeError("measured ", seconds, " seconds for a schedule");
-  ++measured;
-  known.emplace(key, seconds);
-  return seconds;
-}
-
-Result<double> MeasuringSession::sliceSeconds(const MatmulShape &shape,
-                                              const Schedule &schedule) {
-  // The slice alone is the matmul that the key is about.
-  Payload payload{shape, schedule.slice[0], 1};
-  payload.shape.n = schedule.slice[1];
-  payload.shape.k = schedule.slice[2];
-  Schedule alone = schedule;
-  alone.threads = {1, 1, 1};
-  return answer(makeKey(true, payload, reducedSchedule(payload, alone)),
-                [&] { return evaluator.sliceSeconds(shape, alone); });
-}
-
-Result<double> MeasuringSession::seconds(const Payload &payload,
-                                         const Schedule &schedule) {
-  return answer(makeKey(false, payload, reducedSchedule(payload, schedule)),
-                [&] { return evaluator.seconds(payload, schedule); });
-}
-
-Result<size_t>
-ScheduleEvaluator::fastest(const Payload &payload,
-                           const std::vector<Schedule> &schedules) {
-  size_t best = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    SANDWICH_ASSIGN_OR_RETURN(double time, seconds(payload, schedules[i]));
-    if (time < least) {
-      least = time;
-      best = i;
-    }
-  }
-  return best;
-}
-
-Result<ScheduleEvaluator::Limit>
-MeasuringSession::compareToLimit(const Payload &payload,
-                                 const Schedule &schedule) {
-  SANDWICH_RETURN_IF_ERROR(goOn());
-  SANDWICH_ASSIGN_OR_RETURN(Limit limit,
-                            evaluator.compareToLimit(payload, schedule));
-  if (limit.share > 0) {
-    ++asked;
-    ++measured;
-  }
-  return limit;
-}
-
-Result<size_t>
-MeasuringSession::fastest(const Payload &payload,
-                          const std::vector<Schedule> &schedules) {
-  SANDWICH_RETURN_IF_ERROR(goOn());
-  asked += static_cast<int64_t>(schedules.size());
-  measured += static_cast<int64_t>(schedules.size());
-  return evaluator.fastest(payload, schedules);
-}
 
 std::string_view sandwich::name(SearchPhase phase) {
   switch (phase) {
@@ -275,7 +124,7 @@ Result<std::vector<MicroKernel>> sandwich::probeKernels(
     Schedule schedule{
         .microKernel = kernel,
         .slice = {std::min<int64_t>(payload.rows, 48), tile[1],
-                  std::min(roundUp(512, tile[2]),
+                  std::min(roundUp<int64_t>(512, tile[2]),
                            roundUp(payload.shape.k, packing.kStep))}};
     schedule = completePrefetch(schedule, payload.shape, schedule.slice[0]);
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
@@ -331,9 +180,11 @@ static Result<Choice> evaluate(const Payload &payload, const Schedule &schedule,
   return Choice{payload.rows, schedule, seconds};
 }
 
-Status sandwich::growSlice(const Payload &payload, Choice &choice,
-                           MeasuringSession &session,
-                           const SearchOptions &options, SearchLog &log) {
+/// Grows the slice of `choice` under its grid along the dimension that gains
+/// most until none does.
+static Status growSlice(const Payload &payload, Choice &choice,
+                        MeasuringSession &session, const SearchOptions &options,
+                        SearchLog &log) {
   const MicroKernel kernel = choice.schedule.microKernel;
   Packing packing = packingFor(payload.shape, kernel.isa);
   std::array<int64_t, 3> part =
@@ -363,11 +214,21 @@ Status sandwich::growSlice(const Payload &payload, Choice &choice,
     log[bestStep].accepted = true;
     choice = *best;
   }
+  return {};
+}
+
+/// Tries the narrowest columns, with the K of `choice` and with all of it.
+static Status narrowColumns(const Payload &payload, Choice &choice,
+                            MeasuringSession &session, SearchLog &log) {
+  const MicroKernel kernel = choice.schedule.microKernel;
+  std::array<int64_t, 3> part = largestPart(
+      payload, packingFor(payload.shape, kernel.isa), choice.schedule.threads);
+  int64_t narrowest = sliceTile(kernel, payload)[1];
   // Growing in steps keeps the columns that fast start took, and stops before
   // all of K where the steps on the way gain little.
   for (int64_t k : {choice.schedule.slice[2], part[2]}) {
     Schedule narrow = choice.schedule;
-    narrow.slice[1] = tile[1];
+    narrow.slice[1] = narrowest;
     narrow.slice[2] = k;
     narrow.slice = clipSlice(payload, kernel, narrow.slice, narrow.threads);
     if (narrow.slice == choice.schedule.slice)
@@ -388,7 +249,7 @@ Result<Choice> sandwich::finetune(
     const Payload &payload, const std::vector<FinetuneCandidate> &candidates,
     const std::vector<std::array<int64_t, 3>> &grids, bool growSlices,
     MeasuringSession &session, const SearchOptions &options, SearchLog &log) {
-  // Once over all, so that only what is promising is grown.
+  // Once over all, to see which micro-kernel is best under each grid.
   std::vector<Choice> begun;
   for (const FinetuneCandidate &candidate : candidates) {
     Packing packing = packingFor(payload.shape, candidate.kernel.isa);
@@ -422,11 +283,27 @@ Result<Choice> sandwich::finetune(
   Choice best = begun.front();
   if (!growSlices)
     return best;
-  begun.resize(std::min(begun.size(), options.grownCandidates));
-  for (Choice &choice : begun) {
+  // The best micro-kernel of every grid grows, as growing can change which grid
+  // is best, and so do the most promising pairs of all.
+  std::vector<Choice> grown;
+  std::set<std::array<int64_t, 3>> seen;
+  for (size_t i = 0; i < begun.size(); ++i) {
+    bool firstOfGrid = seen.insert(begun[i].schedule.threads).second;
+    bool promising =
+        i < options.grownCandidates &&
+        begun[i].seconds <= best.seconds * (1 + options.promisingWithin);
+    if (firstOfGrid || promising)
+      grown.push_back(begun[i]);
+  }
+  for (Choice &choice : grown) {
+    SANDWICH_RETURN_IF_ERROR(growSlice(payload, choice, session, options, log));
+    if (choice.seconds < best.seconds)
+      best = choice;
+  }
+  for (Choice &choice : grown) {
     if (choice.seconds > best.seconds * (1 + options.promisingWithin))
       continue;
-    SANDWICH_RETURN_IF_ERROR(growSlice(payload, choice, session, options, log));
+    SANDWICH_RETURN_IF_ERROR(narrowColumns(payload, choice, session, log));
     if (choice.seconds < best.seconds)
       best = choice;
   }

@@ -16,8 +16,6 @@
 
 using namespace sandwich;
 
-static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
 int64_t sandwich::columnUnitOf(const MatmulShape &shape,
                                const Packing &packing) {
   return std::lcm(packing.panel, std::max<int64_t>(shape.columnUnit, 1));
@@ -50,31 +48,23 @@ sandwich::largestPart(const Payload &payload, const Packing &packing,
           std::min(divideUp(kUnits, grid[2]) * kUnit, payload.shape.k)};
 }
 
-/// Where part `part` of `parts` begins, of `size` in whole units.
-static int64_t boundary(int64_t part, int64_t parts, int64_t size,
-                        int64_t unit) {
-  return std::min(part * divideUp(size, unit) / parts * unit, size);
+Division sandwich::divisionOf(const MatmulShape &shape, const Packing &packing,
+                              const std::array<int64_t, 3> &grid,
+                              int64_t columns) {
+  return {.grid = grid,
+          .columns = columns,
+          .columnUnit = columnUnitOf(shape, packing),
+          .k = shape.k,
+          .kUnit = kUnitOf(packing)};
 }
 
 ThreadPart sandwich::threadPart(const Payload &payload, const Packing &packing,
                                 const std::array<int64_t, 3> &grid,
                                 int64_t thread) {
-  auto [tM, tN, tK] = grid;
-  int64_t m = thread % tM, k = thread / tM % tK;
-  int64_t n = std::min(thread / tM / tK, tN);
-  auto row = [&](int64_t part) {
-    return part * (payload.rows / tM) + std::min(part, payload.rows % tM);
-  };
   const MatmulShape &shape = payload.shape;
-  int64_t columnUnit = columnUnitOf(shape, packing);
-  int64_t kUnit = kUnitOf(packing);
-  return {.rowBegin = row(m),
-          .rowEnd = row(m + 1),
-          .columnBegin = boundary(n, tN, shape.n, columnUnit),
-          .columnEnd = boundary(std::min(n + 1, tN), tN, shape.n, columnUnit),
-          .kBegin = boundary(k, tK, shape.k, kUnit),
-          .kEnd = boundary(k + 1, tK, shape.k, kUnit),
-          .partOfK = k};
+  return partOfThread(IntegerArithmetic(),
+                      divisionOf(shape, packing, grid, shape.n), payload.rows,
+                      thread);
 }
 
 Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,

@@ -116,6 +116,7 @@ Status ModelTuner::startSession() {
   measuring.cpus = options.cpus;
   // Some strategies time slices of eight strips whatever the rows.
   constexpr int64_t mostSliceRows = 8 * 32;
+  measuring.stop = [this] { return !report(); };
   measuring.maxRows = std::max(options.rows.back(), mostSliceRows);
   SANDWICH_ASSIGN_OR_RETURN(evaluator,
                             MeasuringEvaluator::create(target, measuring));
@@ -243,8 +244,10 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
     result.readBytesPerSecond = evaluator->readBytesPerSecond();
     const TuningGroup &group = result.groups.back().group;
     MatrixISA isa = result.groups.back().table.front().schedule.microKernel.isa;
-    SANDWICH_ASSIGN_OR_RETURN(result.flopsPerSecond,
-                              evaluator->peakFlops(group.shape, isa));
+    Result<double> peak = evaluator->peakFlops(group.shape, isa);
+    if (!peak)
+      return stopped ? *stopped : peak.error();
+    result.flopsPerSecond = *peak;
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return result;

@@ -57,6 +57,8 @@ std::string entryName(LoopOrder order, StoreKind stores) {
   return "nest_" + std::string(name(order)) + "_" + std::string(name(stores));
 }
 
+Error stoppedError() { return makeError("measuring was stopped"); }
+
 Error fromLLVM(llvm::Error error) {
   return makeError("cannot load code: ", llvm::toString(std::move(error)));
 }
@@ -109,13 +111,15 @@ struct NestLibrary::Session {
 };
 
 NestLibrary::NestLibrary(const Target &target, unsigned threads,
-                         std::unique_ptr<llvm::orc::LLJIT> loader)
-    : target(target), sessions(std::max(threads, 1u)),
+                         std::unique_ptr<llvm::orc::LLJIT> loader,
+                         std::function<bool()> stop)
+    : target(target), stop(std::move(stop)), sessions(std::max(threads, 1u)),
       loader(std::move(loader)) {}
 NestLibrary::~NestLibrary() = default;
 
-Result<std::unique_ptr<NestLibrary>> NestLibrary::create(const Target &target,
-                                                         unsigned threads) {
+Result<std::unique_ptr<NestLibrary>>
+NestLibrary::create(const Target &target, unsigned threads,
+                    std::function<bool()> stop) {
   if (!CpuFeatures::host().hasAll(target.features))
     return makeError("this CPU cannot run code for ", target.name,
                      ", so that schedules for it cannot be measured here");
@@ -125,7 +129,7 @@ Result<std::unique_ptr<NestLibrary>> NestLibrary::create(const Target &target,
   if (!loader)
     return fromLLVM(loader.takeError());
   return std::unique_ptr<NestLibrary>(
-      new NestLibrary(target, threads, std::move(*loader)));
+      new NestLibrary(target, threads, std::move(*loader), std::move(stop)));
 }
 
 /// Adds the function of a nest whose sums are stored.
@@ -293,12 +297,16 @@ Status NestLibrary::compileMissing(const std::set<Key> &needed) {
   Clock::time_point begin = Clock::now();
   std::vector<std::optional<Result<Compiled>>> results(missing.size());
   std::atomic<size_t> next = 0;
+  std::atomic<bool> stopped = false;
   auto work = [&](size_t worker) {
     std::unique_ptr<Session> &session = sessions[worker];
-    for (size_t i = next++; i < missing.size(); i = next++) {
+    for (size_t i = next++; i < missing.size() && !stopped; i = next++) {
       if (!session)
         session = std::make_unique<Session>();
       results[i].emplace(compile(missing[i], *session));
+      // `stop` need not be safe to call on other threads.
+      if (worker == 0 && stop && stop())
+        stopped = true;
     }
   };
   std::vector<std::thread> workers;
@@ -309,18 +317,24 @@ Status NestLibrary::compileMissing(const std::set<Key> &needed) {
   for (std::thread &worker : workers)
     worker.join();
   for (size_t i = 0; i < missing.size(); ++i) {
+    if (!results[i])
+      continue;
     if (!*results[i])
       return results[i]->error();
     SANDWICH_ASSIGN_OR_RETURN(Loaded code, load(**results[i]));
     loaded.emplace(missing[i], code);
   }
   seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  if (stopped)
+    return stoppedError();
   return {};
 }
 
 Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
                                           const Schedule &schedule,
                                           int64_t minRows, int64_t maxRows) {
+  if (stop && stop())
+    return stoppedError();
   const MicroKernel &kernel = schedule.microKernel;
   Packing packing = packingFor(shape, kernel.isa);
   int64_t elementBytes = shape.bf16Weights ? 2 : 4;

@@ -133,6 +133,41 @@ TEST(Finetune, ChoosesOverGridsAndMicroKernels) {
   EXPECT_DOUBLE_EQ(choice->seconds, 0.8);
 }
 
+/// A grid that begins far behind, and wins once its slice has grown; the
+/// growth of the others ends at the first step that gains nothing.
+TEST(Finetune, GrowsUnderEveryGrid) {
+  SyntheticEvaluator evaluator;
+  const std::array<int64_t, 3> behind = {2, 1, 1};
+  evaluator.time = [&](const Payload &, const Schedule &schedule) {
+    double k = static_cast<double>(schedule.slice[2]);
+    double time = schedule.threads == behind ? 2048 / k
+                  : schedule.threads == sizes(1, 2, 1)
+                      ? 1.3
+                      : 4; // Three times as slow.
+    return schedule.microKernel.rows == 8 ? time : 1.05 * time;
+  };
+  MeasuringSession session(evaluator);
+  SearchLog log;
+  Result<Choice> choice =
+      finetune(makePayload(64, 1024, 2048, 2),
+               {{kernel, {64, 32, 512}}, {{isa, 6, 32}, {64, 32, 512}}}, {},
+               true, session, {}, log);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->schedule.threads, behind);
+  EXPECT_EQ(choice->schedule.slice[2], 2048);
+  EXPECT_EQ(choice->schedule.microKernel.rows, 8);
+  int64_t hopeless = 0;
+  for (const SearchStep &step : log)
+    if (step.phase == SearchPhase::Finetune &&
+        step.schedule.threads == sizes(1, 1, 2)) {
+      ++hopeless;
+      EXPECT_EQ(step.schedule.microKernel.rows, 8);
+      EXPECT_FALSE(step.accepted);
+    }
+  // One step: columns or k, as the rows are all there.
+  EXPECT_EQ(hopeless, 2);
+}
+
 TEST(Finetune, TriesOrderAndPrefetch) {
   SyntheticEvaluator evaluator;
   evaluator.time = [](const Payload &, const Schedule &schedule) {

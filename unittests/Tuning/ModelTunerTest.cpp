@@ -115,6 +115,22 @@ TEST_F(ModelTunerTest, KeepsWhatWasTunedBeforeItWasStopped) {
   EXPECT_EQ(rest->known, 1);
 }
 
+/// The first measurement compiles several nests and micro-kernels: whether to
+/// stop is asked between them.
+TEST_F(ModelTunerTest, StopsAtAnyQuestion) {
+  for (int allowed : {1, 2, 3, 10}) {
+    int asked = 0;
+    Result<TunedModel> stopped = tune([&](double) -> Status {
+      if (++asked > allowed)
+        return makeError("enough");
+      return {};
+    });
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().message, "enough");
+    EXPECT_EQ(asked, allowed + 1);
+  }
+}
+
 TEST_F(ModelTunerTest, LeavesToTheRuleWhatTheBudgetDoesNotReach) {
   options.seconds = 1e-9;
   Result<TunedModel> tuned = tune();

@@ -210,6 +210,30 @@ TEST_P(NestLibraryTest, CompilesMicroKernelsOnce) {
   EXPECT_EQ((*library)->compilations(), compiled + 1);
 }
 
+// Between two compilations, and what was compiled is kept.
+TEST_P(NestLibraryTest, StopsBetweenCompilations) {
+  MatrixISA isa = GetParam();
+  int asked = 0, allowed = 1;
+  auto library = NestLibrary::create(*getTarget(targetFor(isa)), 1,
+                                     [&] { return ++asked > allowed; });
+  if (!library)
+    GTEST_SKIP() << library.error().message;
+  MatmulShape shape{.n = 256, .k = 128, .bf16Weights = multipliesBF16(isa)};
+  Schedule schedule{.microKernel = {isa, 2, packingOf(isa).panel},
+                    .slice = {2, 64, 64}};
+  auto nest = (*library)->prepare(shape, schedule, 2, 2);
+  ASSERT_FALSE(nest);
+  EXPECT_EQ(nest.error().message, "measuring was stopped");
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ((*library)->compilations(), 1);
+  ASSERT_FALSE((*library)->prepare(shape, schedule, 2, 2));
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ((*library)->compilations(), 1);
+  allowed = 100;
+  EXPECT_TRUE((*library)->prepare(shape, schedule, 2, 2));
+  EXPECT_EQ((*library)->compilations(), 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(ISAs, NestLibraryTest,
                          testing::Values(MatrixISA::X86_AVX2_F32,
                                          MatrixISA::X86_AVX512_F32,

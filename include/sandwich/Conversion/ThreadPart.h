@@ -8,8 +8,7 @@
 ///
 /// \file
 /// The polymerization of a matmul in IR: the rows, columns and k that a thread
-/// grid gives the thread which runs the program. The same division as
-/// sandwich/Scheduling/ThreadGrid.h computes.
+/// grid gives the thread which runs the program.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +52,10 @@ public:
 
 private:
   mlir::FailureOr<Schedule> clipSlice() const;
-  /// Where part `part` of `parts` begins, of `total` in units of `unit`.
-  mlir::Value boundary(mlir::Value part, int64_t parts, int64_t units,
-                       int64_t unit, int64_t end);
 
   gemm::MatmulOp op;
   phase::ProgramAttr program;
   Packing packing;
-  int64_t k;
 };
 
 } // namespace sandwich

@@ -28,6 +28,12 @@
 
 namespace sandwich {
 
+/// A schedule, and what it is for.
+struct ScheduledPayload {
+  Payload payload;
+  Schedule schedule;
+};
+
 /// Tells how long a schedule takes.
 class ScheduleEvaluator {
 public:
@@ -63,6 +69,11 @@ public:
   /// measurements the least is more luck than speed. A tie goes to the first.
   virtual Result<size_t> fastest(const Payload &payload,
                                  const std::vector<Schedule> &schedules);
+
+  /// Seconds of each, to be compared with each other. Whoever measures runs
+  /// them in turn.
+  virtual Result<std::vector<double>>
+  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled);
 };
 
 /// Why a session answers no more questions.
@@ -97,6 +108,9 @@ public:
   /// Counts as one measurement for each schedule.
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
+  /// Counts as one measurement for each.
+  Result<std::vector<double>>
+  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled) override;
 
   /// Whether the session has ended; asks again if it was running.
   SessionEnd end();
@@ -162,9 +176,9 @@ using SearchLog = std::vector<SearchStep>;
 struct SearchOptions {
   /// The least share of its speed that a step must gain.
   double minimumGain = 0.01;
-  /// Micro-kernels with thread grids whose first measurement takes longer than
-  /// the best so far by more than this share, and all but the best so many, are
-  /// not grown further.
+  /// Beside the best micro-kernel of each thread grid, as many pairs of
+  /// micro-kernel and grid grow, if their first measurement takes no longer
+  /// than the best by more than this share.
   double promisingWithin = 0.1;
   size_t grownCandidates = 3;
   /// One slice of each micro-kernel is timed first; those slower than the best
@@ -223,17 +237,13 @@ probeKernels(const Payload &payload, const std::vector<MicroKernel> &kernels,
 /// slices (one fewer, at least), as even as tiles allow.
 int64_t nextSliceSize(int64_t size, int64_t part, int64_t tile);
 
-/// Grows the slice of `choice` under its grid along the dimension that gains
-/// most until none does; then tries the narrowest columns, with the K found and
-/// with all of it.
-Status growSlice(const Payload &payload, Choice &choice,
-                 MeasuringSession &session, const SearchOptions &options,
-                 SearchLog &log);
-
-/// Finetune: each candidate under each grid, with its slice and with one that
-/// holds all rows of a part; the slices of what is promising are grown. Returns
-/// the best over grids and micro-kernels. An empty `grids` means all that use
-/// the team; `growSlices` false keeps the slices.
+/// Finetune (section 5, "Finetune"): each candidate under each grid, with its
+/// slice and with one that holds all rows of a part. Under every grid the slice
+/// of the best candidate grows along the dimension that gains most until none
+/// does, and so do the most promising of all. Those that are promising then try
+/// the narrowest columns, with the K found and with all of it. Returns the best
+/// over grids and micro-kernels. An empty `grids` means all that use the team;
+/// `growSlices` false keeps the slices.
 struct FinetuneCandidate {
   MicroKernel kernel;
   std::array<int64_t, 3> slice;

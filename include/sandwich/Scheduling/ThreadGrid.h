@@ -16,6 +16,7 @@
 #ifndef SANDWICH_SCHEDULING_THREADGRID_H
 #define SANDWICH_SCHEDULING_THREADGRID_H
 
+#include "sandwich/Scheduling/Partition.h"
 #include "sandwich/Scheduling/Schedule.h"
 
 #include <array>
@@ -54,17 +55,13 @@ std::array<int64_t, 3> largestPart(const Payload &payload,
                                    const Packing &packing,
                                    const std::array<int64_t, 3> &grid);
 
-/// The part of a thread: half-open ranges, and which part of K it is.
-struct ThreadPart {
-  int64_t rowBegin, rowEnd;
-  int64_t columnBegin, columnEnd;
-  int64_t kBegin, kEnd;
-  int64_t partOfK;
-};
+/// How `grid` divides a matmul whose weight has `columns` columns: those of
+/// `shape`, or more where the packing fills up groups of them.
+Division divisionOf(const MatmulShape &shape, const Packing &packing,
+                    const std::array<int64_t, 3> &grid, int64_t columns);
 
-/// The part that `grid` gives thread `thread`. Rows vary fastest, then K, so
-/// that neighbours share the weights they read; threads beyond the grid get no
-/// columns. lib/Conversion/GemmToNests divides in the same way.
+/// The part that `grid` gives thread `thread` (see `partOfThread`).
+using ThreadPart = Part<int64_t>;
 ThreadPart threadPart(const Payload &payload, const Packing &packing,
                       const std::array<int64_t, 3> &grid, int64_t thread);
 

@@ -49,6 +49,11 @@ template <std::integral T> constexpr T divideUp(T a, T b) {
   return a / b + (a % b != 0);
 }
 
+/// `a` (not negative) rounded up to a multiple of `b` (positive), which fits.
+template <std::integral T> constexpr T roundUp(T a, T b) {
+  return divideUp(a, b) * b;
+}
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_CHECKEDMATH_H

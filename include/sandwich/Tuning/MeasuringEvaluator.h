@@ -20,6 +20,7 @@
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Tuning/NestLibrary.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -35,6 +36,9 @@ struct MeasuringOptions {
   /// Bytes of random weights that measurements walk through in turn: more than
   /// the last cache holds.
   uint64_t weightBytes = uint64_t(512) << 20;
+  /// Asked between compilations and between runs; true ends a measurement with
+  /// an error (Ctrl-C).
+  std::function<bool()> stop = {};
 };
 
 /// Machines are noisy: other processes, other guests, clocks and memory whose
@@ -60,6 +64,8 @@ public:
                                const Schedule &schedule) override;
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
+  Result<std::vector<double>>
+  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled) override;
 
   /// How long each of `schedules` takes, as a share of the first one's time:
   /// medians of `rounds` rounds, in each of which all run in turn. Errors:
@@ -101,6 +107,15 @@ private:
   Result<double> runOnce(const Payload &payload, const Schedule &schedule,
                          double least = leastSeconds);
   std::byte *nextWeight(uint64_t bytes);
+  /// Medians, over `rounds` rounds in each of which all run in turn, of each
+  /// one's time as a share of the first one's, and the median of the first
+  /// one's times.
+  struct Comparison {
+    std::vector<double> shares;
+    double firstSeconds = 0;
+  };
+  Result<Comparison>
+  compareInTurn(const std::vector<ScheduledPayload> &scheduled, size_t rounds);
 
   std::unique_ptr<NestLibrary> library;
   const MeasuringOptions options;

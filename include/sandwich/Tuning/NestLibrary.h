@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -91,17 +92,20 @@ private:
 /// Compiles nests and micro-kernels for one target and keeps them loaded.
 class NestLibrary {
 public:
-  /// Compiles on up to `threads` threads at once. Errors: a target whose
+  /// Compiles on up to `threads` threads at once. `stop` is asked, on the
+  /// thread that calls `prepare`, whether to give up. Errors: a target whose
   /// instructions this CPU lacks.
-  static Result<std::unique_ptr<NestLibrary>> create(const Target &target,
-                                                     unsigned threads);
+  static Result<std::unique_ptr<NestLibrary>>
+  create(const Target &target, unsigned threads,
+         std::function<bool()> stop = {});
   NestLibrary(const NestLibrary &) = delete;
   NestLibrary &operator=(const NestLibrary &) = delete;
   ~NestLibrary();
 
   /// The nest for `schedule`, which fits `shape`, on parts of `minRows` to
-  /// `maxRows` rows. It stays valid as long as the library. Errors: the system
-  /// refuses to load code.
+  /// `maxRows` rows. It stays valid as long as the library. Asks whether to
+  /// stop first and between compilations, and keeps what was compiled by then.
+  /// Errors: it is to stop; the system refuses to load code.
   Result<PreparedNest> prepare(const MatmulShape &shape,
                                const Schedule &schedule, int64_t minRows,
                                int64_t maxRows);
@@ -117,12 +121,14 @@ private:
   struct Compiled;
   struct Session;
   NestLibrary(const Target &target, unsigned threads,
-              std::unique_ptr<llvm::orc::LLJIT> loader);
+              std::unique_ptr<llvm::orc::LLJIT> loader,
+              std::function<bool()> stop);
   Status compileMissing(const std::set<Key> &needed);
   Result<Compiled> compile(const Key &key, Session &session) const;
   Result<Loaded> load(const Compiled &code);
 
   const Target target;
+  const std::function<bool()> stop;
   /// One for each thread that compiles.
   std::vector<std::unique_ptr<Session>> sessions;
   /// Holds the machine code.

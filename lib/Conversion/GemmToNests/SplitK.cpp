@@ -9,7 +9,7 @@
 
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Conversion/ThreadPart.h"
-#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Scheduling/Partition.h"
 
 #include <numeric>
 
@@ -108,10 +108,11 @@ Value KSplitter::loadSum(Value row, Value column) {
 void KSplitter::reduce() {
   auto function = op->getParentOfType<func::FuncOp>();
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
-  auto [firstUnit, endUnit] = b.threadRange(
-      b.index(divideUp(part.columns, part.unit)), thread, program.getThreads());
-  Value begin = b.mul(firstUnit, part.unit);
-  Value end = b.min(b.mul(endUnit, part.unit), b.index(part.columns));
+  auto boundary = [&](Value number) {
+    return unitBoundary(b, number, program.getThreads(), part.columns,
+                        part.unit);
+  };
+  Value begin = boundary(thread), end = boundary(b.add(thread, 1));
   b.forLoop(b.index(0), part.tokens, 1, [&](Value row) {
     b.forLoop(begin, end, width, [&](Value column) {
       b.storeVector(loadSum(row, column), sums, {b.index(0), row, column});

@@ -12,12 +12,9 @@
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
-#include <numeric>
 
 using namespace mlir;
 using namespace sandwich;
-
-static int64_t roundUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
 
 /// Whether the rows of `buffer` are contiguous and at a static distance, or an
 /// error on `op`.
@@ -80,7 +77,6 @@ PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program)
     : builder(op.getLoc(), op), op(op), program(program) {
   MatmulShape shape = gemm::getShape(op);
   packing = *shape.packing;
-  k = shape.k;
   columns = lm::lookupWeight(op, op.getWeightAttr()).getStoredRows();
   unit = columnUnitOf(shape, packing);
   tokens = memref::DimOp::create(builder, op.getInput(), builder.index(0));
@@ -97,51 +93,19 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
   return *fitting;
 }
 
-Value PartBuilder::boundary(Value part, int64_t parts, int64_t units,
-                            int64_t unit, int64_t end) {
-  if (parts == 1 && matchPattern(part, m_Zero()))
-    return builder.index(0);
-  Value units_ = builder.div(builder.mul(part, units), parts);
-  return builder.min(builder.mul(units_, unit), builder.index(end));
-}
-
 FailureOr<gemm::NestOp> PartBuilder::createNest() {
   FailureOr<Schedule> schedule = clipSlice();
   if (failed(schedule))
     return failure();
-  auto [tM, tN, tK] = schedule->threads;
+  int64_t tM = schedule->threads[0];
   auto function = op->getParentOfType<func::FuncOp>();
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
 
-  // Neighbours share the weights they read. Threads beyond the grid get the
-  // columns after the last one: none.
-  Value partOfRows = tM == 1 ? builder.index(0) : builder.rem(thread, tM);
-  Value others = builder.div(thread, tM);
-  partOfK = tK == 1 ? builder.index(0) : builder.rem(others, tK);
-  Value partOfColumns = builder.min(builder.div(others, tK), builder.index(tN));
-
-  auto next = [&](Value part, int64_t parts) {
-    return builder.min(builder.add(part, 1), builder.index(parts));
-  };
-  Value rowBegin = builder.index(0), rowEnd = tokens;
-  if (tM > 1) {
-    Value quotient = builder.div(tokens, tM), rest = builder.rem(tokens, tM);
-    auto row = [&](Value part) {
-      return builder.add(builder.mul(part, quotient), builder.min(part, rest));
-    };
-    rowBegin = row(partOfRows);
-    rowEnd = row(builder.add(partOfRows, 1));
-  }
-  int64_t columnUnits = divideUp(columns, unit);
-  Value columnBegin = boundary(partOfColumns, tN, columnUnits, unit, columns);
-  Value columnEnd =
-      boundary(next(partOfColumns, tN), tN, columnUnits, unit, columns);
-  Value kBegin = builder.index(0), kEnd = builder.index(k);
-  if (tK > 1) {
-    int64_t kUnit = kUnitOf(packing);
-    kBegin = boundary(partOfK, tK, divideUp(k, kUnit), kUnit, k);
-    kEnd = boundary(builder.add(partOfK, 1), tK, divideUp(k, kUnit), kUnit, k);
-  }
+  Part<Value> part = partOfThread(
+      builder,
+      divisionOf(gemm::getShape(op), packing, schedule->threads, columns),
+      tokens, thread);
+  partOfK = part.partOfK;
 
   std::array<int64_t, 2> rowsBetween = {0, program.getMaxTokens()};
   if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween())
@@ -151,11 +115,12 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   rowsBetween[1] = divideUp(rowsBetween[1], tM);
 
   Value weight = getWeightSlice(builder, op, op.getWeightAttr(), op.getLayer());
-  auto nest = gemm::NestOp::create(
-      builder, op.getInput(), weight,
-      {rowBegin, rowEnd, columnBegin, columnEnd, kBegin, kEnd},
-      /*parameters=*/Value(), /*scratch=*/Value(), *schedule, unit,
-      rowsBetween);
+  auto nest =
+      gemm::NestOp::create(builder, op.getInput(), weight,
+                           {part.rowBegin, part.rowEnd, part.columnBegin,
+                            part.columnEnd, part.kBegin, part.kEnd},
+                           /*parameters=*/Value(), /*scratch=*/Value(),
+                           *schedule, unit, rowsBetween);
   builder.setInsertionPointToStart(nest.getBody());
   return nest;
 }

@@ -1,0 +1,40 @@
+//===- StrategyFamilies.h - One searcher for each strategy ------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What each way to search is made by, and what several of them share.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_SCHEDULING_STRATEGYFAMILIES_H
+#define SANDWICH_LIB_SCHEDULING_STRATEGYFAMILIES_H
+
+#include "sandwich/Scheduling/ScheduleTuner.h"
+
+#include <memory>
+
+namespace sandwich {
+
+std::unique_ptr<SearchStrategy> makeSandwichStrategy();
+std::unique_ptr<SearchStrategy> makeScaleUpAndOutStrategy();
+/// On the fly, thread grids and remainders are put together for each payload;
+/// else threads split columns and slices are padded.
+std::unique_ptr<SearchStrategy> makeMeasuredSlicesStrategy(bool onTheFly);
+std::unique_ptr<SearchStrategy> makeCostModelStrategy();
+std::unique_ptr<SearchStrategy> makeExhaustiveStrategy();
+
+/// That nothing of the menu fits.
+Error noMicroKernel(const Payload &payload);
+
+/// The grid without split-k whose threads are most evenly loaded.
+std::array<int64_t, 3> mostEvenGrid(const Payload &payload,
+                                    const Packing &packing);
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_SCHEDULING_STRATEGYFAMILIES_H
