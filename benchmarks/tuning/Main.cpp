@@ -72,14 +72,15 @@ int main(int argc, char **argv) try {
 
   CLI::App *sample = app.add_subcommand(
       "sample", "The search against exhaustive search on random matmuls");
-  int64_t points = 20, mostSchedules = 4000;
+  int64_t points = 20, mostSchedules = 1500;
   uint64_t seed = 1;
   sample->add_option("--points", points, "Random matmuls")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   sample
       ->add_option("--most-schedules", mostSchedules,
-                   "The largest space that is measured")
+                   "The most schedules of each that are measured; of larger "
+                   "spaces as many are drawn")
       ->check(CLI::Range(100, 10000000))
       ->capture_default_str();
   sample->add_option("--seed", seed, "Of the random matmuls")
@@ -90,17 +91,10 @@ int main(int argc, char **argv) try {
   std::vector<int64_t> windows = {5, 10, 15, 20};
   std::vector<double> thresholds = {0.1};
   int64_t maxRows = 512;
-  window->add_option("--windows", windows, "Values of sigma")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  window->add_option("--thresholds", thresholds, "Reuse thresholds")
-      ->delimiter(',')
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  window->add_option("--max-rows", maxRows, "The most rows")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str();
+  for (CLI::App *study : {sample, window})
+    study->add_option("--max-rows", maxRows, "The most rows")
+        ->check(CLI::Range(1, 512))
+        ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &help) {
@@ -125,7 +119,7 @@ int main(int argc, char **argv) try {
     if (ablation->parsed())
       return studies->ablation(shapes, rows);
     if (sample->parsed())
-      return studies->sample(points, mostSchedules, seed);
+      return studies->sample(shapes, maxRows, points, mostSchedules, seed);
     return studies->window(shapes, maxRows, windows, thresholds);
   };
   if (Status status = run(); !status) {

@@ -163,36 +163,32 @@ Status Studies::ablation(const std::vector<MatmulShape> &shapes,
 // Exhaustive search
 //===----------------------------------------------------------------------===//
 
-Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
+Status Studies::sample(const std::vector<MatmulShape> &shapes, int64_t maxRows,
+                       int64_t points, int64_t mostSchedules, uint64_t seed) {
   std::mt19937_64 random(seed);
   auto between = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % (high - low + 1));
   };
   TuningOptions tuning;
   tuning.exhaustiveLimit = mostSchedules;
+  tuning.exhaustiveSeed = seed;
   std::printf("Time of what is found, that of the best of all schedules being "
-              "1, and the measurements it took\n");
+              "1 (of %ld drawn at random where there are more), and the "
+              "measurements it took\n",
+              mostSchedules);
   std::printf("%6s %6s %5s %12s %18s %18s\n", "N", "K", "M", "exhaustive",
               "sandwich", "scale-up-and-out");
   double worst = 0;
   int64_t bySandwich = 0, byScaling = 0, byExhaustive = 0;
   double sandwichTotal = 0, scalingTotal = 0;
-  constexpr int64_t columnStep = 64, kStep = 32;
-  for (int64_t point = 0; point < points;) {
-    Payload payload{{.n = columnStep * between(4, 32),
-                     .k = kStep * between(8, 64),
-                     .columnUnit = 1,
-                     .bf16Weights = options.bf16,
-                     .packing = {}},
-                    between(1, point % 2 ? 24 : 256),
-                    options.threads};
+  for (int64_t point = 0; point < points; ++point) {
+    const MatmulShape &shape =
+        shapes[between(0, static_cast<int64_t>(shapes.size()) - 1)];
+    Payload payload{shape, between(1, maxRows), options.threads};
     SearchLog log;
     int64_t measurements = 0;
     Result<Choice> best =
         search(Strategy::Exhaustive, payload, tuning, measurements, log);
-    // Refused as too large: another one.
-    if (!best && measurements == 0)
-      continue;
     SANDWICH_ASSIGN_OR_RETURN(Choice checked, std::move(best));
     // Of thousands of noisy measurements the least is not the fastest.
     std::ranges::stable_sort(log, {}, &SearchStep::seconds);
@@ -223,9 +219,10 @@ Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
                 scalingCount);
     size_t bestOfAll =
         std::min_element(shares.begin(), shares.end() - 2) - shares.begin();
-    std::printf("%20s best %s, sandwich %s\n", "",
+    std::printf("%20s best %s, sandwich %s, scale-up-and-out %s\n", "",
                 describe(schedules[bestOfAll]).c_str(),
-                describe(sandwich.schedule).c_str());
+                describe(sandwich.schedule).c_str(),
+                describe(scaling.schedule).c_str());
     std::fflush(stdout);
     worst = std::max(worst, sandwichShare);
     sandwichTotal += sandwichShare;
@@ -233,7 +230,6 @@ Status Studies::sample(int64_t points, int64_t mostSchedules, uint64_t seed) {
     bySandwich += sandwichCount;
     byScaling += scalingCount;
     byExhaustive += measurements;
-    ++point;
   }
   auto count = static_cast<double>(points);
   std::printf("\nsandwich: %.3f of the best on average, %.3f at worst, %ld "

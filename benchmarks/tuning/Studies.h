@@ -45,10 +45,11 @@ public:
   Status ablation(const std::vector<MatmulShape> &shapes,
                   const std::vector<int64_t> &rows);
 
-  /// `points` random matmuls whose coarse space is no larger than
-  /// `mostSchedules`: the search against measuring all of the space, and
-  /// against scaling up and out.
-  Status sample(int64_t points, int64_t mostSchedules, uint64_t seed);
+  /// `points` random matmuls of `shapes` with 1 to `maxRows` rows: the search
+  /// against measuring all of a coarse space, or `mostSchedules` drawn from it,
+  /// and against scaling up and out.
+  Status sample(const std::vector<MatmulShape> &shapes, int64_t maxRows,
+                int64_t points, int64_t mostSchedules, uint64_t seed);
 
   /// Every number of rows up to `maxRows` of each shape, tuned with each window
   /// sigma and each reuse threshold: what tuning takes, and how long matmuls of

@@ -10,6 +10,7 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <optional>
+#include <random>
 
 using namespace sandwich;
 
@@ -38,6 +39,17 @@ public:
 Result<Choice> ExhaustiveStrategy::choose(const Payload &payload,
                                           TuningContext &context) {
   std::vector<Schedule> space;
+  // Reservoir sampling (Vitter's algorithm R) where the space is larger.
+  const auto limit = static_cast<size_t>(context.options.exhaustiveLimit);
+  std::mt19937_64 random(context.options.exhaustiveSeed.value_or(0));
+  size_t seen = 0;
+  auto add = [&](const Schedule &schedule) {
+    ++seen;
+    if (space.size() < limit)
+      space.push_back(schedule);
+    else if (size_t at = random() % seen; at < limit)
+      space[at] = schedule;
+  };
   for (const std::vector<MicroKernel> &members :
        microKernelClasses(payload, context.menu)) {
     const MicroKernel &kernel = members.back();
@@ -60,11 +72,10 @@ Result<Choice> ExhaustiveStrategy::choose(const Payload &payload,
                   .order = order};
               schedule =
                   completePrefetch(schedule, payload.shape, payload.rows);
-              space.push_back(schedule);
+              add(schedule);
               schedule.prefetchLines = 0;
-              space.push_back(schedule);
-              if (static_cast<int64_t>(space.size()) >
-                  context.options.exhaustiveLimit)
+              add(schedule);
+              if (seen > limit && !context.options.exhaustiveSeed)
                 return makeError("exhaustive search for ", payload.rows,
                                  " rows of ", payload.shape.n, " x ",
                                  payload.shape.k, " would take more than ",

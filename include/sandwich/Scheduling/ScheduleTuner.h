@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace sandwich {
@@ -63,6 +64,9 @@ struct TuningOptions : SearchOptions {
   size_t packingKernels = 2;
   /// The most schedules that an exhaustive search takes on.
   int64_t exhaustiveLimit = 200000;
+  /// Instead of refusing a larger space, draws `exhaustiveLimit` schedules of
+  /// it with this seed: their best is near that of all, and no more than near.
+  std::optional<uint64_t> exhaustiveSeed;
 };
 
 /// What strategies work with.

@@ -12,7 +12,6 @@
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
-
 using namespace mlir;
 using namespace sandwich;
 
