@@ -201,7 +201,7 @@ MatmulProgram::create(const MatmulShape &shape, const ScheduleTable &table,
   program->resultOffset = layout.resultOffset;
   program->layerStride = roundUp(roundUp(shape.n, shape.packing->panel) *
                                      shape.k * (shape.bf16Weights ? 2 : 4),
-                                 pageBytes);
+                                 static_cast<int64_t>(pageBytes));
   return program;
 }
 
