@@ -71,8 +71,7 @@ private:
   static constexpr size_t sampledRows = 4;
 
   Payload payloadFor(const Packing &packing, int64_t rows) const;
-  Result<std::vector<Choice>> modelChoices(const Payload &payload) const;
-  Status judgeByModel(std::vector<Contestant> &all);
+  Status judgeByModel(Contestant &contestant);
   std::vector<Contestant> finalistsOf(std::vector<Contestant> all,
                                       const Packing &usual) const;
   Status tune(const Payload &payload, Choice &choice);
@@ -95,56 +94,37 @@ Payload PackingContest::payloadFor(const Packing &packing, int64_t rows) const {
   return payload;
 }
 
-/// Measures what the model thinks best of some widths of micro-kernels, all
-/// packings in turn.
-Status PackingContest::judgeByModel(std::vector<Contestant> &all) {
-  for (auto [rows, runs] : sample) {
-    std::vector<ScheduledPayload> scheduled;
-    std::vector<Contestant *> owners;
-    for (Contestant &contestant : all) {
-      Payload payload = payloadFor(contestant.packing, rows);
-      SANDWICH_ASSIGN_OR_RETURN(std::vector<Choice> choices,
-                                modelChoices(payload));
-      for (const Choice &choice : choices) {
-        scheduled.push_back({payload, choice.schedule});
-        owners.push_back(&contestant);
-      }
-    }
-    SANDWICH_ASSIGN_OR_RETURN(std::vector<double> seconds,
-                              session.secondsSideBySide(scheduled));
-    for (size_t i = 0; i < scheduled.size(); ++i) {
-      log.push_back({SearchPhase::Polymerize, rows, scheduled[i].schedule,
-                     seconds[i], false});
-      Choice choice{rows, scheduled[i].schedule, seconds[i]};
-      auto [best, isFirst] = owners[i]->choices.emplace(rows, choice);
-      if (!isFirst && seconds[i] < best->second.seconds)
-        best->second = choice;
-    }
-    for (Contestant &contestant : all)
-      contestant.total += contestant.choices.at(rows).seconds * runs;
-  }
-  return {};
-}
-
-/// The model's choices among the micro-kernels of each width, the best so many.
-Result<std::vector<Choice>>
-PackingContest::modelChoices(const Payload &payload) const {
+/// Measures what the model thinks best of some widths of micro-kernels.
+Status PackingContest::judgeByModel(Contestant &contestant) {
   std::map<int64_t, std::vector<MicroKernel>> byWidth;
   for (const MicroKernel &kernel : menu)
-    if (reads(kernel, *payload.shape.packing))
+    if (reads(kernel, contestant.packing))
       byWidth[kernel.columns].push_back(kernel);
-  std::vector<Choice> choices;
-  for (const auto &[width, kernels] : byWidth) {
-    SANDWICH_ASSIGN_OR_RETURN(Choice choice,
-                              chooseByModel(payload, kernels, model));
-    choices.push_back(choice);
+  for (auto [rows, runs] : sample) {
+    Payload payload = payloadFor(contestant.packing, rows);
+    std::vector<Choice> choices;
+    for (const auto &[width, kernels] : byWidth) {
+      SANDWICH_ASSIGN_OR_RETURN(Choice choice,
+                                chooseByModel(payload, kernels, model));
+      choices.push_back(choice);
+    }
+    if (choices.empty())
+      return makeError("no micro-kernel reads panels of ",
+                       contestant.packing.panel, " columns");
+    std::ranges::stable_sort(choices, {}, &Choice::seconds);
+    choices.resize(std::min(choices.size(), options.packingCandidates));
+    for (Choice &choice : choices) {
+      SANDWICH_ASSIGN_OR_RETURN(choice.seconds,
+                                session.seconds(payload, choice.schedule));
+      log.push_back({SearchPhase::Polymerize, rows, choice.schedule,
+                     choice.seconds, false});
+    }
+    const Choice &best =
+        *std::ranges::min_element(choices, {}, &Choice::seconds);
+    contestant.choices[rows] = best;
+    contestant.total += best.seconds * runs;
   }
-  if (choices.empty())
-    return makeError("no micro-kernel reads panels of ",
-                     payload.shape.packing->panel, " columns");
-  std::ranges::stable_sort(choices, {}, &Choice::seconds);
-  choices.resize(std::min(choices.size(), options.packingCandidates));
-  return choices;
+  return {};
 }
 
 /// Those that tuning may yet make the best, the usual one first.
@@ -186,15 +166,13 @@ Status PackingContest::tune(const Payload &payload, Choice &choice) {
   SANDWICH_ASSIGN_OR_RETURN(Choice found,
                             finetune(payload, candidates, {},
                                      /*growSlices=*/true, session, few, log));
-  SANDWICH_ASSIGN_OR_RETURN(
-      size_t winner,
-      session.fastest(payload, {choice.schedule, found.schedule}));
-  if (winner == 1)
+  if (found.seconds < choice.seconds)
     choice = found;
   return {};
 }
 
-/// Measures what was found for each.
+/// What one packing's schedules took minutes, or moments, before another's says
+/// less than both in turn.
 Status PackingContest::judgeSideBySide(std::vector<Contestant> &finalists) {
   for (Contestant &finalist : finalists)
     finalist.total = 0;
@@ -218,9 +196,10 @@ Result<Packing> PackingContest::run() {
   MatrixISA isa = menu.front().isa;
   const Packing usual = packingOf(isa);
   std::vector<Contestant> all;
-  for (const Packing &packing : packingsOf(isa))
+  for (const Packing &packing : packingsOf(isa)) {
     all.push_back({packing, {}, 0});
-  SANDWICH_RETURN_IF_ERROR(judgeByModel(all));
+    SANDWICH_RETURN_IF_ERROR(judgeByModel(all.back()));
+  }
   std::vector<Contestant> finalists = finalistsOf(std::move(all), usual);
   if (finalists.size() > 1) {
     for (Contestant &finalist : finalists)
