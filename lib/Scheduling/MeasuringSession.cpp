@@ -156,21 +156,3 @@ MeasuringSession::fastest(const Payload &payload,
   measured += static_cast<int64_t>(schedules.size());
   return evaluator.fastest(payload, schedules);
 }
-
-Result<std::vector<double>> ScheduleEvaluator::secondsSideBySide(
-    const std::vector<ScheduledPayload> &scheduled) {
-  std::vector<double> times;
-  for (const auto &[payload, schedule] : scheduled) {
-    SANDWICH_ASSIGN_OR_RETURN(double time, seconds(payload, schedule));
-    times.push_back(time);
-  }
-  return times;
-}
-
-Result<std::vector<double>> MeasuringSession::secondsSideBySide(
-    const std::vector<ScheduledPayload> &scheduled) {
-  SANDWICH_RETURN_IF_ERROR(goOn());
-  asked += static_cast<int64_t>(scheduled.size());
-  measured += static_cast<int64_t>(scheduled.size());
-  return evaluator.secondsSideBySide(scheduled);
-}

@@ -10,6 +10,8 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 using namespace sandwich;
 
@@ -127,7 +129,7 @@ std::vector<int64_t> sandwich::allRows(int64_t maxRows) {
 }
 
 //===----------------------------------------------------------------------===//
-// Traces
+// Traces and packings
 //===----------------------------------------------------------------------===//
 
 static void addPrompt(RowTrace &trace, int64_t prompt, int64_t generated,
@@ -152,4 +154,97 @@ RowTrace sandwich::defaultTrace(int64_t maxRows) {
   for (int64_t prompt = 1; prompt <= maxRows; prompt *= 2)
     addPrompt(trace, prompt, prompt / 4, maxRows);
   return trace;
+}
+
+/// At most `count` rows that stand for `trace`, with the runs of the rows whose
+/// nearest they are.
+static RowTrace sampleTrace(const RowTrace &trace, size_t count) {
+  if (trace.size() <= count)
+    return trace;
+  double total = 0;
+  for (auto [rows, runs] : trace)
+    total += rows * runs;
+  std::set<int64_t> picked = {trace.begin()->first, trace.rbegin()->first};
+  double seen = 0;
+  size_t taken = 0;
+  for (auto [rows, runs] : trace) {
+    seen += rows * runs;
+    if (seen >= total * static_cast<double>(taken + 1) / (count - 1)) {
+      picked.insert(rows);
+      ++taken;
+    }
+  }
+  RowTrace sample;
+  for (auto [rows, runs] : trace) {
+    auto above = picked.lower_bound(rows);
+    if (above == picked.end() ||
+        (above != picked.begin() && rows - *std::prev(above) < *above - rows))
+      --above;
+    // As much work as the rows that it stands for.
+    sample[*above] += runs * static_cast<double>(rows) / *above;
+  }
+  return sample;
+}
+
+Result<Packing>
+sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
+                        const std::vector<MicroKernel> &menu,
+                        const CostModel &model, MeasuringSession &session,
+                        const TuningOptions &options, SearchLog &log) {
+  if (menu.empty() || trace.empty())
+    return makeError("no micro-kernel, or no rows, to choose a packing for");
+  MatrixISA isa = menu.front().isa;
+  std::set<int64_t> widths;
+  for (const MicroKernel &kernel : menu)
+    widths.insert(kernel.columns);
+  constexpr size_t sampledRows = 4;
+  RowTrace sample = sampleTrace(trace, sampledRows);
+
+  auto totalSeconds = [&](const Packing &packing) -> Result<double> {
+    double total = 0;
+    Payload payload{group.shape, 1, group.threads};
+    payload.shape.packing = packing;
+    for (auto [rows, runs] : sample) {
+      payload.rows = rows;
+      // What the model thinks best of each width of micro-kernel.
+      std::vector<Choice> choices;
+      for (int64_t width : widths) {
+        std::vector<MicroKernel> ofWidth;
+        for (const MicroKernel &kernel : menu)
+          if (kernel.columns == width && reads(kernel, packing))
+            ofWidth.push_back(kernel);
+        if (ofWidth.empty())
+          continue;
+        Result<Choice> choice = chooseByModel(payload, ofWidth, model);
+        if (!choice)
+          return choice.error();
+        choices.push_back(*choice);
+      }
+      std::ranges::stable_sort(choices, {}, &Choice::seconds);
+      choices.resize(std::min(choices.size(), options.packingCandidates));
+      double best = INFINITY;
+      for (const Choice &choice : choices) {
+        SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                                  session.seconds(payload, choice.schedule));
+        log.push_back({SearchPhase::Polymerize, rows, choice.schedule, seconds,
+                       seconds < best});
+        best = std::min(best, seconds);
+      }
+      total += best * runs;
+    }
+    return total;
+  };
+
+  Packing best = packingOf(isa);
+  SANDWICH_ASSIGN_OR_RETURN(double least, totalSeconds(best));
+  for (const Packing &packing : packingsOf(isa)) {
+    if (packing == packingOf(isa))
+      continue;
+    SANDWICH_ASSIGN_OR_RETURN(double total, totalSeconds(packing));
+    if (total * (1 + options.packingGain) < least) {
+      least = total;
+      best = packing;
+    }
+  }
+  return best;
 }

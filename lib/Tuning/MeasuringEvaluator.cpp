@@ -151,9 +151,9 @@ MeasuringEvaluator::create(const Target &target,
       options.threads > static_cast<unsigned>(CPU_COUNT(&allowed)))
     return makeError("cannot measure a team of ", options.threads,
                      " threads on ", CPU_COUNT(&allowed), " CPUs");
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<NestLibrary> library,
-      NestLibrary::create(target, options.threads, options.stop));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<NestLibrary> library,
+                            NestLibrary::create(target, options.threads,
+                                                options.stop));
   std::unique_ptr<MeasuringEvaluator> evaluator(
       new MeasuringEvaluator(std::move(library), options));
   SANDWICH_RETURN_IF_ERROR(evaluator->allocate());
@@ -474,60 +474,33 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   return Limit{median(seconds), median(shares)};
 }
 
-Result<MeasuringEvaluator::Comparison> MeasuringEvaluator::compareInTurn(
-    const std::vector<ScheduledPayload> &scheduled, size_t rounds) {
-  if (scheduled.empty())
-    return makeError("there is no schedule to choose from");
-  std::vector<Payload> narrowed;
-  std::vector<double> columnShares;
-  for (const auto &[payload, schedule] : scheduled) {
-    SANDWICH_RETURN_IF_ERROR(check(payload, schedule));
-    narrowed.push_back(payload);
-    SANDWICH_RETURN_IF_ERROR(narrow(narrowed.back(), schedule));
-    columnShares.push_back(static_cast<double>(payload.shape.n) /
-                           static_cast<double>(narrowed.back().shape.n));
-  }
-  // Rounds of all, so that what disturbs one disturbs its neighbours too.
-  constexpr double sampleSeconds = 2 * leastSeconds;
-  std::vector<std::vector<double>> ratios(scheduled.size());
-  std::vector<double> firsts;
-  for (size_t round = 0; round < rounds; ++round)
-    for (size_t i = 0; i < scheduled.size(); ++i) {
-      SANDWICH_ASSIGN_OR_RETURN(
-          double sample,
-          runOnce(narrowed[i], scheduled[i].schedule, sampleSeconds));
-      sample *= columnShares[i];
-      if (i == 0)
-        firsts.push_back(sample);
-      ratios[i].push_back(sample / firsts.back());
-    }
-  Comparison result;
-  for (std::vector<double> &each : ratios)
-    result.shares.push_back(median(std::move(each)));
-  result.firstSeconds = median(std::move(firsts));
-  return result;
-}
-
 Result<std::vector<double>>
 MeasuringEvaluator::compare(const Payload &payload,
                             const std::vector<Schedule> &schedules,
                             size_t rounds) {
-  std::vector<ScheduledPayload> scheduled;
+  if (schedules.empty())
+    return makeError("there is no schedule to choose from");
   for (const Schedule &schedule : schedules)
-    scheduled.push_back({payload, schedule});
-  SANDWICH_ASSIGN_OR_RETURN(Comparison comparison,
-                            compareInTurn(scheduled, rounds));
-  return std::move(comparison.shares);
-}
-
-Result<std::vector<double>> MeasuringEvaluator::secondsSideBySide(
-    const std::vector<ScheduledPayload> &scheduled) {
-  constexpr size_t rounds = 7;
-  SANDWICH_ASSIGN_OR_RETURN(Comparison comparison,
-                            compareInTurn(scheduled, rounds));
-  for (double &share : comparison.shares)
-    share *= comparison.firstSeconds;
-  return std::move(comparison.shares);
+    SANDWICH_RETURN_IF_ERROR(check(payload, schedule));
+  Payload narrowed = payload;
+  SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
+  // Rounds of all, so that what disturbs one disturbs its neighbours too.
+  constexpr double sampleSeconds = 2 * leastSeconds;
+  std::vector<std::vector<double>> ratios(schedules.size());
+  for (size_t round = 0; round < rounds; ++round) {
+    double first = 0;
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      SANDWICH_ASSIGN_OR_RETURN(double sample,
+                                runOnce(narrowed, schedules[i], sampleSeconds));
+      if (i == 0)
+        first = sample;
+      ratios[i].push_back(sample / first);
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double> &each : ratios)
+    medians.push_back(median(std::move(each)));
+  return medians;
 }
 
 Result<size_t>

@@ -259,27 +259,6 @@ TEST_F(TunerTest, TheTraceChoosesThePacking) {
   };
   EXPECT_EQ(choose({{1, 100}, {128, 1}}), 32);
   EXPECT_EQ(choose({{1, 1}, {128, 100}}), 64);
-  // The model's choices for one are behind, and what a search finds for it, a
-  // grid that the model dislikes, is ahead.
-  double behind = 1.05;
-  evaluator.time = [&](const Payload &payload, const Schedule &schedule) {
-    if (payload.shape.packing->panel != 64)
-      return payload.shape.packing->panel == 32 ? 1.0 : 2.0;
-    return schedule.threads[0] == 2 ? 0.8 : behind;
-  };
-  MeasuringSession tuned(evaluator);
-  Result<Packing> wide =
-      choosePacking(group, {{128, 1}}, menu, model, tuned, options, log);
-  ASSERT_TRUE(wide) << wide.error().message;
-  EXPECT_EQ(wide->panel, 64);
-  // What is far behind is not tuned.
-  behind = 1.2;
-  MeasuringSession brief(evaluator);
-  Result<Packing> usual =
-      choosePacking(group, {{128, 1}}, menu, model, brief, options, log);
-  ASSERT_TRUE(usual) << usual.error().message;
-  EXPECT_EQ(usual->panel, 32);
-  EXPECT_LE(brief.measurements(), 4 * 3);
   // Nothing measured, nothing decided.
   MeasuringSession none(evaluator,
                         {.stop = {}, .measurements = 0, .clock = {}});

@@ -28,12 +28,6 @@
 
 namespace sandwich {
 
-/// A schedule, and what it is for.
-struct ScheduledPayload {
-  Payload payload;
-  Schedule schedule;
-};
-
 /// Tells how long a schedule takes.
 class ScheduleEvaluator {
 public:
@@ -69,11 +63,6 @@ public:
   /// measurements the least is more luck than speed. A tie goes to the first.
   virtual Result<size_t> fastest(const Payload &payload,
                                  const std::vector<Schedule> &schedules);
-
-  /// Seconds of each, to be compared with each other. Whoever measures runs
-  /// them in turn.
-  virtual Result<std::vector<double>>
-  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled);
 };
 
 /// Why a session answers no more questions.
@@ -108,9 +97,6 @@ public:
   /// Counts as one measurement for each schedule.
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
-  /// Counts as one measurement for each.
-  Result<std::vector<double>>
-  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled) override;
 
   /// Whether the session has ended; asks again if it was running.
   SessionEnd end();

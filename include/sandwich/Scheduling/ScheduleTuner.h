@@ -55,13 +55,10 @@ struct TuningOptions : SearchOptions {
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;
-  /// Another packing than the default one must gain this share. All are judged
-  /// by so many schedules of the model for each number of rows, so many of them
-  /// by what a search over so many micro-kernels finds.
+  /// Another packing than the default one must gain this share, and is judged
+  /// by so many schedules for each number of rows.
   double packingGain = 0.03;
   size_t packingCandidates = 3;
-  size_t packingFinalists = 2;
-  size_t packingKernels = 2;
   /// The most schedules that an exhaustive search takes on.
   int64_t exhaustiveLimit = 200000;
   /// Instead of refusing a larger space, draws `exhaustiveLimit` schedules of
@@ -137,13 +134,11 @@ RowTrace countRows(const ServingTrace &requests, int64_t maxRows);
 /// followed by a quarter as many generated tokens.
 RowTrace defaultTrace(int64_t maxRows);
 
-/// The packing with which the matmuls of `trace` take least time in all, on a
-/// sample of the trace's rows. What the model thinks best for some widths of
-/// micro-kernels decides which packings are promising; if there are several, a
-/// search (fast start and finetune) tunes for each of the sampled rows in the
-/// best of them, and what it finds is compared side by side. A tie goes to the
-/// default packing. Errors: those of the evaluator; that the session ends
-/// before all are compared; no micro-kernel that fits.
+/// The packing with which the matmuls of `trace` take least time in all, by
+/// measuring what the model thinks best for some widths of micro-kernels on a
+/// sample of the trace's rows. A tie goes to the default packing. Errors: those
+/// of the evaluator; that the session ends before all are compared; no
+/// micro-kernel that fits.
 Result<Packing> choosePacking(const TuningGroup &group, const RowTrace &trace,
                               const std::vector<MicroKernel> &menu,
                               const CostModel &model, MeasuringSession &session,

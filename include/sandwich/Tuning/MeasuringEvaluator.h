@@ -64,8 +64,6 @@ public:
                                const Schedule &schedule) override;
   Result<size_t> fastest(const Payload &payload,
                          const std::vector<Schedule> &schedules) override;
-  Result<std::vector<double>>
-  secondsSideBySide(const std::vector<ScheduledPayload> &scheduled) override;
 
   /// How long each of `schedules` takes, as a share of the first one's time:
   /// medians of `rounds` rounds, in each of which all run in turn. Errors:
@@ -107,15 +105,6 @@ private:
   Result<double> runOnce(const Payload &payload, const Schedule &schedule,
                          double least = leastSeconds);
   std::byte *nextWeight(uint64_t bytes);
-  /// Medians, over `rounds` rounds in each of which all run in turn, of each
-  /// one's time as a share of the first one's, and the median of the first
-  /// one's times.
-  struct Comparison {
-    std::vector<double> shares;
-    double firstSeconds = 0;
-  };
-  Result<Comparison>
-  compareInTurn(const std::vector<ScheduledPayload> &scheduled, size_t rounds);
 
   std::unique_ptr<NestLibrary> library;
   const MeasuringOptions options;
