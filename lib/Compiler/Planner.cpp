@@ -91,6 +91,14 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     };
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, evaluator, search));
+  if (!options.parameters)
+    plan.search.notes.emplace_back(
+        "the speed of the machine's parts is assumed, so times are guesses");
+  if (plan.search.configurations.empty())
+    return plan.search.interrupted
+               ? makeError("interrupted before anything was found")
+               : makeError("no configuration of ", plan.tree->describe(),
+                           " can run this model");
   return plan;
 }
 
@@ -102,6 +110,13 @@ Json sandwich::toJson(const Plan &plan) {
   json["machine"] = plan.tree->describe();
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
+  json["interrupted"] = plan.search.interrupted;
+  if (!plan.dropped.empty())
+    json["dropped"] = Json::array();
+  for (const auto &[configuration, reason] : plan.dropped)
+    json["dropped"].push_back({{"derivation", configuration.derivation},
+                               {"depth", configuration.depth},
+                               {"reason", reason}});
   return json;
 }
 

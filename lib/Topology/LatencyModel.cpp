@@ -53,6 +53,8 @@ Status LatencyModel::addParts(const MachineNode &node,
   if (auto known = parameters.parts.find(node.kind);
       known != parameters.parts.end())
     part.parameters = known->second;
+  if (node.kind == "numa" && node.bandwidth > 0)
+    part.parameters.bytesPerSecond = static_cast<double>(node.bandwidth);
   if (node.kind == "numa" && node.index >= 0)
     if (auto memory =
             parameters.memories.find(static_cast<unsigned>(node.index));
@@ -109,12 +111,12 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
       ++position;
     }
     for (size_t number = 0; number < groups; ++number)
-      putAround(members[number], firstPart + number);
+      SANDWICH_RETURN_IF_ERROR(putAround(members[number], firstPart + number));
   }
   return {};
 }
 
-void LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
+Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
   std::map<size_t, size_t> inGroup;
   for (unsigned cpu : cpus)
     for (size_t own : paths[cpu])
@@ -124,6 +126,11 @@ void LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
     for (size_t own : path)
       if (inGroup.contains(own))
         ++inAll[own];
+  for (auto [own, count] : inGroup)
+    if (count != inAll[own] && count != cpus.size())
+      return makeError("'", parts[part].kind,
+                       "': a group of cores lies across a ", parts[own].kind,
+                       "; it must be inside or around it");
   // Parts that hold nothing else are inside, the first other one is around.
   for (unsigned cpu : cpus) {
     std::vector<size_t> &path = paths[cpu];
@@ -132,6 +139,7 @@ void LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
             path, [&](size_t own) { return inGroup[own] != inAll[own]; }),
         part);
   }
+  return {};
 }
 
 Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
@@ -185,10 +193,10 @@ double LatencyModel::handoffSeconds(const std::vector<RankCpus> &ranks) const {
 /// What a part passes on of `asked` bytes per second, if it can `has`.
 static double passedOn(double has, double asked) {
   constexpr double s = LatencyModel::saturation;
-  double passed = std::pow(std::pow(asked / has, s) + 1, -1 / s) * asked;
-  if (asked > has)
-    passed *= 1 - LatencyModel::contentionLoss * (1 - has / asked);
-  return passed;
+  if (asked <= has)
+    return asked * std::pow(std::pow(asked / has, s) + 1, -1 / s);
+  return has * std::pow(std::pow(has / asked, s) + 1, -1 / s) *
+         (1 - LatencyModel::contentionLoss * (1 - has / asked));
 }
 
 Result<std::vector<unsigned>>
@@ -292,14 +300,12 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
     used += rank.size();
   }
   team.bytesPerSecond = ranksCount * slowestRank;
+  team.ranks = ranksCount;
   if (ranks.size() > 1) {
     team.allReduceSeconds = 2 * ranksCount * handoffSeconds(ranks);
-    // Every rank reads its part of all others' sums, and all their results;
-    // together they read at most what the machine does.
-    const double others = 2 * (ranksCount - 1);
-    team.allReduceSecondsPerByte = std::max(others / ranksCount / slowestRank,
-                                            others / team.bytesPerSecond) /
-                                   parameters.remoteShare;
+    // Every rank reads its part of all others' sums, and all their results.
+    team.allReduceSecondsPerByte = 2 * (ranksCount - 1) / ranksCount /
+                                   slowestRank / parameters.remoteShare;
   }
   if (used == paths.size())
     team.interference += static_cast<double>(used) *
@@ -315,14 +321,22 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
 double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
                                  const StepWork &step) {
   const double layers = static_cast<double>(work.layers);
+  // More ranks than heads of keys and values: each keeps a copy of one.
+  const double copies =
+      std::max(1.0, team.ranks / static_cast<double>(
+                                     std::max<int64_t>(work.keyValueHeads, 1)));
+  const double layerWeights =
+      work.layerWeights() + (copies - 1) *
+                                static_cast<double>(work.hiddenSize) *
+                                work.keyValueElements();
   const double flops =
-      2 * (step.tokens * layers * work.layerWeights() +
+      2 * (step.tokens * layers * layerWeights +
            step.logitRows * work.logitWeights()) +
       4 * step.attendedPositions * layers * work.queryElements();
-  const double bytes = (layers * work.layerWeights() + work.logitWeights()) *
-                           work.bytesPerWeight +
-                       step.cachedPositions * layers * work.keyValueElements() *
-                           work.bytesPerKeyValue;
+  const double bytes =
+      (layers * layerWeights + work.logitWeights()) * work.bytesPerWeight +
+      step.cachedPositions * layers * copies * work.keyValueElements() *
+          work.bytesPerKeyValue;
   const double computing = flops / team.flopsPerSecond;
   const double reading = bytes / team.bytesPerSecond;
   const double sums =
@@ -349,6 +363,8 @@ double LatencyModel::meanLatency(const TeamSpeed &prefill,
   double total = 0;
   size_t next = 0;
   while (next < trace.size() || !generating.empty()) {
+    if (!std::isfinite(now))
+      return std::numeric_limits<double>::infinity();
     // Without arrival times, a request comes when nothing is left to do.
     auto waiting = [&] {
       if (next == trace.size() ||

@@ -52,9 +52,12 @@ public:
     if (!found)
       return {};
     double read = found->is_number() ? found->get<double>() : NAN;
-    if (!(read > 0 || (zero && read == 0)) || !std::isfinite(read * unit))
-      return makeError(nameOf(member), " is not a ",
-                       zero ? "number of at least 0" : "positive number");
+    // Far beyond any machine, and no sum or product of them overflows.
+    constexpr double least = 1e-6;
+    constexpr double most = 1e9;
+    if (!(read >= least || (zero && read == 0)) || read > most)
+      return makeError(nameOf(member), " is not a number of ", zero ? 0 : least,
+                       " to ", most);
     value = read * unit;
     return {};
   }

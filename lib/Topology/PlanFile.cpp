@@ -11,6 +11,7 @@
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace sandwich;
@@ -71,6 +72,11 @@ static Result<PlanCores> readCores(const Json &json,
     return makeError("configurations[0] has ", plan.prefill.size(),
                      " processes in prefill and ", plan.decode.size(),
                      " in decode");
+  for (size_t i = 0; i < plan.decode.size(); ++i)
+    for (unsigned cpu : plan.decode[i])
+      if (std::ranges::find(plan.prefill[i], cpu) == plan.prefill[i].end())
+        return makeError("configurations[0].decode_cores: CPU ", cpu,
+                         " is none of process ", i, "'s in prefill");
   return plan;
 }
 

@@ -151,9 +151,9 @@ MeasuringEvaluator::create(const Target &target,
       options.threads > static_cast<unsigned>(CPU_COUNT(&allowed)))
     return makeError("cannot measure a team of ", options.threads,
                      " threads on ", CPU_COUNT(&allowed), " CPUs");
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<NestLibrary> library,
-                            NestLibrary::create(target, options.threads,
-                                                options.stop));
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<NestLibrary> library,
+      NestLibrary::create(target, options.threads, options.stop));
   std::unique_ptr<MeasuringEvaluator> evaluator(
       new MeasuringEvaluator(std::move(library), options));
   SANDWICH_RETURN_IF_ERROR(evaluator->allocate());

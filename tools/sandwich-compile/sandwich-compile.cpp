@@ -234,6 +234,14 @@ int main(int argc, char **argv) try {
             "--explain", "--json"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--plan-only");
+    if (planOnly)
+      for (const char *option :
+           {"--output", "--target", "--threads", "--max-tokens-per-step",
+            "--context", "--emit", "--ir", "--tune", "--schedules",
+            "--strategy", "--tuning-seconds", "--tuning-report",
+            "--emulate-amx"})
+        if (app.count(option) > 0)
+          throw CLI::ExcludesError(option, "--plan-only");
     if (options.tune == Tune::None && !planOnly)
       for (const char *option :
            {"--strategy", "--tuning-seconds", "--trace", "--tuning-report"})

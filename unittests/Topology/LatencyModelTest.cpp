@@ -307,3 +307,44 @@ TEST(PaperMachines, XeonsHardlyLetCoresSleep) {
   EXPECT_GE(chosen.decodeCores.front().size() * 10,
             chosen.prefillCores.front().size() * 9);
 }
+
+TEST_F(LatencyModelTest, RefusesLatentGroupsAcrossParts) {
+  MachineParameters values = assumedParameters();
+  values.latent = {{"cluster", "numa", 2, 4, {}}};
+  Result<Machine> machine =
+      readMachineTopology("synthetic:numa:1 l3:2 core:4 pu:1");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(
+      errorOf(LatencyModel::create(machine->root, values)),
+      "'cluster': a group of cores lies across a l3; it must be inside or "
+      "around it");
+}
+
+TEST(LatencySimulation, CopiesOfKeysAndValuesAreReadToo) {
+  TeamSpeed team;
+  team.flopsPerSecond = 1e18;
+  team.bytesPerSecond = 1e9;
+  ModelWork work;
+  work.layers = 1;
+  work.hiddenSize = 8;
+  work.queryHeads = 8;
+  work.keyValueHeads = 2;
+  work.headDim = 1;
+  double one = LatencyModel::stepSeconds(team, work, StepWork::decode(1, 1000));
+  team.ranks = 8;
+  double copied =
+      LatencyModel::stepSeconds(team, work, StepWork::decode(1, 1000));
+  // Four copies of 1000 positions and of the weights of keys and values.
+  EXPECT_NEAR(copied - one, 3 * (1000 * 4 + 8 * 4) * 2 / 1e9, 1e-12);
+}
+
+TEST(LatencySimulation, EndsWhateverTheNumbersAre) {
+  TeamSpeed team;
+  team.flopsPerSecond = team.bytesPerSecond = 1e9;
+  team.interference = NAN;
+  ModelWork work;
+  work.layers = work.hiddenSize = work.intermediateSize = 1;
+  EXPECT_EQ(
+      LatencyModel::meanLatency(team, team, work, {{1, 5, 0.}, {1, 5, 1.}}),
+      INFINITY);
+}

@@ -48,19 +48,19 @@ TEST(MachineParameters, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("[]"), "the file is no object");
   EXPECT_EQ(errorOf("{\"cores\": 1}"), "cores is not known");
   EXPECT_EQ(errorOf("{\"core_gflops\": 0}"),
-            "core_gflops is not a positive number");
+            "core_gflops is not a number of 1e-06 to 1e+09");
   EXPECT_EQ(errorOf("{\"core_gflops\": 1e308}"),
-            "core_gflops is not a positive number");
+            "core_gflops is not a number of 1e-06 to 1e+09");
   EXPECT_EQ(errorOf("{\"remote_share\": 1.5}"), "remote_share is more than 1");
   EXPECT_EQ(errorOf("{\"wakeup_ms\": -1}"),
-            "wakeup_ms is not a number of at least 0");
+            "wakeup_ms is not a number of 0 to 1e+09");
   EXPECT_EQ(errorOf("{\"parts\": {\"l3\": {\"gbps\": 1}}}"),
             "parts.l3.gbps is not known");
   EXPECT_EQ(errorOf("{\"parts\": {\"l3\": 1}}"), "parts.l3 is no object");
   EXPECT_EQ(errorOf("{\"memory_gb_per_second\": {\"zero\": 1}}"),
             "memory_gb_per_second.zero names no NUMA node");
   EXPECT_EQ(errorOf("{\"memory_gb_per_second\": {\"0\": \"1\"}}"),
-            "memory_gb_per_second.0 is not a positive number");
+            "memory_gb_per_second.0 is not a number of 1e-06 to 1e+09");
   EXPECT_EQ(errorOf("{\"latent\": {}}"), "latent is no list");
   EXPECT_EQ(errorOf("{\"latent\": [{}]}"),
             "latent[0].name is absent or no text");
@@ -80,6 +80,6 @@ TEST(MachineParameters, ErrorsNameTheFile) {
   };
   std::string path = folder.file("machine.json");
   EXPECT_EQ(refusal("{\"core_gflops\": 0}"),
-            path + ": core_gflops is not a positive number");
+            path + ": core_gflops is not a number of 1e-06 to 1e+09");
   EXPECT_EQ(refusal("{").substr(0, path.size() + 2), path + ": ");
 }

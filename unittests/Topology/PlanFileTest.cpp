@@ -60,6 +60,9 @@ TEST_F(PlanFileTest, ErrorsNameTheField) {
             "plan is for another one");
   EXPECT_EQ(errorOf(phases("[[0], [0]]", "[[0]]")),
             ": configurations[0].prefill_cores: CPU 0 is there twice");
+  EXPECT_EQ(errorOf(phases("[[0], [1]]", "[[2], [1]]")),
+            ": configurations[0].decode_cores: CPU 2 is none of process 0's in "
+            "prefill");
   EXPECT_EQ(errorOf(phases("[[0], [1]]", "[[0]]")),
             ": configurations[0] has 2 processes in prefill and 1 in decode");
 }

@@ -71,6 +71,7 @@ struct StepWork {
 
 /// How fast a team of ranks works.
 struct TeamSpeed {
+  double ranks = 1;
   /// Operations and bytes per second of all ranks, at the pace of the slowest
   /// core, since work is divided evenly.
   double flopsPerSecond = 0;
@@ -121,6 +122,9 @@ public:
   static constexpr int barriersPerLayer = 7;
   static constexpr int allReducesPerLayer = 2;
 
+  /// A NUMA node's bandwidth is that of `parameters.memories`, else what the
+  /// firmware says, else `parameters.parts`.
+  ///
   /// Errors: a machine without CPUs, two CPUs of one index, a latent group
   /// whose `inside` the machine does not have or whose cores do not divide
   /// those of that part.
@@ -157,7 +161,8 @@ private:
   Status addParts(const MachineNode &node, std::vector<size_t> &around);
   Status addLatentGroups(const LatentGroup &group);
   /// Adds `part` to the paths of `cpus`, around the parts that have no others.
-  void putAround(const std::vector<unsigned> &cpus, size_t part);
+  /// Error: a part has some of them and others besides.
+  Status putAround(const std::vector<unsigned> &cpus, size_t part);
   /// Fills in the parents once all paths are known.
   void linkParts();
   /// How many CPUs are used in each part; checks that none is used twice.

@@ -115,6 +115,11 @@ static constexpr StringLiteral numaKind = "numa";
 static constexpr StringLiteral cpuKind = "cpu";
 
 LogicalResult MachineOp::verify() {
+  // As many as a file may nest.
+  constexpr size_t mostLevels = 64;
+  if (getLevels().size() > mostLevels)
+    return emitOpError("(C1) a machine has at most ")
+           << mostLevels << " levels";
   int64_t leaves = 1;
   int64_t numaNodes = 0;
   for (LevelAttr level : getLevels().getAsRange<LevelAttr>()) {
@@ -202,6 +207,9 @@ Result<MachineOp> topo::buildMachine(OpBuilder &builder, Location loc,
   SmallVector<Attribute> levels;
   int64_t count = 1;
   for (const MachineNode *node = &machine;; node = &node->children.front()) {
+    if (node->bytes > static_cast<uint64_t>(INT64_MAX))
+      return makeError("a ", node->kind, " of ", node->bytes,
+                       " bytes is too large");
     levels.push_back(LevelAttr::get(builder.getContext(), node->kind, count,
                                     static_cast<int64_t>(node->bytes)));
     if (node->children.empty())
@@ -211,6 +219,9 @@ Result<MachineOp> topo::buildMachine(OpBuilder &builder, Location loc,
   SmallVector<int64_t> cpus;
   SmallVector<int64_t> numaNodes;
   collect(machine, cpus, numaNodes);
+  for (int64_t node : numaNodes)
+    if (node < 0 || node > INT32_MAX)
+      return makeError("a NUMA node's index is absent or out of range");
   return MachineOp::create(builder, loc, name, builder.getArrayAttr(levels),
                            cpus, numaNodes);
 }

@@ -10,7 +10,7 @@
 
 #include "sandwich/Topology/ModelledEvaluator.h"
 
-#include <set>
+#include <map>
 
 namespace sandwich::topo {
 #define GEN_PASS_DEF_CROSSSECTION
@@ -22,6 +22,9 @@ using namespace sandwich;
 using namespace sandwich::topo;
 
 namespace {
+/// Configurations by their hash.
+using Known = std::multimap<TopoHash, ServiceConfiguration>;
+
 struct CrossSection : topo::impl::CrossSectionBase<CrossSection> {
   using CrossSectionBase::CrossSectionBase;
 
@@ -32,11 +35,14 @@ struct CrossSection : topo::impl::CrossSectionBase<CrossSection> {
             module->getAttrOfType<WorkloadAttr>(workloadAttributeName))
       limits = limitsOf(getWork(workload));
     SymbolTable symbols(module);
-    std::set<TopoHash> known;
-    for (auto config : module.getOps<ServiceConfigOp>())
+    // By machine; equal indexes of two machines are not the same CPUs.
+    std::map<std::string, Known> known;
+    for (auto config : module.getOps<ServiceConfigOp>()) {
+      auto derive = symbols.lookup<DeriveOp>(config.getTree());
       if (Result<ServiceConfiguration> configuration =
               config.getConfiguration())
-        known.insert(hash(*configuration));
+        isNew(*configuration, known[derive.getMachine().str()]);
+    }
     for (DeriveOp derive :
          llvm::make_early_inc_range(module.getOps<DeriveOp>())) {
       Result<TopoTree> tree = derive.getTree();
@@ -45,13 +51,24 @@ struct CrossSection : topo::impl::CrossSectionBase<CrossSection> {
         return signalPassFailure();
       }
       for (unsigned depth = 0; depth <= tree->depth(); ++depth)
-        cut(derive, *tree, depth, limits, symbols, known);
+        cut(derive, *tree, depth, limits, symbols,
+            known[derive.getMachine().str()]);
     }
+  }
+
+  /// Whether `configuration` is not among `known`, to which it is added.
+  static bool isNew(const ServiceConfiguration &configuration, Known &known) {
+    auto [begin, end] = known.equal_range(hash(configuration));
+    for (auto each = begin; each != end; ++each)
+      if (each->second == configuration)
+        return false;
+    known.emplace(hash(configuration), configuration);
+    return true;
   }
 
   void cut(DeriveOp derive, const TopoTree &tree, unsigned depth,
            const std::optional<OperatorLimits> &limits, SymbolTable &symbols,
-           std::set<TopoHash> &known) {
+           Known &known) {
     // Not every depth makes processes that both phases share.
     Result<ServiceConfiguration> configuration = crossSection(tree, depth);
     if (!configuration)
@@ -60,7 +77,7 @@ struct CrossSection : topo::impl::CrossSectionBase<CrossSection> {
       ++numRefused;
       return;
     }
-    if (!known.insert(hash(*configuration)).second) {
+    if (!isNew(*configuration, known)) {
       ++numEqual;
       return;
     }

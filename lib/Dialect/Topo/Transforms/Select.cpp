@@ -11,6 +11,8 @@
 #include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
 
+#include <cmath>
+
 namespace sandwich::topo {
 #define GEN_PASS_DEF_SELECT
 #include "sandwich/Dialect/Topo/Transforms/Passes.h.inc"
@@ -63,8 +65,14 @@ struct Select : topo::impl::SelectBase<Select> {
                                 config.getConfiguration());
       SANDWICH_ASSIGN_OR_RETURN(double milliseconds,
                                 evaluator->predict(configuration));
-      config.setPredictedMs(APFloat(milliseconds));
+      if (!(milliseconds > 0) || !std::isfinite(milliseconds))
+        config.erase();
+      else
+        config.setPredictedMs(APFloat(milliseconds));
     }
+    configs = SmallVector<ServiceConfigOp>(module.getOps<ServiceConfigOp>());
+    if (configs.empty())
+      return makeError("there is no configuration that can run");
     llvm::stable_sort(configs, [](ServiceConfigOp a, ServiceConfigOp b) {
       return *a.getPredictedMs() < *b.getPredictedMs();
     });

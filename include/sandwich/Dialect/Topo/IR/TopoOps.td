@@ -108,7 +108,7 @@ def Topo_MachineOp : Topo_Op<"machine", [Symbol]> {
     `numa_nodes` those of the NUMA nodes.
 
     Constraints: (C1) the product of the levels' counts is the number of `cpus`,
-    at most 32768; (C2) indexes are not negative and differ; (C3) there is at
+    at most 32768, and there are at most 64 levels; (C2) indexes are not negative and differ; (C3) there is at
     most one level "numa", and `numa_nodes` has an index for each of its nodes; (C4) the last
     level is "cpu".
   }];
