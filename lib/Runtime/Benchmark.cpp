@@ -127,9 +127,8 @@ static Result<double> timePrompt(Engine &engine,
                                  std::span<const int32_t> tokens,
                                  HardwareCounters *counters) {
   Sequence sequence(engine);
-  return timeWork(counters, [&] {
-    return engine.feed(sequence, tokens, LogitRows::Last);
-  });
+  return timeWork(
+      counters, [&] { return engine.feed(sequence, tokens, LogitRows::Last); });
 }
 
 /// Seconds that one decode step for each of `tokens` takes, after which

@@ -33,8 +33,8 @@ static Result<double> memoryLoads(const CounterReading &reading) {
       perThousandInstructions(reading, CountedEvent::NodeLoads);
   if (loads)
     return loads;
-  Result<double> misses = perThousandInstructions(
-      reading, CountedEvent::LastLevelCacheLoadMisses);
+  Result<double> misses =
+      perThousandInstructions(reading, CountedEvent::LastLevelCacheLoadMisses);
   if (misses)
     return misses;
   return loads;

@@ -136,7 +136,8 @@ std::string HardwareCounters::refusal(CountedEvent event, int error,
     if (level && *level > enough)
       return "the kernel does not permit it: perf_event_paranoid is " +
              std::to_string(*level) +
-             "; have the administrator run 'sysctl kernel.perf_event_paranoid=" +
+             "; have the administrator run 'sysctl "
+             "kernel.perf_event_paranoid=" +
              std::to_string(enough) + "', or give CAP_PERFMON";
     return "it is not permitted, though perf_event_paranoid would allow it; a "
            "container's seccomp profile must permit perf_event_open, or give "
@@ -208,8 +209,8 @@ void HardwareCounters::openEvent(CountedEvent event,
     int handle = -EINVAL;
     bool grouped = leaders && !leaders->empty();
     if (grouped)
-      handle = system.open(attributes, threads[thread],
-                           (*leaders)[thread].handle);
+      handle =
+          system.open(attributes, threads[thread], (*leaders)[thread].handle);
     // Not every two events fit into one group.
     if (!grouped || handle == -EINVAL)
       handle = system.open(attributes, threads[thread], -1);
@@ -262,9 +263,9 @@ void HardwareCounters::start() {
 }
 
 void HardwareCounters::stop() {
-  seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - startTime)
-          .count();
+  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                           startTime)
+                 .count();
   for (Event &event : events)
     for (Counter &counter : event.counters) {
       PerfEvents::Count now;
@@ -307,8 +308,8 @@ CounterReading::Event HardwareCounters::total(CountedEvent event) const {
       continue;
     running += runningHere;
     enabledOfThoseThatRan += enabledHere;
-    value += static_cast<double>(counter.counted.value) * enabledHere /
-             runningHere;
+    value +=
+        static_cast<double>(counter.counted.value) * enabledHere / runningHere;
   }
   if (running <= 0)
     return {makeError("the counter never ran: the processor's counters are in "
@@ -328,8 +329,7 @@ CounterReading HardwareCounters::reading() const {
     // No team works without instructions, cycles and loads: such a counter
     // exists in name only. There may be no miss, but only where loads count.
     std::optional<CountedEvent> whole = describe(event).whole;
-    bool mayBeZero =
-        !isHardwareEvent(event) || (whole && result[*whole].count);
+    bool mayBeZero = !isHardwareEvent(event) || (whole && result[*whole].count);
     if (counted.count && *counted.count == 0 && !mayBeZero)
       counted.count =
           makeError("the counter stays at zero: the processor or the "

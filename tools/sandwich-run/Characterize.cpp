@@ -44,26 +44,24 @@ static Row makeRow(const std::string &name, int decimals,
 static std::vector<Row> makeRows(const std::vector<BenchmarkResult> &results) {
   using Value = std::optional<double>;
   std::vector<Row> rows;
-  rows.push_back(
-      makeRow("tokens per second", 2, results,
-              [](const BenchmarkResult &result) -> Value {
-                return result.tokensPerSecond;
-              }));
-  rows.push_back(makeRow(
-      "weights in % of plain reading's speed", 1, results,
-      [](const BenchmarkResult &result) -> Value {
-        if (!result.bandwidth)
-          return std::nullopt;
-        return 100 * result.bandwidth->weightsGBPerSecond /
-               result.bandwidth->readGBPerSecond;
-      }));
+  rows.push_back(makeRow("tokens per second", 2, results,
+                         [](const BenchmarkResult &result) -> Value {
+                           return result.tokensPerSecond;
+                         }));
+  rows.push_back(makeRow("weights in % of plain reading's speed", 1, results,
+                         [](const BenchmarkResult &result) -> Value {
+                           if (!result.bandwidth)
+                             return std::nullopt;
+                           return 100 * result.bandwidth->weightsGBPerSecond /
+                                  result.bandwidth->readGBPerSecond;
+                         }));
   std::vector<WorkloadFigure> names = workloadFigures({});
   for (size_t i = 0; i < names.size(); ++i)
-    rows.push_back(
-        makeRow(std::string(names[i].name) + ", " + names[i].meaning, 4,
-                results, [i](const BenchmarkResult &result) {
-                  return valueOf(workloadFigures(*result.counters)[i].value);
-                }));
+    rows.push_back(makeRow(std::string(names[i].name) + ", " + names[i].meaning,
+                           4, results, [i](const BenchmarkResult &result) {
+                             return valueOf(
+                                 workloadFigures(*result.counters)[i].value);
+                           }));
   for (size_t i = 0; i < countedEvents; ++i) {
     auto event = static_cast<CountedEvent>(i);
     rows.push_back(makeRow(eventName(event), 0, results,
@@ -115,7 +113,8 @@ unavailableLines(const std::vector<BenchmarkResult> &results) {
   std::vector<std::pair<std::string, std::vector<std::string>>> byReason;
   auto add = [&](const std::string &name, const std::string &reason) {
     auto entry = std::ranges::find(
-        byReason, reason, &std::pair<std::string, std::vector<std::string>>::first);
+        byReason, reason,
+        &std::pair<std::string, std::vector<std::string>>::first);
     if (entry == byReason.end())
       entry = byReason.insert(entry, {reason, {}});
     if (std::ranges::find(entry->second, name) == entry->second.end())
@@ -250,10 +249,10 @@ static Status run(const tool::MeasurementArguments &arguments) {
   HardwareCounters counters(engine->team(), system);
   BenchmarkOptions options = arguments.benchmark;
   options.counters = &counters;
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::vector<BenchmarkResult> results,
-      runBenchmark(*engine, options, {},
-                   [] { return interrupted() || outputClosed(); }));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<BenchmarkResult> results,
+                            runBenchmark(*engine, options, {}, [] {
+                              return interrupted() || outputClosed();
+                            }));
   Status complete = tool::measurementComplete(options, results);
   if (!arguments.json) {
     SANDWICH_RETURN_IF_ERROR(printTable(results));

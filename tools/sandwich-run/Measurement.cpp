@@ -26,9 +26,9 @@ void tool::addMeasurementOptions(CLI::App &command,
                                  MeasurementArguments &arguments) {
   addArtifactArgument(command, arguments.artifact);
   BenchmarkOptions &benchmark = arguments.benchmark;
-  addListOption(command, "-p,--prompt-tokens", benchmark.promptLengths, 0,
-                withDefault("Prompt lengths; 0: none",
-                            benchmark.promptLengths));
+  addListOption(
+      command, "-p,--prompt-tokens", benchmark.promptLengths, 0,
+      withDefault("Prompt lengths; 0: none", benchmark.promptLengths));
   addListOption(command, "-n,--generated-tokens", benchmark.generatedTokens, 0,
                 withDefault("Numbers of tokens to generate; 0: none",
                             benchmark.generatedTokens));
@@ -38,10 +38,9 @@ void tool::addMeasurementOptions(CLI::App &command,
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
       ->type_name("N")
       ->capture_default_str();
-  addListOption(
-      command, "-c,--context", benchmark.contexts, 0,
-      withDefault("Tokens in the sequence before it is generated to",
-                  benchmark.contexts));
+  addListOption(command, "-c,--context", benchmark.contexts, 0,
+                withDefault("Tokens in the sequence before it is generated to",
+                            benchmark.contexts));
   addWeightsOption(command, arguments.weights);
 }
 
@@ -67,9 +66,8 @@ tool::loadForMeasurement(const MeasurementArguments &arguments) {
   return Engine::create(std::move(artifact), options);
 }
 
-Status
-tool::measurementComplete(const BenchmarkOptions &options,
-                          const std::vector<BenchmarkResult> &results) {
+Status tool::measurementComplete(const BenchmarkOptions &options,
+                                 const std::vector<BenchmarkResult> &results) {
   if (!interrupted())
     return {};
   // Results are in the order of the tests.
