@@ -108,25 +108,42 @@ static std::vector<int32_t> randomTokens(const Engine &engine, uint64_t count) {
   return tokens;
 }
 
+/// Seconds that `work`, which returns a status, takes; `counters` count
+/// meanwhile, unless they are null.
+template <typename Work>
+static Result<double> timeWork(HardwareCounters *counters, Work work) {
+  if (counters)
+    counters->start();
+  Clock::time_point start = Clock::now();
+  SANDWICH_RETURN_IF_ERROR(work());
+  double seconds = secondsSince(start);
+  if (counters)
+    counters->stop();
+  return seconds;
+}
+
 /// Seconds that a prompt of `tokens` takes.
 static Result<double> timePrompt(Engine &engine,
-                                 std::span<const int32_t> tokens) {
+                                 std::span<const int32_t> tokens,
+                                 HardwareCounters *counters) {
   Sequence sequence(engine);
-  Clock::time_point start = Clock::now();
-  SANDWICH_RETURN_IF_ERROR(engine.feed(sequence, tokens, LogitRows::Last));
-  return secondsSince(start);
+  return timeWork(
+      counters, [&] { return engine.feed(sequence, tokens, LogitRows::Last); });
 }
 
 /// Seconds that one decode step for each of `tokens` takes, after which
 /// `sequence` is as before.
 static Result<double> timeDecode(Engine &engine, Sequence &sequence,
-                                 std::span<const int32_t> tokens) {
+                                 std::span<const int32_t> tokens,
+                                 HardwareCounters *counters) {
   uint64_t context = sequence.length();
-  Clock::time_point start = Clock::now();
-  for (const int32_t &token : tokens)
-    SANDWICH_RETURN_IF_ERROR(
-        engine.feed(sequence, std::span(&token, 1), LogitRows::Last));
-  double seconds = secondsSince(start);
+  SANDWICH_ASSIGN_OR_RETURN(
+      double seconds, timeWork(counters, [&]() -> Status {
+        for (const int32_t &token : tokens)
+          SANDWICH_RETURN_IF_ERROR(
+              engine.feed(sequence, std::span(&token, 1), LogitRows::Last));
+        return {};
+      }));
   sequence.truncate(context);
   return seconds;
 }
@@ -182,6 +199,8 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
       SANDWICH_RETURN_IF_ERROR(
           engine.feed(sequence, all.first(test.context), LogitRows::None));
     ScopedProfile profile(engine);
+    if (options.counters)
+      options.counters->reset();
     // The first repetition warms up caches and pages and is not counted.
     for (uint64_t i = 0; i <= options.repetitions; ++i) {
       if (stopRequested && stopRequested())
@@ -190,9 +209,11 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
         bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
       if (options.profile && i == 1)
         profile.start();
+      HardwareCounters *counters = i > 0 ? options.counters : nullptr;
       SANDWICH_ASSIGN_OR_RETURN(
-          double seconds, test.generates ? timeDecode(engine, sequence, part)
-                                         : timePrompt(engine, part));
+          double seconds, test.generates
+                              ? timeDecode(engine, sequence, part, counters)
+                              : timePrompt(engine, part, counters));
       if (i > 0)
         result.samples.push_back(static_cast<double>(test.tokens) / seconds);
     }
@@ -202,6 +223,8 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
       result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
                           mean(bandwidths)};
     result.profile = profile.profiles();
+    if (options.counters)
+      result.counters = options.counters->reading();
     if (onResult)
       onResult(result);
     results.push_back(std::move(result));

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Arguments.h"
 #include "Commands.h"
+#include "Measurement.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Benchmark.h"
@@ -18,15 +18,6 @@
 #include <memory>
 
 using namespace sandwich;
-
-namespace {
-struct Arguments {
-  std::string artifact;
-  BenchmarkOptions benchmark;
-  std::optional<WeightPlacement> weights;
-  bool json = false;
-};
-} // namespace
 
 /// A share in percent, or 0 of nothing.
 static double percent(double part, double whole) {
@@ -149,29 +140,9 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
-/// The names of the tests that `results`, in the order of `benchmarkTests`, has
-/// not reached: "pp512, tg32".
-static std::string
-testsWithoutResult(const BenchmarkOptions &options,
-                   const std::vector<BenchmarkResult> &results) {
-  std::string names;
-  std::vector<BenchmarkTest> tests = benchmarkTests(options);
-  for (size_t i = results.size(); i < tests.size(); ++i)
-    names += (names.empty() ? "" : ", ") + tests[i].name();
-  return names;
-}
-
-static Status run(const Arguments &arguments) {
-  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
-                            Artifact::open(arguments.artifact));
-  EngineOptions options;
-  SANDWICH_ASSIGN_OR_RETURN(
-      options.kvCacheTokens,
-      benchmarkTokens(artifact.manifest().model(), arguments.benchmark));
-  options.weightPlacement = arguments.weights;
-  tool::connectToTerminal(options);
+static Status run(const tool::MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                            Engine::create(std::move(artifact), options));
+                            tool::loadForMeasurement(arguments));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(
@@ -185,37 +156,20 @@ static Status run(const Arguments &arguments) {
           [&] { return interrupted() || outputClosed() || !written; }));
   SANDWICH_RETURN_IF_ERROR(written);
   // Whatever was measured is printed, and then what was not.
-  std::string missing =
-      interrupted() ? testsWithoutResult(arguments.benchmark, results) : "";
-  Status complete;
-  if (!missing.empty())
-    complete = makeError("interrupted; these tests were not run: ", missing);
+  Status complete = tool::measurementComplete(arguments.benchmark, results);
   if (!arguments.json)
     return complete;
-  Json list = Json::array();
+  Json json =
+      tool::describeMeasurement(*engine, arguments.benchmark, !complete);
+  json["results"] = Json::array();
   for (const BenchmarkResult &result : results)
-    list.push_back(toJson(result));
-  const proto::Manifest &manifest = engine->artifact().manifest();
-  SANDWICH_RETURN_IF_ERROR(tool::writeJson(
-      {{"model", manifest.model().name()},
-       {"dtype", manifest.target().dtype()},
-       {"target", manifest.target().name()},
-       {"prefill_threads", engine->artifact().prefill().threads()},
-       {"decode_threads", engine->artifact().decode().threads()},
-       {"decode_weight_bytes", decodeWeightBytes(manifest)},
-       {"repetitions", arguments.benchmark.repetitions},
-       {"interrupted", !missing.empty()},
-       {"results", list}}));
+    json["results"].push_back(toJson(result));
+  SANDWICH_RETURN_IF_ERROR(tool::writeJson(json));
   return complete;
 }
 
-/// `0` leaves a kind of test out.
-static void dropZeros(std::vector<uint64_t> &lengths) {
-  std::erase(lengths, 0u);
-}
-
 void tool::addBenchCommand(CLI::App &app, Action &action) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<MeasurementArguments>();
   CLI::App *command = app.add_subcommand(
       "bench", "Measures tokens per second of prompts and of generation");
   command->footer(R"(Example:
@@ -236,31 +190,13 @@ as the mean of the threads, what share of the steps that is, and how fast it
 read weights and KV cache and computed, where that is known. At a barrier
 threads wait for those that were slower before it; 'other' is what went into
 starting and ending steps.)");
-  addArtifactArgument(*command, arguments->artifact);
-  BenchmarkOptions &benchmark = arguments->benchmark;
-  addListOption(*command, "-p,--prompt-tokens", benchmark.promptLengths, 0,
-                "Prompt lengths; 0: none. Default: 16,128,512");
-  addListOption(*command, "-n,--generated-tokens", benchmark.generatedTokens, 0,
-                "Numbers of tokens to generate; 0: none. Default: 32");
-  command
-      ->add_option("-r,--repetitions", benchmark.repetitions,
-                   "How often each test is measured")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
-      ->type_name("N")
-      ->capture_default_str();
-  addListOption(*command, "-c,--context", benchmark.contexts, 0,
-                "Tokens in the sequence before it is generated to. Default: 0");
-  command->add_flag("--profile", benchmark.profile,
+  addMeasurementOptions(*command, *arguments);
+  command->add_flag("--profile", arguments->benchmark.profile,
                     "Tells where the time of each test went");
-  addWeightsOption(*command, arguments->weights);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of lines");
   command->callback([arguments, &action] {
-    dropZeros(arguments->benchmark.promptLengths);
-    dropZeros(arguments->benchmark.generatedTokens);
-    if (benchmarkTests(arguments->benchmark).empty())
-      throw CLI::ValidationError("there is nothing to measure; give -p or -n a "
-                                 "number above 0");
+    finishMeasurementOptions(*arguments);
     action = [arguments] { return run(*arguments); };
   });
 }

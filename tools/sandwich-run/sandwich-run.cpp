@@ -38,6 +38,7 @@ change; 2 wrong usage.)");
   tool::addGenerateCommand(app, action);
   tool::addLogitsCommand(app, action);
   tool::addBenchCommand(app, action);
+  tool::addCharacterizeCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);
   tool::addTokenizeCommand(app, action);

@@ -234,6 +234,9 @@ class GenerateTest(RunTest):
             ("bench", model, "-r", "0"),
             ("bench", model, "-p", "0", "-n", "0"),
             ("bench", model, "-p", str(1 << 64)),
+            ("characterize",),
+            ("characterize", model, "-p", "0", "-n", "0"),
+            ("characterize", model, "-r", "0"),
             ("logits", model, "--token-ids", "1"),
             ("logits", model, "--token-ids", "1", "--out", "x", "--chunk", "0"),
         ):
@@ -273,6 +276,7 @@ class GenerateTest(RunTest):
             "generate",
             "logits",
             "bench",
+            "characterize",
             "inspect",
             "topology",
             "tokenize",
@@ -436,6 +440,74 @@ class BenchTest(RunTest):
             errors = [e for e in log.decode().splitlines() if e.startswith("error: ")]
             self.assertEqual(len(errors), 1, log)
             self.assertIn(f"{name}: cannot be read any more", errors[0])
+
+
+class CharacterizeTest(RunTest):
+    """Machines differ in which counters they have; none is a result too."""
+
+    FIGURES = {
+        "ipc",
+        "l3lpki",
+        "llc_miss_ratio",
+        "dtlb_miss_ratio",
+        "remote_access_ratio",
+        "mclpki",
+        "mcipki",
+        "buspki",
+    }
+
+    def test_has_a_number_or_a_reason_for_everything(self):
+        result = self.run_tool(
+            "characterize", self.model(), "-p", "40", "-n", "8", "-r", "2", "--json"
+        )
+        answer = json.loads(result.stdout)
+        self.assertEqual(answer["repetitions"], 2)
+        self.assertIs(answer["interrupted"], False)
+        tests = answer["results"]
+        self.assertEqual([t["test"] for t in tests], ["pp40", "tg8"])
+        self.assertEqual([t["phase"] for t in tests], ["prefill", "decode"])
+        for test in tests:
+            self.assertEqual(set(test["figures"]), self.FIGURES)
+            for name, value in (test["figures"] | test["events"]).items():
+                if value is None:
+                    self.assertTrue(test["unavailable"][name])
+                else:
+                    self.assertGreaterEqual(value, 0)
+                    self.assertNotIn(name, test["unavailable"])
+            for event, share in test["running_share"].items():
+                self.assertIsNotNone(test["events"][event])
+                self.assertLessEqual(share, 1)
+            self.assertGreater(test["tokens_per_second"], 0)
+            self.assertGreater(test["seconds"], 0)
+            self.assertGreaterEqual(test["page_faults"], test["major_page_faults"])
+        hardware = [
+            value
+            for test in tests
+            for event, value in test["events"].items()
+            if event != "cpu-migrations"
+        ]
+        self.assertIs(answer["hardware_counters"], any(v is not None for v in hardware))
+
+    def test_prints_a_table(self):
+        model = self.model()
+        arguments = ("-p", "0", "-n", "4,6", "-r", "1")
+        text = self.run_tool("characterize", model, *arguments).stdout.decode()
+        lines = text.splitlines()
+        self.assertEqual(lines[0].split(), ["tg4", "tg6"])
+        for row in ("tokens per second", "CPUs busy", "page faults", "MCIPKI"):
+            self.assertIn(row, text)
+        (memory,) = [line for line in lines if "MCIPKI: " in line]
+        self.assertTrue(memory.startswith("not available: "))
+        if "no hardware counter can be read here" in text:
+            (cycles,) = [line for line in lines if re.search("cycles, .*: ", line)]
+            self.assertTrue(cycles.startswith("not available: instructions, "))
+
+    def test_bad_input_is_one_error(self):
+        model = self.model("context=100")
+        self.assert_error("context of 100", "characterize", model)
+        self.assert_error("/absent", "characterize", "/absent")
+        self.assert_error("nothing to measure", "characterize", model, "-p", "0",
+                          "-n", "0", status=2)  # fmt: skip
 
 
 class InspectTest(RunTest):

@@ -10,6 +10,7 @@
 #define SANDWICH_RUNTIME_BENCHMARK_H
 
 #include "sandwich/Runtime/Engine.h"
+#include "sandwich/Runtime/HardwareCounters.h"
 
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,9 @@ struct BenchmarkOptions {
   uint64_t repetitions = 3;
   /// Whether results tell where the time went.
   bool profile = false;
+  /// Counters of the engine's team, which then tell what each test's measured
+  /// runs did; null: nothing is counted.
+  HardwareCounters *counters = nullptr;
 };
 
 /// A prompt of `tokens` tokens, or the generation of as many one by one after
@@ -74,6 +78,8 @@ struct BenchmarkResult {
   /// Of the phases that the measured repetitions ran, where profiles were asked
   /// for.
   std::vector<PhaseProfile> profile;
+  /// Over all measured repetitions, where counters were given.
+  std::optional<CounterReading> counters;
 };
 
 /// Bytes of weights that every decode step reads: all tensors that one of its
