@@ -77,6 +77,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   // A second thread of a core adds no arithmetic, and takes part of its caches.
   SANDWICH_ASSIGN_OR_RETURN(
       plan.tree, TopoTree::fromMachine(plan.part.root, TopoLeaves::Cores));
+  if (options.measure) {
+    SANDWICH_ASSIGN_OR_RETURN(parameters, options.measure(plan.machine.root));
+  }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(
