@@ -327,8 +327,7 @@ private:
   /// What a node's caches ask of its memory if all its cores read.
   static double askedOf(const MachineNode &node, double alone,
                         double passedByCache) {
-    double asked =
-        alone * static_cast<double>(coresOf(node).size());
+    double asked = alone * static_cast<double>(coresOf(node).size());
     if (passedByCache > 0)
       asked = std::min(asked, passedByCache * static_cast<double>(
                                                   partsOf(node, "l3").size()));
