@@ -77,6 +77,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   // A second thread of a core adds no arithmetic, and takes part of its caches.
   SANDWICH_ASSIGN_OR_RETURN(
       plan.tree, TopoTree::fromMachine(plan.part.root, TopoLeaves::Cores));
+  if (options.measure) {
+    SANDWICH_ASSIGN_OR_RETURN(parameters, options.measure(plan.machine.root));
+  }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(
@@ -91,7 +94,7 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     };
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, evaluator, search));
-  if (!options.parameters)
+  if (!options.parameters && !options.measure)
     plan.search.notes.emplace_back(
         "the speed of the machine's parts is assumed, so times are guesses");
   if (plan.search.configurations.empty())

@@ -199,6 +199,21 @@ static double passedOn(double has, double asked) {
          (1 - LatencyModel::contentionLoss * (1 - has / asked));
 }
 
+double LatencyModel::bandwidthThatPasses(double asked, double passed) {
+  constexpr double mostOfAsked = 0.99;
+  passed = std::min(passed, mostOfAsked * asked);
+  // `passedOn` grows with the bandwidth, and has passed on more than 99% at the
+  // upper end.
+  double low = 0;
+  double high = 4 * asked;
+  constexpr int halvings = 60;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (passedOn(middle, asked) < passed ? low : high) = middle;
+  }
+  return high;
+}
+
 Result<std::vector<unsigned>>
 LatencyModel::countActive(const std::vector<RankCpus> &ranks) const {
   if (ranks.empty())

@@ -10,9 +10,11 @@
 #include "sandwich/Compiler/Planner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
+#include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
 #include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Tuning/MachineMeasurement.h"
 
 #include <CLI/CLI.hpp>
 
@@ -89,6 +91,32 @@ std::optional<std::string> defaultScheduleFile() {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   return folder / "schedules.txt";
+}
+
+/// --measure-machine: the parameters of `machine`, which `path` then holds too.
+Result<MachineParameters> measureIntoFile(const MachineNode &machine,
+                                          bool bf16Weights,
+                                          const std::string &path, bool quiet) {
+  // Where nothing can be written, nothing need be measured.
+  SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
+  ProgressLine line;
+  Result<MachineMeasurement> measured = measureMachine(
+      machine, bf16Weights, [&](std::string_view stage, double done) -> Status {
+        if (interrupted())
+          return makeError("interrupted; nothing was written");
+        if (!quiet)
+          line(stage, done);
+        return {};
+      });
+  line.finishStage();
+  if (!measured)
+    return measured.error();
+  for (const std::string &sentence : measured->assumed)
+    std::fprintf(stderr, "not measured, but assumed: %s\n", sentence.c_str());
+  SANDWICH_RETURN_IF_ERROR(
+      file.write(toJson(measured->parameters).dump(2) + "\n"));
+  SANDWICH_RETURN_IF_ERROR(file.commit());
+  return std::move(measured->parameters);
 }
 
 /// --plan-only: what was found goes to standard output.
@@ -208,6 +236,13 @@ int main(int argc, char **argv) try {
          "File with the speed of the machine's parts (docs/Topology.md); "
          "middling ones are assumed without")
       ->group("Planning");
+  std::optional<std::string> measureMachineFile;
+  app.add_option("--measure-machine", measureMachineFile,
+                 "Measure the speed of this machine's parts, about ten seconds "
+                 "at most, plan with it, and write it to this file for "
+                 "--machine-parameters")
+      ->type_name("FILE.json")
+      ->group("Planning");
   app.add_option("--top-k", plan.topK, "Configurations to print")
       ->capture_default_str()
       ->group("Planning");
@@ -230,8 +265,8 @@ int main(int argc, char **argv) try {
     options.tune = tunings.at(tune);
     if (!planOnly)
       for (const char *option :
-           {"--topology", "--machine-parameters", "--top-k", "--patience",
-            "--explain", "--json"})
+           {"--topology", "--machine-parameters", "--measure-machine",
+            "--top-k", "--patience", "--explain", "--json"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--plan-only");
     if (planOnly)
@@ -242,6 +277,12 @@ int main(int argc, char **argv) try {
             "--emulate-amx"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");
+    if (measureMachineFile && plan.parameters)
+      throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
+    if (measureMachineFile && plan.topology != "host")
+      throw CLI::ValidationError(
+          "--measure-machine",
+          "measures this machine, not that of --topology " + plan.topology);
     if (options.tune == Tune::None && !planOnly)
       for (const char *option :
            {"--strategy", "--tuning-seconds", "--trace", "--tuning-report"})
@@ -262,6 +303,11 @@ int main(int argc, char **argv) try {
     plan.dtype = options.dtype;
     plan.trace = options.trace.value_or(plan.trace);
     plan.keepDropped = explainPlan;
+    if (measureMachineFile)
+      plan.measure = [&](const MachineNode &machine) {
+        return measureIntoFile(machine, options.dtype == "bf16",
+                               *measureMachineFile, quiet);
+      };
     return runPlan(plan, json);
   }
   Result<CpuBudget> budget = readCpuBudget();

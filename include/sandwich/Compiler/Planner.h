@@ -30,6 +30,9 @@ struct PlanOptions {
   std::string topology = "host";
   /// File with what the machine's parts can do (see MachineParameters.h).
   std::optional<std::string> parameters;
+  /// Instead of a file: called with the machine once all else was read, its
+  /// error ends the search.
+  std::function<Result<MachineParameters>(const MachineNode &machine)> measure;
   /// A built-in trace or a file (see ServingTrace.h).
   std::string trace = "sharegpt";
   /// Configurations that are kept.

@@ -138,6 +138,11 @@ public:
   static double stepSeconds(const TeamSpeed &team, const ModelWork &work,
                             const StepWork &step);
 
+  /// The bandwidth of a part that passes on `passed` where `asked` bytes per
+  /// second are asked of it: what a measurement makes of it. A part that passes
+  /// on nearly all shows no limit; 99% of `asked` count as the most.
+  static double bandwidthThatPasses(double asked, double passed);
+
   /// The mean time from a request's arrival to its last token, in seconds, when
   /// requests are batched continuously: prompts before generating, everybody
   /// who generates in one step, at most `maxBatch`.

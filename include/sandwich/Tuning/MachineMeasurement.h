@@ -1,0 +1,77 @@
+//===- MachineMeasurement.h - What this machine's parts can do --*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Measures the parameters of the latency model on the machine that runs this
+/// program, in about ten seconds at most. Machines are noisy, so everything is
+/// repeated, and readings of memory take turns.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TUNING_MACHINEMEASUREMENT_H
+#define SANDWICH_TUNING_MACHINEMEASUREMENT_H
+
+#include "sandwich/Support/Result.h"
+#include "sandwich/Topology/MachineParameters.h"
+#include "sandwich/Topology/MachineTopology.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// Hears what is being measured, and how much of it is done, from 0 to 1. An
+/// error ends the measurement with it.
+using MeasurementProgress =
+    std::function<Status(std::string_view stage, double done)>;
+
+struct MachineMeasurement {
+  MachineParameters parameters;
+  /// What could not be measured, so that the assumed value is kept, and why; a
+  /// sentence each.
+  std::vector<std::string> assumed;
+};
+
+/// Two CPUs, and the kind of the smallest part that has both.
+struct CpuPair {
+  std::string kind;
+  unsigned first = 0, second = 0;
+};
+
+/// A pair for each kind that is the smallest common part of some two CPUs, as
+/// far apart in that part as it gets.
+std::vector<CpuPair> handoffPairs(const MachineNode &machine);
+
+/// Seconds that a cache line takes from one CPU to another: two threads pinned
+/// to them write it in turn. The median of rounds, half a second of them at
+/// most. Errors: this process may not use one of the CPUs; that of `progress`.
+Result<double> measureHandoff(unsigned first, unsigned second,
+                              const MeasurementProgress &progress = {});
+
+/// Floating-point operations per second of matmuls on one CPU, operands in its
+/// nearest caches, with the best instructions for weights of bf16 or f32. The
+/// median of some runs. Errors: those of `getTarget("host")`; this process may
+/// not use the CPU; that of `progress`.
+Result<double> measureCoreFlops(unsigned cpu, bool bf16Weights,
+                                const MeasurementProgress &progress = {});
+
+/// All parameters of `machine`, which must be the host as `readMachineTopology`
+/// shows it to this process; of a core only the first CPU works. Latent groups
+/// and wake-ups are not measured. Bandwidths are the best of many rounds, in
+/// each of which all readings take their turn: other guests and processes take
+/// bandwidth away for seconds, and nothing ever adds any. Errors: too little
+/// memory; a CPU that this process may not use; that of `progress`.
+Result<MachineMeasurement>
+measureMachine(const MachineNode &machine, bool bf16Weights,
+               const MeasurementProgress &progress = {});
+
+} // namespace sandwich
+
+#endif // SANDWICH_TUNING_MACHINEMEASUREMENT_H

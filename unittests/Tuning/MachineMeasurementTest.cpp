@@ -1,0 +1,123 @@
+//===- MachineMeasurementTest.cpp - What this machine's parts can do ------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Tuning/MachineMeasurement.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+using namespace sandwich;
+
+namespace {
+
+Machine read(const std::string &source) {
+  Result<Machine> machine = readMachineTopology(source);
+  EXPECT_TRUE(machine) << (machine ? "" : machine.error().message);
+  return machine ? *machine : Machine();
+}
+
+void expectPlausible(double value) {
+  EXPECT_TRUE(std::isfinite(value)) << value;
+  EXPECT_GT(value, 0);
+}
+
+} // namespace
+
+TEST(MachineMeasurement, FindsOnePairForEachKind) {
+  Machine machine = read("synthetic:pack:2 [numa] l3:2 l2:1 core:4 pu:2");
+  std::vector<CpuPair> pairs = handoffPairs(machine.root);
+  std::vector<std::string> kinds;
+  for (const CpuPair &pair : pairs) {
+    kinds.push_back(pair.kind);
+    EXPECT_NE(pair.first, pair.second) << pair.kind;
+  }
+  // Outermost first; a package's only NUMA node holds both of its L3s.
+  ASSERT_EQ(pairs.size(), 4u) << ::testing::PrintToString(kinds);
+  EXPECT_EQ(pairs[0].kind, "machine");
+  EXPECT_EQ(pairs[0].first, 0u);
+  EXPECT_EQ(pairs[0].second, 31u);
+  EXPECT_EQ(pairs[1].kind, "numa");
+  EXPECT_EQ(pairs[1].second, 15u);
+  EXPECT_EQ(pairs[2].second, 7u);
+  EXPECT_EQ(pairs[3].kind, "core");
+  EXPECT_EQ(pairs[3].second, 1u);
+}
+
+TEST(MachineMeasurement, OneCpuHasNoPair) {
+  EXPECT_TRUE(handoffPairs(read("synthetic:core:1 pu:1").root).empty());
+}
+
+TEST(MachineMeasurement, HandsALineFromCpuToCpu) {
+  std::vector<CpuPair> pairs = handoffPairs(read("host").root);
+  if (pairs.empty())
+    GTEST_SKIP() << "this process may use only one CPU";
+  Result<double> seconds = measureHandoff(pairs[0].first, pairs[0].second);
+  ASSERT_TRUE(seconds) << seconds.error().message;
+  expectPlausible(*seconds);
+}
+
+TEST(MachineMeasurement, CpusThatMayNotBeUsedAreErrors) {
+  constexpr unsigned absent = 1000000;
+  Result<double> handoff = measureHandoff(0, absent);
+  ASSERT_FALSE(handoff);
+  EXPECT_EQ(handoff.error().message,
+            "cannot measure CPU 1000000: this process may not use it");
+  EXPECT_FALSE(measureHandoff(0, 0));
+  EXPECT_FALSE(measureCoreFlops(absent, /*bf16Weights=*/true));
+}
+
+TEST(MachineMeasurement, MeasuresThisMachine) {
+  Machine machine = read("host");
+  std::set<std::string, std::less<>> stages;
+  Result<MachineMeasurement> measured =
+      measureMachine(machine.root, /*bf16Weights=*/true,
+                     [&](std::string_view stage, double done) -> Status {
+                       stages.emplace(stage);
+                       EXPECT_GE(done, 0);
+                       EXPECT_LE(done, 1);
+                       return {};
+                     });
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_TRUE(stages.contains("multiplying matrices"));
+  EXPECT_TRUE(stages.contains("reading memory"));
+
+  const MachineParameters &parameters = measured->parameters;
+  expectPlausible(parameters.coreFlopsPerSecond);
+  expectPlausible(parameters.coreBytesPerSecond);
+  expectPlausible(parameters.remoteShare);
+  EXPECT_LE(parameters.remoteShare, 1);
+  if (countParts(machine.root, "numa") > 0)
+    expectPlausible(parameters.parts.at("numa").bytesPerSecond);
+  if (countParts(machine.root, "numa") < 2) {
+    EXPECT_FALSE(measured->assumed.empty());
+  }
+  for (const CpuPair &pair : handoffPairs(machine.root))
+    expectPlausible(parameters.parts.at(pair.kind).handoffSeconds);
+
+  Result<MachineParameters> again =
+      machineParametersFromJson(toJson(parameters));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(toJson(*again), toJson(parameters));
+}
+
+TEST(MachineMeasurement, EndsWhenItIsTold) {
+  for (std::string_view last :
+       {"multiplying matrices", "filling memory", "reading memory"}) {
+    Result<MachineMeasurement> measured =
+        measureMachine(read("host").root, /*bf16Weights=*/false,
+                       [&](std::string_view stage, double) -> Status {
+                         if (stage == last)
+                           return makeError("enough");
+                         return {};
+                       });
+    ASSERT_FALSE(measured) << last;
+    EXPECT_EQ(measured.error().message, "enough");
+  }
+}
