@@ -90,6 +90,14 @@ int main(int argc, char **argv) try {
       "window", "Sliding windows and reuse thresholds: tuning time and speed");
   std::vector<int64_t> windows = {5, 10, 15, 20};
   std::vector<double> thresholds = {0.1};
+  window->add_option("--windows", windows, "Values of sigma")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  window->add_option("--thresholds", thresholds, "Reuse thresholds")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
   int64_t maxRows = 512;
   for (CLI::App *study : {sample, window})
     study->add_option("--max-rows", maxRows, "The most rows")
