@@ -79,15 +79,15 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
   // outside any core is one.
   std::map<size_t, std::map<size_t, std::vector<unsigned>>> coresInside;
   for (const auto &[cpu, path] : paths) {
-    auto isKind = [&](const std::string &kind) {
+    auto findKind = [&](const std::string &kind) {
       return std::ranges::find(path, kind,
                                [&](size_t part) { return parts[part].kind; });
     };
-    auto inside = isKind(group.inside);
+    auto inside = findKind(group.inside);
     if (inside == path.end())
       return makeError("the topology has no ", group.inside, " around CPU ",
                        cpu, ", inside which '", group.name, "' groups cores");
-    auto core = isKind("core");
+    auto core = findKind("core");
     // Parts are numbered in the order of the tree.
     coresInside[*inside][core == path.end() ? path.front() : *core].push_back(
         cpu);

@@ -73,8 +73,8 @@ struct MachineParameters {
 MachineParameters assumedParameters();
 
 /// Reads what `toJson` writes; what is absent is assumed. Errors name the
-/// field: an unknown one, a number that is not positive and finite, a group of
-/// fewer than two cores.
+/// field: an unknown one, a number outside 1e-6 to 1e9 in its unit (wake-ups
+/// may be 0), a group of fewer than two cores.
 Result<MachineParameters> machineParametersFromJson(const Json &json);
 
 /// The same from the file `path`; errors name it too.
