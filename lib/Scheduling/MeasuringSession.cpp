@@ -102,16 +102,36 @@ Result<double> MeasuringSession::answer(const Key &key, Measure measure) {
   return seconds;
 }
 
-Result<double> MeasuringSession::sliceSeconds(const MatmulShape &shape,
-                                              const Schedule &schedule) {
+static Schedule onOneThread(Schedule schedule) {
+  schedule.threads = {1, 1, 1};
+  return schedule;
+}
+
+MeasuringSession::Key MeasuringSession::makeSliceKey(const MatmulShape &shape,
+                                                     const Schedule &schedule) {
   // The slice alone is the matmul that the key is about.
   Payload payload{shape, schedule.slice[0], 1};
   payload.shape.n = schedule.slice[1];
   payload.shape.k = schedule.slice[2];
-  Schedule alone = schedule;
-  alone.threads = {1, 1, 1};
-  return answer(makeKey(true, payload, reducedSchedule(payload, alone)),
-                [&] { return evaluator.sliceSeconds(shape, alone); });
+  return makeKey(true, payload,
+                 reducedSchedule(payload, onOneThread(schedule)));
+}
+
+Result<double> MeasuringSession::sliceSeconds(const MatmulShape &shape,
+                                              const Schedule &schedule) {
+  return answer(makeSliceKey(shape, schedule), [&] {
+    return evaluator.sliceSeconds(shape, onOneThread(schedule));
+  });
+}
+
+Status MeasuringSession::expectSlices(const MatmulShape &shape,
+                                      const std::vector<Schedule> &schedules) {
+  SANDWICH_RETURN_IF_ERROR(goOn());
+  std::vector<Schedule> unknown;
+  for (const Schedule &schedule : schedules)
+    if (!known.contains(makeSliceKey(shape, schedule)))
+      unknown.push_back(onOneThread(schedule));
+  return evaluator.expectSlices(shape, unknown);
 }
 
 Result<double> MeasuringSession::seconds(const Payload &payload,

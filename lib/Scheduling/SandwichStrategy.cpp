@@ -41,6 +41,9 @@ private:
                         TuningContext &context);
   Result<std::optional<Choice>> goOnNearLimit(const Payload &payload,
                                               TuningContext &context);
+  /// The share of the machine's limit that is not worth a search.
+  double enoughShare(const Payload &payload,
+                     const TuningOptions &options) const;
   /// The micro-kernels of the window.
   std::vector<MicroKernel> windowMenu(const TuningContext &context) const;
 
@@ -57,9 +60,13 @@ private:
   std::deque<Chosen> window;
   int64_t payloads = 0;
   bool sliceFixed = false, gridFixed = false;
-  /// Of the last search with every micro-kernel.
+  /// Of the last search with every micro-kernel; the share is that of the
+  /// machine's limit that it reached.
   int64_t searchedRows = 0;
   double searchedSeconds = 0;
+  double searchedShare = 1;
+  /// Whether it found nothing better than the schedule before.
+  bool searchedInVain = false;
   /// Rows and seconds of all searches with every micro-kernel.
   std::vector<std::pair<int64_t, double>> searches;
   /// Whether the last took hardly longer than one for far fewer rows.
@@ -130,6 +137,17 @@ SandwichStrategy::windowMenu(const TuningContext &context) const {
   return menu;
 }
 
+double SandwichStrategy::enoughShare(const Payload &payload,
+                                     const TuningOptions &options) const {
+  bool alike = static_cast<double>(payload.rows) <
+               static_cast<double>(searchedRows) * options.searchedShareHolds;
+  return alike ? std::min(options.nearLimit,
+                          searchedShare - (searchedInVain
+                                               ? options.searchedInVainDoubt
+                                               : options.searchedShareDoubt))
+               : options.nearLimit;
+}
+
 /// The last schedule, or at first the untuned one, where it does what the
 /// machine can do: there is nothing to search for.
 Result<std::optional<Choice>>
@@ -161,12 +179,12 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
   }
   SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
                             context.session.compareToLimit(payload, before));
-  if (limit.share < options.nearLimit &&
-      limit.share >= options.nearLimit - options.nearLimitDoubt) {
+  const double enough = enoughShare(payload, options);
+  if (limit.share < enough && limit.share >= enough - options.nearLimitDoubt) {
     SANDWICH_ASSIGN_OR_RETURN(limit,
                               context.session.compareToLimit(payload, before));
   }
-  if (limit.share < options.nearLimit) {
+  if (limit.share < enough) {
     nearLimit = 0;
     return std::optional<Choice>();
   }
@@ -210,6 +228,15 @@ Result<Choice> SandwichStrategy::choose(const Payload &payload,
       flat = best.seconds <= seconds * (1 + 0.3 * growth);
     }
     searches.emplace_back(payload.rows, best.seconds);
+    SANDWICH_ASSIGN_OR_RETURN(
+        ScheduleEvaluator::Limit reached,
+        context.session.compareToLimit(payload, best.schedule));
+    searchedInVain =
+        !window.empty() &&
+        best.schedule ==
+            derive(payload, window.back().choice.schedule.microKernel);
+    // Models know no limit.
+    searchedShare = reached.share > 0 ? reached.share : 1;
   }
   record(payload, best, context);
   return best;

@@ -116,7 +116,7 @@ Result<std::vector<MicroKernel>> sandwich::probeKernels(
     double speed;
     size_t step;
   };
-  std::vector<Probe> probes;
+  std::vector<Schedule> schedules;
   for (const MicroKernel &kernel : kernels) {
     Packing packing = packingFor(payload.shape, kernel.isa);
     std::array<int64_t, 3> tile = sliceTile(kernel, payload);
@@ -126,11 +126,17 @@ Result<std::vector<MicroKernel>> sandwich::probeKernels(
         .slice = {std::min<int64_t>(payload.rows, 48), tile[1],
                   std::min(roundUp<int64_t>(512, tile[2]),
                            roundUp(payload.shape.k, packing.kStep))}};
-    schedule = completePrefetch(schedule, payload.shape, schedule.slice[0]);
+    schedules.push_back(
+        completePrefetch(schedule, payload.shape, schedule.slice[0]));
+  }
+  SANDWICH_RETURN_IF_ERROR(session.expectSlices(payload.shape, schedules));
+  std::vector<Probe> probes;
+  for (const Schedule &schedule : schedules) {
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
                               session.sliceSeconds(payload.shape, schedule));
     auto [bM, bN, bK] = schedule.slice;
-    probes.push_back({kernel, 2.0 * bM * bN * bK / seconds, log.size()});
+    probes.push_back(
+        {schedule.microKernel, 2.0 * bM * bN * bK / seconds, log.size()});
     log.push_back({SearchPhase::Probe, payload.rows, schedule, seconds, false});
   }
   std::ranges::stable_sort(probes, std::greater(), &Probe::speed);

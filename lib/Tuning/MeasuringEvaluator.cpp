@@ -518,6 +518,14 @@ MeasuringEvaluator::fastest(const Payload &payload,
   return best;
 }
 
+Status
+MeasuringEvaluator::expectSlices(const MatmulShape &shape,
+                                 const std::vector<Schedule> &schedules) {
+  for (const Schedule &schedule : schedules)
+    SANDWICH_RETURN_IF_ERROR(verify(schedule, shape));
+  return library->compileSlices(shape, schedules);
+}
+
 Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
                                                 const Schedule &schedule) {
   // Side by side in one row of blocks: the time between two slices is that of

@@ -86,6 +86,20 @@ struct NestLibrary::Key {
   bool isNest() const { return kernel.rows == 0; }
 };
 
+/// What a schedule's nest needs compiled.
+struct NestLibrary::Plan {
+  struct Calls {
+    PrefetchPlan prefetch;
+    /// By rows of a strip.
+    std::map<int64_t, Key> microKernels;
+  };
+  Key nest;
+  /// Of strips of a micro-kernel's columns, and of one panel.
+  Calls wide = {}, panel = {};
+
+  void collect(std::set<Key> &keys) const;
+};
+
 struct NestLibrary::Loaded {
   /// The functions of a nest by kind, or a micro-kernel's only one.
   void *functions[std::size(allKinds)];
@@ -330,58 +344,83 @@ Status NestLibrary::compileMissing(const std::set<Key> &needed) {
   return {};
 }
 
+NestLibrary::Plan NestLibrary::plan(const MatmulShape &shape,
+                                    const Schedule &schedule, int64_t minRows,
+                                    int64_t maxRows) {
+  const MicroKernel &kernel = schedule.microKernel;
+  Packing packing = packingFor(shape, kernel.isa);
+  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
+  Plan plan{.nest = {.kernel = {kernel.isa, 0, kernel.columns},
+                     .packing = packing,
+                     .k = shape.k,
+                     .bf16Weights = shape.bf16Weights}};
+  std::set<int64_t> strips =
+      stripRows(minRows, maxRows, schedule.slice[0], kernel.rows);
+  int64_t wide = std::max(kernel.columns, packing.panel);
+  std::pair<Plan::Calls *, int64_t> kinds[] = {{&plan.wide, wide},
+                                               {&plan.panel, packing.panel}};
+  for (auto [calls, width] : kinds) {
+    calls->prefetch = planPrefetch(schedule, packing, width, elementBytes);
+    for (int64_t rows : strips) {
+      Key key = plan.nest;
+      key.kernel = {kernel.isa, rows, std::min(kernel.columns, width)};
+      key.prefetchLines = calls->prefetch.lines;
+      if (calls->prefetch.lines > 0) {
+        key.prefetchStreams = calls->prefetch.streams;
+        key.prefetchPanels = calls->prefetch.panels;
+        key.prefetchHint = schedule.prefetchHint;
+      }
+      calls->microKernels.emplace(rows, key);
+    }
+  }
+  return plan;
+}
+
+void NestLibrary::Plan::collect(std::set<Key> &keys) const {
+  keys.insert(nest);
+  for (const Calls *calls : {&wide, &panel})
+    for (const auto &[rows, key] : calls->microKernels)
+      keys.insert(key);
+}
+
+Status NestLibrary::compileSlices(const MatmulShape &shape,
+                                  const std::vector<Schedule> &schedules) {
+  if (stop && stop())
+    return stoppedError();
+  std::set<Key> needed;
+  for (const Schedule &schedule : schedules)
+    plan(shape, schedule, schedule.slice[0], schedule.slice[0]).collect(needed);
+  return compileMissing(needed);
+}
+
 Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
                                           const Schedule &schedule,
                                           int64_t minRows, int64_t maxRows) {
   if (stop && stop())
     return stoppedError();
-  const MicroKernel &kernel = schedule.microKernel;
-  Packing packing = packingFor(shape, kernel.isa);
-  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
-  Key nest{.kernel = {kernel.isa, 0, kernel.columns},
-           .packing = packing,
-           .k = shape.k,
-           .bf16Weights = shape.bf16Weights};
-  std::set<Key> needed = {nest};
-  std::set<int64_t> strips =
-      stripRows(minRows, maxRows, schedule.slice[0], kernel.rows);
+  Plan plan = NestLibrary::plan(shape, schedule, minRows, maxRows);
+  std::set<Key> needed;
+  plan.collect(needed);
+  SANDWICH_RETURN_IF_ERROR(compileMissing(needed));
 
   PreparedNest prepared;
   NestParameters &parameters = prepared.parameters;
   parameters.sliceRows = schedule.slice[0];
   parameters.sliceColumns = schedule.slice[1];
   parameters.sliceK = schedule.slice[2];
-  parameters.stripRows = kernel.rows;
+  parameters.stripRows = schedule.microKernel.rows;
   parameters.prefetchDistance = schedule.prefetchDistance;
-  auto keyOf = [&](const PrefetchPlan &plan, int64_t width, int64_t rows) {
-    Key key = nest;
-    key.kernel = {kernel.isa, rows, std::min(kernel.columns, width)};
-    key.prefetchLines = plan.lines;
-    if (plan.lines > 0) {
-      key.prefetchStreams = plan.streams;
-      key.prefetchPanels = plan.panels;
-      key.prefetchHint = schedule.prefetchHint;
-    }
-    return key;
+  auto link = [&](const Plan::Calls &planned, NestParameters::Calls &calls) {
+    calls.prefetch = planned.prefetch;
+    for (const auto &[rows, key] : planned.microKernels)
+      calls.addresses[rows] =
+          reinterpret_cast<int64_t>(loaded.at(key).functions[0]);
   };
-  int64_t wide = std::max(kernel.columns, packing.panel);
-  std::pair<NestParameters::Calls *, int64_t> kinds[] = {
-      {&parameters.wide, wide}, {&parameters.panel, packing.panel}};
-  for (auto [calls, width] : kinds) {
-    calls->prefetch = planPrefetch(schedule, packing, width, elementBytes);
-    for (int64_t rows : strips)
-      needed.insert(keyOf(calls->prefetch, width, rows));
-  }
-  SANDWICH_RETURN_IF_ERROR(compileMissing(needed));
-  for (auto [calls, width] : kinds)
-    for (int64_t rows : strips) {
-      auto code = loaded.find(keyOf(calls->prefetch, width, rows));
-      calls->addresses[rows] =
-          reinterpret_cast<int64_t>(code->second.functions[0]);
-    }
+  link(plan.wide, parameters.wide);
+  link(plan.panel, parameters.panel);
   const auto *kind =
       std::ranges::find(allKinds, std::pair(schedule.order, schedule.stores));
   prepared.function = reinterpret_cast<PreparedNest::Function>(
-      loaded.find(nest)->second.functions[kind - std::begin(allKinds)]);
+      loaded.at(plan.nest).functions[kind - std::begin(allKinds)]);
   return prepared;
 }

@@ -39,6 +39,13 @@ public:
   virtual Result<double> sliceSeconds(const MatmulShape &shape,
                                       const Schedule &schedule) = 0;
 
+  /// Says that `sliceSeconds` is about to be asked for each of `schedules`.
+  /// Whoever compiles code for that may do it for all at once.
+  virtual Status expectSlices(const MatmulShape & /*shape*/,
+                              const std::vector<Schedule> & /*schedules*/) {
+    return {};
+  }
+
   /// Seconds that the team takes for the whole matmul, weights in memory.
   virtual Result<double> seconds(const Payload &payload,
                                  const Schedule &schedule) = 0;
@@ -89,6 +96,9 @@ public:
   /// Errors: those of the evaluator; the session has ended.
   Result<double> sliceSeconds(const MatmulShape &shape,
                               const Schedule &schedule) override;
+  /// Passes on those whose answers are not known.
+  Status expectSlices(const MatmulShape &shape,
+                      const std::vector<Schedule> &schedules) override;
   Result<double> seconds(const Payload &payload,
                          const Schedule &schedule) override;
   /// Counts as one measurement, if there is a limit.
@@ -113,6 +123,7 @@ private:
   using Key = std::array<int64_t, 26>;
   static Key makeKey(bool slice, const Payload &payload,
                      const Schedule &schedule);
+  static Key makeSliceKey(const MatmulShape &shape, const Schedule &schedule);
   /// An error if the session has ended.
   Status goOn();
   template <typename Measure>

@@ -52,6 +52,14 @@ struct TuningOptions : SearchOptions {
   /// A schedule that was near the limit for a window of payloads is not
   /// compared again for this share more rows.
   double trustedGrowth = 1.0 / 16;
+  /// What a search with every micro-kernel reached, less a doubt, is near
+  /// enough to the limit for payloads of fewer rows than so many times its own:
+  /// where nothing reaches the limit, for the shape of the matmul or the
+  /// machine's neighbours, the next search would find the same.
+  double searchedShareHolds = 1.5;
+  double searchedShareDoubt = 0.03;
+  /// The doubt where it found nothing better than the schedule before.
+  double searchedInVainDoubt = 0.1;
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;

@@ -57,6 +57,8 @@ public:
   /// `maxRows`, more threads than the team has.
   Result<double> sliceSeconds(const MatmulShape &shape,
                               const Schedule &schedule) override;
+  Status expectSlices(const MatmulShape &shape,
+                      const std::vector<Schedule> &schedules) override;
   Result<double> seconds(const Payload &payload,
                          const Schedule &schedule) override;
 

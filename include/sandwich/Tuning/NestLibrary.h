@@ -110,6 +110,11 @@ public:
                                const Schedule &schedule, int64_t minRows,
                                int64_t maxRows);
 
+  /// Compiles what `prepare` will need for one slice of each of `schedules`, on
+  /// all threads at once. Errors: those of `prepare`.
+  Status compileSlices(const MatmulShape &shape,
+                       const std::vector<Schedule> &schedules);
+
   /// How many nests and micro-kernels were compiled, and the seconds that
   /// `prepare` spent on that.
   int64_t compilations() const { return static_cast<int64_t>(loaded.size()); }
@@ -119,10 +124,13 @@ private:
   struct Key;
   struct Loaded;
   struct Compiled;
+  struct Plan;
   struct Session;
   NestLibrary(const Target &target, unsigned threads,
               std::unique_ptr<llvm::orc::LLJIT> loader,
               std::function<bool()> stop);
+  static Plan plan(const MatmulShape &shape, const Schedule &schedule,
+                   int64_t minRows, int64_t maxRows);
   Status compileMissing(const std::set<Key> &needed);
   Result<Compiled> compile(const Key &key, Session &session) const;
   Result<Loaded> load(const Compiled &code);
