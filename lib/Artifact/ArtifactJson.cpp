@@ -82,6 +82,11 @@ static Json phaseToJson(const proto::Phase &phase) {
           {"operations", toArray(phase.operations(), operationToJson)}};
 }
 
+static Json processToJson(const proto::Process &process) {
+  return {{"prefill_cpus", toArray(process.prefill_cpus())},
+          {"decode_cpus", toArray(process.decode_cpus())}};
+}
+
 static Json tensorToJson(const proto::Tensor &tensor) {
   return {{"name", tensor.name()},
           {"dtype", tensor.dtype()},
@@ -104,6 +109,7 @@ Json sandwich::toJson(const proto::Manifest &manifest) {
           {"model", modelToJson(manifest.model())},
           {"target", targetToJson(manifest.target())},
           {"phases", toArray(manifest.phases(), phaseToJson)},
+          {"plan", toArray(manifest.plan(), processToJson)},
           {"kv_cache",
            {{"block_tokens", cache.block_tokens()},
             {"block_bytes", cache.block_bytes()},

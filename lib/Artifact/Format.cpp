@@ -232,6 +232,38 @@ static Status checkPhases(const proto::Manifest &manifest) {
   return {};
 }
 
+/// A thread of the phase for each CPU, and no CPU twice.
+static Status checkCpus(const std::string &field,
+                        const google::protobuf::RepeatedField<uint32_t> &cpus,
+                        const proto::Phase &phase) {
+  if (static_cast<uint32_t>(cpus.size()) != phase.threads())
+    return makeError(field, " has ", cpus.size(), " CPUs, but ", phase.name(),
+                     " has ", phase.threads(), " threads");
+  std::set<uint32_t> used;
+  for (uint32_t cpu : cpus) {
+    SANDWICH_RETURN_IF_ERROR(checkRange(field, cpu, 0, limits::cpuIndex));
+    if (!used.insert(cpu).second)
+      return makeError(field, " has CPU ", cpu, " twice");
+  }
+  return {};
+}
+
+static Status checkPlan(const proto::Manifest &manifest) {
+  const proto::Phase &prefill = *findPhase(manifest, prefillPhase);
+  const proto::Phase &decode = *findPhase(manifest, decodePhase);
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("the number of plan", manifest.plan_size(), 0, 1));
+  for (int i = 0; i < manifest.plan_size(); ++i) {
+    const proto::Process &process = manifest.plan(i);
+    const std::string prefix = element("plan", i);
+    SANDWICH_RETURN_IF_ERROR(checkCpus(prefix + "prefill_cpus",
+                                       process.prefill_cpus(), prefill));
+    SANDWICH_RETURN_IF_ERROR(
+        checkCpus(prefix + "decode_cpus", process.decode_cpus(), decode));
+  }
+  return {};
+}
+
 static Status checkKVCache(const proto::KVCache &cache,
                            const proto::ModelConfiguration &model) {
   SANDWICH_RETURN_IF_ERROR(checkDtype("kv_cache.dtype", cache.dtype()));
@@ -361,8 +393,10 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   // The target first: an artifact for another interface may differ in all else.
   SANDWICH_RETURN_IF_ERROR(checkTarget(manifest.target()));
   SANDWICH_RETURN_IF_ERROR(checkModel(manifest.model()));
-  if (manifest.phases_size() > 0)
+  if (manifest.phases_size() > 0) {
     SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
+    SANDWICH_RETURN_IF_ERROR(checkPlan(manifest));
+  }
   return checkKVCache(manifest.kv_cache(), manifest.model());
 }
 

@@ -74,7 +74,11 @@ private:
   Status checkPhase(StringRef name);
   Status checkLayers(func::FuncOp function);
   Status checkSchedules();
+  int64_t threadsOf(lm::Phase phase) const;
+  void assignTeams();
   Status tune(TuningSummary *summary);
+  Result<TunedModel> tuneTeam(int64_t threads, const ModelTuningOptions &given,
+                              const TuningProgress &progress);
   Status writeText(const std::string &text);
   Status writeModule();
   Status writeArtifact(ArtifactWriter writer, const std::string &sharedObject);
@@ -394,6 +398,15 @@ proto::Manifest Compilation::makeManifest() {
 
   for (const proto::Phase &phase : phases)
     *manifest.add_phases() = phase;
+  if (options.plan)
+    for (size_t i = 0; i < options.plan->prefill.size(); ++i) {
+      proto::Process &process = *manifest.add_plan();
+      const PlanCores &plan = *options.plan;
+      process.mutable_prefill_cpus()->Add(plan.prefill[i].begin(),
+                                          plan.prefill[i].end());
+      process.mutable_decode_cpus()->Add(plan.decode[i].begin(),
+                                         plan.decode[i].end());
+    }
 
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
@@ -453,16 +466,27 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
   return writer.commit(std::move(manifest));
 }
 
-/// Tunes the matmuls that have no schedules yet, into the database, and gives
-/// them what was found.
-Status Compilation::tune(TuningSummary *summary) {
-  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [](OpPassManager &manager) {
-    manager.addPass(createLMToGemm());
-  }));
+/// The threads that run `phase`.
+int64_t Compilation::threadsOf(lm::Phase phase) const {
+  const bool decode = phase == lm::Phase::Decode;
+  if (options.plan)
+    return static_cast<int64_t>(
+        (decode ? options.plan->decode : options.plan->prefill).front().size());
+  return decode ? options.decodeThreads.value_or(options.threads)
+                : options.threads;
+}
+
+/// Tunes the matmuls that run on `threads` threads and have no schedules yet,
+/// and gives them what was found.
+Result<TunedModel> Compilation::tuneTeam(int64_t threads,
+                                         const ModelTuningOptions &given,
+                                         const TuningProgress &progress) {
   SmallVector<gemm::MatmulOp> matmuls;
   std::vector<TunedMatmul> uses;
   module->walk([&](gemm::MatmulOp matmul) {
-    if (matmul.getSchedules())
+    auto function = matmul->getParentOfType<func::FuncOp>();
+    if (matmul.getSchedules() ||
+        lm::getThreads(function, options.threads) != threads)
       return;
     // Logits are wanted of the last token of each sequence, so of few rows.
     constexpr int64_t mostLogits = 32;
@@ -475,9 +499,31 @@ Status Compilation::tune(TuningSummary *summary) {
                     makesLogits});
   });
   const std::vector<TunedMatmul> shapes = differentShapes(uses);
+  ModelTuningOptions tuning = given;
+  tuning.threads = threads;
+  if (tuning.cpus.size() > static_cast<size_t>(threads))
+    tuning.cpus.resize(threads);
+  SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
+                            tuneModel(shapes, target, tuning, progress));
+  for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
+    auto shape = std::ranges::find(shapes, use.shape, &TunedMatmul::shape);
+    const TunedGroup &found = result.groups[shape - shapes.begin()];
+    matmul.setSchedulesAttr(gemm::getTableAttr(&context, found.table));
+    if (found.group.shape.packing)
+      lm::lookupWeight(matmul, matmul.getWeightAttr())
+          .setPackingAttr(
+              gemm::PackingAttr::get(&context, *found.group.shape.packing));
+  }
+  return result;
+}
+
+/// Tunes the matmuls that have no schedules yet, into the database.
+Status Compilation::tune(TuningSummary *summary) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [](OpPassManager &manager) {
+    manager.addPass(createLMToGemm());
+  }));
   ModelTuningOptions tuning;
   SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
-  tuning.threads = options.threads;
   tuning.cpus = options.cpus;
   tuning.rows = options.tune == Tune::Full ? allRows(options.maxTokens)
                                            : coarseRows(options.maxTokens);
@@ -496,18 +542,19 @@ Status Compilation::tune(TuningSummary *summary) {
     SANDWICH_ASSIGN_OR_RETURN(report,
                               PendingFile::create(*options.tuningReport));
   }
-  SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
-                            tuneModel(shapes, target, tuning, [&](double done) {
-                              return progress("tuning", done);
-                            }));
-  for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
-    auto shape = std::ranges::find(shapes, use.shape, &TunedMatmul::shape);
-    const TunedGroup &found = result.groups[shape - shapes.begin()];
-    matmul.setSchedulesAttr(gemm::getTableAttr(&context, found.table));
-    if (found.group.shape.packing)
-      lm::lookupWeight(matmul, matmul.getWeightAttr())
-          .setPackingAttr(
-              gemm::PackingAttr::get(&context, *found.group.shape.packing));
+  // The first team chooses the packings, which hold for all.
+  std::vector<int64_t> teams = {threadsOf(lm::Phase::Prefill)};
+  if (threadsOf(lm::Phase::Decode) != teams.front())
+    teams.push_back(threadsOf(lm::Phase::Decode));
+  TunedModel result;
+  for (size_t i = 0; i < teams.size(); ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        TunedModel team, tuneTeam(teams[i], tuning, [&](double done) {
+          return progress("tuning", (static_cast<double>(i) + done) /
+                                        static_cast<double>(teams.size()));
+        }));
+    tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
+    result.append(std::move(team));
   }
   // Inputs that micro-kernels read as bf16 are made so before anybody looks.
   gemm::ScheduleMatmulsOptions scheduling;
@@ -532,6 +579,21 @@ Status Compilation::tune(TuningSummary *summary) {
   return {};
 }
 
+/// Says in the IR how many threads run each phase, where they differ.
+void Compilation::assignTeams() {
+  const auto type = IntegerType::get(&context, 64);
+  for (auto function : module->getOps<func::FuncOp>()) {
+    auto phase =
+        function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+    if (!phase || function->hasAttr(lm::threadsAttributeName))
+      continue;
+    const int64_t threads = threadsOf(phase.getValue());
+    if (threads != options.threads)
+      function->setAttr(lm::threadsAttributeName,
+                        IntegerAttr::get(type, threads));
+  }
+}
+
 Status Compilation::run(TuningSummary *summary) {
   // What cannot be written shows now, not after minutes.
   std::optional<ArtifactWriter> writer;
@@ -541,6 +603,7 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
+  assignTeams();
   if (options.emit == Emit::ModelIR)
     return writeModule();
 
@@ -619,14 +682,32 @@ Status Compilation::run(TuningSummary *summary) {
   return writeArtifact(std::move(*writer), sharedObject);
 }
 
+/// Whether `plan` has one process, and all processes as many threads.
+static Status checkPlan(const PlanCores &plan) {
+  if (plan.prefill.size() != 1 || plan.decode.size() != 1)
+    return makeError("the plan has ", plan.prefill.size(),
+                     " processes; compile for 1");
+  for (const std::vector<unsigned> *cpus :
+       {&plan.prefill.front(), &plan.decode.front()})
+    if (cpus->empty() || cpus->size() > phase::maxThreads)
+      return makeError("the plan has ", cpus->size(),
+                       " cores in a phase; between 1 and ", phase::maxThreads,
+                       " are accepted");
+  return {};
+}
+
 Status sandwich::compile(const CompileOptions &options,
                          const ProgressCallback &progress,
                          TuningSummary *summary) {
   if (options.dtype != "bf16" && options.dtype != "f32")
     return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
-  if (options.threads < 1 || options.threads > phase::maxThreads)
-    return makeError("threads must be between 1 and ", phase::maxThreads,
-                     ", not ", options.threads);
+  for (int64_t threads :
+       {options.threads, options.decodeThreads.value_or(options.threads)})
+    if (threads < 1 || threads > phase::maxThreads)
+      return makeError("threads must be between 1 and ", phase::maxThreads,
+                       ", not ", threads);
+  if (options.plan)
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan));
   if (options.maxTokens < 1 || options.maxTokens > phase::maxStepRows)
     return makeError("the largest step must have between 1 and ",
                      phase::maxStepRows, " tokens, not ", options.maxTokens);

@@ -35,45 +35,14 @@ Sequence::~Sequence() { clear(); }
 
 void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
-static void report(const LogCallback &log, LogLevel level,
-                   const std::string &message) {
-  if (log)
-    log(level, message);
-}
-
-/// The team for both phases.
-static Result<std::unique_ptr<PhaseTeam>> createTeam(const Artifact &artifact,
-                                                     const CpuBudget &budget,
-                                                     const LogCallback &log) {
-  unsigned prefillThreads = artifact.prefill().threads();
-  unsigned decodeThreads = artifact.decode().threads();
-  PhaseTeamOptions options;
-  options.threads = std::max(prefillThreads, decodeThreads);
-  options.cpus = budget.cpusFor(options.threads);
-  std::string allowance =
-      std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
-  options.oversubscribed = options.threads > budget.threads();
-  if (options.oversubscribed)
-    report(log, LogLevel::Warning,
-           artifact.path() + ": was compiled for " +
-               std::to_string(options.threads) +
-               " threads, but this process may use " + allowance +
-               "; it runs slower than it could, compile it with --threads=" +
-               std::to_string(budget.threads()));
-  else
-    report(log, LogLevel::Information,
-           "prefill on " + std::to_string(prefillThreads) +
-               " threads, decode on " + std::to_string(decodeThreads) +
-               "; this process may use " + allowance);
-  return PhaseTeam::create(options);
-}
-
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
   const proto::Phase &prefill = artifact.prefill();
   const proto::Phase &decode = artifact.decode();
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  if (options.plan)
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
 
   // First what is quick to fail.
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
@@ -113,12 +82,15 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   loading.progress = options.progress;
   SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,
                             artifact.loadWeights(loading));
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseTeam> team,
-                            createTeam(artifact, budget, options.log));
+  const std::optional<PlanCores> plan =
+      options.plan ? options.plan : planOf(artifact);
+  SANDWICH_ASSIGN_OR_RETURN(
+      PhaseTeams teams,
+      createPhaseTeams(artifact, budget, plan, /*process=*/0, options.log));
 
   std::unique_ptr<Engine> engine(
       new Engine(std::move(artifact), std::move(storage), std::move(phases)));
-  engine->threads = std::move(team);
+  engine->teams = std::move(teams);
   engine->cache = std::move(cache);
   engine->workspace = std::move(workspace);
   engine->logits = std::move(logits);
@@ -156,7 +128,7 @@ Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
 
 void Engine::truncate(Sequence &sequence, uint64_t length) {
   // In a fork the mutex may be held for ever, and the cache is of no use.
-  if (!threads->checkProcess())
+  if (!teams.prefill->checkProcess())
     return;
   std::lock_guard lock(mutex);
   sequence.tokens = std::min(sequence.tokens, length);
@@ -167,7 +139,7 @@ std::span<const float> Engine::logitSpan(uint64_t rows) const {
   return {reinterpret_cast<const float *>(logits.data()), rows * vocabSize()};
 }
 
-void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
+void Engine::runPhase(PhaseTeam &team, SandwichPhaseFunction function,
                       StepProfiler *profiler, SandwichStep &step) {
   step.token_ids = tokenIds.data();
   step.positions = positions.data();
@@ -180,7 +152,7 @@ void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
   step.workspace = workspace.data();
   step.logits = reinterpret_cast<float *>(logits.data());
   step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
-  step.team = threads.get();
+  step.team = &team;
 
   struct Call {
     SandwichPhaseFunction function;
@@ -189,8 +161,8 @@ void Engine::runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
   } call{function, &step, profiler};
   if (profiler)
     profiler->begin(step);
-  threads->run(
-      phase.threads(),
+  team.run(
+      team.size(),
       [](void *context, int32_t thread) {
         const auto &call = *static_cast<const Call *>(context);
         if (call.profiler)
@@ -216,9 +188,9 @@ void Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
   step.num_sequences = 1;
   step.blocks_per_sequence = static_cast<int64_t>(sequence.blocks.size());
   if (tokens.size() == 1)
-    runPhase(source.decode(), phases.decode(), decodeProfiler, step);
+    runPhase(*teams.decode, phases.decode(), decodeProfiler, step);
   else
-    runPhase(source.prefill(), phases.prefill(), prefillProfiler, step);
+    runPhase(*teams.prefill, phases.prefill(), prefillProfiler, step);
   sequence.tokens += tokens.size();
 }
 
@@ -228,7 +200,7 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   if (tokens.empty())
     return makeError("there are no tokens to feed; give at least one");
   SANDWICH_RETURN_IF_ERROR(checkTokens(tokens));
-  SANDWICH_RETURN_IF_ERROR(threads->checkProcess());
+  SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
   std::lock_guard lock(mutex);
   SANDWICH_RETURN_IF_ERROR(reserve(sequence, tokens.size()));
   uint64_t largest =
@@ -264,7 +236,7 @@ Status Engine::decode(std::span<const DecodeToken> batch,
       if (batch[i].sequence == batch[j].sequence)
         return makeError("one sequence is in a decode step twice");
   }
-  SANDWICH_RETURN_IF_ERROR(threads->checkProcess());
+  SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
   std::lock_guard lock(mutex);
   for (const DecodeToken &item : batch)
     SANDWICH_RETURN_IF_ERROR(reserve(*item.sequence, 1));
@@ -291,7 +263,7 @@ Status Engine::decode(std::span<const DecodeToken> batch,
   step.block_tables = blockTables.data();
   step.num_sequences = static_cast<int64_t>(batch.size());
   step.blocks_per_sequence = static_cast<int64_t>(longestTable);
-  runPhase(source.decode(), phases.decode(), decodeProfiler, step);
+  runPhase(*teams.decode, phases.decode(), decodeProfiler, step);
   for (const DecodeToken &item : batch)
     ++item.sequence->tokens;
   if (onLogits)

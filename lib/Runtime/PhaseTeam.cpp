@@ -8,20 +8,19 @@
 
 #include "sandwich/Runtime/PhaseTeam.h"
 
+#include "sandwich/Runtime/ThreadBinding.h"
+
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <climits>
-#include <cstring>
 #include <functional>
 #include <optional>
-#include <system_error>
+#include <thread>
 #include <utility>
 
 using namespace sandwich;
@@ -88,49 +87,139 @@ void WaitableCounter::waitWhile(uint32_t old, const Patience &patience) {
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-/// Keeps the calling thread on one CPU while it lives. Pinning is a matter of
-/// speed only: where the system refuses it, the thread runs unpinned.
-namespace {
-class ScopedPin {
+/// The CPU that thread `thread` of a team is kept on.
+static std::optional<unsigned> cpuOf(const PhaseTeamOptions &options,
+                                     unsigned thread) {
+  if (thread >= options.cpus.size())
+    return std::nullopt;
+  return options.cpus[thread];
+}
+
+//===----------------------------------------------------------------------===//
+// TeamThreads
+//===----------------------------------------------------------------------===//
+
+/// The threads of teams that take turns. They sleep until a team calls them.
+class sandwich::TeamThreads {
 public:
-  ScopedPin(const std::vector<unsigned> &cpus, unsigned thread) {
-    if (thread >= cpus.size() || cpus[thread] >= CPU_SETSIZE)
-      return;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(cpus[thread], &own);
-    if (::sched_getaffinity(0, sizeof(before), &before) != 0 ||
-        CPU_EQUAL(&before, &own))
-      return;
-    pinned = ::sched_setaffinity(0, sizeof(own), &own) == 0;
+  TeamThreads() : process(::getpid()) {}
+  ~TeamThreads();
+
+  /// Starts one more thread; throws what std::thread throws.
+  void add(std::optional<unsigned> cpu, WaitableCounter::Patience patience);
+  size_t size() const { return workers.size(); }
+  std::optional<unsigned> cpu(size_t worker) const {
+    return workers[worker]->cpu;
   }
-  ~ScopedPin() {
-    if (pinned)
-      ::sched_setaffinity(0, sizeof(before), &before);
+
+  /// Lets a worker be thread `thread` of the current run of `team`.
+  void call(size_t worker, PhaseTeam &team, int32_t thread) {
+    workers[worker]->team = &team;
+    workers[worker]->number = thread;
+    workers[worker]->runs.advance();
   }
-  ScopedPin(const ScopedPin &) = delete;
-  ScopedPin &operator=(const ScopedPin &) = delete;
+
+  bool isOfThisProcess() const {
+    return workers.empty() || ::getpid() == process;
+  }
 
 private:
-  cpu_set_t before;
-  bool pinned = false;
+  // Adjacent cache lines are fetched in pairs, so what different threads write
+  // stays 128 bytes apart.
+  struct alignas(128) Worker {
+    /// Runs handed to this worker; a thread that is not in a run sleeps on.
+    WaitableCounter runs;
+    /// The run: its team, and the worker's number in it. No team ends it.
+    PhaseTeam *team = nullptr;
+    int32_t number = 0;
+    std::optional<unsigned> cpu;
+    WaitableCounter::Patience patience;
+    std::thread thread;
+  };
+  static void serve(Worker &worker);
+
+  const pid_t process;
+  std::vector<std::unique_ptr<Worker>> workers;
 };
-} // namespace
 
-PhaseTeam::PhaseTeam(const PhaseTeamOptions &options)
-    : options(options), process(::getpid()),
-      // Alone, a thread may spin through the imbalance of a matmul and
-      // through the choosing of a token between two steps.
-      patience(
-          options.oversubscribed
-              ? WaitableCounter::Patience{std::chrono::microseconds(0),
-                                          std::chrono::microseconds(0)}
-              : WaitableCounter::Patience{std::chrono::microseconds(50),
-                                          std::chrono::microseconds(1000)}) {}
+void TeamThreads::add(std::optional<unsigned> cpu,
+                      WaitableCounter::Patience patience) {
+  auto worker = std::make_unique<Worker>();
+  worker->cpu = cpu;
+  worker->patience = patience;
+  workers.reserve(workers.size() + 1);
+  worker->thread = std::thread(&TeamThreads::serve, std::ref(*worker));
+  workers.push_back(std::move(worker));
+}
 
-Result<std::unique_ptr<PhaseTeam>>
-PhaseTeam::create(const PhaseTeamOptions &options) {
-  std::unique_ptr<PhaseTeam> team(new PhaseTeam(options));
+TeamThreads::~TeamThreads() {
+  if (!isOfThisProcess()) {
+    // There is nothing to join, and nobody waits for the memory.
+    for (std::unique_ptr<Worker> &worker : workers)
+      (void)worker.release();
+    return;
+  }
+  for (const std::unique_ptr<Worker> &worker : workers) {
+    worker->team = nullptr;
+    worker->runs.advance();
+    worker->thread.join();
+  }
+}
+
+void TeamThreads::serve(Worker &worker) {
+  ScopedBinding binding(worker.cpu);
+  for (uint32_t seen = 0;; ++seen) {
+    worker.runs.waitWhile(seen, worker.patience);
+    PhaseTeam *team = worker.team;
+    if (!team)
+      return;
+    team->currentWork(team->currentContext, worker.number);
+    team->barrier();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// PhaseTeam
+//===----------------------------------------------------------------------===//
+
+/// Alone, a thread may spin through the imbalance of a matmul and through the
+/// choosing of a token between two steps.
+static WaitableCounter::Patience patienceOf(const PhaseTeamOptions &options) {
+  using std::chrono::microseconds;
+  return options.oversubscribed
+             ? WaitableCounter::Patience{microseconds(0), microseconds(0)}
+             : WaitableCounter::Patience{microseconds(50), microseconds(1000)};
+}
+
+PhaseTeam::PhaseTeam(const PhaseTeamOptions &options,
+                     std::shared_ptr<TeamThreads> threads,
+                     std::vector<unsigned> members)
+    : options(options), patience(patienceOf(options)),
+      threads(std::move(threads)), members(std::move(members)) {}
+
+PhaseTeam::~PhaseTeam() = default;
+
+/// The workers that are threads 1 and up of a team; starts those that are
+/// missing.
+static std::vector<unsigned> findMembers(TeamThreads &threads,
+                                         const PhaseTeamOptions &options) {
+  std::vector<unsigned> members;
+  for (unsigned thread = 1; thread < options.threads; ++thread) {
+    std::optional<unsigned> cpu = cpuOf(options, thread);
+    unsigned worker = 0;
+    while (worker < threads.size() &&
+           (threads.cpu(worker) != cpu ||
+            std::ranges::find(members, worker) != members.end()))
+      ++worker;
+    if (worker == threads.size())
+      threads.add(cpu, patienceOf(options));
+    members.push_back(worker);
+  }
+  return members;
+}
+
+Result<std::vector<std::unique_ptr<PhaseTeam>>>
+PhaseTeam::createSharing(std::span<const PhaseTeamOptions> options) {
   // Signals are for the threads of the program, not for those of the team; but
   // a fault that is blocked would end the process whatever its handler is.
   sigset_t all;
@@ -139,77 +228,69 @@ PhaseTeam::create(const PhaseTeamOptions &options) {
   for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
     ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto threads = std::make_shared<TeamThreads>();
+  std::vector<std::unique_ptr<PhaseTeam>> teams;
   std::optional<Error> failure;
-  try {
-    team->workers.reserve(options.threads - 1);
-    for (unsigned thread = 1; thread < options.threads; ++thread) {
-      auto worker = std::make_unique<Worker>();
-      worker->thread =
-          std::thread(&PhaseTeam::serve, team.get(), std::ref(*worker), thread);
-      team->workers.push_back(std::move(worker));
+  for (const PhaseTeamOptions &each : options)
+    try {
+      teams.emplace_back(
+          new PhaseTeam(each, threads, findMembers(*threads, each)));
+    } catch (const std::exception &exception) {
+      failure = makeError("cannot start ", each.threads,
+                          " threads: ", exception.what());
     }
-  } catch (const std::exception &exception) {
-    failure = makeError("cannot start ", options.threads,
-                        " threads: ", exception.what());
-  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failure)
     return *failure;
-  return team;
+  return teams;
+}
+
+Result<std::unique_ptr<PhaseTeam>>
+PhaseTeam::create(const PhaseTeamOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<PhaseTeam>> teams,
+                            createSharing({&options, 1}));
+  return std::move(teams.front());
 }
 
 Status PhaseTeam::checkProcess() const {
-  if (workers.empty() || ::getpid() == process)
+  if (threads->isOfThisProcess())
     return {};
   return makeError("this process is a fork of the one that loaded the model, "
                    "and has none of its threads; load the model after forking");
 }
 
-PhaseTeam::~PhaseTeam() {
-  if (!checkProcess()) {
-    // There is nothing to join, and nobody waits for the memory.
-    for (std::unique_ptr<Worker> &worker : workers)
-      (void)worker.release();
-    return;
-  }
-  stopping = true;
-  for (const std::unique_ptr<Worker> &worker : workers) {
-    worker->runs.advance();
-    worker->thread.join();
-  }
-}
-
-void PhaseTeam::serve(Worker &worker, unsigned thread) {
-  ScopedPin pin(options.cpus, thread);
-  for (uint32_t seen = 0;; ++seen) {
-    worker.runs.waitWhile(seen, patience);
-    if (stopping)
-      return;
-    currentWork(currentContext, static_cast<int32_t>(thread));
-    barrier();
-  }
-}
-
-void PhaseTeam::run(unsigned threads, Work work, void *context) {
-  ScopedPin pin(options.cpus, 0);
-  activeThreads = threads;
+void PhaseTeam::run(unsigned count, Work work, void *context) {
+  ScopedBinding binding(cpuOf(options, 0));
+  activeThreads = count;
   currentWork = work;
   currentContext = context;
-  for (unsigned thread = 1; thread < threads; ++thread)
-    workers[thread - 1]->runs.advance();
+  for (unsigned thread = 1; thread < count; ++thread)
+    threads->call(members[thread - 1], *this, static_cast<int32_t>(thread));
   work(context, 0);
   barrier();
 }
 
 void PhaseTeam::barrier() {
-  unsigned threads = activeThreads;
-  if (threads == 1)
+  unsigned count = activeThreads;
+  if (count == 1)
     return;
   uint32_t current = barriers.value();
-  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
     arrived.store(0, std::memory_order_relaxed);
     barriers.advance();
   } else {
     barriers.waitWhile(current, patience);
   }
+}
+
+std::vector<std::vector<unsigned>> PhaseTeam::readPlacement() {
+  std::vector<std::vector<unsigned>> placement(size());
+  run(
+      size(),
+      [](void *context, int32_t thread) {
+        (*static_cast<std::vector<std::vector<unsigned>> *>(
+            context))[static_cast<size_t>(thread)] = readThreadBinding();
+      },
+      &placement);
+  return placement;
 }

@@ -524,7 +524,7 @@ struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
           phase::getProgram(function))
         continue;
       AssignBuffersOptions limits;
-      limits.threads = threads;
+      limits.threads = lm::getThreads(function, threads);
       limits.maxTokens = maxTokens;
       limits.maxLogitRows = maxLogitRows;
       if (failed(ProgramBuilder(function, limits).run()))

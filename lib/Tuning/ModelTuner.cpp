@@ -253,6 +253,18 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   return result;
 }
 
+void TunedModel::append(TunedModel other) {
+  std::ranges::move(other.groups, std::back_inserter(groups));
+  measurements += other.measurements;
+  compilations += other.compilations;
+  seconds += other.seconds;
+  known += other.known;
+  if (flopsPerSecond == 0) {
+    flopsPerSecond = other.flopsPerSecond;
+    readBytesPerSecond = other.readBytesPerSecond;
+  }
+}
+
 Result<TunedModel> sandwich::tuneModel(const std::vector<TunedMatmul> &matmuls,
                                        const Target &target,
                                        const ModelTuningOptions &options,

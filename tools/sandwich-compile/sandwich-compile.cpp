@@ -14,6 +14,7 @@
 #include "sandwich/Support/Process.h"
 #include "sandwich/Target/Target.h"
 #include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/PlanFile.h"
 #include "sandwich/Tuning/MachineMeasurement.h"
 
 #include <CLI/CLI.hpp>
@@ -135,6 +136,31 @@ int runPlan(const PlanOptions &options, bool json) {
   return 0;
 }
 
+/// --plan: the cores of the file `name`, or of the best plan that is found.
+Result<PlanCores> findPlan(const std::string &name,
+                           const PlanOptions &options) {
+  if (name != "auto") {
+    SANDWICH_ASSIGN_OR_RETURN(Machine machine,
+                              readMachineTopology(options.topology));
+    return readPlanCores(name, machine.root);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(Plan plan, searchPlan(options, interrupted));
+  if (plan.search.configurations.empty())
+    return makeError("no service configuration was found");
+  const ServiceConfiguration &best = plan.search.configurations.front();
+  return PlanCores{best.prefillCores, best.decodeCores};
+}
+
+/// "plan: 2 processes, each with 8 cores in prefill and 6 in decode"
+std::string describe(const PlanCores &plan) {
+  const size_t processes = plan.prefill.size();
+  return "plan: " + std::to_string(processes) +
+         (processes == 1 ? " process with " : " processes, each with ") +
+         std::to_string(plan.prefill.front().size()) +
+         " cores in prefill and " +
+         std::to_string(plan.decode.front().size()) + " in decode";
+}
+
 } // namespace
 
 int main(int argc, char **argv) try {
@@ -165,6 +191,14 @@ int main(int argc, char **argv) try {
       ->capture_default_str();
   app.add_option("--threads", options.threads,
                  "Threads of the team (default: what this machine allows)");
+  app.add_option("--decode-threads", options.decodeThreads,
+                 "Threads of the team in decode (default: as --threads)");
+  std::string planName;
+  app.add_option("--plan", planName,
+                 "Service configuration to compile for, instead of --threads: "
+                 "a file that --plan-only --json wrote, whose first one counts, "
+                 "or 'auto' for the best that is found")
+      ->type_name("FILE.json|auto");
   app.add_option("--max-tokens-per-step", options.maxTokens,
                  "Longest piece of a prompt that one step takes")
       ->capture_default_str();
@@ -264,14 +298,24 @@ int main(int argc, char **argv) try {
     options.emit = kinds.at(emit);
     options.tune = tunings.at(tune);
     if (!planOnly)
-      for (const char *option :
-           {"--topology", "--machine-parameters", "--measure-machine",
-            "--top-k", "--patience", "--explain", "--json"})
+      for (const char *option : {"--top-k", "--explain", "--json"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--plan-only");
+    if (!planOnly && planName != "auto")
+      for (const char *option :
+           {"--machine-parameters", "--measure-machine", "--patience"})
+        if (app.count(option) > 0)
+          throw CLI::RequiresError(option, "--plan-only or --plan=auto");
+    if (!planOnly && planName.empty() && app.count("--topology") > 0)
+      throw CLI::RequiresError("--topology", "--plan-only or --plan");
+    if (!planName.empty())
+      for (const char *option : {"--threads", "--decode-threads"})
+        if (app.count(option) > 0)
+          throw CLI::ExcludesError(option, "--plan");
     if (planOnly)
       for (const char *option :
-           {"--output", "--target", "--threads", "--max-tokens-per-step",
+           {"--output", "--target", "--threads", "--decode-threads", "--plan",
+            "--max-tokens-per-step",
             "--context", "--emit", "--ir", "--tune", "--schedules",
             "--strategy", "--tuning-seconds", "--tuning-report",
             "--emulate-amx"})
@@ -285,9 +329,13 @@ int main(int argc, char **argv) try {
           "measures this machine, not that of --topology " + plan.topology);
     if (options.tune == Tune::None && !planOnly)
       for (const char *option :
-           {"--strategy", "--tuning-seconds", "--trace", "--tuning-report"})
+           {"--strategy", "--tuning-seconds", "--tuning-report"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--tune=quick or --tune=full");
+    if (options.tune == Tune::None && !planOnly && planName != "auto" &&
+        options.trace)
+      throw CLI::RequiresError("--trace",
+                               "--tune=quick, --tune=full or --plan=auto");
     if (options.emit == Emit::Artifact && options.output.empty() && !planOnly)
       throw CLI::RequiredError("--output");
   } catch (const CLI::Success &help) {
@@ -298,24 +346,35 @@ int main(int argc, char **argv) try {
     return 2;
   }
 
-  if (planOnly) {
-    plan.modelFolder = options.modelFolder;
-    plan.dtype = options.dtype;
-    plan.trace = options.trace.value_or(plan.trace);
-    plan.keepDropped = explainPlan;
-    if (measureMachineFile)
-      plan.measure = [&](const MachineNode &machine) {
-        return measureIntoFile(machine, options.dtype == "bf16",
-                               *measureMachineFile, quiet);
-      };
+  plan.modelFolder = options.modelFolder;
+  plan.dtype = options.dtype;
+  plan.trace = options.trace.value_or(plan.trace);
+  plan.keepDropped = explainPlan;
+  if (measureMachineFile)
+    plan.measure = [&](const MachineNode &machine) {
+      return measureIntoFile(machine, options.dtype == "bf16",
+                             *measureMachineFile, quiet);
+    };
+  if (planOnly)
     return runPlan(plan, json);
+  if (!planName.empty()) {
+    catchInterrupts();
+    Result<PlanCores> cores = findPlan(planName, plan);
+    if (!cores) {
+      std::fprintf(stderr, "error: %s\n", cores.error().message.c_str());
+      return 1;
+    }
+    if (!quiet)
+      std::fprintf(stderr, "%s\n", describe(*cores).c_str());
+    options.threads = static_cast<int64_t>(cores->prefill.front().size());
+    options.plan = std::move(*cores);
   }
   Result<CpuBudget> budget = readCpuBudget();
   if (!budget) {
     std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
     return 1;
   }
-  if (app.count("--threads") == 0) {
+  if (app.count("--threads") == 0 && !options.plan) {
     options.threads = budget->threads();
     if (!quiet)
       std::fprintf(stderr, "using %lld threads, limited by %s\n",
@@ -323,7 +382,9 @@ int main(int argc, char **argv) try {
                    budget->limit().c_str());
   }
   if (options.tune != Tune::None) {
-    if (options.threads > 0)
+    if (options.plan)
+      options.cpus = options.plan->prefill.front();
+    else if (options.threads > 0)
       options.cpus = budget->cpusFor(static_cast<unsigned>(options.threads));
     if (!options.schedules)
       options.schedules = defaultScheduleFile();

@@ -8,6 +8,8 @@
 
 #include "Arguments.h"
 
+#include "sandwich/Topology/PlanFile.h"
+
 #include "sandwich/Support/File.h"
 
 #include <algorithm>
@@ -145,6 +147,25 @@ Result<std::string> tool::readInput(const std::string &path, size_t maxBytes) {
     if (text.size() > maxBytes)
       return makeError("standard input is longer than ", maxBytes, " bytes");
   }
+}
+
+void tool::addPlanOption(CLI::App &command, std::optional<std::string> &path) {
+  command
+      .add_option("--plan", path,
+                  "Cores to run on, from 'sandwich-compile --plan-only "
+                  "--json'; the artifact must be compiled for as many "
+                  "(default: those it was compiled for)")
+      ->type_name("FILE.json");
+}
+
+Result<std::optional<PlanCores>>
+tool::readPlan(const std::optional<std::string> &path) {
+  if (!path)
+    return std::optional<PlanCores>();
+  SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
+  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan,
+                            readPlanCores(*path, machine.root));
+  return std::optional(std::move(plan));
 }
 
 void tool::addWeightsOption(CLI::App &command,

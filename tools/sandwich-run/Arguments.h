@@ -49,6 +49,14 @@ Result<std::string> readInput(const std::string &path, size_t maxBytes);
 void addWeightsOption(CLI::App &command,
                       std::optional<WeightPlacement> &placement);
 
+/// Adds `--plan=FILE`.
+void addPlanOption(CLI::App &command, std::optional<std::string> &path);
+
+/// The cores of the plan in the file `path`, for this machine. Nothing for no
+/// file. Errors: it cannot be read, or is another machine's.
+Result<std::optional<PlanCores>>
+readPlan(const std::optional<std::string> &path);
+
 } // namespace sandwich::tool
 
 #endif // SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H

@@ -140,9 +140,24 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
+/// "decode   on CPUs 0 1", where the system says that the threads are.
+static std::string placementLine(const char *phase, PhaseTeam &team) {
+  std::string text = std::string(phase) + " on CPUs";
+  for (const std::vector<unsigned> &cpus : team.readPlacement()) {
+    text += ' ' + std::to_string(cpus.empty() ? 0 : cpus.front());
+    if (cpus.size() > 1)
+      text += '-' + std::to_string(cpus.back());
+  }
+  return text + "\n";
+}
+
 static Status run(const tool::MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             tool::loadForMeasurement(arguments));
+  if (!arguments.json)
+    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
+        placementLine("prefill ", engine->prefillTeam()) +
+        placementLine("decode  ", engine->decodeTeam())));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(

@@ -27,6 +27,7 @@ struct Arguments {
   std::vector<std::string> tokenIds;
   GenerationOptions generation;
   std::optional<WeightPlacement> weights;
+  std::optional<std::string> plan;
   bool json = false;
 };
 
@@ -128,6 +129,7 @@ static Status run(const Arguments &arguments) {
       checkedAdd<uint64_t>(prompt.size(), arguments.generation.maxTokens)
           .value_or(model.context_length()));
   options.weightPlacement = arguments.weights;
+  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -213,6 +215,7 @@ after the current token.)");
   command->add_flag("--ignore-eos", generation.ignoreEndOfText,
                     "Goes on when the model ends its text");
   addWeightsOption(*command, arguments->weights);
+  addPlanOption(*command, arguments->plan);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of the text");
   command->callback([arguments, &action] {

@@ -28,6 +28,7 @@ struct Arguments {
   std::string out;
   uint64_t chunk = 0;
   std::optional<WeightPlacement> weights;
+  std::optional<std::string> plan;
 };
 } // namespace
 
@@ -47,6 +48,7 @@ static Status run(const Arguments &arguments) {
   EngineOptions options;
   options.kvCacheTokens = tokens.size();
   options.weightPlacement = arguments.weights;
+  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -89,6 +91,7 @@ The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->type_name("N");
   addWeightsOption(*command, arguments->weights);
+  addPlanOption(*command, arguments->plan);
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });

@@ -42,6 +42,7 @@ void tool::addMeasurementOptions(CLI::App &command,
                 withDefault("Tokens in the sequence before it is generated to",
                             benchmark.contexts));
   addWeightsOption(command, arguments.weights);
+  addPlanOption(command, arguments.plan);
 }
 
 void tool::finishMeasurementOptions(MeasurementArguments &arguments) {
@@ -62,6 +63,7 @@ tool::loadForMeasurement(const MeasurementArguments &arguments) {
       options.kvCacheTokens,
       benchmarkTokens(artifact.manifest().model(), arguments.benchmark));
   options.weightPlacement = arguments.weights;
+  SANDWICH_ASSIGN_OR_RETURN(options.plan, readPlan(arguments.plan));
   connectToTerminal(options);
   return Engine::create(std::move(artifact), options);
 }
@@ -80,7 +82,7 @@ Status tool::measurementComplete(const BenchmarkOptions &options,
   return makeError("interrupted; these tests were not run: ", missing);
 }
 
-Json tool::describeMeasurement(const Engine &engine,
+Json tool::describeMeasurement(Engine &engine,
                                const BenchmarkOptions &options,
                                bool interrupted) {
   const proto::Manifest &manifest = engine.artifact().manifest();
@@ -89,6 +91,8 @@ Json tool::describeMeasurement(const Engine &engine,
           {"target", manifest.target().name()},
           {"prefill_threads", engine.artifact().prefill().threads()},
           {"decode_threads", engine.artifact().decode().threads()},
+          {"prefill_cores", engine.prefillTeam().readPlacement()},
+          {"decode_cores", engine.decodeTeam().readPlacement()},
           {"decode_weight_bytes", decodeWeightBytes(manifest)},
           {"repetitions", options.repetitions},
           {"interrupted", interrupted}};

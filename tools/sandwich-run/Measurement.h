@@ -26,6 +26,7 @@ struct MeasurementArguments {
   std::string artifact;
   BenchmarkOptions benchmark;
   std::optional<WeightPlacement> weights;
+  std::optional<std::string> plan;
   bool json = false;
 };
 
@@ -47,7 +48,7 @@ Status measurementComplete(const BenchmarkOptions &options,
                            const std::vector<BenchmarkResult> &results);
 
 /// What was measured and how, for `--json`.
-Json describeMeasurement(const Engine &engine, const BenchmarkOptions &options,
+Json describeMeasurement(Engine &engine, const BenchmarkOptions &options,
                          bool interrupted);
 
 } // namespace sandwich::tool

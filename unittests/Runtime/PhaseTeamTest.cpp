@@ -16,7 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <numeric>
+#include <random>
+#include <thread>
 
 using namespace sandwich;
 
@@ -161,6 +164,95 @@ TEST(PhaseTeamTest, KeepsThreadsOnTheirCpusAndGivesTheMaskBack) {
   cpu_set_t after;
   ASSERT_EQ(::sched_getaffinity(0, sizeof(after), &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+/// CPUs that this process may use, at most `most` of them.
+static std::vector<unsigned> allowedCpus(size_t most) {
+  cpu_set_t allowed;
+  EXPECT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::vector<unsigned> cpus;
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE && cpus.size() < most; ++cpu)
+    if (CPU_ISSET(cpu, &allowed))
+      cpus.push_back(cpu);
+  return cpus;
+}
+
+static std::vector<std::unique_ptr<PhaseTeam>>
+makeTeams(std::vector<PhaseTeamOptions> options) {
+  Result<std::vector<std::unique_ptr<PhaseTeam>>> teams =
+      PhaseTeam::createSharing(options);
+  EXPECT_TRUE(teams);
+  return std::move(*teams);
+}
+
+static size_t countThreads() {
+  size_t threads = 0;
+  for ([[maybe_unused]] const auto &entry :
+       std::filesystem::directory_iterator("/proc/self/task"))
+    ++threads;
+  return threads;
+}
+
+TEST(PhaseTeamTest, SwitchesAtRandomWithoutNewThreads) {
+  auto teams = makeTeams({{.threads = 4, .cpus = {}, .oversubscribed = true},
+                          {.threads = 2, .cpus = {}, .oversubscribed = true},
+                          {.threads = 1, .cpus = {}, .oversubscribed = true}});
+  const size_t threads = countThreads();
+  std::mt19937 random(1);
+  // The steps of all teams read and write the same numbers.
+  struct Steps {
+    PhaseTeam *team;
+    uint64_t values[4] = {};
+    uint64_t steps = 0;
+    uint64_t wrong = 0;
+  } steps;
+  constexpr int switches = 10000;
+  for (int i = 0; i < switches; ++i) {
+    steps.team = teams[random() % teams.size()].get();
+    steps.team->run(
+        steps.team->size(),
+        [](void *context, int32_t thread) {
+          auto &steps = *static_cast<Steps *>(context);
+          for (size_t at = static_cast<size_t>(thread); at < 4;
+               at += steps.team->size())
+            steps.wrong += ++steps.values[at] != steps.steps + 1;
+          steps.team->barrier();
+          if (thread == 0)
+            ++steps.steps;
+        },
+        &steps);
+  }
+  EXPECT_EQ(steps.wrong, 0U);
+  EXPECT_EQ(steps.steps, uint64_t{switches});
+  EXPECT_EQ(countThreads(), threads);
+}
+
+TEST(PhaseTeamTest, EachTeamKeepsItsOwnCpus) {
+  const std::vector<unsigned> cpus = allowedCpus(2);
+  if (cpus.size() < 2)
+    GTEST_SKIP() << "this process may use one CPU only";
+  const size_t before = countThreads();
+  auto teams = makeTeams(
+      {{.threads = 2, .cpus = cpus, .oversubscribed = false},
+       {.threads = 1, .cpus = {cpus[1]}, .oversubscribed = false},
+       {.threads = 2, .cpus = {cpus[1], cpus[0]}, .oversubscribed = false}});
+  using Placement = std::vector<std::vector<unsigned>>;
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(teams[0]->readPlacement(), (Placement{{cpus[0]}, {cpus[1]}}));
+    EXPECT_EQ(teams[1]->readPlacement(), (Placement{{cpus[1]}}));
+    EXPECT_EQ(teams[2]->readPlacement(), (Placement{{cpus[1]}, {cpus[0]}}));
+  }
+  // One thread for each CPU, beside the calling one.
+  EXPECT_EQ(countThreads(), before + 2);
+}
+
+TEST(PhaseTeamTest, GoesOnWhereACpuIsForbidden) {
+  // No machine has this one.
+  auto teams = makeTeams(
+      {{.threads = 2, .cpus = {100000, 100001}, .oversubscribed = false}});
+  runRing(*teams[0], 2, 3);
+  for (const std::vector<unsigned> &cpus : teams[0]->readPlacement())
+    EXPECT_EQ(cpus, allowedCpus(CPU_SETSIZE));
 }
 
 TEST(PhaseTeamTest, IsRefusedInAFork) {

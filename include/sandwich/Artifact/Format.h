@@ -65,6 +65,8 @@ inline constexpr uint32_t tensors = 1 << 18;
 inline constexpr uint32_t tensorRank = 8;
 inline constexpr uint32_t nameBytes = 1024;
 inline constexpr uint32_t threads = 4096;
+/// Of a CPU, as the operating system counts them.
+inline constexpr uint32_t cpuIndex = 1 << 20;
 inline constexpr uint32_t operations = 1 << 16;
 inline constexpr uint32_t tokensOfStep = 1 << 20;
 } // namespace limits

@@ -10,6 +10,7 @@
 #define SANDWICH_COMPILER_COMPILER_H
 
 #include "sandwich/Support/Result.h"
+#include "sandwich/Topology/PlanCores.h"
 
 #include <cstdint>
 #include <functional>
@@ -55,7 +56,12 @@ struct CompileOptions {
   std::string target = "host";
   /// Replaces AMX by vector code, so that it runs where there is no AMX.
   bool emulateAMX = false;
+  /// Of the prefill team, and of the decode team where they differ.
   int64_t threads = 1;
+  std::optional<int64_t> decodeThreads;
+  /// The cores that the artifact is for; it says how many threads there are
+  /// instead of the two above.
+  std::optional<PlanCores> plan;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;
   /// Tokens a sequence may hold; what the model was made for by default.

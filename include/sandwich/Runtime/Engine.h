@@ -8,8 +8,8 @@
 ///
 /// \file
 /// The engine holds what a model needs to run: one copy of the weights, the
-/// compiled phases, a team of threads, a KV cache and a workspace that both
-/// phases share. It knows tokens and logits only; text is the tokenizer's, and
+/// compiled phases, a team of threads for each, a KV cache and a workspace that
+/// both share. Any step may follow any other: nothing is moved between phases. It knows tokens and logits only; text is the tokenizer's, and
 /// choosing tokens the sampler's.
 ///
 //===----------------------------------------------------------------------===//
@@ -19,11 +19,12 @@
 
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/KVCache.h"
-#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/Log.h"
+#include "sandwich/Runtime/PhasePlacement.h"
 #include "sandwich/Runtime/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/PlanCores.h"
 
 #include <cstdint>
 #include <functional>
@@ -36,12 +37,6 @@
 
 namespace sandwich {
 
-enum class LogLevel { Information, Warning };
-
-/// Receives one line without its end.
-using LogCallback =
-    std::function<void(LogLevel level, const std::string &message)>;
-
 struct EngineOptions {
   /// Tokens that all sequences together may hold; 0 means one sequence of the
   /// model's whole context. Each sequence rounds up to whole blocks.
@@ -50,6 +45,9 @@ struct EngineOptions {
   uint64_t maxSequences = 1;
   /// Where the weights go; nothing lets the engine choose.
   std::optional<WeightPlacement> weightPlacement = {};
+  /// The cores of each phase; nothing: those the artifact was compiled for, if
+  /// any.
+  std::optional<PlanCores> plan = {};
   /// Told how far the weights are loaded.
   ProgressCallback progress = {};
   LogCallback log = {};
@@ -100,8 +98,8 @@ struct DecodeToken {
 /// Calls may come from any thread; they run one after another.
 class Engine {
 public:
-  /// Loads weights and code, and starts the team. Errors: files that do not
-  /// load, or memory and threads that the system does not grant.
+  /// Loads weights and code, and starts the teams. Errors: files that do not
+  /// load, a plan that does not fit the artifact, or memory and threads that the system does not grant.
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 
@@ -146,7 +144,8 @@ public:
   }
 
   const WeightStorage &weights() const { return storage; }
-  PhaseTeam &team() { return *threads; }
+  PhaseTeam &prefillTeam() { return *teams.prefill; }
+  PhaseTeam &decodeTeam() { return *teams.decode; }
   const KVCache &kvCache() const { return cache; }
 
 private:
@@ -158,7 +157,7 @@ private:
 
   Status checkToken(int32_t token, uint64_t index) const;
   Status reserve(Sequence &sequence, uint64_t newTokens);
-  void runPhase(const proto::Phase &phase, SandwichPhaseFunction function,
+  void runPhase(PhaseTeam &team, SandwichPhaseFunction function,
                 StepProfiler *profiler, SandwichStep &step);
   /// Runs tokens of one sequence whose blocks are reserved.
   void runPiece(Sequence &sequence, std::span<const int32_t> tokens,
@@ -169,7 +168,7 @@ private:
   Artifact source;
   WeightStorage storage;
   PhaseLibrary phases;
-  std::unique_ptr<PhaseTeam> threads;
+  PhaseTeams teams;
   KVCache cache;
   AnonymousMemory workspace;
   AnonymousMemory logits;

@@ -13,6 +13,10 @@
 /// briefly and then sleeps, which leaves its core to whoever wants it; a team
 /// without work burns no CPU.
 ///
+/// Each phase has a team, on the cores that its plan keeps awake (Sandwich
+/// paper, section 3: prefill and decode switch between steps). Teams that take
+/// turns share one thread for each core, so that two never wait for one core.
+///
 //===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_RUNTIME_PHASETEAM_H
@@ -24,8 +28,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <sys/types.h>
-#include <thread>
+#include <span>
 #include <vector>
 
 namespace sandwich {
@@ -62,6 +65,8 @@ struct PhaseTeamOptions {
   bool oversubscribed = false;
 };
 
+class TeamThreads;
+
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): parts threads.
 class PhaseTeam {
 public:
@@ -72,16 +77,23 @@ public:
   static Result<std::unique_ptr<PhaseTeam>>
   create(const PhaseTeamOptions &options);
 
+  /// Teams that take turns, one for each phase: what one team's threads wrote,
+  /// the next one's see. A CPU has one thread, whichever teams it works in, so
+  /// that a switch from one team to another wakes only those who slept. Unpinned
+  /// threads are shared by their number. Errors as `create`.
+  static Result<std::vector<std::unique_ptr<PhaseTeam>>>
+  createSharing(std::span<const PhaseTeamOptions> options);
+
   PhaseTeam(const PhaseTeam &) = delete;
   PhaseTeam &operator=(const PhaseTeam &) = delete;
   ~PhaseTeam();
 
-  unsigned size() const { return static_cast<unsigned>(workers.size()) + 1; }
+  unsigned size() const { return options.threads; }
 
   /// Calls `work(context, 0..threads-1)`, each on a thread of its own, and
   /// returns when all have returned; `threads` is in [1, size()]. One call at
-  /// a time. The calling thread is kept on its CPU meanwhile and gets its
-  /// affinity mask back.
+  /// a time, of all teams that share threads. The calling thread is kept on its
+  /// CPU meanwhile and gets its affinity mask back.
   void run(unsigned threads, Work work, void *context);
 
   /// Error: this process is a fork of the one that created the team, so that
@@ -91,30 +103,27 @@ public:
   /// Called by every thread of the current run; returns once all have called.
   void barrier();
 
-private:
-  // Adjacent cache lines are fetched in pairs, so what different threads write
-  // stays 128 bytes apart.
-  struct alignas(128) Worker {
-    /// Runs handed to this worker; a thread that is not in a run sleeps on.
-    WaitableCounter runs;
-    std::thread thread;
-  };
+  /// Where each thread of the team may run, asked of the system while the team
+  /// works: operating-system indexes of CPUs, ascending.
+  std::vector<std::vector<unsigned>> readPlacement();
 
-  explicit PhaseTeam(const PhaseTeamOptions &options);
-  void serve(Worker &worker, unsigned thread);
+private:
+  friend class TeamThreads;
+
+  PhaseTeam(const PhaseTeamOptions &options,
+            std::shared_ptr<TeamThreads> threads,
+            std::vector<unsigned> members);
 
   const PhaseTeamOptions options;
-  const pid_t process;
   const WaitableCounter::Patience patience;
-  /// Threads 1 and up.
-  std::vector<std::unique_ptr<Worker>> workers;
+  const std::shared_ptr<TeamThreads> threads;
+  /// The shared threads that are this team's threads 1 and up.
+  const std::vector<unsigned> members;
 
-  // Written by `run` before it advances `Worker::runs`, read by the workers
-  // after that.
+  // Written by `run` before it calls threads, read by them after that.
   unsigned activeThreads = 1;
   Work currentWork = nullptr;
   void *currentContext = nullptr;
-  bool stopping = false;
 
   alignas(128) std::atomic<uint32_t> arrived{0};
   alignas(128) WaitableCounter barriers;

@@ -10,6 +10,7 @@
 #define SANDWICH_TOPOLOGY_MACHINEDRAWING_H
 
 #include "sandwich/Topology/MachineTopology.h"
+#include "sandwich/Topology/PlanCores.h"
 
 #include <optional>
 #include <string>
@@ -34,13 +35,6 @@ struct TextDrawingOptions {
 /// with the indexes in the first and in the last parent.
 std::string drawText(const Machine &machine,
                      const TextDrawingOptions &options = {});
-
-/// Operating-system indexes of the CPUs that each process of a plan runs on.
-struct PlanCores {
-  /// [process] The CPUs awake in each phase. Both have the same processes.
-  std::vector<std::vector<unsigned>> prefill;
-  std::vector<std::vector<unsigned>> decode;
-};
 
 /// The machine as an SVG document that needs nothing else: nested rectangles,
 /// what there is to know about each of them as its tooltip, a legend, and what

@@ -10,7 +10,8 @@
 #define SANDWICH_TOPOLOGY_PLANFILE_H
 
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/MachineDrawing.h"
+#include "sandwich/Topology/MachineTopology.h"
+#include "sandwich/Topology/PlanCores.h"
 
 #include <string>
 

@@ -66,6 +66,10 @@ struct TunedModel {
   int64_t known = 0;
   /// What all threads multiply and read at best; 0 if nothing was measured.
   double flopsPerSecond = 0, readBytesPerSecond = 0;
+
+  /// Adds what tuning for another team came to. Speeds are those of the first
+  /// team that measured them.
+  void append(TunedModel other);
 };
 
 /// Hears which share of the work is done, from 0 to 1; an error ends tuning.

@@ -216,6 +216,18 @@ func.func private @f() attributes {lm.stage = #lm.phase<decode>}
 
 // -----
 
+// `lm.threads` is a number of threads.
+// expected-error @below {{'lm.threads' is an i64 between 1 and 1024 on a function}}
+func.func private @f() attributes {lm.threads = 0 : i64}
+
+// -----
+
+// `lm.threads` marks functions only.
+// expected-error @below {{'lm.threads' is an i64 between 1 and 1024 on a function}}
+module attributes {lm.threads = 2 : i64} {}
+
+// -----
+
 // `lm.phase` says which phase.
 // expected-error @below {{'lm.phase' is a #lm.phase on a function}}
 func.func private @f() attributes {lm.phase = 0 : i64}

@@ -13,6 +13,7 @@
 #include "sandwich/Scheduling/ScheduleDatabase.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace sandwich::gemm {
 #define GEN_PASS_DEF_SCHEDULEMATMULS
@@ -58,10 +59,12 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
+      const int64_t team =
+          lm::getThreads(matmul->getParentOfType<FunctionOpInterface>(), threads);
       if (!matmul.getSchedules()) {
-        Result<ScheduleTable> table = findTuned(matmul, *tuned, *model);
+        Result<ScheduleTable> table = findTuned(matmul, team, *tuned, *model);
         if (table && table->empty())
-          table = chooseUntuned(getShape(matmul), *model, threads);
+          table = chooseUntuned(getShape(matmul), *model, team);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
@@ -70,10 +73,10 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       }
       for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
         auto [tM, tN, tK] = schedule.getSchedule().threads;
-        if (tM * tN * tK > threads) {
+        if (tM * tN * tK > team) {
           matmul.emitOpError("has a schedule for ")
               << tM * tN * tK << " threads, the team has "
-              << threads.getValue();
+              << team;
           return WalkResult::interrupt();
         }
       }
@@ -92,14 +95,14 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
 
   /// The tuned table of `matmul`, whose weight gets its packing; none if there
   /// is no such table.
-  Result<ScheduleTable> findTuned(MatmulOp matmul,
+  Result<ScheduleTable> findTuned(MatmulOp matmul, int64_t team,
                                   const ScheduleDatabase &tuned,
                                   const Target &model) {
     MatmulShape shape = getShape(matmul);
     std::vector<MicroKernel> menu = microKernelMenu(shape, model);
     if (menu.empty())
       return ScheduleTable();
-    auto found = tuned.findTuned({shape, threads}, model, menu.front().isa);
+    auto found = tuned.findTuned({shape, team}, model, menu.front().isa);
     if (!found)
       return ScheduleTable();
     lm::lookupWeight(matmul, matmul.getWeightAttr())

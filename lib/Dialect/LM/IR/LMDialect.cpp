@@ -82,12 +82,28 @@ void LMDialect::initialize() {
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
+  if (attribute.getName() == threadsAttributeName) {
+    auto threads = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<FunctionOpInterface>(op) || !threads ||
+        !threads.getType().isSignlessInteger(64) || threads.getInt() < 1 ||
+        threads.getInt() > SANDWICH_MAX_THREADS)
+      return op->emitError("'lm.threads' is an i64 between 1 and ")
+             << SANDWICH_MAX_THREADS << " on a function";
+    return success();
+  }
   if (attribute.getName() != phaseAttributeName)
     return op->emitError("unknown attribute '")
            << attribute.getName().getValue() << "'";
   if (!isa<FunctionOpInterface>(op) || !isa<PhaseAttr>(attribute.getValue()))
     return op->emitError("'lm.phase' is a #lm.phase on a function");
   return success();
+}
+
+int64_t lm::getThreads(Operation *function, int64_t given) {
+  auto threads = function
+                     ? function->getAttrOfType<IntegerAttr>(threadsAttributeName)
+                     : IntegerAttr();
+  return threads ? threads.getInt() : given;
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,6 +36,13 @@ namespace sandwich::lm {
 /// The attribute that marks a phase's function.
 inline constexpr llvm::StringLiteral phaseAttributeName = "lm.phase";
 
+/// The attribute of a phase's function that says how many threads run it, where
+/// the passes' options are not to decide: between 1 and SANDWICH_MAX_THREADS.
+inline constexpr llvm::StringLiteral threadsAttributeName = "lm.threads";
+
+/// The threads that run `function`: what it says, or `given`.
+int64_t getThreads(mlir::Operation *function, int64_t given);
+
 /// The most elements of one dimension, so that the bytes of a tensor with two
 /// fit 64 bits.
 inline constexpr int64_t maxDimension = INT32_MAX;

@@ -1,0 +1,25 @@
+//===- Log.h - What the runtime tells its user ------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_LOG_H
+#define SANDWICH_RUNTIME_LOG_H
+
+#include <functional>
+#include <string>
+
+namespace sandwich {
+
+enum class LogLevel { Information, Warning };
+
+/// Receives one line without its end. May be empty.
+using LogCallback =
+    std::function<void(LogLevel level, const std::string &message)>;
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_LOG_H

@@ -1,0 +1,55 @@
+//===- PhasePlacement.h - Teams on the cores of a plan ----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// From the cores of a service configuration to the teams of both phases
+/// (Sandwich paper, section 3). Cores are a matter of speed: where they cannot
+/// be had, the teams run wherever they may, and a warning says so.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_PHASEPLACEMENT_H
+#define SANDWICH_RUNTIME_PHASEPLACEMENT_H
+
+#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Log.h"
+#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Support/Result.h"
+#include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/PlanCores.h"
+
+#include <memory>
+#include <optional>
+
+namespace sandwich {
+
+/// The teams of the phases; they take turns.
+struct PhaseTeams {
+  std::unique_ptr<PhaseTeam> prefill;
+  std::unique_ptr<PhaseTeam> decode;
+};
+
+/// The plan that `artifact` was compiled for, if any.
+std::optional<PlanCores> planOf(const Artifact &artifact);
+
+/// Error: `plan` has other numbers of processes or of threads than the code of
+/// `artifact`.
+Status checkPlan(const PlanCores &plan, const Artifact &artifact);
+
+/// Starts the teams of process `process` of `plan`, which fits the artifact,
+/// and reads back where their threads are. Without a plan, or with one whose
+/// cores this process may not use, threads get cores of `budget` if it has one
+/// for each. Errors: the system grants no more threads.
+Result<PhaseTeams> createPhaseTeams(const Artifact &artifact,
+                                    const CpuBudget &budget,
+                                    const std::optional<PlanCores> &plan,
+                                    unsigned process, const LogCallback &log);
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_PHASEPLACEMENT_H

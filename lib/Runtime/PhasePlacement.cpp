@@ -1,0 +1,161 @@
+//===- PhasePlacement.cpp - Teams on the cores of a plan ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/PhasePlacement.h"
+
+#include <algorithm>
+#include <utility>
+
+using namespace sandwich;
+
+using Cpus = std::vector<unsigned>;
+
+static void report(const LogCallback &log, LogLevel level,
+                   const std::string &message) {
+  if (log)
+    log(level, message);
+}
+
+/// "CPU 3", "CPUs 0-3,8"
+static std::string nameCpus(Cpus cpus) {
+  std::ranges::sort(cpus);
+  std::string text = cpus.size() == 1 ? "CPU " : "CPUs ";
+  for (size_t first = 0; first < cpus.size();) {
+    size_t last = first;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1)
+      ++last;
+    if (first > 0)
+      text += ',';
+    text += std::to_string(cpus[first]);
+    if (last > first) {
+      text += '-';
+      text += std::to_string(cpus[last]);
+    }
+    first = last + 1;
+  }
+  return text;
+}
+
+std::optional<PlanCores> sandwich::planOf(const Artifact &artifact) {
+  const auto &processes = artifact.manifest().plan();
+  if (processes.empty())
+    return std::nullopt;
+  PlanCores plan;
+  for (const proto::Process &process : processes) {
+    plan.prefill.emplace_back(process.prefill_cpus().begin(),
+                              process.prefill_cpus().end());
+    plan.decode.emplace_back(process.decode_cpus().begin(),
+                             process.decode_cpus().end());
+  }
+  return plan;
+}
+
+Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact) {
+  const std::pair<const proto::Phase &, const std::vector<Cpus> &> phases[] = {
+      {artifact.prefill(), plan.prefill}, {artifact.decode(), plan.decode}};
+  for (const auto &[phase, processes] : phases) {
+    if (processes.size() != 1)
+      return makeError("the plan has ", processes.size(), " processes, and ",
+                       artifact.path(), " was compiled for 1");
+    for (const Cpus &cpus : processes)
+      if (cpus.size() != phase.threads())
+        return makeError("the plan keeps ", cpus.size(), " cores awake in ",
+                         phase.name(), ", and ", artifact.path(),
+                         " was compiled for ", phase.threads(),
+                         "; compile it with this plan");
+  }
+  return {};
+}
+
+/// The first of the plan's CPUs that this process may not use.
+static std::optional<unsigned> findForbidden(const PlanCores &plan,
+                                             unsigned process,
+                                             const CpuBudget &budget) {
+  for (const Cpus *cpus : {&plan.prefill[process], &plan.decode[process]})
+    for (unsigned cpu : *cpus)
+      if (std::ranges::find(budget.cpus, cpu) == budget.cpus.end())
+        return cpu;
+  return std::nullopt;
+}
+
+/// Warns of the first thread that is not where it was put.
+static void verifyPlacement(const char *phase, PhaseTeam &team,
+                            const Cpus &cpus, const LogCallback &log) {
+  if (cpus.empty())
+    return;
+  const std::vector<Cpus> placement = team.readPlacement();
+  for (size_t thread = 0; thread < placement.size(); ++thread)
+    if (placement[thread] != Cpus{cpus[thread]}) {
+      report(log, LogLevel::Warning,
+             "the system did not keep thread " + std::to_string(thread) +
+                 " of " + phase + " on CPU " + std::to_string(cpus[thread]) +
+                 "; it runs on " +
+                 (placement[thread].empty() ? "any CPU"
+                                            : nameCpus(placement[thread])));
+      return;
+    }
+}
+
+static std::string describe(const char *phase, unsigned threads,
+                            const Cpus &cpus) {
+  std::string text = std::string(phase) + " on " + std::to_string(threads) +
+                     (threads == 1 ? " thread" : " threads");
+  if (!cpus.empty())
+    text += " (" + nameCpus(cpus) + ")";
+  return text;
+}
+
+Result<PhaseTeams> sandwich::createPhaseTeams(
+    const Artifact &artifact, const CpuBudget &budget,
+    const std::optional<PlanCores> &plan, unsigned process,
+    const LogCallback &log) {
+  PhaseTeamOptions prefill, decode;
+  prefill.threads = artifact.prefill().threads();
+  decode.threads = artifact.decode().threads();
+  const unsigned threads = std::max(prefill.threads, decode.threads);
+  std::optional<unsigned> forbidden;
+  if (plan)
+    forbidden = findForbidden(*plan, process, budget);
+  if (plan && !forbidden) {
+    prefill.cpus = plan->prefill[process];
+    decode.cpus = plan->decode[process];
+  } else {
+    const Cpus cpus = budget.cpusFor(threads);
+    if (!cpus.empty()) {
+      prefill.cpus.assign(cpus.begin(), cpus.begin() + prefill.threads);
+      decode.cpus.assign(cpus.begin(), cpus.begin() + decode.threads);
+    }
+  }
+  prefill.oversubscribed = decode.oversubscribed = threads > budget.threads();
+
+  const std::string allowance =
+      std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
+  if (forbidden)
+    report(log, LogLevel::Warning,
+           artifact.path() + ": its plan uses CPU " +
+               std::to_string(*forbidden) +
+               ", which this process may not; threads run on other cores");
+  if (threads > budget.threads())
+    report(log, LogLevel::Warning,
+           artifact.path() + ": was compiled for " + std::to_string(threads) +
+               " threads, but this process may use " + allowance +
+               "; it runs slower than it could, compile it with --threads=" +
+               std::to_string(budget.threads()));
+  else
+    report(log, LogLevel::Information,
+           describe("prefill", prefill.threads, prefill.cpus) + ", " +
+               describe("decode", decode.threads, decode.cpus) +
+               "; this process may use " + allowance);
+
+  const PhaseTeamOptions options[] = {prefill, decode};
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<PhaseTeam>> teams,
+                            PhaseTeam::createSharing(options));
+  verifyPlacement("prefill", *teams[0], prefill.cpus, log);
+  verifyPlacement("decode", *teams[1], decode.cpus, log);
+  return PhaseTeams{std::move(teams[0]), std::move(teams[1])};
+}
