@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/PhaseTeam.h"
-#include "sandwich/Support/File.h"
+#include "sandwich/Support/Process.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Topology/CpuBudget.h"
 
@@ -30,6 +30,7 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -109,9 +110,17 @@ std::vector<Contestant> theirs([[maybe_unused]] int threads) {
   std::vector<Contestant> contestants;
 #ifdef SANDWICH_HAS_TBB
   contestants.push_back({"step after step of one phase", "oneTBB", [threads] {
+                           // Nothing makes oneTBB use more than one thread, but
+                           // a body that waits for the others.
                            auto step = [&] {
+                             std::atomic<int> arrived = 0;
                              tbb::parallel_for(
-                                 0, threads, [](int) {},
+                                 0, threads,
+                                 [&](int) {
+                                   ++arrived;
+                                   while (arrived < threads)
+                                     ;
+                                 },
                                  tbb::static_partitioner());
                            };
                            step();
