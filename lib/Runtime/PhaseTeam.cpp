@@ -10,82 +10,16 @@
 
 #include "sandwich/Runtime/ThreadBinding.h"
 
-#include <linux/futex.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <functional>
 #include <optional>
 #include <thread>
 #include <utility>
 
 using namespace sandwich;
-
-static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
-                  std::atomic<uint32_t>::is_always_lock_free,
-              "a futex is a plain 32-bit word");
-
-/// Tells the core that this is a spin loop.
-static inline void relaxCore() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb" ::: "memory");
-#endif
-}
-
-void WaitableCounter::advance() {
-  // Sequentially consistent, as are the accesses in waitWhile: either this
-  // thread sees the sleeper, or the sleeper sees the new value.
-  counter.fetch_add(1, std::memory_order_seq_cst);
-  if (sleepers.load(std::memory_order_seq_cst) != 0)
-    ::syscall(SYS_futex, &counter, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
-              nullptr, 0);
-}
-
-/// Whether another thread has taken this thread's core from it since the last
-/// call from this thread.
-static bool coreIsContended() {
-  thread_local long before = 0;
-  rusage usage;
-  if (::getrusage(RUSAGE_THREAD, &usage) != 0)
-    return true;
-  return std::exchange(before, usage.ru_nivcsw) != usage.ru_nivcsw;
-}
-
-// Sleeping at once costs a wakeup of some 50 microseconds for each barrier
-// whose threads arrive apart. Spinning for long holds up the thread that all
-// wait for, if that one needs this core. sched_yield is no way out: the
-// scheduler charges the thread a whole time slice for it, so that on a busy
-// machine a step took twice as long as with sleeping.
-void WaitableCounter::waitWhile(uint32_t old, const Patience &patience) {
-  // Reading the clock takes about as long as this many relaxations.
-  constexpr int relaxationsBetweenClockReads = 32;
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start = Clock::now();
-  std::chrono::microseconds limit = patience.contended;
-  while (limit.count() > 0) {
-    for (int i = 0; i < relaxationsBetweenClockReads; ++i) {
-      if (value() != old)
-        return;
-      relaxCore();
-    }
-    if (Clock::now() - start < limit)
-      continue;
-    if (limit == patience.alone || coreIsContended())
-      break;
-    limit = patience.alone;
-  }
-  sleepers.fetch_add(1, std::memory_order_seq_cst);
-  while (counter.load(std::memory_order_seq_cst) == old)
-    ::syscall(SYS_futex, &counter, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr,
-              0);
-  sleepers.fetch_sub(1, std::memory_order_seq_cst);
-}
 
 /// The CPU that thread `thread` of a team is kept on.
 static std::optional<unsigned> cpuOf(const PhaseTeamOptions &options,
@@ -182,19 +116,10 @@ void TeamThreads::serve(Worker &worker) {
 // PhaseTeam
 //===----------------------------------------------------------------------===//
 
-/// Alone, a thread may spin through the imbalance of a matmul and through the
-/// choosing of a token between two steps.
-static WaitableCounter::Patience patienceOf(const PhaseTeamOptions &options) {
-  using std::chrono::microseconds;
-  return options.oversubscribed
-             ? WaitableCounter::Patience{microseconds(0), microseconds(0)}
-             : WaitableCounter::Patience{microseconds(50), microseconds(1000)};
-}
-
 PhaseTeam::PhaseTeam(const PhaseTeamOptions &options,
                      std::shared_ptr<TeamThreads> threads,
                      std::vector<unsigned> members)
-    : options(options), patience(patienceOf(options)),
+    : options(options), patience(WaitableCounter::patienceBetweenSteps(options.oversubscribed)),
       threads(std::move(threads)), members(std::move(members)) {}
 
 PhaseTeam::~PhaseTeam() = default;
@@ -212,7 +137,8 @@ static std::vector<unsigned> findMembers(TeamThreads &threads,
             std::ranges::find(members, worker) != members.end()))
       ++worker;
     if (worker == threads.size())
-      threads.add(cpu, patienceOf(options));
+      threads.add(cpu, WaitableCounter::patienceBetweenSteps(
+                           options.oversubscribed));
     members.push_back(worker);
   }
   return members;

@@ -22,38 +22,16 @@
 #ifndef SANDWICH_RUNTIME_PHASETEAM_H
 #define SANDWICH_RUNTIME_PHASETEAM_H
 
+#include "sandwich/Runtime/WaitableCounter.h"
 #include "sandwich/Support/Result.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace sandwich {
-
-/// A number that only grows, and threads that wait for it to change.
-class WaitableCounter {
-public:
-  /// How long a waiting thread keeps its core.
-  struct Patience {
-    /// While others want the core.
-    std::chrono::microseconds contended;
-    /// While nobody does.
-    std::chrono::microseconds alone;
-  };
-
-  uint32_t value() const { return counter.load(std::memory_order_acquire); }
-  /// Adds one and wakes those who wait.
-  void advance();
-  /// Returns once the value is not `old`.
-  void waitWhile(uint32_t old, const Patience &patience);
-
-private:
-  std::atomic<uint32_t> counter{0};
-  std::atomic<uint32_t> sleepers{0};
-};
 
 struct PhaseTeamOptions {
   /// Threads of the team, at least 1.

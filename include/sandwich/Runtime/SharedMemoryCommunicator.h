@@ -1,0 +1,96 @@
+//===- SharedMemoryCommunicator.h - Ranks of one machine --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Collectives over a `SharedMemorySegment`, after section 6.2 of the Sandwich
+/// paper: rank r begins with what is for, or from, rank r + 1 and goes round
+/// from there, so that no two ranks are at the same place and nobody waits for
+/// a master. docs/RationaleCollectives.md tells how and why.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H
+
+#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/SharedMemorySegment.h"
+
+#include <memory>
+#include <vector>
+
+namespace sandwich {
+
+class SharedMemoryCommunicator : public Communicator {
+public:
+  /// Takes `rank` of `segment` for this process. `oversubscribed`: the machine
+  /// has fewer CPUs than there are threads of all ranks, so whoever waits lets
+  /// go of its core at once. Errors: `rank` is no rank of the segment, or taken.
+  static Result<std::unique_ptr<SharedMemoryCommunicator>>
+  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank,
+         bool oversubscribed = false);
+
+  void allReduce(int32_t lane, int32_t lanes, float *data,
+                 int64_t count) override;
+  void allGather(int32_t lane, int32_t lanes, const float *part, float *whole,
+                 int64_t rows, int64_t columns) override;
+  void broadcast(void *data, size_t bytes, int32_t root) override;
+  void barrier() override;
+  Status failure() const override { return segment->failure(); }
+
+protected:
+  SharedMemoryCommunicator(std::shared_ptr<SharedMemorySegment> segment,
+                           int32_t rank, bool oversubscribed);
+
+  /// The `distance`th rank after this one.
+  int32_t rankAfter(int32_t distance) const {
+    return (rank() + distance) % ranks();
+  }
+  /// Where `rank` puts the floats of `step`.
+  float *slot(int32_t rank, int32_t lane, uint32_t step) const {
+    return reinterpret_cast<float *>(segment->slot(rank, lane, step));
+  }
+  int64_t slotElements() const {
+    return static_cast<int64_t>(segment->slotBytes() / sizeof(float));
+  }
+  /// Whether a collective of `lanes` lanes can run in `lane`. One with more
+  /// than the segment has fails the group.
+  bool canRun(int32_t lane, int32_t lanes);
+  /// Whether `rank` has written, or summed, `step`; false if the group failed.
+  bool waitWritten(int32_t rank, int32_t lane, uint32_t step);
+  bool waitSummed(int32_t rank, int32_t lane, uint32_t step);
+  void publishWritten(int32_t lane, uint32_t step) {
+    segment->progress(rank(), lane).written.raiseTo(step + 1);
+  }
+  void publishSummed(int32_t lane, uint32_t step) {
+    segment->progress(rank(), lane).summed.raiseTo(step + 1);
+  }
+  /// The first of the next `count` steps of `lane`, which are taken.
+  uint32_t takeSteps(int32_t lane, int64_t count) {
+    uint32_t first = nextSteps[static_cast<size_t>(lane)].step;
+    nextSteps[static_cast<size_t>(lane)].step += static_cast<uint32_t>(count);
+    return first;
+  }
+
+private:
+  void sumAtOnce(int32_t lane, float *data, int64_t count);
+  void sumInSegments(int32_t lane, float *data, int64_t count);
+
+  // Adjacent cache lines are fetched in pairs.
+  struct alignas(128) NextStep {
+    uint32_t step = 0;
+  };
+
+  const std::shared_ptr<SharedMemorySegment> segment;
+  const WaitableCounter::Patience patience;
+  /// Of each lane, as many as the segment has and one.
+  std::vector<NextStep> nextSteps;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H

@@ -1,0 +1,134 @@
+//===- SharedMemorySegment.h - What ranks share -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The memory in which the ranks of one machine meet: an anonymous file that
+/// the launcher creates and whose descriptor it hands to the other ranks, so
+/// that it has no name to collide with another's, and is gone with the last
+/// process that has it.
+///
+/// It holds a header (shape, heartbeats, the group's failure) and for each rank
+/// and lane two counters and `slotsPerLane` slots of data that this rank writes
+/// and the others read.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H
+#define SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H
+
+#include "sandwich/Runtime/WaitableCounter.h"
+#include "sandwich/Support/Result.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <sys/types.h>
+
+namespace sandwich {
+
+struct SharedMemorySegmentOptions {
+  /// Bytes of one slot: a multiple of 4096 from 8 KiB to 16 MiB; 0 for what suits the
+  /// number of lanes.
+  uint64_t slotBytes = 0;
+};
+
+/// Threads of several processes may use one segment at once.
+class SharedMemorySegment {
+public:
+  static constexpr int32_t maxRanks = 64;
+  /// Those a rank writes in turn; docs/RationaleCollectives.md says why four.
+  static constexpr uint32_t slotsPerLane = 4;
+
+  /// How far one rank's thread of one lane is. Only that thread changes it.
+  /// Adjacent cache lines are fetched in pairs, so what different threads
+  /// write stays 128 bytes apart.
+  // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): see above.
+  struct Progress {
+    /// The steps whose data lies in the slots.
+    alignas(128) WaitableCounter written{WaitableCounter::Scope::Machine};
+    /// The steps whose sums lie in the slots.
+    alignas(128) WaitableCounter summed{WaitableCounter::Scope::Machine};
+  };
+
+  /// Makes a segment for `ranks` processes with teams of up to `lanes` threads.
+  /// All its memory is taken from the system at once. Errors: numbers out of
+  /// range; the system does not give that much.
+  static Result<std::shared_ptr<SharedMemorySegment>>
+  create(int32_t ranks, int32_t lanes,
+         const SharedMemorySegmentOptions &options = {});
+
+  /// Maps the segment behind `descriptor`, which another process created with
+  /// the same version of Sandwich; the descriptor stays the caller's. Nothing
+  /// is used before it is checked. Errors: no segment, another version's, one
+  /// that can shrink, or whose memory is not all there.
+  static Result<std::shared_ptr<SharedMemorySegment>> attach(int descriptor);
+
+  SharedMemorySegment(const SharedMemorySegment &) = delete;
+  SharedMemorySegment &operator=(const SharedMemorySegment &) = delete;
+  ~SharedMemorySegment();
+
+  /// Of the creator: what `attach` takes, closed on exec and with this object.
+  /// -1 for one that was attached.
+  int descriptor() const { return file; }
+
+  int32_t ranks() const { return rankCount; }
+  int32_t lanes() const { return laneCount; }
+  uint64_t slotBytes() const { return bytesOfSlot; }
+  /// Bytes of the whole segment.
+  uint64_t size() const { return bytes; }
+
+  /// Takes `rank` for this process. Errors: out of range, or taken already.
+  Status join(int32_t rank);
+  /// The process that took `rank`, or 0.
+  pid_t processOf(int32_t rank) const;
+
+  /// Says that `rank` is alive.
+  void beat(int32_t rank);
+  /// How often `rank` has beaten so far.
+  uint64_t lastBeat(int32_t rank) const;
+
+  /// Ends all collectives, now and later: `rank` failed, and `reason` says how
+  /// ("was killed by signal 9"; 200 bytes are kept). The first call counts.
+  void abort(int32_t rank, std::string_view reason);
+  /// Not 0 once the group is aborted.
+  const std::atomic<uint32_t> &aborted() const;
+  /// "rank RANK REASON" of `abort`, or success.
+  Status failure() const;
+
+  /// Lane `lanes()` is for what one thread of each rank does alone.
+  Progress &progress(int32_t rank, int32_t lane) const;
+  /// Where `rank` puts the data of `step`, aligned to 4096 bytes.
+  std::byte *slot(int32_t rank, int32_t lane, uint32_t step) const;
+
+private:
+  struct Header;
+  struct RankState;
+  struct Layout;
+
+  SharedMemorySegment() = default;
+  static Result<Layout> layOut(uint64_t ranks, uint64_t lanes,
+                               uint64_t slotBytes);
+  Status map(int descriptor, const Layout &layout);
+  Header &header() const;
+  RankState &rankState(int32_t rank) const;
+
+  int file = -1;
+  std::byte *start = nullptr;
+  uint64_t bytes = 0;
+  uint64_t bytesOfSlot = 0;
+  int32_t rankCount = 0;
+  int32_t laneCount = 0;
+  uint64_t progressOffset = 0;
+  uint64_t slotsOffset = 0;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H

@@ -1,0 +1,305 @@
+//===- SharedMemorySegment.cpp - What ranks share -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/SharedMemorySegment.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+
+using namespace sandwich;
+
+namespace {
+constexpr char magic[8] = {'s', 'a', 'n', 'd', 'r', 'a', 'n', 'k'};
+constexpr uint32_t currentVersion = 1;
+constexpr uint64_t pageBytes = 4096;
+/// Two cache lines for each rank's segment.
+constexpr uint64_t minSlotBytes = uint64_t(128) * SharedMemorySegment::maxRanks;
+constexpr uint64_t maxSlotBytes = uint64_t(16) << 20;
+constexpr size_t maxReasonBytes = 200;
+/// Nobody may change the size of what others have mapped.
+constexpr int neededSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+/// What `attach` checks before it uses anything.
+struct Shape {
+  char magic[8];
+  uint32_t version;
+  uint32_t ranks;
+  uint32_t lanes;
+  uint32_t reserved;
+  uint64_t slotBytes;
+};
+} // namespace
+
+struct SharedMemorySegment::Header {
+  Shape shape;
+  /// 1 + the rank that failed, or 0.
+  alignas(128) std::atomic<uint32_t> aborted;
+  /// 1 once `reason` is complete.
+  std::atomic<uint32_t> reasonWritten;
+  uint32_t reasonBytes;
+  char reason[maxReasonBytes];
+};
+
+struct alignas(128) SharedMemorySegment::RankState {
+  std::atomic<uint64_t> beats;
+  std::atomic<int32_t> process;
+};
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free,
+              "processes share no locks");
+
+/// Where the parts of a segment lie.
+struct SharedMemorySegment::Layout {
+  int32_t ranks;
+  int32_t lanes;
+  uint64_t slotBytes;
+  uint64_t progressOffset;
+  uint64_t slotsOffset;
+  uint64_t bytes;
+};
+
+Result<SharedMemorySegment::Layout>
+SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
+                            uint64_t slotBytes) {
+  if (ranks < 1 || ranks > maxRanks)
+    return makeError("the number of ranks is ", ranks,
+                     ", which is not between 1 and ", maxRanks);
+  if (lanes < 1 || lanes > SANDWICH_MAX_THREADS)
+    return makeError("the number of threads is ", lanes,
+                     ", which is not between 1 and ", SANDWICH_MAX_THREADS);
+  if (slotBytes < minSlotBytes || slotBytes > maxSlotBytes ||
+      slotBytes % pageBytes != 0)
+    return makeError("a slot has ", slotBytes, " bytes, which is no multiple "
+                     "of ", pageBytes, " up to ", maxSlotBytes);
+  // The bounds above keep all of this far from an overflow.
+  Layout layout{static_cast<int32_t>(ranks), static_cast<int32_t>(lanes),
+                slotBytes, 0, 0, 0};
+  layout.progressOffset =
+      roundUp<uint64_t>(sizeof(Header), pageBytes) +
+      roundUp<uint64_t>(ranks * sizeof(RankState), pageBytes);
+  uint64_t pairs = ranks * (lanes + 1);
+  layout.slotsOffset = layout.progressOffset +
+                       roundUp<uint64_t>(pairs * sizeof(Progress), pageBytes);
+  layout.bytes = layout.slotsOffset + pairs * slotsPerLane * slotBytes;
+  return layout;
+}
+
+/// Takes `bytes` of memory for the file from the system, and fixes its size.
+static Status reserve(int descriptor, uint64_t bytes) {
+  long pages = ::sysconf(_SC_PHYS_PAGES);
+  long page = ::sysconf(_SC_PAGESIZE);
+  // A machine that is asked for more than it has ends processes at random.
+  if (pages > 0 && page > 0 &&
+      bytes / static_cast<uint64_t>(page) >= static_cast<uint64_t>(pages))
+    return makeError("is more memory than the machine has");
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
+    return systemError("set its size");
+  int failure;
+  do
+    failure = ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)) == 0
+                  ? 0
+                  : errno;
+  while (failure == EINTR);
+  if (failure != 0)
+    return makeError("cannot reserve it: ", std::strerror(failure));
+  if (::fcntl(descriptor, F_ADD_SEALS, neededSeals) != 0)
+    return systemError("fix its size");
+  return {};
+}
+
+Status SharedMemorySegment::map(int descriptor, const Layout &layout) {
+  // Mapped pages are there at once instead of one fault each in the first step.
+  void *memory = ::mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_POPULATE, descriptor, 0);
+  if (memory == MAP_FAILED)
+    return systemError("map the memory that ranks share");
+  start = static_cast<std::byte *>(memory);
+  bytes = layout.bytes;
+  bytesOfSlot = layout.slotBytes;
+  rankCount = layout.ranks;
+  laneCount = layout.lanes;
+  progressOffset = layout.progressOffset;
+  slotsOffset = layout.slotsOffset;
+  return {};
+}
+
+Result<std::shared_ptr<SharedMemorySegment>>
+SharedMemorySegment::create(int32_t ranks, int32_t lanes,
+                            const SharedMemorySegmentOptions &options) {
+  uint64_t slotBytes = options.slotBytes;
+  if (slotBytes == 0) {
+    // More lanes have smaller parts of a message.
+    constexpr uint64_t bytesOfLanes = uint64_t(256) << 10;
+    slotBytes = std::clamp<uint64_t>(
+        roundUp(bytesOfLanes / std::max<uint64_t>(1, lanes), pageBytes),
+        uint64_t(16) << 10, uint64_t(64) << 10);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(Layout layout,
+                            layOut(static_cast<uint64_t>(int64_t(ranks)),
+                                   static_cast<uint64_t>(int64_t(lanes)),
+                                   slotBytes));
+  std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
+  segment->file =
+      ::memfd_create("sandwich-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (segment->file < 0)
+    return systemError("create the memory that ranks share");
+  if (Status status = reserve(segment->file, layout.bytes); !status)
+    return status.error().inContext(
+        "the memory that ranks share, " + std::to_string(layout.bytes) +
+        " bytes");
+  SANDWICH_RETURN_IF_ERROR(segment->map(segment->file, layout));
+  Shape &shape = (new (segment->start) Header{})->shape;
+  shape.version = currentVersion;
+  shape.ranks = static_cast<uint32_t>(ranks);
+  shape.lanes = static_cast<uint32_t>(lanes);
+  shape.slotBytes = slotBytes;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    new (&segment->rankState(rank)) RankState{};
+    for (int32_t lane = 0; lane <= lanes; ++lane)
+      new (&segment->progress(rank, lane)) Progress;
+  }
+  // Last: without it the segment is none.
+  std::memcpy(shape.magic, magic, sizeof(magic));
+  return segment;
+}
+
+Result<std::shared_ptr<SharedMemorySegment>>
+SharedMemorySegment::attach(int descriptor) {
+  auto fail = [](const auto &...reason) {
+    return makeError("the descriptor given for the memory that ranks share ",
+                     reason...);
+  };
+  struct stat status;
+  if (::fstat(descriptor, &status) != 0)
+    return fail("cannot be used: ", std::strerror(errno));
+  int seals = ::fcntl(descriptor, F_GET_SEALS);
+  if (!S_ISREG(status.st_mode) || seals < 0)
+    return fail("is of something else");
+  if ((seals & neededSeals) != neededSeals)
+    return fail("is of memory that could shrink");
+  auto size = static_cast<uint64_t>(status.st_size);
+  // st_blocks counts 512 bytes; a page that is not there yet may be refused
+  // later, by a signal.
+  if (size < sizeof(Header) ||
+      static_cast<uint64_t>(status.st_blocks) < size / 512)
+    return fail("is of memory that is not all there");
+  Shape shape;
+  if (::pread(descriptor, &shape, sizeof(shape), 0) !=
+      static_cast<ssize_t>(sizeof(shape)))
+    return fail("cannot be read");
+  if (std::memcmp(shape.magic, magic, sizeof(magic)) != 0)
+    return fail("is of memory for something else");
+  if (shape.version != currentVersion)
+    return fail("is another version's: ", shape.version, " instead of ",
+                currentVersion);
+  Result<Layout> layout = layOut(shape.ranks, shape.lanes, shape.slotBytes);
+  if (!layout)
+    return fail("has a damaged header: ", layout.error().message);
+  if (layout->bytes != size)
+    return fail("is of ", size, " bytes, but its header says ", layout->bytes);
+  std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
+  SANDWICH_RETURN_IF_ERROR(segment->map(descriptor, *layout));
+  return segment;
+}
+
+SharedMemorySegment::~SharedMemorySegment() {
+  if (start)
+    ::munmap(start, bytes);
+  if (file >= 0)
+    ::close(file);
+}
+
+SharedMemorySegment::Header &SharedMemorySegment::header() const {
+  return *reinterpret_cast<Header *>(start);
+}
+
+SharedMemorySegment::RankState &
+SharedMemorySegment::rankState(int32_t rank) const {
+  return reinterpret_cast<RankState *>(
+      start + roundUp<uint64_t>(sizeof(Header), pageBytes))[rank];
+}
+
+SharedMemorySegment::Progress &
+SharedMemorySegment::progress(int32_t rank, int32_t lane) const {
+  return reinterpret_cast<Progress *>(
+      start + progressOffset)[int64_t(rank) * (laneCount + 1) + lane];
+}
+
+std::byte *SharedMemorySegment::slot(int32_t rank, int32_t lane,
+                                     uint32_t step) const {
+  auto pair = static_cast<uint64_t>(int64_t(rank) * (laneCount + 1) + lane);
+  return start + slotsOffset +
+         (pair * slotsPerLane + step % slotsPerLane) * bytesOfSlot;
+}
+
+Status SharedMemorySegment::join(int32_t rank) {
+  if (rank < 0 || rank >= rankCount)
+    return makeError("rank ", rank, " is not among the ", rankCount, " ranks");
+  int32_t process = 0;
+  if (!rankState(rank).process.compare_exchange_strong(process, ::getpid()))
+    return makeError("rank ", rank, " is process ", process, " already");
+  return {};
+}
+
+pid_t SharedMemorySegment::processOf(int32_t rank) const {
+  return rankState(rank).process.load();
+}
+
+void SharedMemorySegment::beat(int32_t rank) {
+  rankState(rank).beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t SharedMemorySegment::lastBeat(int32_t rank) const {
+  return rankState(rank).beats.load(std::memory_order_relaxed);
+}
+
+const std::atomic<uint32_t> &SharedMemorySegment::aborted() const {
+  return header().aborted;
+}
+
+void SharedMemorySegment::abort(int32_t rank, std::string_view reason) {
+  Header &shared = header();
+  uint32_t nobody = 0;
+  // The word comes before the text: a process that ends between the two must
+  // not keep the others from learning of it.
+  if (!shared.aborted.compare_exchange_strong(nobody,
+                                              static_cast<uint32_t>(rank) + 1))
+    return;
+  shared.reasonBytes =
+      static_cast<uint32_t>(std::min(reason.size(), maxReasonBytes));
+  std::memcpy(shared.reason, reason.data(), shared.reasonBytes);
+  shared.reasonWritten.store(1, std::memory_order_release);
+  for (int32_t other = 0; other < rankCount; ++other)
+    for (int32_t lane = 0; lane <= laneCount; ++lane) {
+      progress(other, lane).written.wake();
+      progress(other, lane).summed.wake();
+    }
+}
+
+Status SharedMemorySegment::failure() const {
+  const Header &shared = header();
+  uint32_t aborted = shared.aborted.load(std::memory_order_acquire);
+  if (aborted == 0)
+    return {};
+  std::string reason = "failed";
+  if (shared.reasonWritten.load(std::memory_order_acquire) == 1)
+    reason.assign(shared.reason,
+                  std::min<size_t>(shared.reasonBytes, maxReasonBytes));
+  return makeError("rank ", aborted - 1, " ", reason);
+}
