@@ -1,0 +1,110 @@
+//===- PhaseExecutor.h - One rank's steps -----------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What one rank needs to run steps: its part of the weights, the compiled
+/// phases with a team of threads for each, a KV cache and a workspace that both
+/// share. Any step may follow any other: nothing is moved between phases.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_PHASEEXECUTOR_H
+#define SANDWICH_RUNTIME_PHASEEXECUTOR_H
+
+#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/KVCache.h"
+#include "sandwich/Runtime/Log.h"
+#include "sandwich/Runtime/PhasePlacement.h"
+#include "sandwich/Runtime/StepProfiler.h"
+#include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Support/Result.h"
+#include "sandwich/Topology/PlanCores.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace sandwich {
+
+enum class PhaseKind : uint32_t { Prefill, Decode };
+
+/// What a step is about, the same on every rank; see `SandwichStep`.
+struct StepArguments {
+  std::vector<int32_t> tokenIds;
+  /// As long as `tokenIds`.
+  std::vector<int32_t> positions;
+  std::vector<int32_t> sequences;
+  /// [sequenceCount, blocksPerSequence]
+  std::vector<int32_t> blockTables;
+  std::vector<int32_t> logitRows;
+  int64_t sequenceCount = 0;
+  int64_t blocksPerSequence = 0;
+};
+
+struct PhaseExecutorOptions {
+  uint64_t kvBlocks = 0;
+  WeightPlacement weightPlacement = WeightPlacement::Mapped;
+  /// The cores of all ranks.
+  std::optional<PlanCores> plan = {};
+  /// Of artifacts for several ranks; it lives longer than the executor.
+  Communicator *communicator = nullptr;
+  ProgressCallback progress = {};
+  LogCallback log = {};
+};
+
+/// Used by one thread at a time.
+class PhaseExecutor {
+public:
+  /// Loads the weights and the code, and starts the teams. Errors: files that
+  /// do not load; a plan that does not fit the artifact; memory and threads
+  /// that the system does not grant; no communicator for the artifact's ranks.
+  static Result<std::unique_ptr<PhaseExecutor>>
+  create(const Artifact &artifact, const PhaseExecutorOptions &options);
+
+  PhaseExecutor(const PhaseExecutor &) = delete;
+  PhaseExecutor &operator=(const PhaseExecutor &) = delete;
+
+  /// Runs a step, whose arguments are within the limits of the phase. All
+  /// threads mark operations in `profiler`, unless it is null.
+  void run(PhaseKind phase, const StepArguments &arguments,
+           StepProfiler *profiler = nullptr);
+
+  /// [rows, vocabulary] The logits of the last step, which wanted `rows`.
+  std::span<const float> logits(uint64_t rows) const;
+
+  /// Rows of logits that one prefill step has room for.
+  uint64_t maxPrefillRows() const { return prefillRows; }
+
+  PhaseTeam &team(PhaseKind phase) {
+    return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
+  }
+  const WeightStorage &weights() const { return storage; }
+  KVCache &kvCache() { return cache; }
+  const KVCache &kvCache() const { return cache; }
+
+private:
+  PhaseExecutor(WeightStorage storage, PhaseLibrary phases)
+      : storage(std::move(storage)), phases(std::move(phases)) {}
+
+  WeightStorage storage;
+  PhaseLibrary phases;
+  PhaseTeams teams;
+  KVCache cache;
+  AnonymousMemory workspace;
+  AnonymousMemory logitMemory;
+  uint64_t vocabSize = 0;
+  uint64_t prefillRows = 1;
+  Communicator *communicator = nullptr;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_PHASEEXECUTOR_H

@@ -1,0 +1,85 @@
+//===- RankGroup.h - The processes of one model -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// An artifact for several ranks runs as several processes on one machine. The
+/// process that loads it is rank 0; it starts the others, tells them what step
+/// to run, and watches them: a rank that ends or no longer answers ends the
+/// group, and so does the end of rank 0, however it comes.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_RANKGROUP_H
+#define SANDWICH_RUNTIME_RANKGROUP_H
+
+#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/PhaseExecutor.h"
+#include "sandwich/Runtime/SharedMemoryCommunicator.h"
+#include "sandwich/Support/Result.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+/// What rank 0 knows and the others need to load their part.
+struct RankSetup {
+  uint64_t kvBlocks = 0;
+  WeightPlacement weightPlacement = WeightPlacement::Mapped;
+  std::optional<PlanCores> plan;
+};
+
+struct RankGroupOptions {
+  /// The program that runs the other ranks, as `program rank --descriptor=N
+  /// --rank=R ARTIFACT`; empty for the `sandwich-run` that belongs to this
+  /// library.
+  std::string program;
+};
+
+/// Rank 0's side. One thread at a time.
+class RankGroup {
+public:
+  /// Starts the other ranks of `artifact`, which begin to load. Errors: no
+  /// program to run them; memory or processes that the system does not grant.
+  static Result<std::unique_ptr<RankGroup>>
+  start(const Artifact &artifact, const RankSetup &setup,
+        const RankGroupOptions &options = {});
+
+  RankGroup(const RankGroup &) = delete;
+  RankGroup &operator=(const RankGroup &) = delete;
+  /// Ends the other ranks.
+  ~RankGroup();
+
+  Communicator &communicator() { return *ranks; }
+  /// Process identifiers of ranks 1 and up.
+  std::vector<int> processes() const;
+
+  /// Returns once every rank has loaded. Error: the one that could not, and
+  /// why.
+  Status waitUntilLoaded();
+  /// Tells the others what rank 0 runs next.
+  void announce(PhaseKind phase, const StepArguments &arguments);
+  /// Success, or which rank failed, and how.
+  Status failure() const { return ranks->failure(); }
+
+private:
+  class Watch;
+  RankGroup();
+
+  std::unique_ptr<SharedMemoryCommunicator> ranks;
+  std::unique_ptr<Watch> watch;
+};
+
+/// Runs rank `rank`, not 0, of the group behind `descriptor` until rank 0 ends
+/// it. Errors: those that rank 0 hears as well.
+Status serveRank(int descriptor, int32_t rank, const std::string &artifact);
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_RANKGROUP_H

@@ -1,0 +1,147 @@
+//===- PhaseExecutor.cpp - One rank's steps -------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/PhaseExecutor.h"
+
+#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Topology/CpuBudget.h"
+
+#include <algorithm>
+
+using namespace sandwich;
+
+/// Logits of a long prompt are handed over in pieces of at most this size.
+static constexpr uint64_t maxLogitsBytes = uint64_t{64} << 20;
+
+Result<std::unique_ptr<PhaseExecutor>>
+PhaseExecutor::create(const Artifact &artifact,
+                      const PhaseExecutorOptions &options) {
+  const proto::Manifest &manifest = artifact.manifest();
+  const proto::Phase &prefill = artifact.prefill();
+  const proto::Phase &decode = artifact.decode();
+  const int32_t rank = options.communicator ? options.communicator->rank() : 0;
+  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  if (options.plan)
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
+
+  // First what is quick to fail.
+  SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
+  SANDWICH_ASSIGN_OR_RETURN(
+      KVCache cache,
+      KVCache::create(manifest.kv_cache().block_bytes(), options.kvBlocks));
+  SANDWICH_ASSIGN_OR_RETURN(
+      AnonymousMemory workspace,
+      AnonymousMemory::allocate(
+          std::max<uint64_t>(
+              std::max(prefill.workspace_bytes(), decode.workspace_bytes()), 1),
+          "the workspace"));
+  uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
+  uint64_t prefillRows =
+      std::clamp<uint64_t>(maxLogitsBytes / rowBytes, 1,
+                           std::max<uint64_t>(prefill.max_logit_rows(), 1));
+  std::optional<uint64_t> logitsBytes = checkedMultiply(
+      std::max<uint64_t>(prefillRows, decode.max_logit_rows()), rowBytes);
+  if (!logitsBytes)
+    return makeError("the logits are larger than this machine can address");
+  SANDWICH_ASSIGN_OR_RETURN(
+      AnonymousMemory logits,
+      AnonymousMemory::allocate(*logitsBytes, "the logits"));
+
+  WeightLoadOptions loading;
+  loading.placement = options.weightPlacement;
+  loading.threads = budget.threads();
+  loading.progress = options.progress;
+  SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,
+                            artifact.loadWeights(loading, rank));
+  const std::optional<PlanCores> plan =
+      options.plan ? options.plan : planOf(artifact);
+  SANDWICH_ASSIGN_OR_RETURN(
+      PhaseTeams teams,
+      createPhaseTeams(artifact, budget, plan, rank, options.log));
+
+  std::unique_ptr<PhaseExecutor> executor(
+      new PhaseExecutor(std::move(storage), std::move(phases)));
+  executor->teams = std::move(teams);
+  executor->cache = std::move(cache);
+  executor->workspace = std::move(workspace);
+  executor->logitMemory = std::move(logits);
+  executor->vocabSize = manifest.model().vocab_size();
+  executor->prefillRows = prefillRows;
+  executor->communicator = options.communicator;
+  return executor;
+}
+
+std::span<const float> PhaseExecutor::logits(uint64_t rows) const {
+  return {reinterpret_cast<const float *>(logitMemory.data()),
+          rows * vocabSize};
+}
+
+namespace {
+/// What the code's calls back are about.
+struct RankCalls {
+  Communicator *communicator;
+  int32_t threads;
+};
+} // namespace
+
+void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
+                        StepProfiler *profiler) {
+  PhaseTeam &team = this->team(phase);
+  SandwichStep step{};
+  step.token_ids = arguments.tokenIds.data();
+  step.positions = arguments.positions.data();
+  step.sequences = arguments.sequences.data();
+  step.block_tables = arguments.blockTables.data();
+  step.logit_rows = arguments.logitRows.data();
+  step.num_tokens = static_cast<int64_t>(arguments.tokenIds.size());
+  step.num_sequences = arguments.sequenceCount;
+  step.blocks_per_sequence = arguments.blocksPerSequence;
+  step.num_logit_rows = static_cast<int64_t>(arguments.logitRows.size());
+  step.weights = storage.bytes().data();
+  step.kv_cache = cache.data();
+  step.workspace = workspace.data();
+  step.logits = reinterpret_cast<float *>(logitMemory.data());
+  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
+  step.team = &team;
+  RankCalls calls{communicator, static_cast<int32_t>(team.size())};
+  if (communicator) {
+    step.rank = communicator->rank();
+    step.ranks = &calls;
+    step.all_reduce = [](void *ranks, int32_t thread, float *data,
+                         int64_t count) {
+      auto &calls = *static_cast<RankCalls *>(ranks);
+      calls.communicator->allReduce(thread, calls.threads, data, count);
+    };
+    step.all_gather = [](void *ranks, int32_t thread, const float *part,
+                         float *whole, int64_t rows, int64_t columns) {
+      auto &calls = *static_cast<RankCalls *>(ranks);
+      calls.communicator->allGather(thread, calls.threads, part, whole, rows,
+                                    columns);
+    };
+  }
+
+  struct Call {
+    SandwichPhaseFunction function;
+    const SandwichStep *step;
+    StepProfiler *profiler;
+  } call{phase == PhaseKind::Prefill ? phases.prefill() : phases.decode(),
+         &step, profiler};
+  if (profiler)
+    profiler->begin(step);
+  team.run(
+      team.size(),
+      [](void *context, int32_t thread) {
+        const auto &call = *static_cast<const Call *>(context);
+        if (call.profiler)
+          call.profiler->enter(thread);
+        call.function(call.step, thread);
+      },
+      &call);
+  if (profiler)
+    profiler->end();
+}

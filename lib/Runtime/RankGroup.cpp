@@ -1,0 +1,376 @@
+//===- RankGroup.cpp - The processes of one model -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/RankGroup.h"
+
+#include "RankMessages.h"
+
+#include "sandwich/Artifact/Format.h"
+#include "sandwich/Topology/CpuBudget.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// Starting
+//===----------------------------------------------------------------------===//
+
+/// The program that runs ranks: this one, if it is sandwich-run; what
+/// SANDWICH_RUN names; or the one installed with this library.
+static Result<std::string> findProgram() {
+  namespace fs = std::filesystem;
+  constexpr const char *name = "sandwich-run";
+  std::error_code code;
+  const fs::path own = fs::read_symlink("/proc/self/exe", code);
+  // A program that was replaced while it runs is "NAME (deleted)".
+  if (own.filename().string().starts_with(name))
+    return std::string("/proc/self/exe");
+  if (const char *named = std::getenv("SANDWICH_RUN"); named && *named) {
+    if (::access(named, X_OK) != 0)
+      return makeError("SANDWICH_RUN is ", named, ", which cannot be run: ",
+                       std::strerror(errno));
+    return std::string(named);
+  }
+  Dl_info library{};
+  std::vector<fs::path> places = {own.parent_path()};
+  if (::dladdr(reinterpret_cast<void *>(&findProgram), &library) != 0 &&
+      library.dli_fname) {
+    const fs::path folder =
+        fs::absolute(library.dli_fname, code).parent_path();
+    places.push_back(folder);
+    places.push_back(folder.parent_path() / "bin");
+  }
+  for (const fs::path &place : places)
+    if (::access((place / name).c_str(), X_OK) == 0)
+      return (place / name).string();
+  return makeError("cannot find sandwich-run, which runs the other ranks of "
+                   "this artifact; name it in the environment variable "
+                   "SANDWICH_RUN");
+}
+
+/// Turns the child of a fork into the program: only calls that are safe while
+/// other threads of the parent held locks.
+[[noreturn]] static void becomeRank(int descriptor, pid_t parent,
+                                    const char *const *arguments) {
+  // The end of rank 0, of whatever kind, is the end of the others.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent)
+    ::_exit(1);
+  // Ctrl-C is for rank 0, which ends the others when it is done.
+  ::signal(SIGINT, SIG_IGN);
+  ::fcntl(descriptor, F_SETFD, 0);
+  ::execv(arguments[0], const_cast<char *const *>(arguments));
+  ::_exit(127);
+}
+
+static std::string describeEnd(int status) {
+  if (WIFSIGNALED(status)) {
+    const int signal = WTERMSIG(status);
+    const char *name = ::sigabbrev_np(signal);
+    return "was killed by signal " + std::to_string(signal) +
+           (name ? std::string(" (SIG") + name + ")" : std::string());
+  }
+  if (WEXITSTATUS(status) == 127)
+    return "could not be started";
+  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+}
+
+//===----------------------------------------------------------------------===//
+// Watching
+//===----------------------------------------------------------------------===//
+
+/// The thread that starts the ranks and looks after them. It is the parent that
+/// their PR_SET_PDEATHSIG means: that is a thread, not a process.
+class RankGroup::Watch {
+public:
+  Watch(std::shared_ptr<SharedMemorySegment> segment, std::string program,
+        std::string artifact)
+      : segment(std::move(segment)), program(std::move(program)),
+        artifact(std::move(artifact)) {}
+  ~Watch();
+
+  Status start();
+  std::vector<int> processes() const {
+    std::vector<int> ids;
+    for (const Child &child : children)
+      ids.push_back(child.process);
+    return ids;
+  }
+  /// Whether every rank ended within a second.
+  void expectEnd() { ending = true; }
+
+private:
+  struct Child {
+    int32_t rank = 0;
+    pid_t process = -1;
+    int handle = -1;
+    uint64_t lastBeat = 0;
+    int missed = 0;
+  };
+
+  Status spawn();
+  Status spawnRank(int32_t rank);
+  void run(std::promise<Status> started);
+  void look();
+  void reap(Child &child);
+  void endAll();
+
+  const std::shared_ptr<SharedMemorySegment> segment;
+  const std::string program, artifact;
+  std::vector<Child> children;
+  std::atomic<bool> ending = false;
+  int stopEvent = -1;
+  std::thread thread;
+};
+
+Status RankGroup::Watch::start() {
+  stopEvent = ::eventfd(0, EFD_CLOEXEC);
+  if (stopEvent < 0)
+    return systemError("watch the ranks");
+  std::promise<Status> started;
+  std::future<Status> status = started.get_future();
+  try {
+    thread = std::thread(&Watch::run, this, std::move(started));
+  } catch (const std::exception &exception) {
+    return makeError("cannot start the thread that watches the ranks: ",
+                     exception.what());
+  }
+  return status.get();
+}
+
+RankGroup::Watch::~Watch() {
+  if (thread.joinable()) {
+    const uint64_t one = 1;
+    (void)!::write(stopEvent, &one, sizeof(one));
+    thread.join();
+  }
+  if (stopEvent >= 0)
+    ::close(stopEvent);
+}
+
+Status RankGroup::Watch::spawnRank(int32_t rank) {
+  const std::string number = "--rank=" + std::to_string(rank);
+  const std::string descriptor =
+      "--descriptor=" + std::to_string(segment->descriptor());
+  const std::array<const char *, 6> arguments = {
+      program.c_str(), "rank",           number.c_str(), descriptor.c_str(),
+      artifact.c_str(), nullptr};
+  const pid_t parent = ::getpid();
+  const pid_t process = ::fork();
+  if (process < 0)
+    return systemError("start rank " + std::to_string(rank));
+  if (process == 0)
+    becomeRank(segment->descriptor(), parent, arguments.data());
+  Child child;
+  child.rank = rank;
+  child.process = process;
+  child.handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  children.push_back(child);
+  return {};
+}
+
+Status RankGroup::Watch::spawn() {
+  for (int32_t rank = 1; rank < segment->ranks(); ++rank)
+    SANDWICH_RETURN_IF_ERROR(spawnRank(rank));
+  return {};
+}
+
+void RankGroup::Watch::reap(Child &child) {
+  int status = 0;
+  if (::waitpid(child.process, &status, WNOHANG) != child.process)
+    return;
+  if (child.handle >= 0)
+    ::close(child.handle);
+  child.handle = -1;
+  const pid_t process = std::exchange(child.process, -1);
+  if (!ending)
+    segment->abort(child.rank, "(process " + std::to_string(process) + ") " +
+                                   describeEnd(status));
+}
+
+/// One look at every rank.
+void RankGroup::Watch::look() {
+  segment->beat(0);
+  for (Child &child : children) {
+    if (child.process < 0)
+      continue;
+    reap(child);
+    const uint64_t beat = segment->lastBeat(child.rank);
+    if (beat != child.lastBeat) {
+      child.lastBeat = beat;
+      child.missed = 0;
+      // A rank that has not begun yet is not missed; its end is seen.
+    } else if (child.process >= 0 && beat > 0 &&
+               ++child.missed >= missedLooks && !ending) {
+      segment->abort(child.rank,
+                     "(process " + std::to_string(child.process) +
+                         ") does not answer any more");
+    }
+  }
+}
+
+void RankGroup::Watch::endAll() {
+  // Those who were told to end get the time to do so.
+  for (int i = 0; i < 100 && ending; ++i) {
+    for (Child &child : children)
+      if (child.process >= 0)
+        reap(child);
+    if (std::ranges::all_of(children,
+                            [](const Child &c) { return c.process < 0; }))
+      break;
+    ::usleep(10000);
+  }
+  ending = true;
+  for (Child &child : children)
+    if (child.process >= 0) {
+      ::kill(child.process, SIGKILL);
+      (void)::waitpid(child.process, nullptr, 0);
+      if (child.handle >= 0)
+        ::close(child.handle);
+      child.process = -1;
+    }
+}
+
+void RankGroup::Watch::run(std::promise<Status> started) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  Status status = spawn();
+  const bool ok = static_cast<bool>(status);
+  started.set_value(std::move(status));
+  bool failed = false;
+  while (ok && !failed) {
+    std::vector<pollfd> events = {{stopEvent, POLLIN, 0}};
+    for (const Child &child : children)
+      if (child.handle >= 0)
+        events.push_back({child.handle, POLLIN, 0});
+    (void)::poll(events.data(), events.size(), lookMilliseconds);
+    if (events.front().revents != 0)
+      break;
+    look();
+    failed = segment->aborted() != 0;
+  }
+  endAll();
+}
+
+//===----------------------------------------------------------------------===//
+// RankGroup
+//===----------------------------------------------------------------------===//
+
+RankGroup::RankGroup() = default;
+
+Result<std::unique_ptr<RankGroup>>
+RankGroup::start(const Artifact &artifact, const RankSetup &setup,
+                 const RankGroupOptions &options) {
+  std::string program = options.program;
+  if (program.empty()) {
+    SANDWICH_ASSIGN_OR_RETURN(program, findProgram());
+  }
+  const auto count = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
+  const uint32_t threads =
+      std::max(artifact.prefill().threads(), artifact.decode().threads());
+  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::shared_ptr<SharedMemorySegment> segment,
+      SharedMemorySegment::create(count, static_cast<int32_t>(threads)));
+  std::unique_ptr<RankGroup> group(new RankGroup);
+  SANDWICH_ASSIGN_OR_RETURN(
+      group->ranks,
+      SharedMemoryCommunicator::create(
+          segment, /*rank=*/0, uint64_t{threads} * count > budget.threads()));
+  group->watch =
+      std::make_unique<Watch>(segment, std::move(program), artifact.path());
+  SANDWICH_RETURN_IF_ERROR(group->watch->start());
+  giveSetup(*group->ranks, setup, checksumOf(artifact));
+  SANDWICH_RETURN_IF_ERROR(group->failure());
+  return group;
+}
+
+RankGroup::~RankGroup() {
+  if (watch && ranks->failure()) {
+    watch->expectEnd();
+    giveEnd(*ranks);
+  }
+}
+
+std::vector<int> RankGroup::processes() const { return watch->processes(); }
+
+Status RankGroup::waitUntilLoaded() {
+  ranks->barrier();
+  return failure();
+}
+
+void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
+  giveStep(*ranks, phase, arguments);
+}
+
+//===----------------------------------------------------------------------===//
+// The other ranks
+//===----------------------------------------------------------------------===//
+
+/// Loads and serves. Errors are not known to rank 0 yet, unless the group
+/// failed.
+static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
+  SANDWICH_ASSIGN_OR_RETURN(RankSetup setup,
+                            getSetup(ranks, checksumOf(artifact)));
+  PhaseExecutorOptions options;
+  options.kvBlocks = setup.kvBlocks;
+  options.weightPlacement = setup.weightPlacement;
+  options.plan = std::move(setup.plan);
+  options.communicator = &ranks;
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseExecutor> executor,
+                            PhaseExecutor::create(artifact, options));
+  ranks.barrier();
+  StepArguments arguments;
+  while (std::optional<PhaseKind> phase = getStep(ranks, arguments))
+    executor->run(*phase, arguments);
+  return ranks.failure();
+}
+
+Status sandwich::serveRank(int descriptor, int32_t rank,
+                           const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemorySegment> segment,
+                            SharedMemorySegment::attach(descriptor));
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<SharedMemoryCommunicator> ranks,
+      SharedMemoryCommunicator::create(segment, rank));
+  std::atomic<bool> done = false;
+  std::thread heart([&] {
+    while (!done) {
+      segment->beat(rank);
+      std::this_thread::sleep_for(std::chrono::milliseconds(beatMilliseconds));
+    }
+  });
+  Result<Artifact> artifact = Artifact::open(path);
+  Status status = artifact ? serve(*ranks, *artifact) : artifact.error();
+  // Rank 0 tells the user, if this is the first that goes wrong.
+  if (!status)
+    segment->abort(rank, "failed: " + status.error().message);
+  done = true;
+  heart.join();
+  return status;
+}

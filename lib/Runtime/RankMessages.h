@@ -1,0 +1,45 @@
+//===- RankMessages.h - What rank 0 tells the others ------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_RANKMESSAGES_H
+#define SANDWICH_RUNTIME_RANKMESSAGES_H
+
+#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/RankGroup.h"
+
+#include <optional>
+
+namespace sandwich {
+
+/// Heartbeats of a rank: so often, and not missing for so many looks, one each
+/// `lookMilliseconds`. A group that is stopped and goes on loses none.
+inline constexpr int beatMilliseconds = 100;
+inline constexpr int lookMilliseconds = 150;
+inline constexpr int missedLooks = 8;
+
+/// Both sides call the same functions in the same order; rank 0 gives what the
+/// others get. What arrives after a failure of the group is nothing.
+void giveSetup(Communicator &ranks, const RankSetup &setup,
+               uint64_t manifestChecksum);
+/// Error: the artifact is not the one rank 0 has, whose manifest's checksum is
+/// `manifestChecksum` here; or the group failed.
+Result<RankSetup> getSetup(Communicator &ranks, uint64_t manifestChecksum);
+
+void giveStep(Communicator &ranks, PhaseKind phase,
+              const StepArguments &arguments);
+void giveEnd(Communicator &ranks);
+/// The phase of the next step, whose arguments are stored; nothing at the end.
+std::optional<PhaseKind> getStep(Communicator &ranks,
+                                 StepArguments &arguments);
+
+/// Tells rank 0's artifact from one that was compiled again meanwhile.
+uint64_t checksumOf(const Artifact &artifact);
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_RANKMESSAGES_H
