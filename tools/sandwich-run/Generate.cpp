@@ -26,7 +26,7 @@ struct Arguments {
   std::optional<std::string> promptFile;
   std::vector<std::string> tokenIds;
   GenerationOptions generation;
-  std::optional<WeightPlacement> weights;
+  tool::MemoryArguments memory;
   bool json = false;
 };
 
@@ -127,7 +127,8 @@ static Status run(const Arguments &arguments) {
       model.context_length(),
       checkedAdd<uint64_t>(prompt.size(), arguments.generation.maxTokens)
           .value_or(model.context_length()));
-  options.weightPlacement = arguments.weights;
+  options.requiredTokens = prompt.size();
+  arguments.memory.apply(options);
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -212,7 +213,7 @@ after the current token.)");
   addSeedOption(*command, generation.sampling.seed);
   command->add_flag("--ignore-eos", generation.ignoreEndOfText,
                     "Goes on when the model ends its text");
-  addWeightsOption(*command, arguments->weights);
+  addMemoryOptions(*command, arguments->memory);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of the text");
   command->callback([arguments, &action] {

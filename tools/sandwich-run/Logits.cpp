@@ -27,7 +27,7 @@ struct Arguments {
   std::vector<std::string> tokenIds;
   std::string out;
   uint64_t chunk = 0;
-  std::optional<WeightPlacement> weights;
+  tool::MemoryArguments memory;
 };
 } // namespace
 
@@ -46,7 +46,8 @@ static Status run(const Arguments &arguments) {
 
   EngineOptions options;
   options.kvCacheTokens = tokens.size();
-  options.weightPlacement = arguments.weights;
+  options.requiredTokens = tokens.size();
+  arguments.memory.apply(options);
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -88,7 +89,7 @@ The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)
                    "plan takes")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->type_name("N");
-  addWeightsOption(*command, arguments->weights);
+  addMemoryOptions(*command, arguments->memory);
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });
