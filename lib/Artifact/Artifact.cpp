@@ -239,9 +239,23 @@ Status Artifact::verifyWeights(const ProgressCallback &progress) const {
   return {};
 }
 
+uint64_t Artifact::rankWeightsBytes() const {
+  return artifact::ranks(contents) > 1
+             ? contents.common_weight_bytes() + contents.shard_bytes()
+             : weightsBytes();
+}
+
 Result<WeightStorage>
-Artifact::loadWeights(const WeightLoadOptions &options) const {
-  auto storage = WeightStorage::load(weights.get(), weightsBytes(), options);
+Artifact::loadWeights(const WeightLoadOptions &options, uint32_t rank) const {
+  const uint64_t common = contents.common_weight_bytes();
+  const uint64_t shard = contents.shard_bytes();
+  std::vector<WeightRegion> regions = {{0, weightsBytes()}};
+  if (artifact::ranks(contents) > 1) {
+    regions = {{common + rank * shard, shard}};
+    if (common > 0)
+      regions.insert(regions.begin(), {0, common, /*shared=*/true});
+  }
+  auto storage = WeightStorage::load(weights.get(), regions, options);
   if (!storage)
     return storage.error().inContext(folder + "/" + artifact::weightsFile);
   return storage;

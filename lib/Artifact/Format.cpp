@@ -35,6 +35,10 @@ uint64_t artifact::dtypeBytes(std::string_view dtype) {
   return 0;
 }
 
+uint32_t artifact::ranks(const proto::Manifest &manifest) {
+  return std::max<uint32_t>(manifest.ranks(), 1);
+}
+
 const proto::Phase *artifact::findPhase(const proto::Manifest &manifest,
                                         std::string_view name) {
   auto found = std::ranges::find(manifest.phases(), name, &proto::Phase::name);
@@ -252,7 +256,12 @@ static Status checkPlan(const proto::Manifest &manifest) {
   const proto::Phase &prefill = *findPhase(manifest, prefillPhase);
   const proto::Phase &decode = *findPhase(manifest, decodePhase);
   SANDWICH_RETURN_IF_ERROR(
-      checkRange("the number of plan", manifest.plan_size(), 0, 1));
+      checkRange("the number of plan", manifest.plan_size(), 0,
+                 artifact::ranks(manifest)));
+  if (manifest.plan_size() != 0 &&
+      static_cast<uint32_t>(manifest.plan_size()) != artifact::ranks(manifest))
+    return makeError("plan has ", manifest.plan_size(), " processes for ",
+                     artifact::ranks(manifest), " ranks");
   for (int i = 0; i < manifest.plan_size(); ++i) {
     const proto::Process &process = manifest.plan(i);
     const std::string prefix = element("plan", i);

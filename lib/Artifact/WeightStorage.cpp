@@ -8,18 +8,18 @@
 
 #include "sandwich/Artifact/WeightStorage.h"
 
+#include "sandwich/Support/CheckedMath.h"
+
+#include "sandwich/Support/HugePages.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <optional>
-#include <sstream>
-#include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -69,19 +69,6 @@ int inPieces(uint64_t total, const WeightLoadOptions &options, Work work) {
   return failure;
 }
 
-/// The addresses "from-to" that a line of /proc/self/smaps begins with, if it
-/// begins a mapping.
-std::optional<std::pair<uintptr_t, uintptr_t>>
-mappedRange(const std::string &line) {
-  const char *end = line.data() + line.size();
-  uintptr_t from, to;
-  auto [dash, error] = std::from_chars(line.data(), end, from, 16);
-  if (error != std::errc() || dash == end || *dash != '-' ||
-      std::from_chars(dash + 1, end, to, 16).ec != std::errc())
-    return std::nullopt;
-  return std::pair(from, to);
-}
-
 /// Maps the pages of `[data, data + length)`; a page that cannot be read is an
 /// errno here where touching it would be a signal.
 int populate(std::byte *data, uint64_t length) {
@@ -111,44 +98,122 @@ int readFully(int descriptor, std::byte *data, uint64_t offset,
 
 } // namespace
 
-Result<WeightStorage> WeightStorage::load(int descriptor, uint64_t size,
+/// The bytes of all regions, or nothing if they are more than can be counted.
+static std::optional<uint64_t>
+totalBytes(std::span<const WeightRegion> regions) {
+  std::optional<uint64_t> total = 0;
+  for (const WeightRegion &region : regions)
+    total = total ? checkedAdd(*total, region.bytes) : std::nullopt;
+  return total;
+}
+
+/// Calls `work(region, offset in the region, offset in memory, length)` for
+/// pieces of all regions.
+template <typename Work>
+static Status inRegions(std::span<const WeightRegion> regions, uint64_t total,
+                        const WeightLoadOptions &options, Work work) {
+  int failure = inPieces(total, options, [&](uint64_t at, uint64_t length) {
+    uint64_t begin = 0;
+    for (const WeightRegion &region : regions) {
+      const uint64_t end = begin + region.bytes;
+      const uint64_t from = std::max(at, begin);
+      const uint64_t to = std::min(at + length, end);
+      if (from < to)
+        if (int error = work(region, from - begin, from, to - from))
+          return error;
+      begin = end;
+    }
+    return 0;
+  });
+  if (failure)
+    return makeError("cannot read the weights: ", std::strerror(failure));
+  return {};
+}
+
+/// Maps `region` at `address`, which is reserved.
+static Status mapRegion(int descriptor, const WeightRegion &region,
+                        std::byte *address) {
+  if (::mmap(address, region.bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED,
+             descriptor, static_cast<off_t>(region.offset)) == MAP_FAILED)
+    return systemError("map the weights");
+  // What is not in the page cache yet is then read into huge pages.
+  (void)::madvise(address, region.bytes, MADV_HUGEPAGE);
+  return {};
+}
+
+Status WeightStorage::mapRegions(int descriptor,
+                                 std::span<const WeightRegion> regions,
+                                 const WeightLoadOptions &options) {
+  const uint64_t size = *totalBytes(regions);
+  // Of the file's own alignment where there is one region.
+  void *address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor,
+                         static_cast<off_t>(regions.front().offset));
+  if (address == MAP_FAILED)
+    return systemError("map the weights");
+  auto *data = static_cast<std::byte *>(address);
+  contents = {data, size};
+  isMapped = true;
+  uint64_t at = 0;
+  for (const WeightRegion &region : regions) {
+    SANDWICH_RETURN_IF_ERROR(mapRegion(descriptor, region, data + at));
+    at += region.bytes;
+  }
+  if (!options.populate)
+    return {};
+  return inRegions(regions, size, options,
+                   [&](const WeightRegion &, uint64_t, uint64_t at,
+                       uint64_t length) { return populate(data + at, length); });
+}
+
+Status WeightStorage::copyRegions(int descriptor,
+                                  std::span<const WeightRegion> regions,
+                                  const WeightLoadOptions &options) {
+  const uint64_t size = *totalBytes(regions);
+  uint64_t shared = 0;
+  for (const WeightRegion &region : regions)
+    shared += region.shared ? region.bytes : 0;
+  SANDWICH_ASSIGN_OR_RETURN(
+      copy, AnonymousMemory::allocate(size, "the weights",
+                                      shared ? AnonymousMemory::Fill::Partly
+                                             : AnonymousMemory::Fill::Wholly));
+  std::byte *data = copy.data();
+  contents = {data, size};
+  uint64_t at = 0;
+  for (const WeightRegion &region : regions) {
+    if (region.shared)
+      SANDWICH_RETURN_IF_ERROR(mapRegion(descriptor, region, data + at));
+    at += region.bytes;
+  }
+  SANDWICH_RETURN_IF_ERROR(inRegions(
+      regions, size, options,
+      [&](const WeightRegion &region, uint64_t inRegion, uint64_t at,
+          uint64_t length) {
+        return region.shared ? populate(data + at, length)
+                             : readFully(descriptor, data + at,
+                                         region.offset + inRegion, length);
+      }));
+  return copy.makeReadOnly();
+}
+
+Result<WeightStorage> WeightStorage::load(int descriptor,
+                                          std::span<const WeightRegion> regions,
                                           const WeightLoadOptions &options) {
   struct stat status;
   if (::fstat(descriptor, &status) != 0)
     return systemError("read the weights");
-  if (status.st_size < 0 || static_cast<uint64_t>(status.st_size) < size)
-    return makeError("is ", status.st_size, " bytes long, less than the ", size,
-                     " bytes of the weights");
-
+  for (const WeightRegion &region : regions)
+    if (std::optional<uint64_t> end = checkedAdd(region.offset, region.bytes);
+        !end || status.st_size < 0 ||
+        static_cast<uint64_t>(status.st_size) < *end)
+      return makeError("is ", status.st_size, " bytes long, less than the ",
+                       end.value_or(UINT64_MAX), " bytes of the weights");
+  if (!totalBytes(regions))
+    return makeError("its weights are larger than this machine can address");
   WeightStorage storage;
-  int failure = 0;
-  if (options.placement == WeightPlacement::Mapped) {
-    void *address =
-        ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (address == MAP_FAILED)
-      return systemError("map the weights");
-    auto *data = static_cast<std::byte *>(address);
-    storage.contents = {data, size};
-    storage.isMapped = true;
-    // What is not in the page cache yet is then read into huge pages.
-    (void)::madvise(data, size, MADV_HUGEPAGE);
-    if (options.populate)
-      failure = inPieces(size, options, [&](uint64_t offset, uint64_t length) {
-        return populate(data + offset, length);
-      });
-  } else {
-    SANDWICH_ASSIGN_OR_RETURN(
-        storage.copy, AnonymousMemory::allocate(size, "the weights",
-                                                AnonymousMemory::Fill::Wholly));
-    std::byte *data = storage.copy.data();
-    storage.contents = {data, size};
-    failure = inPieces(size, options, [&](uint64_t offset, uint64_t piece) {
-      return readFully(descriptor, data + offset, offset, piece);
-    });
-    SANDWICH_RETURN_IF_ERROR(storage.copy.makeReadOnly());
-  }
-  if (failure)
-    return makeError("cannot read the weights: ", std::strerror(failure));
+  SANDWICH_RETURN_IF_ERROR(
+      options.placement == WeightPlacement::Mapped
+          ? storage.mapRegions(descriptor, regions, options)
+          : storage.copyRegions(descriptor, regions, options));
   return storage;
 }
 
@@ -170,21 +235,5 @@ WeightStorage::~WeightStorage() {
 }
 
 uint64_t WeightStorage::hugePageBytes() const {
-  auto begin = reinterpret_cast<uintptr_t>(contents.data());
-  std::ifstream maps("/proc/self/smaps");
-  bool ours = false;
-  uint64_t sum = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (auto range = mappedRange(line)) {
-      ours = range->first < begin + contents.size() && range->second > begin;
-    } else if (ours) {
-      std::istringstream field(line);
-      std::string name;
-      uint64_t kibibytes;
-      if (field >> name >> kibibytes &&
-          (name == "AnonHugePages:" || name == "FilePmdMapped:"))
-        sum += kibibytes << 10;
-    }
-  }
-  return std::min<uint64_t>(sum, contents.size());
+  return bytesInHugePages(contents);
 }

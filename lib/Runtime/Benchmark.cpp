@@ -80,7 +80,7 @@ sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
 double sandwich::measureReadBandwidth(Engine &engine, unsigned threads) {
   std::span<const std::byte> weights = engine.weights().bytes();
   return static_cast<double>(weights.size()) /
-         readSeconds(engine.decodeTeam(), threads, weights) / 1e9;
+         readSeconds(engine.team(PhaseKind::Decode), threads, weights) / 1e9;
 }
 
 static double mean(const std::vector<double> &values) {

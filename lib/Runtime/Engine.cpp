@@ -8,15 +8,15 @@
 
 #include "sandwich/Runtime/Engine.h"
 
+#include "sandwich/Artifact/Format.h"
+#include "sandwich/Runtime/MemoryPlan.h"
+#include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
 #include <numeric>
 
 using namespace sandwich;
-
-/// Logits of a long prompt are handed over in pieces of at most this size.
-static constexpr uint64_t maxLogitsBytes = uint64_t{64} << 20;
 
 Sequence::Sequence(Sequence &&other) noexcept
     : engine(other.engine), blocks(std::move(other.blocks)),
@@ -35,67 +35,94 @@ Sequence::~Sequence() { clear(); }
 
 void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
+Result<Sequence> Sequence::fork() const { return engine->fork(*this); }
+
+/// How much of the memory all ranks together need.
+static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
+                                       const EngineOptions &options) {
+  const proto::Manifest &manifest = artifact.manifest();
+  const uint64_t ranks = artifact::ranks(manifest);
+  SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
+  MemoryNeeds needs;
+  needs.weights = artifact.weightsBytes();
+  needs.weightsCopied = options.weightPlacement == WeightPlacement::HugePages;
+  needs.wideWeights = manifest.target().dtype() == "f32";
+  std::optional<uint64_t> workspace = checkedMultiply(buffers.workspace, ranks);
+  std::optional<uint64_t> logits = checkedMultiply(buffers.logits, ranks);
+  std::optional<uint64_t> kvBlock =
+      checkedMultiply(manifest.kv_cache().block_bytes(), ranks);
+  if (!workspace || !logits || !kvBlock)
+    return makeError(artifact.path(),
+                     ": its buffers are larger than this machine can address");
+  needs.workspace = *workspace;
+  needs.logits = *logits;
+  needs.kvBlock = *kvBlock;
+  needs.wantedTokens = options.kvCacheTokens
+                           ? options.kvCacheTokens
+                           : manifest.model().context_length();
+  needs.sequences = options.maxSequences;
+  needs.requiredTokens = options.requiredTokens;
+  needs.kvMemory = options.kvMemory;
+  return needs;
+}
+
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
-  const proto::Manifest &manifest = artifact.manifest();
-  const proto::Phase &prefill = artifact.prefill();
-  const proto::Phase &decode = artifact.decode();
-  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
   if (options.plan)
     SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
+  SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs, memoryNeeds(artifact, options));
+  Result<MemoryPlan> memory =
+      planMemory(needs, readMemoryLimits(options.numaNode));
+  if (!memory)
+    return memory.error().inContext(artifact.path());
+  for (const std::string &warning : memory->warnings)
+    report(options.log, LogLevel::Warning, artifact.path() + ": " + warning);
 
-  // First what is quick to fail.
-  SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
-  uint64_t kvTokens = options.kvCacheTokens ? options.kvCacheTokens
-                                            : manifest.model().context_length();
-  // Every sequence may leave its last block partly empty.
-  std::optional<uint64_t> kvBlocks =
-      checkedAdd(KVCache::blocksFor(kvTokens),
-                 std::max<uint64_t>(options.maxSequences, 1) - 1);
-  if (!kvBlocks)
-    return makeError("a KV cache for ", options.maxSequences,
-                     " sequences is larger than this machine can address");
-  SANDWICH_ASSIGN_OR_RETURN(
-      KVCache cache,
-      KVCache::create(manifest.kv_cache().block_bytes(), *kvBlocks));
-  SANDWICH_ASSIGN_OR_RETURN(
-      AnonymousMemory workspace,
-      AnonymousMemory::allocate(
-          std::max<uint64_t>(
-              std::max(prefill.workspace_bytes(), decode.workspace_bytes()), 1),
-          "the workspace"));
-  uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
-  uint64_t maxPrefillRows =
-      std::clamp<uint64_t>(maxLogitsBytes / rowBytes, 1,
-                           std::max<uint64_t>(prefill.max_logit_rows(), 1));
-  std::optional<uint64_t> logitsBytes = checkedMultiply(
-      std::max<uint64_t>(maxPrefillRows, decode.max_logit_rows()), rowBytes);
-  if (!logitsBytes)
-    return makeError("the logits are larger than this machine can address");
-  SANDWICH_ASSIGN_OR_RETURN(
-      AnonymousMemory logits,
-      AnonymousMemory::allocate(*logitsBytes, "the logits"));
-
-  WeightLoadOptions loading;
-  loading.placement = options.weightPlacement.value_or(WeightPlacement::Mapped);
-  loading.threads = budget.threads();
-  loading.progress = options.progress;
-  SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,
-                            artifact.loadWeights(loading));
-  const std::optional<PlanCores> plan =
-      options.plan ? options.plan : planOf(artifact);
-  SANDWICH_ASSIGN_OR_RETURN(
-      PhaseTeams teams,
-      createPhaseTeams(artifact, budget, plan, /*process=*/0, options.log));
-
-  std::unique_ptr<Engine> engine(
-      new Engine(std::move(artifact), std::move(storage), std::move(phases)));
-  engine->teams = std::move(teams);
-  engine->cache = std::move(cache);
-  engine->workspace = std::move(workspace);
-  engine->logits = std::move(logits);
-  engine->maxPrefillRows = maxPrefillRows;
+  PhaseExecutorOptions own;
+  own.kvBlocks = memory->kvBlocks;
+  own.weightPlacement =
+      options.weightPlacement.value_or(WeightPlacement::Mapped);
+  own.numaNode = options.numaNode;
+  own.plan = options.plan;
+  own.progress = options.progress;
+  own.log = options.log;
+  std::unique_ptr<Engine> engine(new Engine(std::move(artifact)));
+  // The others load while this rank does.
+  if (artifact::ranks(engine->source.manifest()) > 1) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        engine->group,
+        RankGroup::start(engine->source,
+                         {.kvBlocks = own.kvBlocks,
+                          .weightPlacement = own.weightPlacement,
+                          .plan = own.plan},
+                         options.ranks));
+    own.communicator = &engine->group->communicator();
+  }
+  SANDWICH_ASSIGN_OR_RETURN(engine->executor,
+                            PhaseExecutor::create(engine->source, own));
+  if (engine->group)
+    SANDWICH_RETURN_IF_ERROR(engine->group->waitUntilLoaded());
+  report(options.log, LogLevel::Information, engine->describeMemory());
   return engine;
+}
+
+std::string Engine::describeMemory() const {
+  // Nothing but the weights was used yet.
+  const WeightStorage &storage = executor->weights();
+  const MemoryUse use = memoryUse();
+  std::string text = "memory: ";
+  if (group)
+    text += "each of " + std::to_string(group->communicator().ranks()) +
+            " ranks: ";
+  return text + "weights " + formatBytes(storage.bytes().size()) +
+         (storage.placement() == WeightPlacement::Mapped ? " mapped"
+                                                         : " copied") +
+         ", " + formatBytes(use.weights.inHugePages) +
+         " of them in huge pages; KV cache " + formatBytes(use.kvCache.bytes) +
+         " for " +
+         std::to_string(kvCache().blockCount() * SANDWICH_KV_BLOCK_TOKENS) +
+         " tokens, workspace " + formatBytes(use.workspace.bytes) +
+         ", logits " + formatBytes(use.logits.bytes);
 }
 
 uint64_t Engine::maxDecodeSequences() const {
@@ -116,82 +143,69 @@ Status Engine::checkTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
+Status Engine::checkContext(const Sequence &sequence,
+                            uint64_t newTokens) const {
   if (sequence.tokens >= contextLength() ||
       newTokens > contextLength() - sequence.tokens)
     return makeError(newTokens, " tokens after ", sequence.tokens,
                      " are more than the model's context of ", contextLength(),
                      " tokens");
-  return cache.grow(sequence.blocks,
-                    KVCache::blocksFor(sequence.tokens + newTokens));
+  return {};
 }
 
 void Engine::truncate(Sequence &sequence, uint64_t length) {
   // In a fork the mutex may be held for ever, and the cache is of no use.
-  if (!teams.prefill->checkProcess())
+  if (!executor->team(PhaseKind::Prefill).checkProcess())
     return;
   std::lock_guard lock(mutex);
   sequence.tokens = std::min(sequence.tokens, length);
-  cache.shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+  executor->kvCache().shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
 }
 
-std::span<const float> Engine::logitSpan(uint64_t rows) const {
-  return {reinterpret_cast<const float *>(logits.data()), rows * vocabSize()};
+Result<Sequence> Engine::fork(const Sequence &sequence) {
+  SANDWICH_RETURN_IF_ERROR(checkRunning());
+  Sequence copy(*this);
+  {
+    // Not until the return, which ends moved sequences, and they lock, too.
+    std::lock_guard lock(mutex);
+    copy.blocks =
+        executor->kvCache().share(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+    copy.tokens = sequence.tokens;
+  }
+  return copy;
 }
 
-void Engine::runPhase(PhaseTeam &team, SandwichPhaseFunction function,
-                      StepProfiler *profiler, SandwichStep &step) {
-  step.token_ids = tokenIds.data();
-  step.positions = positions.data();
-  step.sequences = sequences.data();
-  step.logit_rows = logitRows.data();
-  step.num_tokens = static_cast<int64_t>(tokenIds.size());
-  step.num_logit_rows = static_cast<int64_t>(logitRows.size());
-  step.weights = storage.bytes().data();
-  step.kv_cache = cache.data();
-  step.workspace = workspace.data();
-  step.logits = reinterpret_cast<float *>(logits.data());
-  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
-  step.team = &team;
-
-  struct Call {
-    SandwichPhaseFunction function;
-    const SandwichStep *step;
-    StepProfiler *profiler;
-  } call{function, &step, profiler};
-  if (profiler)
-    profiler->begin(step);
-  team.run(
-      team.size(),
-      [](void *context, int32_t thread) {
-        const auto &call = *static_cast<const Call *>(context);
-        if (call.profiler)
-          call.profiler->enter(thread);
-        call.function(call.step, thread);
-      },
-      &call);
-  if (profiler)
-    profiler->end();
+Status Engine::checkRunning() const {
+  SANDWICH_RETURN_IF_ERROR(executor->team(PhaseKind::Prefill).checkProcess());
+  return group ? group->failure() : Status();
 }
 
-void Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
-                      uint64_t firstRow, uint64_t rows) {
-  tokenIds.assign(tokens.begin(), tokens.end());
-  positions.resize(tokens.size());
-  std::iota(positions.begin(), positions.end(),
+Status Engine::runStep(PhaseKind phase) {
+  if (group)
+    group->announce(phase, step);
+  executor->run(phase, step,
+                phase == PhaseKind::Prefill ? prefillProfiler : decodeProfiler);
+  step.blockCopies.clear();
+  return group ? group->failure() : Status();
+}
+
+Status Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
+                        uint64_t firstRow, uint64_t rows) {
+  step.tokenIds.assign(tokens.begin(), tokens.end());
+  step.positions.resize(tokens.size());
+  std::iota(step.positions.begin(), step.positions.end(),
             static_cast<int32_t>(sequence.tokens));
-  sequences.assign(tokens.size(), 0);
-  logitRows.resize(rows);
-  std::iota(logitRows.begin(), logitRows.end(), static_cast<int32_t>(firstRow));
-  SandwichStep step{};
-  step.block_tables = sequence.blocks.data();
-  step.num_sequences = 1;
-  step.blocks_per_sequence = static_cast<int64_t>(sequence.blocks.size());
-  if (tokens.size() == 1)
-    runPhase(*teams.decode, phases.decode(), decodeProfiler, step);
-  else
-    runPhase(*teams.prefill, phases.prefill(), prefillProfiler, step);
+  step.sequences.assign(tokens.size(), 0);
+  step.logitRows.resize(rows);
+  std::iota(step.logitRows.begin(), step.logitRows.end(),
+            static_cast<int32_t>(firstRow));
+  step.blockTables = sequence.blocks;
+  step.sequenceCount = 1;
+  step.blocksPerSequence = static_cast<int64_t>(sequence.blocks.size());
+  SANDWICH_RETURN_IF_ERROR(
+      runStep(tokens.size() == 1 ? PhaseKind::Decode : PhaseKind::Prefill));
   sequence.tokens += tokens.size();
+  return {};
 }
 
 Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
@@ -200,23 +214,27 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   if (tokens.empty())
     return makeError("there are no tokens to feed; give at least one");
   SANDWICH_RETURN_IF_ERROR(checkTokens(tokens));
-  SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
+  SANDWICH_RETURN_IF_ERROR(checkRunning());
   std::lock_guard lock(mutex);
-  SANDWICH_RETURN_IF_ERROR(reserve(sequence, tokens.size()));
+  SANDWICH_RETURN_IF_ERROR(checkContext(sequence, tokens.size()));
+  appends.assign({{&sequence.blocks, sequence.tokens, tokens.size()}});
+  SANDWICH_ASSIGN_OR_RETURN(step.blockCopies,
+                            executor->kvCache().reserve(appends));
   uint64_t largest =
       chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
   if (rows == LogitRows::All)
-    largest = std::min(largest, maxPrefillRows);
+    largest = std::min(largest, executor->maxPrefillRows());
   for (size_t first = 0; first < tokens.size();) {
     uint64_t count = std::min<uint64_t>(largest, tokens.size() - first);
     bool last = first + count == tokens.size();
     uint64_t wanted = rows == LogitRows::All            ? count
                       : rows == LogitRows::Last && last ? 1
                                                         : 0;
-    runPiece(sequence, tokens.subspan(first, count), count - wanted, wanted);
+    SANDWICH_RETURN_IF_ERROR(runPiece(
+        sequence, tokens.subspan(first, count), count - wanted, wanted));
     if (wanted > 0 && onLogits)
       SANDWICH_RETURN_IF_ERROR(
-          onLogits(logitSpan(wanted), first + count - wanted, wanted));
+          onLogits(executor->logits(wanted), first + count - wanted, wanted));
     first += count;
   }
   return {};
@@ -236,37 +254,40 @@ Status Engine::decode(std::span<const DecodeToken> batch,
       if (batch[i].sequence == batch[j].sequence)
         return makeError("one sequence is in a decode step twice");
   }
-  SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
+  SANDWICH_RETURN_IF_ERROR(checkRunning());
   std::lock_guard lock(mutex);
-  for (const DecodeToken &item : batch)
-    SANDWICH_RETURN_IF_ERROR(reserve(*item.sequence, 1));
+  appends.clear();
+  for (const DecodeToken &item : batch) {
+    SANDWICH_RETURN_IF_ERROR(checkContext(*item.sequence, 1));
+    appends.push_back({&item.sequence->blocks, item.sequence->tokens, 1});
+  }
+  SANDWICH_ASSIGN_OR_RETURN(step.blockCopies,
+                            executor->kvCache().reserve(appends));
 
   size_t longestTable = 0;
   for (const DecodeToken &item : batch)
     longestTable = std::max(longestTable, item.sequence->blocks.size());
-  tokenIds.clear();
-  positions.clear();
-  sequences.clear();
-  logitRows.clear();
-  blockTables.assign(batch.size() * longestTable, 0);
+  step.tokenIds.clear();
+  step.positions.clear();
+  step.sequences.clear();
+  step.logitRows.clear();
+  step.blockTables.assign(batch.size() * longestTable, 0);
   for (size_t i = 0; i < batch.size(); ++i) {
     const Sequence &sequence = *batch[i].sequence;
-    tokenIds.push_back(batch[i].token);
-    positions.push_back(static_cast<int32_t>(sequence.tokens));
-    sequences.push_back(static_cast<int32_t>(i));
-    logitRows.push_back(static_cast<int32_t>(i));
+    step.tokenIds.push_back(batch[i].token);
+    step.positions.push_back(static_cast<int32_t>(sequence.tokens));
+    step.sequences.push_back(static_cast<int32_t>(i));
+    step.logitRows.push_back(static_cast<int32_t>(i));
     std::copy(sequence.blocks.begin(), sequence.blocks.end(),
-              blockTables.begin() +
+              step.blockTables.begin() +
                   static_cast<std::ptrdiff_t>(i * longestTable));
   }
-  SandwichStep step{};
-  step.block_tables = blockTables.data();
-  step.num_sequences = static_cast<int64_t>(batch.size());
-  step.blocks_per_sequence = static_cast<int64_t>(longestTable);
-  runPhase(*teams.decode, phases.decode(), decodeProfiler, step);
+  step.sequenceCount = static_cast<int64_t>(batch.size());
+  step.blocksPerSequence = static_cast<int64_t>(longestTable);
+  SANDWICH_RETURN_IF_ERROR(runStep(PhaseKind::Decode));
   for (const DecodeToken &item : batch)
     ++item.sequence->tokens;
   if (onLogits)
-    return onLogits(logitSpan(batch.size()), 0, batch.size());
+    return onLogits(executor->logits(batch.size()), 0, batch.size());
   return {};
 }

@@ -8,8 +8,11 @@
 
 #include "sandwich/Runtime/PhaseExecutor.h"
 
+#include "sandwich/Artifact/Format.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/HugePages.h"
 #include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
 
@@ -18,12 +21,34 @@ using namespace sandwich;
 /// Logits of a long prompt are handed over in pieces of at most this size.
 static constexpr uint64_t maxLogitsBytes = uint64_t{64} << 20;
 
+Result<StepBuffers> sandwich::stepBuffers(const Artifact &artifact) {
+  const proto::Phase &prefill = artifact.prefill();
+  const proto::Phase &decode = artifact.decode();
+  StepBuffers buffers;
+  buffers.workspace = std::max<uint64_t>(
+      {prefill.workspace_bytes(), decode.workspace_bytes(), 1});
+  const uint64_t rowBytes =
+      uint64_t{artifact.manifest().model().vocab_size()} * sizeof(float);
+  buffers.prefillRows =
+      std::clamp<uint64_t>(maxLogitsBytes / rowBytes, 1,
+                           std::max<uint64_t>(prefill.max_logit_rows(), 1));
+  std::optional<uint64_t> logits = checkedMultiply(
+      std::max<uint64_t>(buffers.prefillRows, decode.max_logit_rows()),
+      rowBytes);
+  if (!logits)
+    return makeError("the logits are larger than this machine can address");
+  buffers.logits = *logits;
+  return buffers;
+}
+
 Result<std::unique_ptr<PhaseExecutor>>
 PhaseExecutor::create(const Artifact &artifact,
                       const PhaseExecutorOptions &options) {
-  const proto::Manifest &manifest = artifact.manifest();
-  const proto::Phase &prefill = artifact.prefill();
-  const proto::Phase &decode = artifact.decode();
+  const uint32_t ranks = artifact::ranks(artifact.manifest());
+  if (options.communicator
+          ? static_cast<uint32_t>(options.communicator->ranks()) != ranks
+          : ranks != 1)
+    return makeError(artifact.path(), " is for ", ranks, " ranks");
   const int32_t rank = options.communicator ? options.communicator->rank() : 0;
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
   if (options.plan)
@@ -31,38 +56,31 @@ PhaseExecutor::create(const Artifact &artifact,
 
   // First what is quick to fail.
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
+  SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
   SANDWICH_ASSIGN_OR_RETURN(
       KVCache cache,
-      KVCache::create(manifest.kv_cache().block_bytes(), options.kvBlocks));
+      KVCache::create(artifact.manifest().kv_cache().block_bytes(),
+                      options.kvBlocks));
   SANDWICH_ASSIGN_OR_RETURN(
       AnonymousMemory workspace,
-      AnonymousMemory::allocate(
-          std::max<uint64_t>(
-              std::max(prefill.workspace_bytes(), decode.workspace_bytes()), 1),
-          "the workspace"));
-  uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
-  uint64_t prefillRows =
-      std::clamp<uint64_t>(maxLogitsBytes / rowBytes, 1,
-                           std::max<uint64_t>(prefill.max_logit_rows(), 1));
-  std::optional<uint64_t> logitsBytes = checkedMultiply(
-      std::max<uint64_t>(prefillRows, decode.max_logit_rows()), rowBytes);
-  if (!logitsBytes)
-    return makeError("the logits are larger than this machine can address");
+      AnonymousMemory::allocate(buffers.workspace, "the workspace"));
   SANDWICH_ASSIGN_OR_RETURN(
       AnonymousMemory logits,
-      AnonymousMemory::allocate(*logitsBytes, "the logits"));
+      AnonymousMemory::allocate(buffers.logits, "the logits"));
 
   WeightLoadOptions loading;
   loading.placement = options.weightPlacement;
-  loading.threads = budget.threads();
+  loading.threads = std::max(budget.threads() / ranks, 1U);
   loading.progress = options.progress;
-  SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,
-                            artifact.loadWeights(loading, rank));
+  SANDWICH_ASSIGN_OR_RETURN(
+      WeightStorage storage,
+      artifact.loadWeights(loading, static_cast<uint32_t>(rank)));
   const std::optional<PlanCores> plan =
       options.plan ? options.plan : planOf(artifact);
-  SANDWICH_ASSIGN_OR_RETURN(
-      PhaseTeams teams,
-      createPhaseTeams(artifact, budget, plan, rank, options.log));
+  SANDWICH_ASSIGN_OR_RETURN(PhaseTeams teams,
+                            createPhaseTeams(artifact, budget, plan,
+                                             static_cast<unsigned>(rank),
+                                             options.log));
 
   std::unique_ptr<PhaseExecutor> executor(
       new PhaseExecutor(std::move(storage), std::move(phases)));
@@ -70,10 +88,31 @@ PhaseExecutor::create(const Artifact &artifact,
   executor->cache = std::move(cache);
   executor->workspace = std::move(workspace);
   executor->logitMemory = std::move(logits);
-  executor->vocabSize = manifest.model().vocab_size();
-  executor->prefillRows = prefillRows;
+  executor->vocabSize = artifact.manifest().model().vocab_size();
+  executor->prefillRows = buffers.prefillRows;
   executor->communicator = options.communicator;
+  if (options.numaNode)
+    SANDWICH_RETURN_IF_ERROR(executor->bindTo(*options.numaNode, options.log));
   return executor;
+}
+
+Status PhaseExecutor::bindTo(unsigned node, const LogCallback &log) const {
+  std::span<const std::byte> areas[] = {storage.bytes(), cache.bytes(),
+                                        workspace.contents(),
+                                        logitMemory.contents()};
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> refusal,
+                            bindMemory(areas, node));
+  if (refusal)
+    report(log, LogLevel::Warning, *refusal);
+  return {};
+}
+
+MemoryUse PhaseExecutor::memoryUse() const {
+  auto part = [](std::span<const std::byte> memory) {
+    return MemoryUse::Part{memory.size(), bytesInHugePages(memory)};
+  };
+  return {part(storage.bytes()), part(cache.bytes()),
+          part(workspace.contents()), part(logitMemory.contents())};
 }
 
 std::span<const float> PhaseExecutor::logits(uint64_t rows) const {
@@ -91,6 +130,8 @@ struct RankCalls {
 
 void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
                         StepProfiler *profiler) {
+  for (const KVCache::BlockCopy &blocks : arguments.blockCopies)
+    cache.copy(blocks);
   PhaseTeam &team = this->team(phase);
   SandwichStep step{};
   step.token_ids = arguments.tokenIds.data();

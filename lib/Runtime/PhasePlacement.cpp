@@ -15,12 +15,6 @@ using namespace sandwich;
 
 using Cpus = std::vector<unsigned>;
 
-static void report(const LogCallback &log, LogLevel level,
-                   const std::string &message) {
-  if (log)
-    log(level, message);
-}
-
 /// "CPU 3", "CPUs 0-3,8"
 static std::string nameCpus(Cpus cpus) {
   std::ranges::sort(cpus);

@@ -351,8 +351,8 @@ static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
   return ranks.failure();
 }
 
-Status sandwich::serveRank(int descriptor, int32_t rank,
-                           const std::string &path) {
+Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
+                                 const std::string &path) {
   SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemorySegment> segment,
                             SharedMemorySegment::attach(descriptor));
   SANDWICH_ASSIGN_OR_RETURN(
@@ -372,5 +372,5 @@ Status sandwich::serveRank(int descriptor, int32_t rank,
     segment->abort(rank, "failed: " + status.error().message);
   done = true;
   heart.join();
-  return status;
+  return static_cast<bool>(status);
 }

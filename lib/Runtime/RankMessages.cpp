@@ -30,9 +30,11 @@ enum class StepKind : uint32_t { End, Prefill, Decode };
 
 struct StepHeader {
   StepKind kind;
-  int64_t tokens, sequences, blocksPerSequence, logitRows;
+  int64_t tokens, sequences, blocksPerSequence, logitRows, blockCopies;
   int64_t blocks() const { return sequences * blocksPerSequence; }
-  int64_t payload() const { return 3 * tokens + blocks() + logitRows; }
+  int64_t payload() const {
+    return 3 * tokens + blocks() + logitRows + 2 * blockCopies;
+  }
 };
 
 /// A step of few tokens is one message.
@@ -111,13 +113,16 @@ void sandwich::giveStep(Communicator &ranks, PhaseKind phase,
       .tokens = static_cast<int64_t>(arguments.tokenIds.size()),
       .sequences = arguments.sequenceCount,
       .blocksPerSequence = arguments.blocksPerSequence,
-      .logitRows = static_cast<int64_t>(arguments.logitRows.size())};
+      .logitRows = static_cast<int64_t>(arguments.logitRows.size()),
+      .blockCopies = static_cast<int64_t>(arguments.blockCopies.size())};
   std::vector<int32_t> payload;
   payload.reserve(static_cast<size_t>(message.header.payload()));
   for (const std::vector<int32_t> *part :
        {&arguments.tokenIds, &arguments.positions, &arguments.sequences,
         &arguments.blockTables, &arguments.logitRows})
     payload.insert(payload.end(), part->begin(), part->end());
+  for (auto [from, to] : arguments.blockCopies)
+    payload.insert(payload.end(), {from, to});
   const size_t first = std::min(payload.size(), shortPayload);
   std::copy_n(payload.begin(), first, message.payload.begin());
   ranks.broadcast(&message, sizeof(message), /*root=*/0);
@@ -154,6 +159,9 @@ std::optional<PhaseKind> sandwich::getStep(Communicator &ranks,
   take(arguments.sequences, header.tokens);
   take(arguments.blockTables, header.blocks());
   take(arguments.logitRows, header.logitRows);
+  arguments.blockCopies.clear();
+  for (int64_t i = 0; i < header.blockCopies; ++i, next += 2)
+    arguments.blockCopies.push_back({next[0], next[1]});
   arguments.sequenceCount = header.sequences;
   arguments.blocksPerSequence = header.blocksPerSequence;
   return header.kind == StepKind::Prefill ? PhaseKind::Prefill

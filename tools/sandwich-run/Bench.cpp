@@ -156,8 +156,8 @@ static Status run(const tool::MeasurementArguments &arguments) {
                             tool::loadForMeasurement(arguments));
   if (!arguments.json)
     SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
-        placementLine("prefill ", engine->prefillTeam()) +
-        placementLine("decode  ", engine->decodeTeam())));
+        placementLine("prefill ", engine->team(PhaseKind::Prefill)) +
+        placementLine("decode  ", engine->team(PhaseKind::Decode))));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(

@@ -246,7 +246,7 @@ static Status run(const tool::MeasurementArguments &arguments) {
                             tool::loadForMeasurement(arguments));
   catchInterrupts();
   PerfEvents system;
-  HardwareCounters counters(engine->prefillTeam(), system);
+  HardwareCounters counters(engine->team(PhaseKind::Prefill), system);
   BenchmarkOptions options = arguments.benchmark;
   options.counters = &counters;
   SANDWICH_ASSIGN_OR_RETURN(std::vector<BenchmarkResult> results,

@@ -27,6 +27,7 @@ void addCharacterizeCommand(CLI::App &app, Action &action);
 void addGenerateCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);
 void addLogitsCommand(CLI::App &app, Action &action);
+void addRankCommand(CLI::App &app, Action &action);
 void addTokenizeCommand(CLI::App &app, Action &action);
 void addTopologyCommand(CLI::App &app, Action &action);
 

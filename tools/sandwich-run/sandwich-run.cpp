@@ -12,6 +12,7 @@
 #include "sandwich/Support/Process.h"
 
 #include <exception>
+#include <new>
 
 using namespace sandwich;
 
@@ -42,6 +43,7 @@ change; 2 wrong usage.)");
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);
   tool::addTokenizeCommand(app, action);
+  tool::addRankCommand(app, action);
 
   try {
     app.parse(argc, argv);
@@ -52,6 +54,9 @@ change; 2 wrong usage.)");
     return 0;
   } catch (const CLI::Success &help) {
     return app.exit(help);
+  } catch (const CLI::RuntimeError &ended) {
+    // Whoever has to know was told.
+    return ended.get_exit_code();
   } catch (const CLI::ParseError &wrong) {
     std::string problem = wrong.what();
     // Otherwise CLI11 only says that a command is missing.
@@ -62,6 +67,9 @@ change; 2 wrong usage.)");
                    "\nRun with --help for more information.");
     return wrongUsage;
   }
+} catch (const std::bad_alloc &) {
+  tool::writeLog("error: there is not enough memory");
+  return 1;
 } catch (const std::exception &exception) {
   tool::writeLog(std::string("error: ") + exception.what());
   return 1;

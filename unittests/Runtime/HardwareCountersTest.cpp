@@ -323,7 +323,7 @@ TEST(HardwareCounters, CountOnlyTheMeasuredRepetitions) {
   auto engine = Engine::create(std::move(*artifact), {});
   ASSERT_TRUE(engine) << engine.error().message;
   FakeEvents system;
-  HardwareCounters counters((*engine)->prefillTeam(), system);
+  HardwareCounters counters((*engine)->team(PhaseKind::Prefill), system);
   BenchmarkOptions options;
   options.promptLengths = {8};
   options.generatedTokens = {4};

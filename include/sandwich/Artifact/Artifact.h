@@ -96,7 +96,13 @@ public:
   /// Compares the checksum of the weights, reading all of them.
   Status verifyWeights(const ProgressCallback &progress = {}) const;
 
-  Result<WeightStorage> loadWeights(const WeightLoadOptions &options) const;
+  /// What rank `rank` reads: the weights that all ranks share, and its shard
+  /// right behind them. The former are pages that ranks share, wherever the
+  /// latter go.
+  Result<WeightStorage> loadWeights(const WeightLoadOptions &options,
+                                    uint32_t rank = 0) const;
+  /// The bytes of that.
+  uint64_t rankWeightsBytes() const;
 
   /// Loads the machine code. Errors: the loader refuses it, a phase's symbol is
   /// absent, or its code was compiled for another plan than the manifest's.

@@ -50,7 +50,16 @@ struct WeightLoadOptions {
   ProgressCallback progress = {};
 };
 
-/// The bytes of `weights.bin` in memory, read-only, aligned to 4096 bytes.
+/// A part of the file.
+struct WeightRegion {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  /// Whether several processes read it, so that it is mapped wherever the rest
+  /// goes.
+  bool shared = false;
+};
+
+/// Bytes of `weights.bin` in memory, read-only, aligned to 4096 bytes.
 /// Moves, never copies.
 class WeightStorage {
 public:
@@ -58,6 +67,15 @@ public:
   /// which may be closed afterwards. Errors do not name the file: not enough
   /// memory, unreadable, or shorter than `size`.
   static Result<WeightStorage> load(int descriptor, uint64_t size,
+                                    const WeightLoadOptions &options) {
+    const WeightRegion whole[] = {{0, size}};
+    return load(descriptor, whole, options);
+  }
+
+  /// Loads `regions`, none of them empty, one right behind the other; all but
+  /// the first begin and end at multiples of 4096, as the first one ends.
+  static Result<WeightStorage> load(int descriptor,
+                                    std::span<const WeightRegion> regions,
                                     const WeightLoadOptions &options);
 
   WeightStorage(WeightStorage &&other) noexcept;
@@ -76,8 +94,13 @@ public:
 private:
   WeightStorage() = default;
 
+  Status mapRegions(int descriptor, std::span<const WeightRegion> regions,
+                    const WeightLoadOptions &options);
+  Status copyRegions(int descriptor, std::span<const WeightRegion> regions,
+                     const WeightLoadOptions &options);
+
   std::span<const std::byte> contents;
-  /// Whether `contents` are pages of the file.
+  /// Whether all `contents` are pages of the file.
   bool isMapped = false;
   /// Where they are not, what holds them.
   AnonymousMemory copy;

@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The engine holds what a model needs to run: one copy of the weights, the
-/// compiled phases, a team of threads for each, a KV cache and a workspace that
-/// both share. Any step may follow any other: nothing is moved between phases. It knows tokens and logits only; text is the tokenizer's, and
-/// choosing tokens the sampler's.
+/// The engine is a loaded model: the sequences that are fed to it, the blocks of
+/// the KV cache that they hold, and the ranks that run its steps. It knows
+/// tokens and logits only; text is the tokenizer's, and choosing tokens the
+/// sampler's.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,8 @@
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/KVCache.h"
 #include "sandwich/Runtime/Log.h"
-#include "sandwich/Runtime/PhasePlacement.h"
-#include "sandwich/Runtime/StepProfiler.h"
-#include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Runtime/PhaseExecutor.h"
+#include "sandwich/Runtime/RankGroup.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/PlanCores.h"
 
@@ -38,16 +37,26 @@
 namespace sandwich {
 
 struct EngineOptions {
-  /// Tokens that all sequences together may hold; 0 means one sequence of the
-  /// model's whole context. Each sequence rounds up to whole blocks.
+  /// Tokens that all sequences together should be able to hold; 0 means one
+  /// sequence of the model's whole context. Each sequence rounds up to whole
+  /// blocks. The cache is smaller where less memory is available.
   uint64_t kvCacheTokens = 0;
   /// Sequences among which `kvCacheTokens` is shared, for that rounding.
   uint64_t maxSequences = 1;
+  /// Tokens of one sequence without which there is no use in loading the model.
+  uint64_t requiredTokens = 0;
+  /// The size of the KV cache in bytes, whatever `kvCacheTokens` says.
+  std::optional<uint64_t> kvMemory = {};
+  /// The NUMA node, as the operating system counts them, that weights and
+  /// buffers are bound to.
+  std::optional<unsigned> numaNode = {};
   /// Where the weights go; nothing lets the engine choose.
   std::optional<WeightPlacement> weightPlacement = {};
   /// The cores of each phase; nothing: those the artifact was compiled for, if
   /// any.
   std::optional<PlanCores> plan = {};
+  /// Of artifacts for several ranks.
+  RankGroupOptions ranks = {};
   /// Told how far the weights are loaded.
   ProgressCallback progress = {};
   LogCallback log = {};
@@ -55,8 +64,9 @@ struct EngineOptions {
 
 class Engine;
 
-/// The tokens one text has fed so far, and the KV cache blocks that hold them.
-/// Returns its blocks when it ends, which must be before its engine does.
+/// The tokens one text has fed so far, and the KV cache blocks that hold them,
+/// some of which it may share with its forks. Returns its blocks when it ends,
+/// which must be before its engine does.
 class Sequence {
 public:
   explicit Sequence(Engine &engine) : engine(&engine) {}
@@ -69,9 +79,15 @@ public:
 
   /// Forgets everything, and returns the blocks.
   void clear() { truncate(0); }
-  /// Forgets all but the first `length` tokens, and returns the blocks that
-  /// only the others needed.
+  /// Forgets all but the first `length` tokens, and gives up the blocks that
+  /// only the others needed; those that a fork has too remain the fork's.
   void truncate(uint64_t length);
+
+  /// A sequence that holds the same tokens and goes on by itself. It takes no
+  /// blocks: both have the same ones, and who first appends to one that is not
+  /// full gets a copy. Error: this process is a fork of the one that created
+  /// the engine.
+  Result<Sequence> fork() const;
 
 private:
   friend class Engine;
@@ -98,8 +114,11 @@ struct DecodeToken {
 /// Calls may come from any thread; they run one after another.
 class Engine {
 public:
-  /// Loads weights and code, and starts the teams. Errors: files that do not
-  /// load, a plan that does not fit the artifact, or memory and threads that the system does not grant.
+  /// Loads weights and code, and starts the teams and the other ranks. Errors:
+  /// what will not fit into memory (`planMemory`), found before anything is
+  /// loaded; files that do not load; a plan that does not fit the artifact;
+  /// memory, threads and processes that the system does not grant; a rank that
+  /// fails to load.
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 
@@ -143,47 +162,47 @@ public:
     decodeProfiler = decode;
   }
 
-  const WeightStorage &weights() const { return storage; }
-  PhaseTeam &prefillTeam() { return *teams.prefill; }
-  PhaseTeam &decodeTeam() { return *teams.decode; }
-  const KVCache &kvCache() const { return cache; }
+  /// Of rank 0.
+  const WeightStorage &weights() const { return executor->weights(); }
+  PhaseTeam &team(PhaseKind phase) { return executor->team(phase); }
+  const KVCache &kvCache() const { return executor->kvCache(); }
+  /// Takes milliseconds for gigabytes.
+  MemoryUse memoryUse() const { return executor->memoryUse(); }
+  /// Process identifiers of the other ranks.
+  std::vector<int> rankProcesses() const {
+    return group ? group->processes() : std::vector<int>();
+  }
 
 private:
   friend class Sequence;
 
-  Engine(Artifact source, WeightStorage storage, PhaseLibrary phases)
-      : source(std::move(source)), storage(std::move(storage)),
-        phases(std::move(phases)) {}
+  explicit Engine(Artifact source) : source(std::move(source)) {}
 
+  /// The line that tells about memory once the model is loaded.
+  std::string describeMemory() const;
   Status checkToken(int32_t token, uint64_t index) const;
-  Status reserve(Sequence &sequence, uint64_t newTokens);
-  void runPhase(PhaseTeam &team, SandwichPhaseFunction function,
-                StepProfiler *profiler, SandwichStep &step);
+  Status checkContext(const Sequence &sequence, uint64_t newTokens) const;
+  /// Error: this process is a fork, or the group has failed.
+  Status checkRunning() const;
+  /// Runs `step` on every rank.
+  Status runStep(PhaseKind phase);
   /// Runs tokens of one sequence whose blocks are reserved.
-  void runPiece(Sequence &sequence, std::span<const int32_t> tokens,
+  Status runPiece(Sequence &sequence, std::span<const int32_t> tokens,
                 uint64_t firstRow, uint64_t rows);
-  std::span<const float> logitSpan(uint64_t rows) const;
   void truncate(Sequence &sequence, uint64_t length);
+  Result<Sequence> fork(const Sequence &sequence);
 
   Artifact source;
-  WeightStorage storage;
-  PhaseLibrary phases;
-  PhaseTeams teams;
-  KVCache cache;
-  AnonymousMemory workspace;
-  AnonymousMemory logits;
-  /// Rows of `logits` a prefill step may fill.
-  uint64_t maxPrefillRows = 1;
+  /// Outlives the executor, which uses its communicator.
+  std::unique_ptr<RankGroup> group;
+  std::unique_ptr<PhaseExecutor> executor;
   StepProfiler *prefillProfiler = nullptr;
   StepProfiler *decodeProfiler = nullptr;
   std::mutex mutex;
 
-  // Arguments of a step, kept to spare allocations.
-  std::vector<int32_t> tokenIds;
-  std::vector<int32_t> positions;
-  std::vector<int32_t> sequences;
-  std::vector<int32_t> blockTables;
-  std::vector<int32_t> logitRows;
+  // Kept to spare allocations.
+  StepArguments step;
+  std::vector<KVCache::Append> appends;
 };
 
 } // namespace sandwich

@@ -20,6 +20,13 @@ enum class LogLevel { Information, Warning };
 using LogCallback =
     std::function<void(LogLevel level, const std::string &message)>;
 
+/// Sends `message` to `log`, if there is one.
+inline void report(const LogCallback &log, LogLevel level,
+                   const std::string &message) {
+  if (log)
+    log(level, message);
+}
+
 } // namespace sandwich
 
 #endif // SANDWICH_RUNTIME_LOG_H

@@ -84,6 +84,11 @@ typedef struct SandwichStep {
   void (*mark)(void *profile, int32_t thread, int32_t operation);
   /** Passed to `mark`. */
   void *profile;
+  int64_t rank;
+  void *ranks;
+  void (*all_reduce)(void *ranks, int32_t thread, float *data, int64_t count);
+  void (*all_gather)(void *ranks, int32_t thread, const float *part,
+                     float *whole, int64_t rows, int64_t columns);
 } SandwichStep;
 
 /** `thread` is in [0, threads) of the phase's plan. */

@@ -45,6 +45,8 @@ struct StepArguments {
   /// [sequenceCount, blocksPerSequence]
   std::vector<int32_t> blockTables;
   std::vector<int32_t> logitRows;
+  /// Made before the step.
+  std::vector<KVCache::BlockCopy> blockCopies;
   int64_t sequenceCount = 0;
   int64_t blocksPerSequence = 0;
 };
@@ -52,12 +54,39 @@ struct StepArguments {
 struct PhaseExecutorOptions {
   uint64_t kvBlocks = 0;
   WeightPlacement weightPlacement = WeightPlacement::Mapped;
+  /// That weights and buffers are bound to, as the operating system counts.
+  std::optional<unsigned> numaNode = {};
   /// The cores of all ranks.
   std::optional<PlanCores> plan = {};
   /// Of artifacts for several ranks; it lives longer than the executor.
   Communicator *communicator = nullptr;
   ProgressCallback progress = {};
   LogCallback log = {};
+};
+
+/// What a rank takes of memory beside weights and KV cache, in bytes.
+struct StepBuffers {
+  uint64_t workspace = 0;
+  uint64_t logits = 0;
+  /// Rows of logits that one prefill step has room for.
+  uint64_t prefillRows = 1;
+};
+
+/// Error: larger than this machine can address.
+Result<StepBuffers> stepBuffers(const Artifact &artifact);
+
+/// What a rank takes of memory; all in bytes.
+struct MemoryUse {
+  struct Part {
+    /// Of the address space. A page takes memory from its first use on.
+    uint64_t bytes = 0;
+    /// How many of them lie in huge pages now.
+    uint64_t inHugePages = 0;
+  };
+  Part weights;
+  Part kvCache;
+  Part workspace;
+  Part logits;
 };
 
 /// Used by one thread at a time.
@@ -83,6 +112,9 @@ public:
   /// Rows of logits that one prefill step has room for.
   uint64_t maxPrefillRows() const { return prefillRows; }
 
+  /// Takes milliseconds for gigabytes.
+  MemoryUse memoryUse() const;
+
   PhaseTeam &team(PhaseKind phase) {
     return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
   }
@@ -93,6 +125,8 @@ public:
 private:
   PhaseExecutor(WeightStorage storage, PhaseLibrary phases)
       : storage(std::move(storage)), phases(std::move(phases)) {}
+
+  Status bindTo(unsigned node, const LogCallback &log) const;
 
   WeightStorage storage;
   PhaseLibrary phases;

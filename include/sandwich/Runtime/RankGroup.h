@@ -77,8 +77,9 @@ private:
 };
 
 /// Runs rank `rank`, not 0, of the group behind `descriptor` until rank 0 ends
-/// it. Errors: those that rank 0 hears as well.
-Status serveRank(int descriptor, int32_t rank, const std::string &artifact);
+/// it. Returns false if it failed before, which rank 0 knows. Error: there is no
+/// such group.
+Result<bool> serveRank(int descriptor, int32_t rank, const std::string &artifact);
 
 } // namespace sandwich
 
