@@ -86,9 +86,8 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
   if (slotBytes < minSlotBytes || slotBytes > maxSlotBytes ||
       slotBytes % pageBytes != 0)
     return makeError("a slot has ", slotBytes,
-                     " bytes, which is no multiple "
-                     "of ",
-                     pageBytes, " up to ", maxSlotBytes);
+                     " bytes, which is no multiple of ", pageBytes, " from ",
+                     minSlotBytes, " to ", maxSlotBytes);
   // The bounds above keep all of this far from an overflow.
   Layout layout{static_cast<int32_t>(ranks),
                 static_cast<int32_t>(lanes),

@@ -74,8 +74,7 @@ static std::vector<char> withWord(std::vector<char> header, size_t offset,
 
 TEST(SharedMemorySegmentTest, AttachedIsTheSameMemory) {
   Segment segment = *SharedMemorySegment::create(3, 2);
-  Result<Segment> attached =
-      SharedMemorySegment::attach(segment->descriptor());
+  Result<Segment> attached = SharedMemorySegment::attach(segment->descriptor());
   ASSERT_TRUE(attached) << errorOf(attached);
   EXPECT_EQ((*attached)->ranks(), 3);
   EXPECT_EQ((*attached)->lanes(), 2);
@@ -84,11 +83,12 @@ TEST(SharedMemorySegmentTest, AttachedIsTheSameMemory) {
   for (int32_t rank = 0; rank < 3; ++rank)
     for (int32_t lane = 0; lane <= 2; ++lane)
       for (uint32_t step = 0; step < SharedMemorySegment::slotsPerLane; ++step)
-        std::memset(segment->slot(rank, lane, step), rank * 16 + lane * 4 + step,
-                    segment->slotBytes());
+        std::memset(segment->slot(rank, lane, step),
+                    rank * 16 + lane * 4 + step, segment->slotBytes());
   for (int32_t rank = 0; rank < 3; ++rank)
     for (int32_t lane = 0; lane <= 2; ++lane)
-      for (uint32_t step = 0; step < SharedMemorySegment::slotsPerLane; ++step) {
+      for (uint32_t step = 0; step < SharedMemorySegment::slotsPerLane;
+           ++step) {
         const std::byte *slot = (*attached)->slot(rank, lane, step + 4);
         auto expected = std::byte(rank * 16 + lane * 4 + step);
         EXPECT_EQ(slot[0], expected);
@@ -168,7 +168,8 @@ TEST(SharedMemorySegmentTest, SaysWhenThereIsNotEnoughMemory) {
   SharedMemorySegmentOptions options;
   options.slotBytes = 16 << 20;
   std::string error = errorOf(SharedMemorySegment::create(64, 1024, options));
-  EXPECT_TRUE(error.ends_with(": is more memory than the machine has")) << error;
+  EXPECT_TRUE(error.ends_with(": is more memory than the machine has"))
+      << error;
   // A smaller limit of the process is met as one of the system would be, by an
   // error before anything is used.
   pid_t process = ::fork();
