@@ -117,11 +117,10 @@ int runLauncher(const std::vector<std::string> &command,
   std::string sizes;
   for (int64_t bytes : options.bytes)
     sizes += (sizes.empty() ? "" : ",") + std::to_string(bytes);
-  words.insert(words.end(),
-               {"--peer-rank", "--bytes", sizes, "--rounds",
-                std::to_string(options.rounds), "--iterations",
-                std::to_string(options.iterations), "--slot-bytes",
-                std::to_string(options.slotBytes)});
+  words.insert(words.end(), {"--peer-rank", "--bytes", sizes, "--rounds",
+                             std::to_string(options.rounds), "--iterations",
+                             std::to_string(options.iterations), "--slot-bytes",
+                             std::to_string(options.slotBytes)});
   std::vector<char *> arguments;
   for (std::string &word : words)
     arguments.push_back(word.data());
@@ -138,9 +137,8 @@ Result<Json> measureRanks(int32_t ranks, const Options &options,
   std::vector<std::string> command = peerCommand(ranks, program);
   pid_t process = startProcess(
       [&] {
-        return command.empty() || options.alone
-                   ? runForks(ranks, options)
-                   : runLauncher(command, options);
+        return command.empty() || options.alone ? runForks(ranks, options)
+                                                : runLauncher(command, options);
       },
       ends[1]);
   ::close(ends[1]);

@@ -92,6 +92,7 @@ Result<Segments> Segments::create(int32_t ranks,
   Segments segments;
   SharedMemorySegmentOptions shape;
   shape.slotBytes = options.slotBytes;
+  shape.oversubscribed = static_cast<size_t>(ranks) > allowedCpus().size();
   SANDWICH_ASSIGN_OR_RETURN(segments.shifted,
                             SharedMemorySegment::create(ranks, 1, shape));
   SANDWICH_ASSIGN_OR_RETURN(segments.masterCopies,
@@ -111,8 +112,8 @@ Result<Segments> Segments::share(Peer &peer,
   peer.broadcast(&descriptors, sizeof(descriptors));
   if (peer.rank() == 0)
     return segments;
-  SANDWICH_ASSIGN_OR_RETURN(
-      segments.shifted, attachTo(descriptors.process, descriptors.shifted));
+  SANDWICH_ASSIGN_OR_RETURN(segments.shifted,
+                            attachTo(descriptors.process, descriptors.shifted));
   SANDWICH_ASSIGN_OR_RETURN(
       segments.masterCopies,
       attachTo(descriptors.process, descriptors.masterCopies));
@@ -131,13 +132,11 @@ sandwich::benchmark::measure(const Segments &segments, int32_t rank, Peer *peer,
   CPU_ZERO(&own);
   CPU_SET(cpus[static_cast<size_t>(rank) % cpus.size()], &own);
   ::sched_setaffinity(0, sizeof(own), &own);
-  bool oversubscribed = static_cast<size_t>(ranks) > cpus.size();
   SANDWICH_ASSIGN_OR_RETURN(
-      auto shifted, SharedMemoryCommunicator::create(segments.shifted, rank,
-                                                     oversubscribed));
+      auto shifted, SharedMemoryCommunicator::create(segments.shifted, rank));
   SANDWICH_ASSIGN_OR_RETURN(
-      auto masterCopies, MasterCopiesCommunicator::create(
-                             segments.masterCopies, rank, oversubscribed));
+      auto masterCopies,
+      MasterCopiesCommunicator::create(segments.masterCopies, rank));
 
   std::vector<Measurement> measurements;
   for (int64_t bytes : options.bytes) {
@@ -155,11 +154,10 @@ sandwich::benchmark::measure(const Segments &segments, int32_t rank, Peer *peer,
                        },
                        {}});
     if (peer) {
-      schemes.push_back({peer->name() + ", in place",
-                         [&](float *data, int64_t size) {
-                           peer->allReduce(data, size);
-                         },
-                         {}});
+      schemes.push_back(
+          {peer->name() + ", in place",
+           [&](float *data, int64_t size) { peer->allReduce(data, size); },
+           {}});
       // As this one leaves its input alone, it has the sums copied in the check
       // only.
       schemes.push_back({peer->name() + ", two buffers",

@@ -54,10 +54,17 @@ public:
 // The shared-memory transport alone; the benchmark pins the processes itself.
 std::vector<std::string>
 sandwich::benchmark::peerCommand(int32_t ranks, const std::string &program) {
-  return {SANDWICH_MPIEXEC, "--allow-run-as-root", "--oversubscribe",
-          "--bind-to",      "none",                "--mca",
-          "btl",            "self,vader",          "-np",
-          std::to_string(ranks), program};
+  return {SANDWICH_MPIEXEC,
+          "--allow-run-as-root",
+          "--oversubscribe",
+          "--bind-to",
+          "none",
+          "--mca",
+          "btl",
+          "self,vader",
+          "-np",
+          std::to_string(ranks),
+          program};
 }
 
 std::unique_ptr<Peer> sandwich::benchmark::joinPeer() {

@@ -19,10 +19,10 @@ using namespace sandwich;
 
 Result<std::unique_ptr<MasterCopiesCommunicator>>
 MasterCopiesCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
-                                 int32_t rank, bool oversubscribed) {
+                                 int32_t rank) {
   SANDWICH_RETURN_IF_ERROR(segment->join(rank));
   return std::unique_ptr<MasterCopiesCommunicator>(
-      new MasterCopiesCommunicator(std::move(segment), rank, oversubscribed));
+      new MasterCopiesCommunicator(std::move(segment), rank));
 }
 
 // A slot is written again only when its readers are done: the master waits for

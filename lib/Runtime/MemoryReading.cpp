@@ -8,6 +8,8 @@
 
 #include "sandwich/Runtime/MemoryReading.h"
 
+#include "WidestVectors.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -27,15 +29,9 @@ struct ReadTask {
 
 // With 16-byte loads a core cannot keep enough cache lines on their way: on
 // Zen 5 they read at three quarters of the speed of 64-byte ones.
-#if defined(__x86_64__)
-#define SANDWICH_WIDEST_LOADS                                                  \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SANDWICH_WIDEST_LOADS
-#endif
 
 /// Adds up `count` cache lines, with the widest loads this CPU has.
-SANDWICH_WIDEST_LOADS
+SANDWICH_WIDEST_VECTORS
 static uint64_t sumLines(const std::byte *memory, size_t count) {
   typedef uint64_t Line __attribute__((vector_size(64), may_alias));
   const auto *data = reinterpret_cast<const Line *>(memory);

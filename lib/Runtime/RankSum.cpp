@@ -8,14 +8,9 @@
 
 #include "RankSum.h"
 
-using namespace sandwich;
+#include "WidestVectors.h"
 
-#if defined(__x86_64__)
-#define SANDWICH_WIDEST_VECTORS                                                \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SANDWICH_WIDEST_VECTORS
-#endif
+using namespace sandwich;
 
 namespace {
 /// As many elements as a cache line holds, at any address of a float.

@@ -36,29 +36,32 @@ constexpr int64_t blocksOfMessage = 4;
 constexpr int64_t leastInSegments = 16384 / sizeof(float);
 } // namespace
 
-/// The elements of one step of `count`, at most `most`.
-static int64_t blockOf(int64_t count, int64_t most) {
-  int64_t block = roundUp(divideUp(count, blocksOfMessage), granule);
-  return std::min(std::max(block, leastBlock), most);
-}
-
 static void copyElements(float *to, const float *from, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
 SharedMemoryCommunicator::SharedMemoryCommunicator(
-    std::shared_ptr<SharedMemorySegment> shared, int32_t rank,
-    bool oversubscribed)
+    std::shared_ptr<SharedMemorySegment> shared, int32_t rank)
     : Communicator(rank, shared->ranks()), segment(std::move(shared)),
-      patience(WaitableCounter::patienceBetweenSteps(oversubscribed)),
+      patience(
+          WaitableCounter::patienceBetweenSteps(segment->oversubscribed())),
       nextSteps(static_cast<size_t>(segment->lanes()) + 1) {}
 
 Result<std::unique_ptr<SharedMemoryCommunicator>>
 SharedMemoryCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
-                                 int32_t rank, bool oversubscribed) {
+                                 int32_t rank) {
   SANDWICH_RETURN_IF_ERROR(segment->join(rank));
   return std::unique_ptr<SharedMemoryCommunicator>(
-      new SharedMemoryCommunicator(std::move(segment), rank, oversubscribed));
+      new SharedMemoryCommunicator(std::move(segment), rank));
+}
+
+/// The elements of one step of `count`, at most `most`.
+int64_t SharedMemoryCommunicator::blockOf(int64_t count, int64_t most) const {
+  // Where ranks share cores, every step is a change of threads.
+  if (segment->oversubscribed())
+    return most;
+  int64_t block = roundUp(divideUp(count, blocksOfMessage), granule);
+  return std::min(std::max(block, leastBlock), most);
 }
 
 bool SharedMemoryCommunicator::canRun(int32_t lane, int32_t lanes) {
@@ -92,7 +95,10 @@ void SharedMemoryCommunicator::allReduce(int32_t lane, int32_t lanes,
   LanePart part = LanePart::of(count, lane, lanes);
   int64_t size = part.end - part.begin;
   // Two ranks read as much of each other either way, and wait less this way.
-  if (ranks() == 2 || size < leastInSegments)
+  // Where ranks share cores, one wait costs more than reading a slot of all.
+  int64_t least =
+      segment->oversubscribed() ? slotElements() + 1 : leastInSegments;
+  if (ranks() == 2 || size < least)
     sumAtOnce(lane, data + part.begin, size);
   else
     sumInSegments(lane, data + part.begin, size);

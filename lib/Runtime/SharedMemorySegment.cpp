@@ -41,7 +41,7 @@ struct Shape {
   uint32_t version;
   uint32_t ranks;
   uint32_t lanes;
-  uint32_t reserved;
+  uint32_t oversubscribed;
   uint64_t slotBytes;
 };
 } // namespace
@@ -85,11 +85,16 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
                      ", which is not between 1 and ", SANDWICH_MAX_THREADS);
   if (slotBytes < minSlotBytes || slotBytes > maxSlotBytes ||
       slotBytes % pageBytes != 0)
-    return makeError("a slot has ", slotBytes, " bytes, which is no multiple "
-                     "of ", pageBytes, " up to ", maxSlotBytes);
+    return makeError("a slot has ", slotBytes,
+                     " bytes, which is no multiple of ", pageBytes, " from ",
+                     minSlotBytes, " to ", maxSlotBytes);
   // The bounds above keep all of this far from an overflow.
-  Layout layout{static_cast<int32_t>(ranks), static_cast<int32_t>(lanes),
-                slotBytes, 0, 0, 0};
+  Layout layout{static_cast<int32_t>(ranks),
+                static_cast<int32_t>(lanes),
+                slotBytes,
+                0,
+                0,
+                0};
   layout.progressOffset =
       roundUp<uint64_t>(sizeof(Header), pageBytes) +
       roundUp<uint64_t>(ranks * sizeof(RankState), pageBytes);
@@ -144,31 +149,32 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
                             const SharedMemorySegmentOptions &options) {
   uint64_t slotBytes = options.slotBytes;
   if (slotBytes == 0) {
-    // More lanes have smaller parts of a message.
-    constexpr uint64_t bytesOfLanes = uint64_t(256) << 10;
-    slotBytes = std::clamp<uint64_t>(
-        roundUp(bytesOfLanes / std::max<uint64_t>(1, lanes), pageBytes),
-        uint64_t(16) << 10, uint64_t(64) << 10);
+    // The slots in use stay in a core's L2 cache beside the message; where
+    // ranks share cores, fewer changes of threads are worth more. More lanes
+    // have smaller parts of a message.
+    uint64_t most = uint64_t(options.oversubscribed ? 128 : 32) << 10;
+    uint64_t share = lanes > 0 ? 4 * most / static_cast<uint64_t>(lanes) : most;
+    slotBytes = std::clamp(roundUp(share, pageBytes), minSlotBytes, most);
   }
-  SANDWICH_ASSIGN_OR_RETURN(Layout layout,
-                            layOut(static_cast<uint64_t>(int64_t(ranks)),
-                                   static_cast<uint64_t>(int64_t(lanes)),
-                                   slotBytes));
+  SANDWICH_ASSIGN_OR_RETURN(
+      Layout layout, layOut(static_cast<uint64_t>(int64_t(ranks)),
+                            static_cast<uint64_t>(int64_t(lanes)), slotBytes));
   std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
   segment->file =
       ::memfd_create("sandwich-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (segment->file < 0)
     return systemError("create the memory that ranks share");
   if (Status status = reserve(segment->file, layout.bytes); !status)
-    return status.error().inContext(
-        "the memory that ranks share, " + std::to_string(layout.bytes) +
-        " bytes");
+    return status.error().inContext("the memory that ranks share, " +
+                                    std::to_string(layout.bytes) + " bytes");
   SANDWICH_RETURN_IF_ERROR(segment->map(segment->file, layout));
   Shape &shape = (new (segment->start) Header{})->shape;
   shape.version = currentVersion;
   shape.ranks = static_cast<uint32_t>(ranks);
   shape.lanes = static_cast<uint32_t>(lanes);
   shape.slotBytes = slotBytes;
+  shape.oversubscribed = options.oversubscribed;
+  segment->sharesCores = options.oversubscribed;
   for (int32_t rank = 0; rank < ranks; ++rank) {
     new (&segment->rankState(rank)) RankState{};
     for (int32_t lane = 0; lane <= lanes; ++lane)
@@ -215,6 +221,7 @@ SharedMemorySegment::attach(int descriptor) {
     return fail("is of ", size, " bytes, but its header says ", layout->bytes);
   std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
   SANDWICH_RETURN_IF_ERROR(segment->map(descriptor, *layout));
+  segment->sharesCores = shape.oversubscribed != 0;
   return segment;
 }
 

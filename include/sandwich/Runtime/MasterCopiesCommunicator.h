@@ -26,8 +26,7 @@ public:
   /// As `SharedMemoryCommunicator::create`. All ranks of a segment are of the
   /// same kind.
   static Result<std::unique_ptr<MasterCopiesCommunicator>>
-  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank,
-         bool oversubscribed = false);
+  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank);
 
   void allReduce(int32_t lane, int32_t lanes, float *data,
                  int64_t count) override;

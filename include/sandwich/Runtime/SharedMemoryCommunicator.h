@@ -27,12 +27,10 @@ namespace sandwich {
 
 class SharedMemoryCommunicator : public Communicator {
 public:
-  /// Takes `rank` of `segment` for this process. `oversubscribed`: the machine
-  /// has fewer CPUs than there are threads of all ranks, so whoever waits lets
-  /// go of its core at once. Errors: `rank` is no rank of the segment, or taken.
+  /// Takes `rank` of `segment` for this process. Errors: `rank` is no rank of
+  /// the segment, or taken.
   static Result<std::unique_ptr<SharedMemoryCommunicator>>
-  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank,
-         bool oversubscribed = false);
+  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank);
 
   void allReduce(int32_t lane, int32_t lanes, float *data,
                  int64_t count) override;
@@ -44,7 +42,7 @@ public:
 
 protected:
   SharedMemoryCommunicator(std::shared_ptr<SharedMemorySegment> segment,
-                           int32_t rank, bool oversubscribed);
+                           int32_t rank);
 
   /// The `distance`th rank after this one.
   int32_t rankAfter(int32_t distance) const {
@@ -77,6 +75,7 @@ protected:
   }
 
 private:
+  int64_t blockOf(int64_t count, int64_t most) const;
   void sumAtOnce(int32_t lane, float *data, int64_t count);
   void sumInSegments(int32_t lane, float *data, int64_t count);
 

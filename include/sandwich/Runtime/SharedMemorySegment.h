@@ -34,9 +34,12 @@
 namespace sandwich {
 
 struct SharedMemorySegmentOptions {
-  /// Bytes of one slot: a multiple of 4096 from 8 KiB to 16 MiB; 0 for what suits the
-  /// number of lanes.
+  /// Bytes of one slot: a multiple of 4096 from 8 KiB to 16 MiB; 0 for what
+  /// suits the number of lanes.
   uint64_t slotBytes = 0;
+  /// The machine has fewer CPUs than there are threads of all ranks: whoever
+  /// waits lets go of its core at once, and messages go in fewer steps.
+  bool oversubscribed = false;
 };
 
 /// Threads of several processes may use one segment at once.
@@ -81,6 +84,7 @@ public:
   int32_t ranks() const { return rankCount; }
   int32_t lanes() const { return laneCount; }
   uint64_t slotBytes() const { return bytesOfSlot; }
+  bool oversubscribed() const { return sharesCores; }
   /// Bytes of the whole segment.
   uint64_t size() const { return bytes; }
 
@@ -125,6 +129,7 @@ private:
   uint64_t bytesOfSlot = 0;
   int32_t rankCount = 0;
   int32_t laneCount = 0;
+  bool sharesCores = false;
   uint64_t progressOffset = 0;
   uint64_t slotsOffset = 0;
 };

@@ -1,0 +1,414 @@
+//===- CommunicatorTest.cpp - What tensor-parallel ranks exchange ---------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/MasterCopiesCommunicator.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+
+using namespace sandwich;
+using namespace std::chrono_literals;
+
+using Segment = std::shared_ptr<SharedMemorySegment>;
+
+static Segment makeSegment(int32_t ranks, int32_t lanes = 1,
+                           bool oversubscribed = true, uint64_t slotBytes = 0) {
+  SharedMemorySegmentOptions options;
+  options.slotBytes = slotBytes;
+  options.oversubscribed = oversubscribed;
+  Result<Segment> segment = SharedMemorySegment::create(ranks, lanes, options);
+  EXPECT_TRUE(segment) << segment.error().message;
+  return segment ? *segment : nullptr;
+}
+
+enum class Kind { RankShifted, MasterCopies };
+
+static std::unique_ptr<Communicator>
+makeCommunicator(Kind kind, const Segment &segment, int32_t rank) {
+  if (kind == Kind::MasterCopies) {
+    auto communicator = MasterCopiesCommunicator::create(segment, rank);
+    EXPECT_TRUE(communicator);
+    return std::move(*communicator);
+  }
+  auto communicator = SharedMemoryCommunicator::create(segment, rank);
+  EXPECT_TRUE(communicator);
+  return std::move(*communicator);
+}
+
+/// Calls `work` with each rank of `segment`, on a thread each.
+static void onThreads(Kind kind, const Segment &segment,
+                      const std::function<void(Communicator &)> &work) {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int32_t rank = 0; rank < segment->ranks(); ++rank)
+    communicators.push_back(makeCommunicator(kind, segment, rank));
+  std::vector<std::thread> threads;
+  for (auto &communicator : communicators)
+    threads.emplace_back([&] { work(*communicator); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// Calls `work` with each rank in a process of its own, which maps the segment
+/// anew; a test failure in one is a failure here.
+static void onProcesses(Kind kind, const Segment &segment,
+                        const std::function<void(Communicator &)> &work) {
+  std::vector<pid_t> processes;
+  for (int32_t rank = 0; rank < segment->ranks(); ++rank) {
+    pid_t process = ::fork();
+    ASSERT_GE(process, 0);
+    if (process == 0) {
+      ::alarm(100);
+      Result<Segment> own = SharedMemorySegment::attach(segment->descriptor());
+      if (!own)
+        ::_exit(2);
+      work(*makeCommunicator(kind, *own, rank));
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    processes.push_back(process);
+  }
+  for (pid_t process : processes) {
+    int status = -1;
+    ::waitpid(process, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+/// Runs `work(lane)` on a thread for each lane.
+static void onLanes(int32_t lanes, const std::function<void(int32_t)> &work) {
+  std::vector<std::thread> threads;
+  for (int32_t lane = 1; lane < lanes; ++lane)
+    threads.emplace_back(work, lane);
+  work(0);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// What `rank` brings to the collective number `round`.
+static std::vector<float> makeData(int32_t rank, uint32_t round, size_t count) {
+  // Numbers of different sizes, whose sum depends on the order.
+  std::minstd_rand random(round * 64 + static_cast<uint32_t>(rank) + 1);
+  std::vector<float> data(count);
+  for (float &value : data)
+    value = static_cast<float>(random()) / static_cast<float>(1 + random());
+  return data;
+}
+
+/// The sum in the order of ranks, as a plain loop has it.
+static std::vector<float> plainSum(int32_t ranks, uint32_t round,
+                                   size_t count) {
+  std::vector<float> sum = makeData(0, round, count);
+  for (int32_t rank = 1; rank < ranks; ++rank) {
+    std::vector<float> data = makeData(rank, round, count);
+    for (size_t i = 0; i < count; ++i)
+      sum[i] += data[i];
+  }
+  return sum;
+}
+
+static bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
+  return a.size() == b.size() &&
+         (a.empty() ||
+          std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+static void checkAllReduce(Communicator &communicator, int32_t lanes,
+                           uint32_t round, size_t count) {
+  std::vector<float> data = makeData(communicator.rank(), round, count);
+  onLanes(lanes, [&](int32_t lane) {
+    communicator.allReduce(lane, lanes, data.data(),
+                           static_cast<int64_t>(count));
+  });
+  EXPECT_TRUE(sameBits(data, plainSum(communicator.ranks(), round, count)))
+      << count << " elements on " << lanes << " lanes";
+}
+
+static void checkAllGather(Communicator &communicator, int32_t lanes,
+                           uint32_t round, size_t rows, size_t columns) {
+  auto ranks = static_cast<size_t>(communicator.ranks());
+  std::vector<float> part =
+      makeData(communicator.rank(), round, rows * columns);
+  std::vector<float> whole(rows * columns * ranks, -1);
+  onLanes(lanes, [&](int32_t lane) {
+    communicator.allGather(lane, lanes, part.data(), whole.data(),
+                           static_cast<int64_t>(rows),
+                           static_cast<int64_t>(columns));
+  });
+  std::vector<float> expected(whole.size());
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    std::vector<float> other =
+        makeData(static_cast<int32_t>(rank), round, rows * columns);
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t column = 0; column < columns; ++column)
+        expected[(row * ranks + rank) * columns + column] =
+            other[row * columns + column];
+  }
+  EXPECT_TRUE(sameBits(whole, expected))
+      << rows << " x " << columns << " on " << lanes << " lanes";
+}
+
+static void checkBroadcast(Communicator &communicator, uint32_t round,
+                           size_t bytes, int32_t root) {
+  std::vector<float> wanted = makeData(root, round, bytes / sizeof(float) + 1);
+  std::vector<float> data(wanted.size(), -1);
+  if (communicator.rank() == root)
+    data = wanted;
+  communicator.broadcast(data.data(), bytes, root);
+  EXPECT_EQ(std::memcmp(data.data(), wanted.data(), bytes), 0)
+      << bytes << " bytes from rank " << root;
+}
+
+/// Counts around all sizes at which something changes, and some at random.
+static std::vector<size_t> interestingCounts() {
+  std::vector<size_t> counts = {0,    1,    2,    31,    33,    1023,  1024,
+                                1025, 4095, 4097, 20000, 65537, 262144};
+  std::minstd_rand random(7);
+  for (int i = 0; i < 8; ++i)
+    counts.push_back(random() % 100000);
+  return counts;
+}
+
+static void checkAll(Communicator &communicator) {
+  uint32_t round = 0;
+  for (size_t count : interestingCounts())
+    checkAllReduce(communicator, 1, round++, count);
+  for (size_t rows : {1, 3, 17})
+    for (size_t columns : {0, 1, 50, 12345})
+      checkAllGather(communicator, 1, round++, rows, columns);
+  for (size_t bytes : {0, 1, 4097, 1000000})
+    for (int32_t root = 0; root < communicator.ranks(); ++root)
+      checkBroadcast(communicator, round++, bytes, root);
+  communicator.barrier();
+  EXPECT_TRUE(communicator.failure());
+}
+
+namespace {
+class CommunicatorTest : public testing::TestWithParam<std::tuple<Kind, int>> {
+protected:
+  Kind kind() const { return std::get<0>(GetParam()); }
+  int ranks() const { return std::get<1>(GetParam()); }
+};
+} // namespace
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, CommunicatorTest,
+    testing::Combine(testing::Values(Kind::RankShifted, Kind::MasterCopies),
+                     testing::Values(1, 2, 3, 4, 8)),
+    [](const auto &info) {
+      return std::string(std::get<0>(info.param) == Kind::RankShifted
+                             ? "RankShifted"
+                             : "MasterCopies") +
+             std::to_string(std::get<1>(info.param));
+    });
+
+TEST_P(CommunicatorTest, AgreesWithPlainLoopsOnThreads) {
+  onThreads(kind(), makeSegment(ranks()), checkAll);
+}
+
+TEST_P(CommunicatorTest, AgreesWithPlainLoopsOnProcesses) {
+  onProcesses(kind(), makeSegment(ranks()), checkAll);
+}
+
+// Blocks of a message overlap only where every rank has its own cores.
+TEST_P(CommunicatorTest, AgreesWithPlainLoopsWhereRanksSpin) {
+  onProcesses(kind(), makeSegment(ranks(), 1, /*oversubscribed=*/false),
+              checkAll);
+}
+
+TEST_P(CommunicatorTest, LanesAreIndependent) {
+  onThreads(kind(), makeSegment(ranks(), 3), [](Communicator &communicator) {
+    uint32_t round = 0;
+    for (int32_t lanes : {3, 1, 2, 3})
+      for (size_t count : {1, 40, 100, 5000, 70000}) {
+        checkAllReduce(communicator, lanes, round++, count);
+        checkAllGather(communicator, lanes, round++, 3, count / 3);
+      }
+  });
+}
+
+/// Collectives of random kinds and sizes, in small slots, so that slots are
+/// used again all the time, and without stops between collectives.
+static void runRandomly(Communicator &communicator, int rounds) {
+  std::minstd_rand common(99);
+  // Ranks are ahead of each other in turn.
+  std::minstd_rand own(static_cast<uint32_t>(communicator.rank()) + 1);
+  for (int i = 0; i < rounds && !testing::Test::HasFailure(); ++i) {
+    auto round = static_cast<uint32_t>(i);
+    if (own() % 100 == 0)
+      std::this_thread::sleep_for(50us);
+    switch (common() % 6) {
+    case 0:
+      checkAllReduce(communicator, 1, round, common() % 20000);
+      break;
+    case 1:
+    case 2:
+      checkAllReduce(communicator, 1, round, common() % 1000);
+      break;
+    case 3: {
+      size_t rows = common() % 5;
+      checkAllGather(communicator, 1, round, rows, common() % 1000);
+      break;
+    }
+    case 4: {
+      auto root = static_cast<int32_t>(
+          common() % static_cast<uint32_t>(communicator.ranks()));
+      checkBroadcast(communicator, round, common() % 20000, root);
+      break;
+    }
+    case 5:
+      communicator.barrier();
+      break;
+    }
+  }
+}
+
+TEST(CommunicatorStressTest, TenThousandCollectivesOnTwoProcesses) {
+  onProcesses(Kind::RankShifted, makeSegment(2, 1, false, 8192),
+              [](Communicator &ranks) { runRandomly(ranks, 10000); });
+}
+
+TEST(CommunicatorStressTest, ManyCollectivesOnMoreThreadsThanCores) {
+  // Ranks that spin hold each other up.
+  onThreads(Kind::RankShifted, makeSegment(4, 1, false, 8192),
+            [](Communicator &ranks) { runRandomly(ranks, 300); });
+  onThreads(Kind::RankShifted, makeSegment(4, 1, true, 8192),
+            [](Communicator &ranks) { runRandomly(ranks, 3000); });
+}
+
+// All ranks have the same bits, whatever the order of their arrival.
+TEST(CommunicatorStressTest, SumsAreTheSameOnEveryRank) {
+  Segment segment = makeSegment(4, 1, false);
+  constexpr size_t count = 50000;
+  std::vector<std::vector<float>> results(4);
+  onThreads(Kind::RankShifted, segment, [&](Communicator &communicator) {
+    auto rank = static_cast<size_t>(communicator.rank());
+    results[rank] = makeData(communicator.rank(), 1, count);
+    communicator.allReduce(0, 1, results[rank].data(), count);
+  });
+  for (const std::vector<float> &result : results)
+    EXPECT_TRUE(sameBits(result, results[0]));
+}
+
+TEST(CommunicatorFailureTest, AbortEndsWaiting) {
+  using Clock = std::chrono::steady_clock;
+  for (bool oversubscribed : {false, true}) {
+    Segment segment = makeSegment(3, 2, oversubscribed);
+    Clock::time_point aborted;
+    std::thread killer([&] {
+      std::this_thread::sleep_for(100ms);
+      aborted = Clock::now();
+      segment->abort(2, "was killed by signal 9");
+    });
+    // Rank 2 takes no part.
+    std::vector<std::thread> waiting;
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    for (int32_t rank = 0; rank < 2; ++rank)
+      communicators.push_back(
+          makeCommunicator(Kind::RankShifted, segment, rank));
+    for (auto &communicator : communicators) {
+      waiting.emplace_back([&] {
+        std::vector<float> data(100000);
+        communicator->allReduce(0, 2, data.data(), 100000);
+      });
+      waiting.emplace_back([&] { communicator->barrier(); });
+    }
+    for (std::thread &thread : waiting)
+      thread.join();
+    killer.join();
+    EXPECT_LT(Clock::now() - aborted, 1s);
+    for (auto &communicator : communicators) {
+      Status failure = communicator->failure();
+      ASSERT_FALSE(failure);
+      EXPECT_EQ(failure.error().message, "rank 2 was killed by signal 9");
+      // Collectives return at once from now on.
+      float value = 1;
+      communicator->allReduce(0, 1, &value, 1);
+      communicator->broadcast(&value, sizeof(value), 2);
+    }
+    // The first failure is the one that counts.
+    segment->abort(0, "gave up");
+    EXPECT_EQ(segment->failure().error().message,
+              "rank 2 was killed by signal 9");
+  }
+}
+
+TEST(CommunicatorFailureTest, KilledRankEndsTheOthers) {
+  Segment segment = makeSegment(2, 1, false);
+  pid_t victim = ::fork();
+  ASSERT_GE(victim, 0);
+  if (victim == 0) {
+    auto communicator = makeCommunicator(Kind::RankShifted, segment, 1);
+    std::vector<float> data(10000);
+    while (true) {
+      segment->beat(1);
+      communicator->allReduce(0, 1, data.data(), 10000);
+    }
+  }
+  std::thread watcher([&] {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(segment->processOf(1), victim);
+    EXPECT_GT(segment->lastBeat(1), 0u);
+    ::kill(victim, SIGKILL);
+    ::waitpid(victim, nullptr, 0);
+    segment->abort(1, "was killed");
+  });
+  auto communicator = makeCommunicator(Kind::RankShifted, segment, 0);
+  std::vector<float> data(10000);
+  auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (communicator->failure() && std::chrono::steady_clock::now() < deadline)
+    communicator->allReduce(0, 1, data.data(), 10000);
+  watcher.join();
+  EXPECT_FALSE(communicator->failure());
+}
+
+TEST(CommunicatorFailureTest, MoreLanesThanMemoryFailTheGroup) {
+  Segment segment = makeSegment(2, 1);
+  auto communicator = makeCommunicator(Kind::RankShifted, segment, 0);
+  float value = 1;
+  communicator->allReduce(1, 2, &value, 1);
+  ASSERT_FALSE(communicator->failure());
+  EXPECT_EQ(communicator->failure().error().message,
+            "rank 0 ran a collective as thread 1 of 2, but the ranks share "
+            "memory for 1");
+}
+
+TEST(CommunicatorFailureTest, RanksAreTakenOnce) {
+  Segment segment = makeSegment(2);
+  EXPECT_EQ(segment->processOf(0), 0);
+  auto first = makeCommunicator(Kind::RankShifted, segment, 0);
+  EXPECT_EQ(segment->processOf(0), ::getpid());
+  Result<std::unique_ptr<SharedMemoryCommunicator>> second =
+      SharedMemoryCommunicator::create(segment, 0);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message,
+            "rank 0 is process " + std::to_string(::getpid()) + " already");
+  EXPECT_EQ(SharedMemoryCommunicator::create(segment, 2).error().message,
+            "rank 2 is not among the 2 ranks");
+}
+
+TEST(LanePartTest, CoversEverythingOnce) {
+  for (int64_t count : {0, 1, 31, 32, 33, 1000, 123457})
+    for (int32_t lanes : {1, 2, 3, 7, 64}) {
+      int64_t next = 0;
+      for (int32_t lane = 0; lane < lanes; ++lane) {
+        LanePart part = LanePart::of(count, lane, lanes);
+        EXPECT_EQ(part.begin, next);
+        EXPECT_LE(part.begin, part.end);
+        EXPECT_TRUE(part.begin % 32 == 0 || part.begin == count);
+        next = part.end;
+      }
+      EXPECT_EQ(next, count);
+    }
+}
