@@ -73,6 +73,10 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   const proto::Manifest &manifest = artifact.manifest();
   const proto::Phase &prefill = artifact.prefill();
   const proto::Phase &decode = artifact.decode();
+  if (uint32_t ranks = artifact::ranks(manifest); ranks > 1)
+    return makeError(artifact.path(), ": was compiled for ", ranks,
+                     " ranks, and this version of Sandwich runs one; compile "
+                     "it with --tensor-parallel=1");
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
 
   // First what is quick to fail.

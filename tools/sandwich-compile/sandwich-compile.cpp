@@ -165,6 +165,10 @@ int main(int argc, char **argv) try {
       ->capture_default_str();
   app.add_option("--threads", options.threads,
                  "Threads of the team (default: what this machine allows)");
+  app.add_option("--tensor-parallel", options.tensorParallel,
+                 "Processes that run the model together, each with its own "
+                 "shard of the weights and --threads of its own")
+      ->capture_default_str();
   app.add_option("--max-tokens-per-step", options.maxTokens,
                  "Longest piece of a prompt that one step takes")
       ->capture_default_str();
@@ -271,9 +275,9 @@ int main(int argc, char **argv) try {
           throw CLI::RequiresError(option, "--plan-only");
     if (planOnly)
       for (const char *option :
-           {"--output", "--target", "--threads", "--max-tokens-per-step",
-            "--context", "--emit", "--ir", "--tune", "--schedules",
-            "--strategy", "--tuning-seconds", "--tuning-report",
+           {"--output", "--target", "--threads", "--tensor-parallel",
+            "--max-tokens-per-step", "--context", "--emit", "--ir", "--tune",
+            "--schedules", "--strategy", "--tuning-seconds", "--tuning-report",
             "--emulate-amx"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");

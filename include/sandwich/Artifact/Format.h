@@ -96,6 +96,9 @@ Result<proto::Manifest> parseManifest(std::string_view bytes);
 Status checkCpuFeatures(const proto::Target &target,
                         const CpuFeatures &available);
 
+/// The processes that run the artifact together, at least one.
+uint32_t ranks(const proto::Manifest &manifest);
+
 /// The phase called `name`, which a validated manifest has exactly once, or
 /// null.
 const proto::Phase *findPhase(const proto::Manifest &manifest,

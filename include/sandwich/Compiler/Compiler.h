@@ -55,7 +55,11 @@ struct CompileOptions {
   std::string target = "host";
   /// Replaces AMX by vector code, so that it runs where there is no AMX.
   bool emulateAMX = false;
+  /// Of each process.
   int64_t threads = 1;
+  /// Processes that run the model together, each with `threads` and its own
+  /// shard of the weights.
+  int64_t tensorParallel = 1;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;
   /// Tokens a sequence may hold; what the model was made for by default.
