@@ -19,6 +19,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase", "Topo": "topo"}
 PASSES = {
     "Lowerings between dialects": "Conversion",
+    "Passes of `lm`": "Dialect/LM/Transforms",
     "Passes of `gemm`": "Dialect/Gemm/Transforms",
     "Passes of `topo`": "Dialect/Topo/Transforms",
     "Passes of no single dialect": "Transforms",

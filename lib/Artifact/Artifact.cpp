@@ -320,6 +320,7 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
       {"the end of the last of tensors", tensorsEnd, plan.weights_bytes, true},
       {"the number of operations",
        static_cast<uint64_t>(phase.operations_size()), plan.operations, false},
+      {"ranks", artifact::ranks(manifest), plan.ranks, false},
   };
   for (const auto &fact : facts) {
     auto compiled = static_cast<uint64_t>(fact.compiled);

@@ -88,13 +88,16 @@ static Json processToJson(const proto::Process &process) {
 }
 
 static Json tensorToJson(const proto::Tensor &tensor) {
-  return {{"name", tensor.name()},
-          {"dtype", tensor.dtype()},
-          {"shape", toArray(tensor.shape())},
-          {"layout", tensor.layout()},
-          {"offset", tensor.offset()},
-          {"bytes", tensor.bytes()},
-          {"sources", toArray(tensor.sources())}};
+  Json object = {{"name", tensor.name()},
+                 {"dtype", tensor.dtype()},
+                 {"shape", toArray(tensor.shape())},
+                 {"layout", tensor.layout()},
+                 {"offset", tensor.offset()},
+                 {"bytes", tensor.bytes()},
+                 {"sources", toArray(tensor.sources())}};
+  if (tensor.ranks())
+    object["ranks"] = tensor.ranks();
+  return object;
 }
 
 static Json fileToJson(const proto::File &file) {
@@ -106,6 +109,9 @@ static Json fileToJson(const proto::File &file) {
 Json sandwich::toJson(const proto::Manifest &manifest) {
   const proto::KVCache &cache = manifest.kv_cache();
   return {{"sandwich_version", manifest.sandwich_version()},
+          {"ranks", artifact::ranks(manifest)},
+          {"common_weight_bytes", manifest.common_weight_bytes()},
+          {"shard_bytes", manifest.shard_bytes()},
           {"model", modelToJson(manifest.model())},
           {"target", targetToJson(manifest.target())},
           {"phases", toArray(manifest.phases(), phaseToJson)},

@@ -281,6 +281,8 @@ struct ArtifactWriter::State {
   int descriptor = -1;
   std::optional<OutputFile> weights;
   std::vector<proto::Tensor> tensors;
+  /// Whether what is appended belongs to the last of them.
+  bool inTensor = false;
   std::vector<proto::File> files;
 };
 
@@ -343,17 +345,12 @@ Result<uint64_t> ArtifactWriter::beginTensor(proto::Tensor tensor,
     return makeError("tensor \"", tensor.name(), "\" asks for an alignment of ",
                      alignment, ", which is not a multiple of ",
                      artifact::tensorAlignment);
-  static const std::array<std::byte, artifact::pageBytes> zeros = {};
   uint64_t padding = (alignment - weightsBytes() % alignment) % alignment;
-  while (padding > 0) {
-    uint64_t length = std::min<uint64_t>(padding, zeros.size());
-    SANDWICH_RETURN_IF_ERROR(
-        state->weights->append(std::span(zeros).first(length)));
-    padding -= length;
-  }
+  SANDWICH_RETURN_IF_ERROR(skipTo(weightsBytes() + padding));
   tensor.set_offset(weightsBytes());
   tensor.set_bytes(0);
   state->tensors.push_back(std::move(tensor));
+  state->inTensor = true;
   return weightsBytes();
 }
 
@@ -362,8 +359,22 @@ Status ArtifactWriter::appendWeights(std::span<const std::byte> bytes) {
     return makeError(state->shownPath(artifact::weightsFile),
                      ": has bytes before the first tensor");
   SANDWICH_RETURN_IF_ERROR(state->weights->append(bytes));
-  proto::Tensor &tensor = state->tensors.back();
-  tensor.set_bytes(tensor.bytes() + bytes.size());
+  if (state->inTensor) {
+    proto::Tensor &tensor = state->tensors.back();
+    tensor.set_bytes(tensor.bytes() + bytes.size());
+  }
+  return {};
+}
+
+Status ArtifactWriter::skipTo(uint64_t offset) {
+  if (offset < weightsBytes())
+    return makeError(state->shownPath(artifact::weightsFile), ": has ",
+                     weightsBytes(), " bytes already, beyond ", offset);
+  static const std::array<std::byte, artifact::pageBytes> zeros = {};
+  while (weightsBytes() < offset)
+    SANDWICH_RETURN_IF_ERROR(state->weights->append(std::span(zeros).first(
+        std::min<uint64_t>(offset - weightsBytes(), zeros.size()))));
+  state->inTensor = false;
   return {};
 }
 

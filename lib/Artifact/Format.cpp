@@ -11,6 +11,7 @@
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ModelLimits.h"
+#include "sandwich/Support/TensorParallelism.h"
 #include "sandwich/Support/Utf8.h"
 
 #include <google/protobuf/stubs/logging.h>
@@ -273,8 +274,18 @@ static Status checkPlan(const proto::Manifest &manifest) {
   return {};
 }
 
+static Status checkRanks(const proto::Manifest &manifest) {
+  const proto::ModelConfiguration &model = manifest.model();
+  TensorParallelSizes sizes{model.heads(), model.kv_heads(),
+                            model.intermediate_size(), model.vocab_size()};
+  if (auto reason = sizes.refuse(artifact::ranks(manifest)))
+    return makeError("ranks is ", manifest.ranks(), ": ", *reason);
+  return {};
+}
+
 static Status checkKVCache(const proto::KVCache &cache,
-                           const proto::ModelConfiguration &model) {
+                           const proto::ModelConfiguration &model,
+                           uint32_t ranks) {
   SANDWICH_RETURN_IF_ERROR(checkDtype("kv_cache.dtype", cache.dtype()));
   if (cache.block_tokens() != SANDWICH_KV_BLOCK_TOKENS)
     return makeError("kv_cache.block_tokens is ", cache.block_tokens(),
@@ -283,7 +294,7 @@ static Status checkKVCache(const proto::KVCache &cache,
   // A key and a value for each layer, token and KV head; below 2^62 by the
   // limits of the model's fields.
   uint64_t least = uint64_t(2) * model.layers() * cache.block_tokens() *
-                   model.kv_heads() * model.head_dim() *
+                   (model.kv_heads() / ranks) * model.head_dim() *
                    dtypeBytes(cache.dtype());
   // A layout may pad heads, but never to more than double.
   SANDWICH_RETURN_IF_ERROR(checkRange("kv_cache.block_bytes",
@@ -335,6 +346,54 @@ static Status checkFiles(const proto::Manifest &manifest) {
   return {};
 }
 
+/// Whether weights.bin is what all ranks read and a shard of each.
+static Status checkWeightRegions(const proto::Manifest &manifest) {
+  uint64_t common = manifest.common_weight_bytes();
+  uint64_t shard = manifest.shard_bytes();
+  uint32_t ranks = artifact::ranks(manifest);
+  if (ranks == 1) {
+    if (common || shard)
+      return makeError("common_weight_bytes is ", common, " and shard_bytes ",
+                       shard, ", but there is one rank");
+    return {};
+  }
+  if (common % weightRegionAlignment != 0)
+    return makeError("common_weight_bytes is ", common, ", not a multiple of ",
+                     weightRegionAlignment);
+  if (shard == 0 || shard % weightRegionAlignment != 0)
+    return makeError("shard_bytes is ", shard, ", not a positive multiple of ",
+                     weightRegionAlignment);
+  uint64_t bytes = findFile(manifest, weightsFile)->bytes();
+  auto shards = checkedMultiply<uint64_t>(shard, ranks);
+  auto total = shards ? checkedAdd(common, *shards) : std::nullopt;
+  if (!total || *total != bytes)
+    return makeError("common_weight_bytes is ", common, " and shard_bytes ",
+                     shard, " of ", ranks, " ranks, but ", weightsFile, " has ",
+                     bytes, " bytes");
+  return {};
+}
+
+/// Whether `tensor` lies in what all ranks read, or in the shard of rank 0.
+static Status checkRegion(const std::string &prefix,
+                          const proto::Tensor &tensor,
+                          const proto::Manifest &manifest) {
+  uint32_t ranks = artifact::ranks(manifest);
+  if (tensor.ranks() != 0 && (ranks == 1 || tensor.ranks() != ranks))
+    return makeError(prefix, "ranks is ", tensor.ranks(), ", not the ", ranks,
+                     " of the artifact");
+  if (ranks == 1)
+    return {};
+  uint64_t common = manifest.common_weight_bytes();
+  uint64_t begin = tensor.ranks() ? common : 0;
+  uint64_t end = tensor.ranks() ? common + manifest.shard_bytes() : common;
+  if (tensor.offset() < begin || tensor.offset() + tensor.bytes() > end)
+    return makeError(
+        prefix, "offset is ", tensor.offset(), " and bytes ", tensor.bytes(),
+        ", outside of bytes ", begin, " to ", end, " of ", weightsFile,
+        tensor.ranks() ? ", the shard of rank 0" : ", which all ranks read");
+  return {};
+}
+
 /// Bytes of `tensor` without padding, or nothing if that does not fit.
 static std::optional<uint64_t> unpaddedBytes(const proto::Tensor &tensor) {
   std::optional<uint64_t> bytes = dtypeBytes(tensor.dtype());
@@ -382,6 +441,8 @@ static Status checkTensors(const proto::Manifest &manifest) {
     const proto::Tensor &tensor = manifest.tensors(i);
     SANDWICH_RETURN_IF_ERROR(
         checkTensor(element("tensors", i), tensor, weightsBytes));
+    SANDWICH_RETURN_IF_ERROR(
+        checkRegion(element("tensors", i), tensor, manifest));
     if (!names.insert(tensor.name()).second)
       return makeError("tensors has \"", tensor.name(), "\" twice");
     byOffset.push_back(&tensor);
@@ -406,7 +467,8 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
     SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
     SANDWICH_RETURN_IF_ERROR(checkPlan(manifest));
   }
-  return checkKVCache(manifest.kv_cache(), manifest.model());
+  SANDWICH_RETURN_IF_ERROR(checkRanks(manifest));
+  return checkKVCache(manifest.kv_cache(), manifest.model(), ranks(manifest));
 }
 
 Status artifact::validateManifest(const proto::Manifest &manifest) {
@@ -415,6 +477,7 @@ Status artifact::validateManifest(const proto::Manifest &manifest) {
   SANDWICH_RETURN_IF_ERROR(validateConfiguration(manifest));
   SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
   SANDWICH_RETURN_IF_ERROR(checkFiles(manifest));
+  SANDWICH_RETURN_IF_ERROR(checkWeightRegions(manifest));
   return checkTensors(manifest);
 }
 

@@ -17,6 +17,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Frontend/ModelBuilder.h"
@@ -25,6 +26,7 @@
 #include "sandwich/Runtime/Tokenizer.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Support/TensorParallelism.h"
 #include "sandwich/Tuning/ModelTuner.h"
 #include "sandwich/Tuning/TuningReport.h"
 
@@ -67,11 +69,13 @@ private:
   }
 
   Type elementType();
+  Status partition(ModuleOp whole);
   Status buildModule();
   Status readModule(const std::string &path);
-  Status checkModule();
+  Result<int64_t> findRanks();
+  Status checkModule(int64_t ranks);
   Status checkWeight(lm::WeightOp weight);
-  Status checkPhase(StringRef name);
+  Status checkPhase(StringRef name, ModuleOp own);
   Status checkLayers(func::FuncOp function);
   Status checkSchedules();
   int64_t threadsOf(lm::Phase phase) const;
@@ -106,8 +110,24 @@ static std::string print(TypeOrAttribute value) {
   return text;
 }
 
+static uint64_t endOf(const PackedWeight &weight) {
+  return weight.offset + weight.layerStride * weight.layers.value_or(1);
+}
+
 static uint64_t alignmentOf(const PackedWeight &weight) {
   return getWeightAlignment(weight.shape.size());
+}
+
+static WeightShard shardOf(lm::ShardKind kind) {
+  switch (kind) {
+  case lm::ShardKind::Rows:
+    return WeightShard::Rows;
+  case lm::ShardKind::Columns:
+    return WeightShard::Columns;
+  case lm::ShardKind::First:
+    return WeightShard::First;
+  }
+  llvm_unreachable("every kind is above");
 }
 
 /// Element type of matrices.
@@ -117,14 +137,46 @@ Type Compilation::elementType() {
   return Float32Type::get(&context);
 }
 
+/// Turns `whole` into what one rank runs.
+Status Compilation::partition(ModuleOp whole) {
+  lm::PartitionOptions ranks;
+  ranks.ranks = options.tensorParallel;
+  return runPasses(whole, [&](OpPassManager &manager) {
+    manager.addPass(lm::createPartition(ranks));
+  });
+}
+
 Status Compilation::buildModule() {
   if (!options.inputIR) {
     module = buildModel(&context, checkpoint.config(), elementType());
-    return {};
+    return partition(*module);
   }
   SANDWICH_RETURN_IF_ERROR(readModule(*options.inputIR));
-  Status status = checkModule();
+  auto check = [&]() -> Status {
+    // What was printed of one rank is divided already.
+    SANDWICH_ASSIGN_OR_RETURN(int64_t ranks, findRanks());
+    if (ranks != 1 && ranks != options.tensorParallel)
+      return makeError("is of one of ", ranks,
+                       " ranks; compile it with --tensor-parallel=", ranks);
+    SANDWICH_RETURN_IF_ERROR(checkModule(ranks));
+    return ranks == 1 ? partition(*module) : Status();
+  };
+  Status status = check();
   return status ? status : status.error().inContext(*options.inputIR);
+}
+
+/// Among how many ranks the module's weights are divided.
+Result<int64_t> Compilation::findRanks() {
+  std::string problem;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problem = describe(diagnostic);
+    return success();
+  });
+  FailureOr<int64_t> ranks = lm::getRanks(*module);
+  if (failed(ranks))
+    return makeError(problem);
+  return *ranks;
 }
 
 /// How deep brackets nest in `text`, outside of strings and comments. The
@@ -171,13 +223,18 @@ Status Compilation::readModule(const std::string &path) {
 }
 
 /// IR from outside may be of another model, and nothing after it would notice:
-/// the sizes in it decide what is read and written.
-Status Compilation::checkModule() {
+/// the sizes in it decide what is read and written. `ranks` are those that it
+/// is divided among already.
+Status Compilation::checkModule(int64_t ranks) {
   for (auto weight : module->getOps<lm::WeightOp>())
     if (Status status = checkWeight(weight); !status)
       return status.error().inContext("weight " + weight.getSymName().str());
-  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill"));
-  return checkPhase("decode");
+  OwningOpRef<ModuleOp> own =
+      buildModel(&context, checkpoint.config(), elementType());
+  if (ranks > 1)
+    SANDWICH_RETURN_IF_ERROR(partition(*own));
+  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill", *own));
+  return checkPhase("decode", *own);
 }
 
 /// Whether the checkpoint's tensors make up `weight` exactly.
@@ -188,6 +245,11 @@ Status Compilation::checkWeight(lm::WeightOp weight) {
     return makeError("has ", layers, " layers, the checkpoint ",
                      checkpoint.config().layers);
   auto sources = llvm::to_vector(weight.getSources().getAsRange<StringAttr>());
+  SmallVector<int64_t> divisors(type.getRank(), 1);
+  if (lm::ShardAttr shard = weight.getShardAttr())
+    if (shard.getKind() != lm::ShardKind::First)
+      divisors[shard.getKind() == lm::ShardKind::Rows ? 0 : 1] =
+          shard.getRanks();
   for (int64_t layer = 0; layer < layers; ++layer) {
     int64_t rows = 0;
     for (StringAttr source : sources) {
@@ -197,9 +259,17 @@ Status Compilation::checkWeight(lm::WeightOp weight) {
       const TensorView *tensor = checkpoint.find(name);
       if (!tensor)
         return makeError("tensor ", name, " is not in the checkpoint");
-      ArrayRef<int64_t> shape = tensor->shape;
-      if (shape.size() != static_cast<size_t>(type.getRank()) ||
-          shape.drop_front() != type.getShape().drop_front())
+      std::vector<int64_t> shape = tensor->shape;
+      if (shape.size() != divisors.size())
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has other dimensions");
+      for (auto [size, divisor] : llvm::zip_equal(shape, divisors)) {
+        if (size % divisor != 0)
+          return makeError("tensor ", name, " cannot be cut into ", divisor,
+                           " equal parts");
+        size /= divisor;
+      }
+      if (ArrayRef(shape).drop_front() != type.getShape().drop_front())
         return makeError("its type is ", print(type), ", but tensor ", name,
                          " has other dimensions");
       if (weight.getInterleave() &&
@@ -249,8 +319,9 @@ Status Compilation::checkLayers(func::FuncOp function) {
                    layers);
 }
 
-/// Whether the function `name` has the caches and logits the runtime prepares.
-Status Compilation::checkPhase(StringRef name) {
+/// Whether the function `name` has the caches and logits the runtime prepares,
+/// as in the compiler's `own` model.
+Status Compilation::checkPhase(StringRef name, ModuleOp own) {
   auto function = module->lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return makeError("has no function @", name.str());
@@ -258,10 +329,8 @@ Status Compilation::checkPhase(StringRef name) {
   if (!phase || lm::stringifyPhase(phase.getValue()) != name)
     return makeError("@", name.str(), " needs lm.phase = #lm.phase<",
                      name.str(), ">");
-  OwningOpRef<ModuleOp> own =
-      buildModel(&context, checkpoint.config(), elementType());
   FunctionType expected =
-      own->lookupSymbol<func::FuncOp>(name).getFunctionType();
+      own.lookupSymbol<func::FuncOp>(name).getFunctionType();
   if (function.getFunctionType() != expected)
     return makeError(
         "@", name.str(), " is of type ", print(function.getFunctionType()),
@@ -298,6 +367,10 @@ std::vector<PackedWeight> Compilation::listWeights() {
     for (auto source : weight.getSources().getAsRange<StringAttr>())
       packed.sources.push_back(source.str());
     packed.interleave = weight.getInterleave();
+    if (lm::ShardAttr shard = weight.getShardAttr()) {
+      packed.shard = shardOf(shard.getKind());
+      packed.ranks = shard.getRanks();
+    }
     if (auto packing =
             dyn_cast_or_null<gemm::PackingAttr>(weight.getPackingAttr()))
       packed.packing = packing.getPacking();
@@ -407,10 +480,13 @@ proto::Manifest Compilation::makeManifest() {
       process.mutable_decode_cpus()->Add(plan.decode[i].begin(),
                                          plan.decode[i].end());
     }
+  if (options.tensorParallel > 1)
+    manifest.set_ranks(static_cast<uint32_t>(options.tensorParallel));
 
   proto::KVCache &cache = *manifest.mutable_kv_cache();
   cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
-  cache.set_block_bytes(uint64_t(config.layers) * config.kvHeads * 2 *
+  cache.set_block_bytes(uint64_t(config.layers) *
+                        (config.kvHeads / options.tensorParallel) * 2 *
                         config.headDim * SANDWICH_KV_BLOCK_TOKENS *
                         (options.dtype == "bf16" ? 2 : 4));
   cache.set_dtype(options.dtype == "bf16" ? "f16" : "f32");
@@ -422,11 +498,34 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
   proto::Manifest manifest = makeManifest();
   SANDWICH_RETURN_IF_ERROR(artifact::validateConfiguration(manifest));
   std::vector<PackedWeight> weights = listWeights();
-  uint64_t total = 0;
-  for (const PackedWeight &weight : weights)
-    total = std::max(total, weight.offset +
-                                weight.layerStride * weight.layers.value_or(1));
+  const int64_t ranks = options.tensorParallel;
+  uint64_t common = 0, end = 0;
+  for (const PackedWeight &weight : weights) {
+    end = std::max(end, endOf(weight));
+    if (weight.shard == WeightShard::Whole)
+      common = std::max(common, endOf(weight));
+  }
+  uint64_t shard = 0;
+  if (ranks > 1) {
+    common = llvm::alignTo(common, weightRegionAlignment);
+    shard = llvm::alignTo(end, weightRegionAlignment) - common;
+    manifest.set_common_weight_bytes(common);
+    manifest.set_shard_bytes(shard);
+  }
+  const uint64_t total = ranks > 1 ? common + ranks * shard : end;
   SANDWICH_RETURN_IF_ERROR(writer.reserveWeights(total));
+  auto pack = [&](const PackedWeight &weight, int64_t rank) {
+    return packWeight(
+        weight, rank, checkpoint,
+        [&](std::span<const std::byte> bytes) -> Status {
+          SANDWICH_RETURN_IF_ERROR(
+              progress("packing weights",
+                       static_cast<double>(writer.weightsBytes()) / total));
+          return writer.appendWeights(bytes);
+        });
+  };
+  // Those that all ranks read come first.
+  std::ranges::stable_sort(weights, {}, &PackedWeight::offset);
   for (const PackedWeight &weight : weights) {
     proto::Tensor tensor;
     tensor.set_name(weight.name);
@@ -441,20 +540,26 @@ Status Compilation::writeArtifact(ArtifactWriter writer,
           print(gemm::PackingAttr::get(&context, *weight.packing)));
     for (const std::string &source : weight.sources)
       tensor.add_sources(source);
+    if (weight.shard != WeightShard::Whole) {
+      tensor.set_ranks(static_cast<uint32_t>(ranks));
+      if (writer.weightsBytes() < common)
+        SANDWICH_RETURN_IF_ERROR(writer.skipTo(common));
+    }
     SANDWICH_ASSIGN_OR_RETURN(uint64_t offset,
                               writer.beginTensor(tensor, alignmentOf(weight)));
     if (offset != weight.offset)
       return makeError("weight ", weight.name, " would lie at ", offset,
                        " instead of ", weight.offset,
                        "; the IR's offsets are not those of lm-place-weights");
-    SANDWICH_RETURN_IF_ERROR(packWeight(
-        weight, checkpoint, [&](std::span<const std::byte> bytes) -> Status {
-          SANDWICH_RETURN_IF_ERROR(
-              progress("packing weights",
-                       static_cast<double>(writer.weightsBytes()) / total));
-          return writer.appendWeights(bytes);
-        }));
+    SANDWICH_RETURN_IF_ERROR(pack(weight, 0));
   }
+  for (int64_t rank = 1; rank < ranks; ++rank)
+    for (const PackedWeight &weight : weights)
+      if (weight.shard != WeightShard::Whole) {
+        SANDWICH_RETURN_IF_ERROR(writer.skipTo(weight.offset + rank * shard));
+        SANDWICH_RETURN_IF_ERROR(pack(weight, rank));
+      }
+  SANDWICH_RETURN_IF_ERROR(writer.skipTo(total));
   SANDWICH_RETURN_IF_ERROR(progress("packing weights", 1));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, sharedObject));
   if (checkpoint.tokenizerPath())
@@ -490,8 +595,9 @@ Result<TunedModel> Compilation::tuneTeam(int64_t threads,
       return;
     // Logits are wanted of the last token of each sequence, so of few rows.
     constexpr int64_t mostLogits = 32;
-    bool makesLogits = llvm::any_of(matmul.getResult().getUsers(),
-                                    llvm::IsaPred<func::ReturnOp>);
+    bool makesLogits =
+        llvm::any_of(matmul.getResult().getUsers(),
+                     llvm::IsaPred<func::ReturnOp, lm::AllGatherOp>);
     matmuls.push_back(matmul);
     uses.push_back({gemm::getShape(matmul),
                     makesLogits ? std::min(mostLogits, options.maxTokens)
@@ -682,17 +788,23 @@ Status Compilation::run(TuningSummary *summary) {
   return writeArtifact(std::move(*writer), sharedObject);
 }
 
-/// Whether `plan` has one process, and all processes as many threads.
-static Status checkPlan(const PlanCores &plan) {
-  if (plan.prefill.size() != 1 || plan.decode.size() != 1)
-    return makeError("the plan has ", plan.prefill.size(),
-                     " processes; compile for 1");
-  for (const std::vector<unsigned> *cpus :
-       {&plan.prefill.front(), &plan.decode.front()})
-    if (cpus->empty() || cpus->size() > phase::maxThreads)
-      return makeError("the plan has ", cpus->size(),
-                       " cores in a phase; between 1 and ", phase::maxThreads,
-                       " are accepted");
+/// Whether `plan` has so many processes, all with as many threads.
+static Status checkPlan(const PlanCores &plan, int64_t processes) {
+  for (const auto *each : {&plan.prefill, &plan.decode}) {
+    if (static_cast<int64_t>(each->size()) != processes)
+      return makeError("the plan has ", each->size(), " processes, not ",
+                       processes);
+    for (const std::vector<unsigned> &cpus : *each) {
+      if (cpus.empty() || cpus.size() > phase::maxThreads)
+        return makeError("the plan has a process with ", cpus.size(),
+                         " cores in a phase; between 1 and ",
+                         phase::maxThreads, " are accepted");
+      if (cpus.size() != each->front().size())
+        return makeError("the plan's processes have different numbers of "
+                         "cores, ", each->front().size(), " and ",
+                         cpus.size());
+    }
+  }
   return {};
 }
 
@@ -707,7 +819,7 @@ Status sandwich::compile(const CompileOptions &options,
       return makeError("threads must be between 1 and ", phase::maxThreads,
                        ", not ", threads);
   if (options.plan)
-    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan));
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, options.tensorParallel));
   if (options.maxTokens < 1 || options.maxTokens > phase::maxStepRows)
     return makeError("the largest step must have between 1 and ",
                      phase::maxStepRows, " tokens, not ", options.maxTokens);
@@ -729,6 +841,8 @@ Status sandwich::compile(const CompileOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                             Checkpoint::open(options.modelFolder));
   const ModelConfig &config = checkpoint.config();
+  if (auto reason = tensorParallelSizes(config).refuse(options.tensorParallel))
+    return makeError("the model cannot be divided: ", *reason);
   if (options.contextLength &&
       (*options.contextLength < 1 ||
        *options.contextLength > config.maxPositionEmbeddings))

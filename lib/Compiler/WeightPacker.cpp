@@ -22,14 +22,16 @@ namespace {
 struct RowSource {
   const TensorView *tensor = nullptr;
   const std::string *name = nullptr;
-  int64_t row = 0;
+  /// Number of its first element in the tensor.
+  int64_t element = 0;
 };
 
-/// The checkpoint's tensors that make up one slice of a weight.
+/// The checkpoint's tensors that make up one slice of a rank's weight.
 class Slice {
 public:
-  Slice(const PackedWeight &weight, const Checkpoint &checkpoint, int64_t layer)
-      : weight(weight) {
+  Slice(const PackedWeight &weight, int64_t rank, const Checkpoint &checkpoint,
+        int64_t layer)
+      : weight(weight), rank(rank) {
     for (std::string name : weight.sources) {
       if (size_t position = name.find("{}"); position != name.npos)
         name.replace(position, 2, std::to_string(layer));
@@ -55,21 +57,37 @@ public:
                 group / count * *weight.interleave + row % *weight.interleave);
     }
     for (size_t i = 0; i < tensors.size(); ++i) {
-      if (row < tensors[i]->shape[0])
+      if (row < rowsOf(i))
         return at(i, row);
-      row -= tensors[i]->shape[0];
+      row -= rowsOf(i);
     }
     return {};
   }
 
 private:
+  /// Rows that the rank has of a tensor.
+  int64_t rowsOf(size_t index) const {
+    int64_t rows = tensors[index]->shape[0];
+    return weight.shard == WeightShard::Rows ? rows / weight.ranks : rows;
+  }
+
   RowSource at(size_t index, int64_t row) const {
-    if (row >= tensors[index]->shape[0])
+    bool isZero = weight.shard == WeightShard::First && rank != 0;
+    if (row >= rowsOf(index) || isZero)
       return {};
-    return {tensors[index], &names[index], row};
+    if (weight.shard == WeightShard::Rows)
+      row += rank * rowsOf(index);
+    // The rows of a vector are single elements.
+    const std::vector<int64_t> &shape = tensors[index]->shape;
+    int64_t columns = shape.size() == 1 ? 1 : shape[1];
+    int64_t column = weight.shard == WeightShard::Columns
+                         ? rank * (columns / weight.ranks)
+                         : 0;
+    return {tensors[index], &names[index], row * columns + column};
   }
 
   const PackedWeight &weight;
+  int64_t rank;
   std::vector<std::string> names;
   std::vector<const TensorView *> tensors;
 };
@@ -86,10 +104,9 @@ Status readRows(const Slice &slice, int64_t first, int64_t columns,
       std::fill(row.begin(), row.end(), Element(0));
       continue;
     }
-    int64_t element = source.row * columns;
-    readElements(*source.tensor, element, scratch);
+    readElements(*source.tensor, source.element, scratch);
     SANDWICH_RETURN_IF_ERROR(
-        checkFinite(*source.name, *source.tensor, element, scratch));
+        checkFinite(*source.name, *source.tensor, source.element, scratch));
     if constexpr (std::is_same_v<Element, float>)
       std::copy(scratch.begin(), scratch.end(), row.begin());
     else
@@ -172,11 +189,11 @@ template void sandwich::packRows(const Packing &, int64_t,
 template void sandwich::packRows(const Packing &, int64_t,
                                  std::span<const float>, std::span<float>);
 
-Status sandwich::packWeight(const PackedWeight &weight,
+Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
                             const Checkpoint &checkpoint,
                             const ByteSink &sink) {
   for (int64_t layer = 0; layer < weight.layers.value_or(1); ++layer) {
-    Slice slice(weight, checkpoint, layer);
+    Slice slice(weight, rank, checkpoint, layer);
     SANDWICH_RETURN_IF_ERROR(slice.check());
     SANDWICH_RETURN_IF_ERROR(weight.bf16
                                  ? packSlice<uint16_t>(weight, slice, sink)

@@ -10,6 +10,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Topo/IR/Topo.h"
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
@@ -35,6 +36,7 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
 void sandwich::registerSandwichPasses() {
   registerConversionPasses();
   registerTransformsPasses();
+  lm::registerLMPasses();
   gemm::registerGemmPasses();
   topo::registerTopoPasses();
   PassPipelineRegistration<ModelToScheduleOptions>(

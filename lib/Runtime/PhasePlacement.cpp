@@ -8,6 +8,8 @@
 
 #include "sandwich/Runtime/PhasePlacement.h"
 
+#include "sandwich/Artifact/Format.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -53,9 +55,11 @@ Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact) {
   const std::pair<const proto::Phase &, const std::vector<Cpus> &> phases[] = {
       {artifact.prefill(), plan.prefill}, {artifact.decode(), plan.decode}};
   for (const auto &[phase, processes] : phases) {
-    if (processes.size() != 1)
+    const uint32_t ranks = artifact::ranks(artifact.manifest());
+    if (processes.size() != ranks)
       return makeError("the plan has ", processes.size(), " processes, and ",
-                       artifact.path(), " was compiled for 1");
+                       artifact.path(), " was compiled for ", ranks,
+                       "; compile it with this plan");
     for (const Cpus &cpus : processes)
       if (cpus.size() != phase.threads())
         return makeError("the plan keeps ", cpus.size(), " cores awake in ",
@@ -111,7 +115,10 @@ Result<PhaseTeams> sandwich::createPhaseTeams(
   PhaseTeamOptions prefill, decode;
   prefill.threads = artifact.prefill().threads();
   decode.threads = artifact.decode().threads();
-  const unsigned threads = std::max(prefill.threads, decode.threads);
+  const unsigned ranks = artifact::ranks(artifact.manifest());
+  const unsigned own = std::max(prefill.threads, decode.threads);
+  // Of all processes.
+  const unsigned threads = ranks * own;
   std::optional<unsigned> forbidden;
   if (plan)
     forbidden = findForbidden(*plan, process, budget);
@@ -121,8 +128,9 @@ Result<PhaseTeams> sandwich::createPhaseTeams(
   } else {
     const Cpus cpus = budget.cpusFor(threads);
     if (!cpus.empty()) {
-      prefill.cpus.assign(cpus.begin(), cpus.begin() + prefill.threads);
-      decode.cpus.assign(cpus.begin(), cpus.begin() + decode.threads);
+      const auto first = cpus.begin() + process * own;
+      prefill.cpus.assign(first, first + prefill.threads);
+      decode.cpus.assign(first, first + decode.threads);
     }
   }
   prefill.oversubscribed = decode.oversubscribed = threads > budget.threads();
@@ -139,7 +147,7 @@ Result<PhaseTeams> sandwich::createPhaseTeams(
            artifact.path() + ": was compiled for " + std::to_string(threads) +
                " threads, but this process may use " + allowance +
                "; it runs slower than it could, compile it with --threads=" +
-               std::to_string(budget.threads()));
+               std::to_string(std::max(budget.threads() / ranks, 1U)));
   else
     report(log, LogLevel::Information,
            describe("prefill", prefill.threads, prefill.cpus) + ", " +

@@ -9,6 +9,7 @@
 #include "sandwich/Topology/ServiceConfiguration.h"
 
 #include "Hashing.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include <algorithm>
 
@@ -69,19 +70,10 @@ Result<ServiceConfiguration> sandwich::crossSection(const TopoTree &tree,
 }
 
 std::optional<std::string> OperatorLimits::refuse(unsigned processes) const {
-  auto refusal = [&](unsigned parts, const char *what) {
-    return std::to_string(processes) + " processes do not divide " +
-           std::to_string(parts) + " " + what;
-  };
-  if (queryHeads % processes != 0)
-    return refusal(queryHeads, "query heads");
-  if (keyValueHeads > 0 && keyValueHeads % processes != 0 &&
-      processes % keyValueHeads != 0)
-    return refusal(keyValueHeads, "KV heads, nor the other way round");
-  if (intermediateSize % processes != 0)
-    return refusal(intermediateSize, "intermediate features");
-  if (vocabulary % processes != 0)
-    return refusal(vocabulary, "vocabulary entries");
+  TensorParallelSizes sizes{queryHeads, keyValueHeads, intermediateSize,
+                            vocabulary};
+  if (auto size = sizes.indivisible(processes))
+    return std::to_string(processes) + " processes do not divide " + *size;
   return std::nullopt;
 }
 

@@ -56,14 +56,24 @@ struct Buffer {
   int64_t bytes;
   /// The positions in program order between which it holds a value.
   int64_t firstUse, lastUse;
+  /// Rows follow each other without gaps, as ranks exchange them.
+  bool dense = false;
   int64_t offset = 0;
   /// Set once the program's operations are created.
   Value view;
 };
 
-int64_t rowStride(RankedTensorType type) {
-  return sandwich::rowStride(type.getDimSize(1),
-                             type.getElementTypeBitWidth() / 8);
+int64_t rowStride(const Buffer &buffer) {
+  RankedTensorType type = buffer.type;
+  return buffer.dense ? type.getDimSize(1)
+                      : sandwich::rowStride(type.getDimSize(1),
+                                            type.getElementTypeBitWidth() / 8);
+}
+
+/// Whether other ranks get what `value` holds.
+bool isExchanged(Value value) {
+  return llvm::any_of(value.getUsers(),
+                      llvm::IsaPred<lm::AllReduceOp, lm::AllGatherOp>);
 }
 
 class ProgramBuilder {
@@ -78,7 +88,9 @@ private:
   LogicalResult collectBuffers();
   LogicalResult addLoopCarried(scf::ForOp loop);
   LogicalResult addResult(Operation *op);
-  Buffer *addBuffer(Operation *op, RankedTensorType type, RowKind rows);
+  Buffer *addBuffer(Operation *op, RankedTensorType type, RowKind rows,
+                    bool dense = false);
+  Buffer *findReused(Operation *op);
   LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
   LogicalResult checkArguments(Operation *op);
   FailureOr<RowKind> getRows(Operation *op);
@@ -112,7 +124,8 @@ private:
 
 static bool hasBufferForm(Operation *op) {
   return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
-                         lm::AttentionOp, lm::GatherRowsOp, gemm::MatmulOp>(op);
+                         lm::AttentionOp, lm::GatherRowsOp, lm::AddOp,
+                         lm::AllReduceOp, lm::AllGatherOp, gemm::MatmulOp>(op);
 }
 
 using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
@@ -220,13 +233,14 @@ FailureOr<RowKind> ProgramBuilder::getRows(Operation *op) {
 
 /// A buffer that lives where `op` is; `type` may be null.
 Buffer *ProgramBuilder::addBuffer(Operation *op, RankedTensorType type,
-                                  RowKind rows) {
+                                  RowKind rows, bool dense) {
   auto buffer = std::make_unique<Buffer>();
   buffer->type = type;
   buffer->rows = rows;
   buffer->bytes = 0;
+  buffer->dense = dense;
   if (type)
-    buffer->bytes = llvm::alignTo(rowLimit(rows) * rowStride(type) *
+    buffer->bytes = llvm::alignTo(rowLimit(rows) * rowStride(*buffer) *
                                       type.getElementTypeBitWidth() / 8,
                                   cacheLineBytes);
   buffer->firstUse = buffer->lastUse = position[op];
@@ -249,6 +263,30 @@ LogicalResult ProgramBuilder::addPartialSums(gemm::MatmulOp op, RowKind rows) {
   return success();
 }
 
+/// The buffer of an operand that the result of `op` can be written over, or
+/// null: one that nobody needs any more, be it `op` itself for other channels.
+Buffer *ProgramBuilder::findReused(Operation *op) {
+  auto canReuse = [&](Value value) {
+    return value.getType() == op->getResult(0).getType() &&
+           isLastUse(value, op);
+  };
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+    Value residual = matmul.getResidual();
+    if (residual && residual != matmul.getInput() && canReuse(residual))
+      return bufferOf[residual];
+  } else if (isa<lm::AllReduceOp, lm::AddOp>(op)) {
+    // Of two operands the older one: the residual that a loop carries.
+    Buffer *oldest = nullptr;
+    for (Value operand : op->getOperands())
+      if (Buffer *buffer = bufferOf.lookup(operand);
+          buffer && canReuse(operand) &&
+          (!oldest || buffer->firstUse < oldest->firstUse))
+        oldest = buffer;
+    return oldest;
+  }
+  return nullptr;
+}
+
 /// Finds the buffer for the result of `op`.
 LogicalResult ProgramBuilder::addResult(Operation *op) {
   FailureOr<RowKind> rows = getRows(op);
@@ -264,17 +302,17 @@ LogicalResult ProgramBuilder::addResult(Operation *op) {
                              "rows that are gathered");
     return success();
   }
-  // A residual is added in place, unless somebody still needs it, be it the
-  // matmul itself for other channels.
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
-    if (Value residual = matmul.getResidual();
-        residual && residual != matmul.getInput() &&
-        residual.getType() == value.getType() && isLastUse(residual, op)) {
-      bufferOf[value] = bufferOf[residual];
-      return success();
-    }
-  bufferOf[value] =
-      addBuffer(op, cast<RankedTensorType>(value.getType()), *rows);
+  Buffer *buffer = findReused(op);
+  if (isa<lm::AllReduceOp>(op) && (!buffer || !buffer->dense))
+    return op->emitOpError("must be the last to use what an operation made for "
+                           "it");
+  if (!buffer)
+    buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
+                       isExchanged(value) || isa<lm::AllGatherOp>(op));
+  else if (isExchanged(value) && !buffer->dense)
+    return op->emitOpError("makes what ranks exchange in place of what they do "
+                           "not");
+  bufferOf[value] = buffer;
   return success();
 }
 
@@ -332,6 +370,15 @@ void ProgramBuilder::extendLives() {
           last = std::max(last, position[nested]);
         });
       buffer->lastUse = std::max(buffer->lastUse, last);
+    }
+    // Threads add what ranks summed while others begin with the next operation:
+    // they need no barrier if that writes elsewhere, also in the next
+    // iteration.
+    if (auto loop = dyn_cast<scf::ForOp>(home->getParentOp());
+        loop && buffer->dense) {
+      buffer->firstUse = std::min(buffer->firstUse, position[loop]);
+      buffer->lastUse =
+          std::max(buffer->lastUse, position[loop.getBody()->getTerminator()]);
     }
     if (auto loop = value.getDefiningOp<scf::ForOp>())
       buffer->lastUse =
@@ -485,11 +532,14 @@ LogicalResult ProgramBuilder::run() {
           workspace, offset, ValueRange());
       continue;
     }
-    auto padded =
-        MemRefType::get({ShapedType::kDynamic, rowStride(buffer->type)},
-                        buffer->type.getElementType());
+    auto padded = MemRefType::get({ShapedType::kDynamic, rowStride(*buffer)},
+                                  buffer->type.getElementType());
     Value view =
         memref::ViewOp::create(builder, padded, workspace, offset, rows);
+    if (buffer->dense) {
+      buffer->view = view;
+      continue;
+    }
     buffer->view = memref::SubViewOp::create(
         builder, view,
         ArrayRef<OpFoldResult>{builder.getIndexAttr(0),

@@ -37,16 +37,34 @@ static int64_t channelsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getDimSize(1);
 }
 
-/// Whether `op` multiplies rows of logits, which it writes.
+/// Whether `op` multiplies rows of logits, which it writes, all or a rank's
+/// part of them.
 static bool writesLogits(gemm::MatmulOp op, func::FuncOp program) {
-  return op.getDestination() ==
-         phase::getArgument(program, phase::ProgramArgument::Logits);
+  Value destination = op.getDestination();
+  return destination ==
+             phase::getArgument(program, phase::ProgramArgument::Logits) ||
+         (destination &&
+          llvm::any_of(destination.getUsers(), llvm::IsaPred<lm::AllGatherOp>));
 }
 
-/// "rms_norm layers.input_layernorm"
+/// The matmul in front of `op` that wrote `buffer`, or null.
+static gemm::MatmulOp findWriter(Operation *op, Value buffer) {
+  while ((op = op->getPrevNode()))
+    if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
+        matmul && matmul.getDestination() == buffer)
+      return matmul;
+  return {};
+}
+
+/// "rms_norm layers.input_layernorm"; what ranks exchange is told by the weight
+/// that it was made with.
 static std::string nameOf(Operation *op) {
   std::string name = op->getName().stripDialect().str();
-  if (auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight"))
+  auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight");
+  if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
+    if (gemm::MatmulOp writer = findWriter(op, op->getOperand(0)))
+      weight = writer.getWeightAttr();
+  if (weight)
     name += " " + weight.getValue().str();
   return name;
 }
@@ -80,7 +98,7 @@ static Operation *findAwaited(Operation *barrier) {
 }
 
 /// Puts a mark after `op`, which it describes.
-static void addMark(Operation *op, func::FuncOp program) {
+static void addMark(Operation *op, func::FuncOp program, int64_t ranks) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   std::string name = nameOf(op);
@@ -89,6 +107,9 @@ static void addMark(Operation *op, func::FuncOp program) {
     weight = lm::lookupWeight(op, weightName);
     name += " " + shapeOf(weight.getTensorType());
   }
+  if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
+    name += " " + std::to_string(channelsOf(op->getOperand(0))) + " of " +
+            std::to_string(ranks) + " ranks";
   if (isa<phase::BarrierOp>(op))
     if (Operation *awaited = findAwaited(op))
       name += " after " + nameOf(awaited);
@@ -102,6 +123,8 @@ static void addMark(Operation *op, func::FuncOp program) {
       mark.setFlopsPerLogitRow(flops);
     else
       mark.setFlopsPerToken(flops);
+  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op)) {
+    mark.setFlopsPerToken((ranks - 1) * channelsOf(reduce.getInput()));
   } else if (auto attention = dyn_cast<lm::AttentionOp>(op)) {
     // A multiplication and an addition for a score, and for a weighted value.
     mark.setFlopsPerAttended(4 * channelsOf(attention.getQuery()));
@@ -116,6 +139,9 @@ static void addMark(Operation *op, func::FuncOp program) {
 namespace {
 struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
   void runOnOperation() override {
+    FailureOr<int64_t> ranks = lm::getRanks(getOperation());
+    if (failed(ranks))
+      return signalPassFailure();
     for (auto program : getOperation().getOps<func::FuncOp>()) {
       if (!phase::getProgram(program))
         continue;
@@ -125,7 +151,7 @@ struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
           operations.push_back(op);
       });
       for (Operation *op : operations)
-        addMark(op, program);
+        addMark(op, program, *ranks);
     }
   }
 };

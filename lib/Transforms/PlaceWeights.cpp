@@ -9,6 +9,7 @@
 #include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/TensorParallelism.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -25,35 +26,46 @@ using namespace sandwich;
 /// So that no offset in the artifact overflows.
 static constexpr int64_t maxArtifactBytes = int64_t(1) << 62;
 
+/// Places `weight` behind `end`, which is then the byte behind it.
+static LogicalResult place(lm::WeightOp weight, int64_t &end) {
+  int64_t alignment = getWeightAlignment(weight.getTensorType().getRank());
+  // One slice cannot overflow by the weight's own constraints.
+  int64_t stride = llvm::alignTo(weight.getSliceBytes(), alignment);
+  int64_t offset = llvm::alignTo(end, alignment);
+  std::optional<int64_t> bytes =
+      checkedMultiply<int64_t>(stride, weight.getLayers().value_or(1));
+  std::optional<int64_t> next =
+      bytes ? checkedAdd(offset, *bytes) : std::nullopt;
+  if (!next || *next > maxArtifactBytes)
+    return weight.emitOpError("ends beyond the largest artifact of 2^62 bytes");
+  weight.setOffset(offset);
+  if (weight.getLayers())
+    weight.setLayerStride(stride);
+  end = *next;
+  return success();
+}
+
 namespace {
 struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    int64_t offset = 0;
+    SmallVector<lm::WeightOp> common, shards;
     for (lm::WeightOp weight :
          llvm::make_early_inc_range(module.getOps<lm::WeightOp>())) {
-      if (SymbolTable::symbolKnownUseEmpty(weight, module)) {
+      if (SymbolTable::symbolKnownUseEmpty(weight, module))
         weight.erase();
-        continue;
-      }
-      RankedTensorType type = weight.getTensorType();
-      int64_t alignment = getWeightAlignment(type.getRank());
-      // One slice cannot overflow by the weight's own constraints.
-      int64_t stride = llvm::alignTo(weight.getSliceBytes(), alignment);
-      int64_t layers = weight.getLayers().value_or(1);
-      offset = llvm::alignTo(offset, alignment);
-      std::optional<int64_t> bytes = checkedMultiply(stride, layers);
-      std::optional<int64_t> end =
-          bytes ? checkedAdd(offset, *bytes) : std::nullopt;
-      if (!end || *end > maxArtifactBytes) {
-        weight.emitOpError("ends beyond the largest artifact of 2^62 bytes");
-        return signalPassFailure();
-      }
-      weight.setOffset(offset);
-      if (weight.getLayers())
-        weight.setLayerStride(stride);
-      offset = *end;
+      else
+        (weight.getShard() ? shards : common).push_back(weight);
     }
+    int64_t end = 0;
+    for (lm::WeightOp weight : common)
+      if (failed(place(weight, end)))
+        return signalPassFailure();
+    if (!shards.empty())
+      end = llvm::alignTo(end, weightRegionAlignment);
+    for (lm::WeightOp weight : shards)
+      if (failed(place(weight, end)))
+        return signalPassFailure();
   }
 };
 } // namespace

@@ -101,3 +101,39 @@ func.func @first(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   phase.barrier %team
   return
 }
+
+// -----
+
+// What ranks do together is told by the weight that it was made with. Each of
+// two ranks adds the other's sums to its own; a rank's part of the logits is
+// made for rows of logits.
+
+lm.weight @down : tensor<64x32xf32> from ["down"] shard <columns, ranks = 2>
+lm.weight @head : tensor<160x64xf32> from ["head"] shard <rows, ranks = 2>
+// CHECK-LABEL: func @ranks
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 32768>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %c8192 = arith.constant 8192 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %part = memref.view %workspace[%c8192][%tokens] : memref<?xi8> to memref<?x160xf32>
+  // CHECK: phase.mark %{{.*}}, "matmul down 64x32" {bytes = 8192 : i64, flops_per_token = 4096 : i64}
+  gemm.matmul %x, @down epilogue(<none>) into %y : memref<?x32xf32> into memref<?x64xf32>
+  // CHECK: phase.mark %{{.*}}, "barrier after matmul down"
+  phase.barrier %team
+  // CHECK: phase.mark %{{.*}}, "all_reduce down 64 of 2 ranks" {flops_per_token = 64 : i64}
+  lm.all_reduce %y into %y : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: phase.mark %{{.*}}, "barrier after all_reduce down"
+  phase.barrier %team
+  // CHECK: phase.mark %{{.*}}, "add"{{$}}
+  lm.add %y, %y into %y : memref<?x64xf32>, memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: phase.mark %{{.*}}, "matmul head 160x64" {bytes = 40960 : i64, flops_per_logit_row = 20480 : i64}
+  gemm.matmul %y, @head epilogue(<none>) into %part : memref<?x64xf32> into memref<?x160xf32>
+  // CHECK: phase.mark %{{.*}}, "all_gather head 160 of 2 ranks"{{$}}
+  lm.all_gather %part into %logits : memref<?x160xf32> into memref<?x320xf32>
+  return
+}

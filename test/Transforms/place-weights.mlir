@@ -44,3 +44,15 @@ func.func @f(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %0 = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
   return %0 : tensor<?x64xf32>
 }
+
+// -----
+
+// What all ranks read comes first, a rank's shard at the next 2 MiB behind it.
+
+// CHECK: lm.weight @first_shard {{.*}} at 2097152
+lm.weight @first_shard : tensor<16x64xf32> from ["a"] shard <rows, ranks = 2>
+// CHECK: lm.weight @whole {{.*}} at 0
+lm.weight @whole : tensor<320x64xf32> from ["b"]
+// CHECK: lm.weight @second_shard {{.*}} at 2101248
+lm.weight @second_shard : tensor<16x64xf32> from ["c"] shard <columns, ranks = 2>
+func.func private @shard_uses() attributes {weights = [@first_shard, @whole, @second_shard]}

@@ -199,6 +199,10 @@ int main(int argc, char **argv) try {
                  "a file that --plan-only --json wrote, whose first one counts, "
                  "or 'auto' for the best that is found")
       ->type_name("FILE.json|auto");
+  app.add_option("--tensor-parallel", options.tensorParallel,
+                 "Processes that run the model together, each with its own "
+                 "shard of the weights and --threads of its own")
+      ->capture_default_str();
   app.add_option("--max-tokens-per-step", options.maxTokens,
                  "Longest piece of a prompt that one step takes")
       ->capture_default_str();
@@ -309,15 +313,16 @@ int main(int argc, char **argv) try {
     if (!planOnly && planName.empty() && app.count("--topology") > 0)
       throw CLI::RequiresError("--topology", "--plan-only or --plan");
     if (!planName.empty())
-      for (const char *option : {"--threads", "--decode-threads"})
+      for (const char *option :
+           {"--threads", "--decode-threads", "--tensor-parallel"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan");
     if (planOnly)
       for (const char *option :
-           {"--output", "--target", "--threads", "--decode-threads", "--plan",
-            "--max-tokens-per-step",
-            "--context", "--emit", "--ir", "--tune", "--schedules",
-            "--strategy", "--tuning-seconds", "--tuning-report",
+           {"--output", "--target", "--threads", "--decode-threads",
+            "--tensor-parallel", "--plan", "--max-tokens-per-step", "--context",
+            "--emit", "--ir", "--tune", "--schedules", "--strategy",
+            "--tuning-seconds", "--tuning-report",
             "--emulate-amx"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");
@@ -367,6 +372,7 @@ int main(int argc, char **argv) try {
     if (!quiet)
       std::fprintf(stderr, "%s\n", describe(*cores).c_str());
     options.threads = static_cast<int64_t>(cores->prefill.front().size());
+    options.tensorParallel = static_cast<int64_t>(cores->prefill.size());
     options.plan = std::move(*cores);
   }
   Result<CpuBudget> budget = readCpuBudget();

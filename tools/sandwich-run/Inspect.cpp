@@ -110,6 +110,17 @@ static std::string describePhases(const proto::Manifest &manifest) {
   return text;
 }
 
+/// What the ranks share and have, where there are several.
+static std::string describeRanks(const proto::Manifest &manifest) {
+  if (artifact::ranks(manifest) == 1)
+    return "";
+  return format("ranks       %u processes, %s of weights that all read and %s "
+                "of each\n",
+                manifest.ranks(),
+                formatBytes(manifest.common_weight_bytes()).c_str(),
+                formatBytes(manifest.shard_bytes()).c_str());
+}
+
 static std::string describeTensors(const proto::Manifest &manifest) {
   std::string text = "tensors\n";
   for (const proto::Tensor &tensor : manifest.tensors()) {
@@ -119,10 +130,10 @@ static std::string describeTensors(const proto::Manifest &manifest) {
         shape += 'x';
       shape += std::to_string(extent);
     }
-    text +=
-        format("            %-24s %s %s  %s  %s\n", tensor.name().c_str(),
-               shape.c_str(), tensor.dtype().c_str(), tensor.layout().c_str(),
-               formatBytes(tensor.bytes()).c_str());
+    text += format("            %-24s %s %s  %s  %s%s\n", tensor.name().c_str(),
+                   shape.c_str(), tensor.dtype().c_str(),
+                   tensor.layout().c_str(), formatBytes(tensor.bytes()).c_str(),
+                   tensor.ranks() ? " for each rank" : "");
   }
   return text;
 }
@@ -159,8 +170,8 @@ static Status run(const Arguments &arguments) {
       format("%s, written by Sandwich %s\n", artifact.path().c_str(),
              manifest.sandwich_version().c_str()) +
       describeModel(manifest.model()) + describeTarget(manifest);
-  text += describePhases(manifest) + describeTensors(manifest) +
-          describeFiles(manifest);
+  text += describeRanks(manifest) + describePhases(manifest) +
+          describeTensors(manifest) + describeFiles(manifest);
   if (arguments.verify)
     text += "weights     the checksum is right\n";
   return writeStandardOutput(text);

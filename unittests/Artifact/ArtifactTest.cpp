@@ -183,6 +183,27 @@ TEST_F(ArtifactTest, RefusesAManifestThatContradictsTheCode) {
   }
 }
 
+TEST_F(ArtifactTest, RefusesAManifestForMoreRanksThanTheCode) {
+  std::string path = writeArtifact("a.sandwich");
+  constexpr uint64_t region = uint64_t(2) << 20;
+  std::filesystem::resize_file(path + "/weights.bin", 3 * region);
+  spoilManifest(path, [](proto::Manifest &m) {
+    m.set_ranks(2);
+    m.set_common_weight_bytes(region);
+    m.set_shard_bytes(region);
+    for (proto::File &file : *m.mutable_files())
+      if (file.name() == "weights.bin")
+        file.set_bytes(3 * region);
+  });
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  auto library = artifact->loadPhases();
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().message,
+            path + "/phases.so: ranks is 2 in manifest.pb, but the code of "
+                   "prefill was compiled for 1; compile the model again");
+}
+
 TEST_F(ArtifactTest, RefusesAFunctionWithoutAPlan) {
   proto::Manifest manifest = makeManifest();
   manifest.mutable_phases(0)->set_symbol("test_planless");

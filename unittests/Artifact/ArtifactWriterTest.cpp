@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -116,6 +117,32 @@ TEST_F(ArtifactWriterTest, AlignsTensors) {
   EXPECT_EQ(*writer->beginTensor(makeTensor("d", 1, 1), 1 << 16), 65536u);
   for (uint64_t alignment : {0, 1, 63, 100})
     EXPECT_FALSE(writer->beginTensor(makeTensor("e", 1, 1), alignment));
+}
+
+TEST_F(ArtifactWriterTest, WritesTheShardsOfOtherRanksToNoTensor) {
+  auto writer = ArtifactWriter::create(path("a.sandwich"));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writeContents(*writer));
+  EXPECT_EQ(writer->weightsBytes(), 16896u);
+  ASSERT_TRUE(writer->skipTo(20000));
+  ASSERT_TRUE(writer->appendWeights(makeBytes(500, 4)));
+  ASSERT_TRUE(writer->skipTo(20500));
+  Status status = writer->skipTo(20499);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            path("a.sandwich") +
+                "/weights.bin: has 20500 bytes already, beyond 20499");
+  ASSERT_TRUE(writer->commit(makeManifest()));
+  auto artifact = Artifact::open(path("a.sandwich"));
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(artifact->weightsBytes(), 20500u);
+  ASSERT_EQ(artifact->manifest().tensors_size(), 2);
+  EXPECT_EQ(artifact->manifest().tensors(1).bytes(), 12800u);
+  std::string weights = contents(path("a.sandwich/weights.bin"));
+  EXPECT_EQ(weights.substr(16896, 20000 - 16896),
+            std::string(20000 - 16896, '\0'));
+  std::vector<std::byte> shard = makeBytes(500, 4);
+  EXPECT_EQ(std::memcmp(weights.data() + 20000, shard.data(), 500), 0);
 }
 
 TEST_F(ArtifactWriterTest, LeavesNothingWithoutCommit) {

@@ -299,6 +299,74 @@ TEST(Format, ChecksTheKVCache) {
             "kv_cache.block_bytes is 4096; 8192 to 16384 is accepted");
 }
 
+/// Two ranks: a region of both, and one of each.
+static void divide(proto::Manifest &m) {
+  constexpr uint64_t region = uint64_t(2) << 20;
+  m.set_ranks(2);
+  m.set_common_weight_bytes(region);
+  m.set_shard_bytes(region);
+  m.mutable_kv_cache()->set_block_bytes(2048);
+  for (proto::File &file : *m.mutable_files())
+    if (file.name() == "weights.bin")
+      file.set_bytes(3 * region);
+  m.mutable_tensors(1)->set_ranks(2);
+  m.mutable_tensors(1)->set_offset(region);
+}
+
+TEST(Format, ChecksTheRanks) {
+  EXPECT_EQ(errorAfter(divide), "");
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) {
+      divide(m);
+      spoil(m);
+    });
+  };
+  using proto::Manifest;
+  EXPECT_EQ(errorAfter([](Manifest &m) { m.set_ranks(3); }),
+            "ranks is 3: 3 ranks do not divide 4 query heads; 1 and 2 are "
+            "possible");
+  EXPECT_EQ(errorAfter([](Manifest &m) { m.set_ranks(UINT32_MAX); }),
+            "ranks is 4294967295: 4294967295 ranks are not between 1 and 64; 1 "
+            "and 2 are possible");
+  EXPECT_EQ(errorAfter([](Manifest &m) { m.set_shard_bytes(64); }),
+            "common_weight_bytes is 0 and shard_bytes 64, but there is one "
+            "rank");
+  EXPECT_EQ(errorAfter([](Manifest &m) { m.mutable_tensors(1)->set_ranks(2); }),
+            "tensors[1].ranks is 2, not the 1 of the artifact");
+  EXPECT_EQ(errorFor([](Manifest &m) {
+              m.mutable_kv_cache()->set_block_bytes(8192);
+            }),
+            "kv_cache.block_bytes is 8192; 2048 to 4096 is accepted");
+  EXPECT_EQ(errorFor([](Manifest &m) { m.set_common_weight_bytes(4096); }),
+            "common_weight_bytes is 4096, not a multiple of 2097152");
+  EXPECT_EQ(errorFor([](Manifest &m) { m.set_shard_bytes(0); }),
+            "shard_bytes is 0, not a positive multiple of 2097152");
+  EXPECT_EQ(errorFor([](Manifest &m) { m.set_shard_bytes(64); }),
+            "shard_bytes is 64, not a positive multiple of 2097152");
+  EXPECT_EQ(errorFor([](Manifest &m) { m.set_shard_bytes(2 * 2097152); }),
+            "common_weight_bytes is 2097152 and shard_bytes 4194304 of 2 "
+            "ranks, but weights.bin has 6291456 bytes");
+  // Twice that wraps to 0.
+  EXPECT_EQ(errorFor([](Manifest &m) {
+              m.set_common_weight_bytes(3 * 2097152);
+              m.set_shard_bytes(uint64_t(1) << 63);
+            }),
+            "common_weight_bytes is 6291456 and shard_bytes "
+            "9223372036854775808 of 2 ranks, but weights.bin has 6291456 "
+            "bytes");
+  EXPECT_EQ(errorFor([](Manifest &m) { m.mutable_tensors(1)->set_ranks(3); }),
+            "tensors[1].ranks is 3, not the 2 of the artifact");
+  EXPECT_EQ(
+      errorFor([](Manifest &m) { m.mutable_tensors(1)->set_ranks(0); }),
+      "tensors[1].offset is 2097152 and bytes 12800, outside of bytes 0 to "
+      "2097152 of weights.bin, which all ranks read");
+  EXPECT_EQ(errorFor([](Manifest &m) {
+              m.mutable_tensors(1)->set_offset(2 * 2097152);
+            }),
+            "tensors[1].offset is 4194304 and bytes 12800, outside of bytes "
+            "2097152 to 4194304 of weights.bin, the shard of rank 0");
+}
+
 TEST(Format, BoundsTheContext) {
   // Every field keeps its own limit, and 2^45 bytes a block do not wrap.
   EXPECT_EQ(errorAfter([](proto::Manifest &m) {
@@ -447,6 +515,14 @@ TEST(Format, JsonHasTheFields) {
   EXPECT_EQ(json["kv_cache"]["block_bytes"], 4096);
   EXPECT_EQ(json["tensors"][1]["shape"], Json::array({100, 64}));
   EXPECT_EQ(json["files"][0]["checksum"], "0123456789abcdef");
+  EXPECT_EQ(json["ranks"], 1);
+  EXPECT_FALSE(json["tensors"][1].contains("ranks"));
+  proto::Manifest divided = makeWholeManifest();
+  divide(divided);
+  json = toJson(divided);
+  EXPECT_EQ(json["ranks"], 2);
+  EXPECT_EQ(json["shard_bytes"], 2097152);
+  EXPECT_EQ(json["tensors"][1]["ranks"], 2);
 }
 
 } // namespace

@@ -121,6 +121,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
   plan.vocab_size = HASH_MODEL_VOCABULARY;
   plan.weights_bytes = HASH_MODEL_VOCABULARY * sizeof(uint32_t);
   plan.operations = HASH_MODEL_OPERATIONS;
+  plan.ranks = 1;
   SANDWICH_ASSIGN_OR_RETURN(std::string phases, makePhases(plan));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
   if (options.withTokenizer)

@@ -326,11 +326,10 @@ TEST(OperatorLimits, SayWhatDoesNotDivide) {
   OperatorLimits limits{32, 4, 11008, 32000};
   EXPECT_FALSE(limits.refuse(1));
   EXPECT_FALSE(limits.refuse(4));
-  // Two processes share a KV head.
-  EXPECT_FALSE(limits.refuse(8));
+  EXPECT_EQ(limits.refuse(8), "8 processes do not divide 4 KV heads");
   EXPECT_EQ(limits.refuse(6), "6 processes do not divide 32 query heads");
   EXPECT_EQ((OperatorLimits{24, 4}.refuse(6)),
-            "6 processes do not divide 4 KV heads, nor the other way round");
+            "6 processes do not divide 4 KV heads");
   EXPECT_EQ((OperatorLimits{0, 0, 100, 64}.refuse(8)),
             "8 processes do not divide 100 intermediate features");
   EXPECT_EQ((OperatorLimits{0, 0, 0, 100}.refuse(8)),

@@ -65,6 +65,11 @@ public:
   /// is not copied.
   Status appendWeights(std::span<const std::byte> bytes);
 
+  /// Fills `weights.bin` with zeros up to byte `offset`, behind which there is
+  /// none yet. What is appended then belongs to no tensor until the next one
+  /// begins: it is another rank's shard of those there are.
+  Status skipTo(uint64_t offset);
+
   /// Length of `weights.bin` so far.
   uint64_t weightsBytes() const;
 

@@ -56,11 +56,15 @@ struct CompileOptions {
   std::string target = "host";
   /// Replaces AMX by vector code, so that it runs where there is no AMX.
   bool emulateAMX = false;
-  /// Of the prefill team, and of the decode team where they differ.
+  /// Of the prefill team of each process, and of its decode team where they
+  /// differ.
   int64_t threads = 1;
   std::optional<int64_t> decodeThreads;
-  /// The cores that the artifact is for; it says how many threads there are
-  /// instead of the two above.
+  /// Processes that run the model together, each with threads of its own and
+  /// its own shard of the weights.
+  int64_t tensorParallel = 1;
+  /// The cores that the artifact is for; it says how many processes and threads
+  /// there are instead of the three above.
   std::optional<PlanCores> plan;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;

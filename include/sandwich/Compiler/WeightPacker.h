@@ -20,12 +20,15 @@
 
 namespace sandwich {
 
+/// What a rank has of the sources of a weight (see `#lm.shard`).
+enum class WeightShard : uint8_t { Whole, Rows, Columns, First };
+
 /// One weight of the artifact, as `lm.weight` describes it.
 struct PackedWeight {
   std::string name;
   /// Stored as bf16, else as f32.
   bool bf16 = false;
-  /// Logical shape of one slice, one or two dimensions.
+  /// Logical shape of one rank's slice, one or two dimensions.
   std::vector<int64_t> shape;
   /// Slices; nothing for a weight outside the layers.
   std::optional<int64_t> layers;
@@ -33,6 +36,9 @@ struct PackedWeight {
   std::vector<std::string> sources;
   /// Rows that alternate between the sources; nothing to concatenate them.
   std::optional<int64_t> interleave;
+  WeightShard shard = WeightShard::Whole;
+  /// Ranks that `shard` divides the sources among.
+  int64_t ranks = 1;
   /// Nothing for row-major.
   std::optional<Packing> packing;
   uint64_t offset = 0;
@@ -50,11 +56,11 @@ void packRows(const Packing &packing, int64_t k, std::span<const Element> rows,
 /// Receives consecutive pieces of a weight.
 using ByteSink = std::function<Status(std::span<const std::byte>)>;
 
-/// Writes every slice of `weight` to `sink`, `layerStride` bytes each. Holds
-/// one panel of rows in memory at a time. Errors: a value that is not finite,
-/// or what `sink` returns.
-Status packWeight(const PackedWeight &weight, const Checkpoint &checkpoint,
-                  const ByteSink &sink);
+/// Writes every slice of what `rank` has of `weight` to `sink`, `layerStride`
+/// bytes each. Holds one panel of rows in memory at a time, and reads no more
+/// of the sources. Errors: a value that is not finite, or what `sink` returns.
+Status packWeight(const PackedWeight &weight, int64_t rank,
+                  const Checkpoint &checkpoint, const ByteSink &sink);
 
 } // namespace sandwich
 

@@ -172,11 +172,12 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let summary = "Lower lm operations of a phase program to vector loops";
   let description = [{
     Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,
-    `lm.attention` and `lm.gather_rows` by loops in which every thread of the
-    team does its own share. Rows are split evenly over threads; attention
-    splits (token, cache head) pairs in decode, and (query head, tile of
-    queries) pairs in prefill. No barriers are added: what an operation reads
-    must be complete before any thread reaches it.
+    `lm.attention`, `lm.gather_rows` and `lm.add` by loops in which every thread
+    of the team does its own share. Rows are split evenly over threads;
+    attention splits (token, cache head) pairs in decode, and (query head, tile
+    of queries) pairs in prefill. No barriers are added: what an operation reads
+    must be complete before any thread reaches it. `lm.all_reduce` and
+    `lm.all_gather` become the operations of `phase` of that name.
 
     ```mlir
     lm.gather_rows %x, %rows into %y
@@ -199,7 +200,7 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::vector::VectorDialect", "::sandwich::phase::PhaseDialect"
   ];
   let options = [
     Option<"target", "target", "std::string", "\"host\"",
@@ -212,14 +213,16 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
   let description = [{
     For each phase program `NAME` adds the function `sandwich_NAME` of the C
     type `SandwichPhaseFunction` (sandwich/Runtime/PhaseABI.h), which reads the
-    step's fields and calls the program; barriers become calls through the
-    step, and so do marks, where the step has somebody who profiles. Programs
-    become private. Beside the function stands the constant
-    `sandwich_NAME_plan`, a `SandwichPlan` of what the code relies on. A team
-    used by anything but the barriers and marks of its program is an error.
+    step's fields and calls the program; barriers and what ranks do together
+    become calls through the step, and so do marks, where the step has somebody
+    who profiles. Programs become private. Beside the function stands the
+    constant `sandwich_NAME_plan`, a `SandwichPlan` of what the code relies on.
+    A team used by anything but the operations of `phase` in its program is an
+    error, and so are ranks that the weights are not divided among.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
 }
 

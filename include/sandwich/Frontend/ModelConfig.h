@@ -17,6 +17,7 @@
 #define SANDWICH_FRONTEND_MODELCONFIG_H
 
 #include "sandwich/Support/Result.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include <cstdint>
 #include <optional>
@@ -100,6 +101,12 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig &) const = default;
 };
+
+/// What tensor parallelism divides of a model of `config`.
+TensorParallelSizes tensorParallelSizes(const ModelConfig &config);
+
+/// Among how many ranks the model can be divided, ascending.
+std::vector<int64_t> allowedTensorParallelDegrees(const ModelConfig &config);
 
 /// Reads the text of a `config.json`. Errors name the field and its value.
 Result<ModelConfig> parseModelConfig(std::string_view text);

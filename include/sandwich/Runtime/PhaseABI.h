@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 3
+#define SANDWICH_PHASE_ABI_VERSION 4
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -84,9 +84,24 @@ typedef struct SandwichStep {
   void (*mark)(void *profile, int32_t thread, int32_t operation);
   /** Passed to `mark`. */
   void *profile;
+  /** Of the process, in [0, ranks) of the plan. */
   int64_t rank;
+  /** Passed to the next two. */
   void *ranks;
+  /**
+   * Adds up the `count` elements of `data` over all ranks, in the order of the
+   * ranks and in place. Every thread of every rank's team calls it with the
+   * same count, and thread t exchanges with the threads t of the others, so
+   * that it holds no barrier of the team: all elements were written before a
+   * barrier, and are read behind one. Null where the plan has one rank, as is
+   * `all_gather`.
+   */
   void (*all_reduce)(void *ranks, int32_t thread, float *data, int64_t count);
+  /**
+   * Puts the `part` of each rank, [rows, columns], into `whole` of every rank,
+   * [rows, columns * ranks]: that of rank r from column r * columns on. Called
+   * as `all_reduce` is.
+   */
   void (*all_gather)(void *ranks, int32_t thread, const float *part,
                      float *whole, int64_t rows, int64_t columns);
 } SandwichStep;
@@ -113,15 +128,19 @@ typedef struct SandwichPlan {
   int64_t max_logit_rows;
   /** Bytes of the workspace that are used. */
   int64_t workspace_bytes;
-  /** Bytes of a KV cache block, and a SandwichElementType. */
+  /** Bytes of a rank's KV cache block, and a SandwichElementType. */
   int64_t kv_block_bytes;
   int64_t kv_element_type;
   /** Columns of the logits. */
   int64_t vocab_size;
-  /** Bytes of the weights that are read: up to where the last one ends. */
+  /**
+   * Bytes of the weights that one rank reads: up to where the last one ends.
+   */
   int64_t weights_bytes;
   /** Operations that `mark` tells apart, numbered from 0. */
   int64_t operations;
+  /** The processes that run the phase together must be exactly so many. */
+  int64_t ranks;
 } SandwichPlan;
 
 typedef enum SandwichElementType {

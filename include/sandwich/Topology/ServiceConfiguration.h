@@ -61,8 +61,7 @@ Result<ServiceConfiguration> crossSection(const TopoTree &tree, unsigned depth);
 /// What a model lets tensor parallelism divide. Zero is no limit.
 struct OperatorLimits {
   unsigned queryHeads = 0;
-  /// A process has whole KV heads, or shares one with other processes that
-  /// each keep a copy.
+  /// A process has whole KV heads.
   unsigned keyValueHeads = 0;
   unsigned intermediateSize = 0;
   unsigned vocabulary = 0;

@@ -29,7 +29,8 @@ def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
     ```
 
     Rows are padded by a cache line, so that equal columns of neighbouring rows
-    do not fall into the same cache set.
+    do not fall into the same cache set; those that ranks exchange are not.
+    `lm.all_reduce` works in place, and `lm.add` in the older of its operands.
 
     Operations must take token ids, positions, sequences, rows and cache from
     the arguments of their phase: the runtime vouches for those only.
@@ -68,7 +69,8 @@ def InsertMarks : Pass<"phase-insert-marks", "::mlir::ModuleOp"> {
     In a phase program, puts a `phase.mark` after each operation of `lm` and
     `gemm` and after each barrier that has none yet. It is named after the
     operation, its weight and the weight's shape, and tells its costs. Barriers
-    are named after what came before them, in which other threads were slower.
+    are named after what came before them, in which other threads were slower,
+    and what ranks exchange after the weight that it was made with.
 
     ```mlir
     gemm.matmul %x, @head epilogue(<none>) into %logits : memref<?x64xbf16> into memref<?x320xf32>
@@ -83,6 +85,8 @@ def PlaceWeights : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
   let description = [{
     Removes weights nothing refers to, and gives the others their offsets in
     the artifact, in order. Matrices begin on a page, vectors on a cache line.
+    Weights in shards come after the others, at the next multiple of 2 MiB:
+    there lies a rank's shard, however many ranks there are.
   }];
 }
 

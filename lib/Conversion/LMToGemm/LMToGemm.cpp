@@ -135,6 +135,7 @@ FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
       return {};
     RankedTensorType type = weight.getTensorType();
     if (weight.getLayers() != first.getLayers() ||
+        weight.getShardAttr() != first.getShardAttr() ||
         (interleaved && weight.getSources().size() != 1) ||
         type.getElementType() != first.getTensorType().getElementType() ||
         type.getShape().drop_front() !=
@@ -156,6 +157,8 @@ FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
       builder.getArrayAttr(sources), first.getLayers());
   if (interleaved)
     weight.setInterleave(interleavedRows);
+  if (first.getShardAttr())
+    weight.setShardAttr(first.getShardAttr());
   result = FlatSymbolRefAttr::get(symbols.insert(weight));
   return result;
 }
@@ -278,11 +281,11 @@ void Converter::convertAdd(lm::AddOp add) {
     if (!linear || !linear->hasOneUse())
       continue;
     ImplicitLocOpBuilder builder(add.getLoc(), add);
-    gemm::MatmulOp matmul =
-        createMatmul(builder, add.getType(), linear, linear.getWeightAttr(),
-                     linear.getBiasAttr(), gemm::Epilogue::AddResidual);
+    gemm::MatmulOp matmul = createMatmul(
+        builder, add.getResult().getType(), linear, linear.getWeightAttr(),
+        linear.getBiasAttr(), gemm::Epilogue::AddResidual);
     matmul.getResidualMutable().assign(residual);
-    add.replaceAllUsesWith(matmul.getResult());
+    add.getResult().replaceAllUsesWith(matmul.getResult());
     add.erase();
     linear.erase();
     return;
@@ -299,7 +302,7 @@ LogicalResult Converter::convert(func::FuncOp function) {
       appends.push_back(append);
     else if (auto silu = dyn_cast<lm::SiluMulOp>(op))
       silus.push_back(silu);
-    else if (auto add = dyn_cast<lm::AddOp>(op))
+    else if (auto add = dyn_cast<lm::AddOp>(op); add && add.getResult())
       adds.push_back(add);
   });
   for (lm::AppendKVOp append : appends)

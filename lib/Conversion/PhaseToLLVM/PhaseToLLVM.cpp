@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "sandwich/Conversion/Passes.h"
@@ -146,9 +147,34 @@ int64_t getWeightsEnd(ModuleOp module) {
   return static_cast<int64_t>(end);
 }
 
+/// Among how many ranks the weights of `module` are divided, if those that its
+/// programs call fit.
+FailureOr<int64_t> getRanks(ModuleOp module) {
+  FailureOr<int64_t> ranks = lm::getRanks(module);
+  if (failed(ranks))
+    return failure();
+  WalkResult result = module.walk([&](Operation *op) {
+    auto gather = dyn_cast<phase::AllGatherOp>(op);
+    auto channels = [](Value buffer) {
+      return cast<MemRefType>(buffer.getType()).getDimSize(1);
+    };
+    if ((isa<phase::AllReduceOp>(op) && *ranks == 1) ||
+        (gather && (*ranks == 1 || channels(gather.getWhole()) !=
+                                       *ranks * channels(gather.getPart())))) {
+      op->emitOpError("does not fit weights that are divided among ")
+          << *ranks << (*ranks == 1 ? " rank" : " ranks");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return ranks;
+}
+
 /// Adds the SandwichPlan of `program`, so that the loader can see whether the
 /// manifest beside the code belongs to it.
-void addPlan(func::FuncOp program, int64_t weightsEnd) {
+void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
   auto typeOf = [&](ProgramArgument argument) {
     return cast<MemRefType>(phase::getArgument(program, argument).getType());
   };
@@ -170,6 +196,7 @@ void addPlan(func::FuncOp program, int64_t weightsEnd) {
   plan.weights_bytes = weightsEnd;
   plan.operations =
       static_cast<int64_t>(phase::getMarkedOperations(program).size());
+  plan.ranks = ranks;
 
   constexpr int64_t fields = sizeof(SandwichPlan) / sizeof(int64_t);
   ImplicitLocOpBuilder builder(program.getLoc(), program);
@@ -205,6 +232,57 @@ void callStep(ImplicitLocOpBuilder &builder, Value step, Value function,
   LLVM::CallOp::create(builder, type, operands);
 }
 
+/// Calls the step's `function` for what ranks do together.
+void callRanks(ImplicitLocOpBuilder &builder, func::FuncOp program,
+               size_t function, ValueRange arguments) {
+  Value step = phase::getArgument(program, ProgramArgument::Team);
+  SmallVector<Value> operands{arith::IndexCastOp::create(
+      builder, builder.getI32Type(),
+      phase::getArgument(program, ProgramArgument::Thread))};
+  llvm::append_range(operands, arguments);
+  callStep(builder, step, loadPointer(builder, step, function),
+           offsetof(SandwichStep, ranks), operands);
+}
+
+/// The address of the first element of `buffer`, whose rows are dense.
+Value addressOf(ImplicitLocOpBuilder &builder, Value buffer) {
+  Value address = arith::IndexCastOp::create(
+      builder, builder.getI64Type(),
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer));
+  return LLVM::IntToPtrOp::create(
+      builder, LLVM::LLVMPointerType::get(builder.getContext()), address);
+}
+
+/// The number of rows of `buffer`, as i64.
+Value rowsOf(ImplicitLocOpBuilder &builder, Value buffer) {
+  return arith::IndexCastOp::create(builder, builder.getI64Type(),
+                                    memref::DimOp::create(builder, buffer, 0));
+}
+
+Value channelsOf(ImplicitLocOpBuilder &builder, Value buffer) {
+  int64_t channels = cast<MemRefType>(buffer.getType()).getDimSize(1);
+  return LLVM::ConstantOp::create(builder, builder.getI64IntegerAttr(channels));
+}
+
+void lower(phase::AllReduceOp op, func::FuncOp program) {
+  ImplicitLocOpBuilder builder(op.getLoc(), op);
+  Value rows = rowsOf(builder, op.getData());
+  Value channels = channelsOf(builder, op.getData());
+  Value count = LLVM::MulOp::create(builder, rows, channels);
+  callRanks(builder, program, offsetof(SandwichStep, all_reduce),
+            {addressOf(builder, op.getData()), count});
+  op.erase();
+}
+
+void lower(phase::AllGatherOp op, func::FuncOp program) {
+  ImplicitLocOpBuilder builder(op.getLoc(), op);
+  callRanks(builder, program, offsetof(SandwichStep, all_gather),
+            {addressOf(builder, op.getPart()),
+             addressOf(builder, op.getWhole()), rowsOf(builder, op.getPart()),
+             channelsOf(builder, op.getPart())});
+  op.erase();
+}
+
 /// The team is the step, which knows how to wait and who profiles.
 void lowerTeam(func::FuncOp program) {
   Value step = phase::getArgument(program, ProgramArgument::Team);
@@ -235,6 +313,10 @@ void lowerTeam(func::FuncOp program) {
       callStep(builder, step, function, offsetof(SandwichStep, profile),
                {thread, number});
       op->erase();
+    } else if (auto reduce = dyn_cast<phase::AllReduceOp>(op)) {
+      lower(reduce, program);
+    } else if (auto gather = dyn_cast<phase::AllGatherOp>(op)) {
+      lower(gather, program);
     }
   });
   auto pointer = LLVM::LLVMPointerType::get(program.getContext());
@@ -246,20 +328,20 @@ void lowerTeam(func::FuncOp program) {
   program->removeDiscardableAttr(phase::programAttributeName);
 }
 
-/// Whether nothing touches a team but barriers and marks in the program it
+/// Whether nothing touches a team but operations of `phase` in the program it
 /// runs: only there a team is a step.
 LogicalResult verifyTeams(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     if (!llvm::any_of(op->getOperandTypes(), llvm::IsaPred<phase::TeamType>))
       return WalkResult::advance();
     auto function = op->getParentOfType<func::FuncOp>();
-    if (isa<phase::BarrierOp, phase::MarkOp>(op) && function &&
+    if (isa_and_nonnull<phase::PhaseDialect>(op->getDialect()) && function &&
         phase::getProgram(function) &&
         op->getOperand(0) ==
             phase::getArgument(function, ProgramArgument::Team))
       return WalkResult::advance();
-    op->emitOpError("cannot use a team; only a phase program's barriers and "
-                    "marks can");
+    op->emitOpError("cannot use a team; only the operations of phase in its "
+                    "program can");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
@@ -271,6 +353,9 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
     SymbolTable symbols(getOperation());
     if (failed(verifyTeams(getOperation())))
       return signalPassFailure();
+    FailureOr<int64_t> ranks = getRanks(getOperation());
+    if (failed(ranks))
+      return signalPassFailure();
     int64_t weightsEnd = getWeightsEnd(getOperation());
     for (auto program :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
@@ -281,7 +366,7 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
             << program.getName();
         return signalPassFailure();
       }
-      addPlan(program, weightsEnd);
+      addPlan(program, weightsEnd, *ranks);
       lowerTeam(program);
       EntryPointBuilder(program, types).build();
     }

@@ -487,3 +487,13 @@ std::vector<float> sandwich::ropeInverseFrequencies(const ModelConfig &config) {
   }
   return frequencies;
 }
+
+TensorParallelSizes sandwich::tensorParallelSizes(const ModelConfig &config) {
+  return {config.heads, config.kvHeads, config.intermediateSize,
+          config.vocabSize};
+}
+
+std::vector<int64_t>
+sandwich::allowedTensorParallelDegrees(const ModelConfig &config) {
+  return tensorParallelSizes(config).allowedDegrees();
+}

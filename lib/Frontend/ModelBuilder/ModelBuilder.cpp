@@ -131,6 +131,12 @@ private:
                                 bias, layer);
   }
 
+  Value add(Value residual, Value value) {
+    return lm::AddOp::create(builder, residual.getType(), residual, value,
+                             Value())
+        .getResult();
+  }
+
   /// One decoder layer, from the residual stream to the residual stream.
   Value buildLayer(Value x, Value layer, Value table, Value positions,
                    Value sequences, Value cache) {
@@ -159,7 +165,7 @@ private:
             .getResult();
     Value output = linear(attention, "self_attn.o_proj", config.hiddenSize,
                           config.outputBias, layer);
-    x = lm::AddOp::create(builder, x, output);
+    x = add(x, output);
 
     input = norm(x, layerWeight("post_attention_layernorm"), layer);
     Value gate =
@@ -170,7 +176,7 @@ private:
     Value hidden = lm::SiluMulOp::create(builder, gate, up);
     Value down =
         linear(hidden, "mlp.down_proj", config.hiddenSize, false, layer);
-    return lm::AddOp::create(builder, x, down);
+    return add(x, down);
   }
 
   void addPhase(lm::Phase phase) {

@@ -102,3 +102,30 @@ func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
   lm.rotary_table %positions frequencies [1.0, 0.5] into %x : memref<?xi32> into memref<?x4xf32>
   return
 }
+
+// A thread adds its rows, and takes part in what ranks do together.
+
+// CHECK-LABEL: func @ranks
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 32768>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %part = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x160xf32>
+  // CHECK: %[[X:.*]] = memref.view {{.*}} to memref<?x64xf32>
+  // CHECK: phase.all_reduce %{{.*}}, %[[X]] : memref<?x64xf32>
+  lm.all_reduce %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: scf.for %[[ROW:.*]] =
+  // CHECK: scf.for %[[FIRST:.*]] =
+  // CHECK: %[[L:.*]] = vector.load %[[X]][%[[ROW]], %[[FIRST]]]
+  // CHECK: %[[R:.*]] = vector.load %[[Y:.*]][%[[ROW]], %[[FIRST]]]
+  // CHECK: %[[S:.*]] = arith.addf %[[L]], %[[R]]
+  // CHECK: vector.store %[[S]], %[[X]][%[[ROW]], %[[FIRST]]]
+  lm.add %x, %y into %x : memref<?x64xf32>, memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: phase.all_gather %{{.*}}, %{{.*}} into %{{.*}} : memref<?x160xf32> into memref<?x320xf32>
+  lm.all_gather %part into %logits : memref<?x160xf32> into memref<?x320xf32>
+  return
+}

@@ -4,7 +4,7 @@
 // bytes and element type (1: f32) of a KV block, vocabulary, end of weights,
 // marked operations.
 
-// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[3, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0]> : tensor<10xi64>) {{.*}} : !llvm.array<10 x i64>
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[4, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0, 1]> : tensor<11xi64>) {{.*}} : !llvm.array<11 x i64>
 
 // It gets an entry point of the C type SandwichPhaseFunction, which reads
 // the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 40,
@@ -89,7 +89,7 @@ func.func @helper() {
 // share a number. Each is a branch on the step's `mark` at 120, which is called
 // with the step's `profile` at 128, the thread and the number.
 
-// CHECK: @sandwich_decode_plan(dense<[3, 2, 16, 16, 8192, 8192, 1, 64, 0, 3]>
+// CHECK: @sandwich_decode_plan(dense<[4, 2, 16, 16, 8192, 8192, 1, 64, 0, 3, 1]>
 // CHECK-LABEL: func private @decode(
 // CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
 // CHECK-DAG: %[[NUMBER0:.*]] = llvm.mlir.constant(0 : i32)
@@ -120,5 +120,42 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
   }
   phase.mark %team, "matmul" {bytes = 2 : i64}
   phase.mark %team, "embed"
+  return
+}
+
+// -----
+
+// What ranks do together are calls through the step: the number of elements is
+// that of the rows, which follow each other. The plan says how many ranks.
+
+lm.weight @w : tensor<160x64xf32> from ["w"] shard <rows, ranks = 2> at 0
+// CHECK: @sandwich_decode_plan(dense<[4, 2, 16, 16, 8192, 8192, 1, 320, 40960, 0, 2]>
+// CHECK-LABEL: func private @decode(
+// CHECK-SAME: %[[LOGITS:[a-z0-9]+]]: memref<?x320xf32>, %{{[a-z0-9]+}}: memref<?xi8>, %[[WORKSPACE:[a-z0-9]+]]: memref<?xi8>, %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
+// CHECK: %[[CHANNELS:.*]] = llvm.mlir.constant(64 : i64) : i64
+// CHECK: %[[ROWS:.*]] = memref.dim
+// CHECK: %[[DATA:.*]] = memref.view {{.*}}[%[[ROWS]]]
+// CHECK-DAG: %[[ROWS64:.*]] = arith.index_cast %[[ROWS]] : index to i64
+// CHECK-DAG: %[[COUNT:.*]] = llvm.mul %[[ROWS64]], %[[CHANNELS]] : i64
+// CHECK-DAG: %[[ADDRESS:.*]] = memref.extract_aligned_pointer_as_index %[[DATA]]
+// CHECK-DAG: %[[INTEGER:.*]] = arith.index_cast %[[ADDRESS]] : index to i64
+// CHECK-DAG: %[[POINTER:.*]] = llvm.inttoptr %[[INTEGER]] : i64 to !llvm.ptr
+// CHECK-DAG: %[[T:.*]] = arith.index_cast %[[THREAD]] : index to i32
+// CHECK-DAG: %[[P:.*]] = llvm.getelementptr %[[TEAM]][152]
+// CHECK-DAG: %[[REDUCE:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
+// CHECK-DAG: %[[P:.*]] = llvm.getelementptr %[[TEAM]][144]
+// CHECK-DAG: %[[RANKS:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
+// CHECK: llvm.call %[[REDUCE]](%[[RANKS]], %[[T]], %[[POINTER]], %[[COUNT]]) : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64) -> ()
+// CHECK: llvm.getelementptr %[[TEAM]][160]
+// CHECK: llvm.call {{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %data = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  phase.all_reduce %team, %data : memref<?x64xf32>
+  %part = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x160xf32>
+  phase.all_gather %team, %part into %logits : memref<?x160xf32> into memref<?x320xf32>
   return
 }

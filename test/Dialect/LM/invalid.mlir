@@ -651,3 +651,111 @@ func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, h
 // The generic form meets the same checks, not an assertion.
 // expected-error @below {{'lm.weight' op attribute 'type' failed to satisfy constraint: type attribute of ranked tensor of 32-bit float or bfloat16 type values}}
 "lm.weight"() {sym_name = "w", type = tensor<*xf32>, sources = []} : () -> ()
+
+// -----
+
+// lm.shard (C1): one rank has the whole weight.
+// expected-error @below {{(C1) ranks must be between 2 and 64}}
+lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 1>
+
+// -----
+
+// lm.shard (C1): there is a largest group.
+// expected-error @below {{(C1) ranks must be between 2 and 64}}
+lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 65>
+
+// -----
+
+// lm.weight (C9): a vector has no columns.
+// expected-error @below {{'lm.weight' op (C9) only a weight with two dimensions has columns}}
+lm.weight @w : tensor<64xf32> from ["w"] shard <columns, ranks = 2>
+
+// -----
+
+// lm.add (C1): there is one form.
+func.func @f(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.add' op (C1) mixes tensor form and buffer form}}
+  lm.add %x, %x into %y : tensor<?x64xf32>, tensor<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.add (C2): all have the same channels.
+func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) {
+  // expected-error @below {{'lm.add' op (C2) operands and result must have the same number of channels, in f32}}
+  %z = lm.add %x, %y : tensor<?x64xf32>, tensor<?x32xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.add (C2): in f32.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.add' op (C2) the result must be f32}}
+  %z = lm.add %x, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xbf16>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C2): ranks add up f32.
+func.func @f(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{'lm.all_reduce' op (C2) input and result must be f32 with the same number of channels}}
+  %y = lm.all_reduce %x : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C2): as many as there are.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_reduce' op (C2) input and result must be f32 with the same number of channels}}
+  %y = lm.all_reduce %x : tensor<?x64xf32> -> tensor<?x128xf32>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C3): in place.
+func.func @f(%x: memref<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.all_reduce' op (C3) the destination must be the input, without gaps between its rows}}
+  lm.all_reduce %x into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C3): as one piece of memory.
+func.func @f(%x: memref<?x64xf32, strided<[96, 1]>>) {
+  // expected-error @below {{'lm.all_reduce' op (C3) the destination must be the input, without gaps between its rows}}
+  lm.all_reduce %x into %x : memref<?x64xf32, strided<[96, 1]>> into memref<?x64xf32, strided<[96, 1]>>
+  return
+}
+
+// -----
+
+// lm.all_gather (C2): every rank has as many channels.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
+  %y = lm.all_gather %x : tensor<?x64xf32> -> tensor<?x100xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C2): there are several.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
+  %y = lm.all_gather %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C3): as pieces of memory.
+func.func @f(%x: memref<?x64xf32, strided<[96, 1]>>, %y: memref<?x128xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C3) rows must follow each other without gaps}}
+  lm.all_gather %x into %y : memref<?x64xf32, strided<[96, 1]>> into memref<?x128xf32>
+  return
+}

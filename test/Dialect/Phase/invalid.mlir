@@ -282,3 +282,30 @@ func.func @f(%team: !phase.team) {
   phase.mark %team, "matmul" {flops_per_attended = -1 : i64}
   return
 }
+
+// -----
+
+// phase.all_reduce: gaps between rows would be summed too.
+func.func @f(%team: !phase.team, %x: memref<?x64xf32, strided<[96, 1]>>) {
+  // expected-error @below {{'phase.all_reduce' op operand #1 must be memref of f32 rows of a static number of channels without gaps}}
+  phase.all_reduce %team, %x : memref<?x64xf32, strided<[96, 1]>>
+  return
+}
+
+// -----
+
+// phase.all_reduce: how many elements there are is known but for the rows.
+func.func @f(%team: !phase.team, %x: memref<?x?xf32>) {
+  // expected-error @below {{'phase.all_reduce' op operand #1 must be memref of f32 rows of a static number of channels without gaps}}
+  phase.all_reduce %team, %x : memref<?x?xf32>
+  return
+}
+
+// -----
+
+// phase.all_gather (C1): every rank has as many channels.
+func.func @f(%team: !phase.team, %part: memref<?x64xf32>, %whole: memref<?x100xf32>) {
+  // expected-error @below {{'phase.all_gather' op (C1) the whole must have a multiple of the part's 64 channels}}
+  phase.all_gather %team, %part into %whole : memref<?x64xf32> into memref<?x100xf32>
+  return
+}

@@ -100,7 +100,8 @@ static void runStep(const SandwichStep *step, int32_t thread) {
    SANDWICH_ELEMENT_F32,                                                       \
    HASH_MODEL_VOCABULARY,                                                      \
    HASH_MODEL_VOCABULARY * sizeof(uint32_t),                                   \
-   HASH_MODEL_OPERATIONS}
+   HASH_MODEL_OPERATIONS,                                                      \
+   1}
 
 EXPORTED const SandwichPlan hash_model_prefill_plan = PLAN;
 EXPORTED const SandwichPlan hash_model_decode_plan = PLAN;

@@ -8,6 +8,7 @@
 
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -114,6 +115,14 @@ int64_t lm::getThreads(Operation *function, int64_t given) {
 static bool areCacheSizes(int64_t layers, int64_t heads, int64_t headDim) {
   return layers > 0 && layers <= maxLayers && heads > 0 && heads <= maxLayers &&
          headDim > 0 && headDim <= maxHeadDim;
+}
+
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ShardKind kind, int64_t ranks) {
+  if (ranks < 2 || ranks > maxTensorParallelRanks)
+    return emitError() << "(C1) ranks must be between 2 and "
+                       << maxTensorParallelRanks;
+  return success();
 }
 
 LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -231,8 +240,8 @@ void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                      std::optional<int64_t> layers) {
   build(builder, state, builder.getStringAttr(name), TypeAttr::get(type),
         layers ? builder.getI64IntegerAttr(*layers) : nullptr, sources,
-        /*interleave=*/nullptr, /*packing=*/nullptr, /*offset=*/nullptr,
-        /*layer_stride=*/nullptr);
+        /*interleave=*/nullptr, /*shard=*/nullptr, /*packing=*/nullptr,
+        /*offset=*/nullptr, /*layer_stride=*/nullptr);
 }
 
 LogicalResult WeightOp::verify() {
@@ -284,6 +293,9 @@ LogicalResult WeightOp::verify() {
     return emitOpError("(C8) stride must be a multiple of ")
            << alignment << " and at least the " << getSliceBytes()
            << " bytes of a slice";
+  if (ShardAttr shard = getShardAttr();
+      shard && shard.getKind() == ShardKind::Columns && type.getRank() != 2)
+    return emitOpError("(C9) only a weight with two dimensions has columns");
   return success();
 }
 
@@ -393,6 +405,95 @@ LogicalResult GatherRowsOp::verify() {
   return success();
 }
 
+/// Whether `type` is f32 with `count` channels.
+static bool hasF32Channels(ShapedType type, int64_t count) {
+  return type.getElementType().isF32() && type.getDimSize(1) == count;
+}
+
+LogicalResult AddOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(*this);
+  for (Value operand : {getLhs(), getRhs()})
+    if (!hasF32Channels(cast<ShapedType>(operand.getType()),
+                        type.getDimSize(1)))
+      return emitOpError("(C2) operands and result must have the same number "
+                         "of channels, in f32");
+  if (!type.getElementType().isF32())
+    return emitOpError("(C2) the result must be f32");
+  return success();
+}
+
+/// Whether the rows of `type` follow each other without gaps, as those of a
+/// tensor do.
+static bool isDense(Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  return !buffer || buffer.getLayout().isIdentity();
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(*this);
+  if (!type.getElementType().isF32() ||
+      !hasF32Channels(cast<ShapedType>(getInput().getType()),
+                      type.getDimSize(1)))
+    return emitOpError("(C2) input and result must be f32 with the same number "
+                       "of channels");
+  if (getDestination() &&
+      (getDestination() != getInput() || !isDense(getInput().getType())))
+    return emitOpError("(C3) the destination must be the input, without gaps "
+                       "between its rows");
+  return success();
+}
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  ShapedType type = getDestinationType(*this);
+  if (!input.getElementType().isF32() || !type.getElementType().isF32() ||
+      type.getDimSize(1) % input.getDimSize(1) != 0 || getRanks() < 2 ||
+      getRanks() > maxTensorParallelRanks)
+    return emitOpError("(C2) input and result must be f32, the result with 2 "
+                       "to ")
+           << maxTensorParallelRanks << " times the input's channels";
+  if (!isDense(input) || !isDense(type))
+    return emitOpError("(C3) rows must follow each other without gaps");
+  return success();
+}
+
+int64_t AllGatherOp::getRanks() {
+  return getDestinationType(*this).getDimSize(1) /
+         channels(getInput().getType());
+}
+
+FailureOr<int64_t> lm::getRanks(ModuleOp module) {
+  int64_t ranks = 1;
+  for (auto weight : module.getOps<WeightOp>()) {
+    ShardAttr shard = weight.getShardAttr();
+    if (!shard || shard.getRanks() == ranks)
+      continue;
+    if (ranks != 1)
+      return weight.emitOpError("is a shard of ")
+             << shard.getRanks() << " ranks, others are of " << ranks;
+    ranks = shard.getRanks();
+  }
+  WalkResult result = module.walk([&](Operation *op) {
+    auto gather = dyn_cast<AllGatherOp>(op);
+    if ((isa<AllReduceOp>(op) && ranks == 1) ||
+        (gather && gather.getRanks() != ranks)) {
+      op->emitOpError("does not fit weights that are divided among ")
+          << ranks << (ranks == 1 ? " rank" : " ranks");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return ranks;
+}
+
 LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t inputs = channels(getInput().getType());
   int64_t outputs = channels(getResult().getType());
@@ -441,6 +542,18 @@ void AttentionOp::getEffects(
   getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void GatherRowsOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AddOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AllReduceOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AllGatherOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
 }

@@ -124,6 +124,20 @@ ProgramAttr phase::getProgram(func::FuncOp function) {
   return function->getAttrOfType<ProgramAttr>(programAttributeName);
 }
 
+bool phase::areDenseRows(Type type) {
+  auto buffer = cast<MemRefType>(type);
+  return buffer.getLayout().isIdentity() && !buffer.isDynamicDim(1) &&
+         buffer.getDimSize(1) > 0;
+}
+
+LogicalResult AllGatherOp::verify() {
+  int64_t part = cast<MemRefType>(getPart().getType()).getDimSize(1);
+  if (cast<MemRefType>(getWhole().getType()).getDimSize(1) % part != 0)
+    return emitOpError("(C1) the whole must have a multiple of the part's ")
+           << part << " channels";
+  return success();
+}
+
 LogicalResult MarkOp::verify() {
   constexpr size_t longestName = 1024;
   if (getName().empty() || getName().size() > longestName)

@@ -10,6 +10,7 @@
 #define SANDWICH_DIALECT_LM_IR_LM_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
@@ -79,6 +80,11 @@ mlir::FailureOr<WeightOp> verifyWeightUse(mlir::Operation *user,
 /// The cache that a value of `type` (a cache or a buffer) is or stores; null
 /// for a buffer that stores none.
 KVCacheType getKVCacheType(mlir::Type type);
+
+/// Among how many ranks the weights of `module` are divided; 1 if they are
+/// whole. Fails, with an error on what differs, where weights or operations of
+/// several ranks disagree.
+mlir::FailureOr<int64_t> getRanks(mlir::ModuleOp module);
 
 /// Whether `value` is a positive number.
 bool isPositive(const llvm::APFloat &value);

@@ -27,6 +27,37 @@ def LM_PhaseAttr : EnumAttr<LM_Dialect, LM_Phase, "phase"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def LM_ShardKind : I32EnumAttr<"ShardKind", "what a rank has of a weight", [
+    I32EnumAttrCase<"Rows", 0, "rows">,
+    I32EnumAttrCase<"Columns", 1, "columns">,
+    I32EnumAttrCase<"First", 2, "first">]> {
+  let cppNamespace = "::sandwich::lm";
+  let genSpecializedAttr = 0;
+}
+
+def LM_ShardAttr : AttrDef<LM_Dialect, "Shard"> {
+  let mnemonic = "shard";
+  let summary = "What one rank of a tensor-parallel group has of a weight";
+  let description = [{
+    With `rows` or `columns`, each of the weight's sources is cut along that
+    dimension into as many equal parts as there are ranks, and rank r has the
+    parts number r (rows of a vector are its elements). With `first`, rank 0 has
+    the whole weight and the others have zeros: what all ranks add up counts
+    once. The type of the weight is that of one rank's part.
+
+    ```mlir
+    lm.weight @o_proj : tensor<2048x1024xbf16> layers 24
+        from ["model.layers.{}.self_attn.o_proj.weight"]
+        shard #lm.shard<columns, ranks = 2>
+    ```
+
+    Constraints: (C1) `ranks` is between 2 and 64.
+  }];
+  let parameters = (ins EnumParameter<LM_ShardKind>:$kind, "int64_t":$ranks);
+  let assemblyFormat = "`<` $kind `,` `ranks` `=` $ranks `>`";
+  let genVerifyDecl = 1;
+}
+
 def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
   let mnemonic = "kv_cache";
   let summary = "Keys and values of every token, in blocks";

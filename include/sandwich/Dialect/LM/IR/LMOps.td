@@ -44,6 +44,8 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     alternate in groups of that many rows, each source's last group filled up
     with zeros.
 
+    With `shard`, it is what one rank of a group has of the sources.
+
     `packing`, `offset` and `layer_stride` (bytes) say how and where the
     artifact stores it, once passes have decided.
 
@@ -61,17 +63,18 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     with two dimensions, the second a multiple of its `k_step`; (C7) `offset` is
     a multiple of 64 and not negative; (C8) `layer_stride` is given if and only
     if `offset` and `layers` are, a multiple of 64 and no less than the bytes of
-    a slice.
+    a slice; (C9) a weight in shards of `columns` has two dimensions.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypeAttrOf<RankedTensorOf<[F32, BF16]>>:$type,
       OptionalAttr<I64Attr>:$layers, StrArrayAttr:$sources,
       OptionalAttr<I64Attr>:$interleave,
+      OptionalAttr<LM_ShardAttr>:$shard,
       OptionalAttr<LM_PackingAttrInterface>:$packing,
       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$layer_stride);
   let assemblyFormat = [{
     $sym_name `:` $type (`layers` $layers^)? `from` $sources
-    (`interleave` $interleave^)? (`packing` $packing^)?
+    (`interleave` $interleave^)? (`shard` $shard^)? (`packing` $packing^)?
     (`at` $offset^ (`stride` $layer_stride^)?)? attr-dict
   }];
   let builders = [
@@ -216,6 +219,74 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
   }];
 }
 
+def LM_AddOp : LM_DestinationOp<"add"> {
+  let summary = "The residual connection";
+  let description = [{
+    `result = lhs + rhs`. Where `rhs` is a matmul, it fuses into it. In buffer
+    form the destination may be one of the operands.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) operands and result have the same number of channels, in f32.
+  }];
+  let arguments = (ins LM_Activation:$lhs, LM_Activation:$rhs,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`into` $destination^)? attr-dict
+    `:` type($lhs) `,` type($rhs) (`into` type($destination)^)?
+    (`->` type($result)^)?
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Operations of several ranks
+//===----------------------------------------------------------------------===//
+
+def LM_AllReduceOp : LM_DestinationOp<"all_reduce"> {
+  let summary = "The sum over ranks";
+  let description = [{
+    Every rank of the tensor-parallel group has an `input` of its own; the
+    result of each is the sum of all, added in the order of the ranks, so it is
+    the same everywhere to the last bit. All ranks meet in it.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result are f32 with the same number of channels; (C3) in
+    buffer form the destination is the input, and its rows follow each other
+    without gaps.
+  }];
+  let arguments = (ins LM_Activation:$input,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input (`into` $destination^)? attr-dict
+    `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+}
+
+def LM_AllGatherOp : LM_DestinationOp<"all_gather"> {
+  let summary = "The channels of all ranks";
+  let description = [{
+    `result[t, r * n + i]` is `input[t, i]` of rank r, n being the channels of
+    the input: every rank gets those of all, which meet in it.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result are f32, the result has 2 to 64 times the input's
+    channels; (C3) in buffer form the rows of both follow each other without
+    gaps.
+  }];
+  let arguments = (ins LM_Activation:$input,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input (`into` $destination^)? attr-dict
+    `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// Of the group: how many times the input's channels the result has.
+    int64_t getRanks();
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Operations that fuse into matmuls
 //===----------------------------------------------------------------------===//
@@ -283,13 +354,6 @@ def LM_SiluMulOp : LM_TensorOp<"silu_mul", [
   let arguments = (ins LM_ActivationTensor:$gate, LM_ActivationTensor:$up);
   let results = (outs LM_ActivationTensor:$result);
   let assemblyFormat = "$gate `,` $up attr-dict `:` type($result)";
-}
-
-def LM_AddOp : LM_TensorOp<"add", [SameOperandsAndResultType, Commutative]> {
-  let summary = "The residual connection";
-  let arguments = (ins LM_ActivationTensor:$lhs, LM_ActivationTensor:$rhs);
-  let results = (outs LM_ActivationTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
 
 #endif // SANDWICH_DIALECT_LM_IR_LMOPS_TD

@@ -17,6 +17,12 @@
 
 #include "sandwich/Dialect/Phase/IR/PhaseDialect.h.inc"
 
+namespace sandwich::phase {
+/// Whether `type`, a memref of two dimensions, has a static number of channels,
+/// and rows that follow each other without gaps.
+bool areDenseRows(mlir::Type type);
+} // namespace sandwich::phase
+
 #define GET_TYPEDEF_CLASSES
 #include "sandwich/Dialect/Phase/IR/PhaseTypes.h.inc"
 

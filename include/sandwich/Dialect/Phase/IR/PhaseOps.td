@@ -91,4 +91,45 @@ def Phase_MarkOp : Op<Phase_Dialect, "mark"> {
   let hasVerifier = 1;
 }
 
+/// f32 rows of a static number of channels, one behind the other.
+def Phase_DenseRows : ConfinedType<MemRefRankOf<[F32], [2]>, [
+    CPred<"::sandwich::phase::areDenseRows($_self)">],
+    "memref of f32 rows of a static number of channels without gaps">;
+
+def Phase_AllReduceOp : Op<Phase_Dialect, "all_reduce"> {
+  let summary = "Adds up a buffer over all ranks";
+  let description = [{
+    Every thread of every rank runs it on its rank's buffer, which holds the
+    sums once all threads of the rank have passed a barrier. Has unknown memory
+    effects, so nothing moves across it.
+
+    ```mlir
+    phase.all_reduce %team, %partial : memref<?x2048xf32>
+    ```
+  }];
+  let arguments = (ins Phase_TeamType:$team, Phase_DenseRows:$data);
+  let assemblyFormat = "$team `,` $data attr-dict `:` type($data)";
+}
+
+def Phase_AllGatherOp : Op<Phase_Dialect, "all_gather"> {
+  let summary = "Puts the channels of all ranks side by side";
+  let description = [{
+    Every thread of every rank runs it, as `phase.all_reduce`; rank r's `part`
+    is put into the columns from r times its channels on of each rank's `whole`.
+
+    ```mlir
+    phase.all_gather %team, %part into %logits : memref<?x160xf32> into memref<?x320xf32>
+    ```
+
+    Constraints: (C1) the channels of `whole` are a multiple of those of `part`.
+  }];
+  let arguments = (ins Phase_TeamType:$team, Phase_DenseRows:$part,
+                       Phase_DenseRows:$whole);
+  let assemblyFormat = [{
+    $team `,` $part `into` $whole attr-dict
+    `:` type($part) `into` type($whole)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // SANDWICH_DIALECT_PHASE_IR_PHASEOPS_TD

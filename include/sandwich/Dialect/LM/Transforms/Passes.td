@@ -1,0 +1,44 @@
+//===- Passes.td - Passes of lm -----------------------------*- tablegen -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_DIALECT_LM_TRANSFORMS_PASSES_TD
+#define SANDWICH_DIALECT_LM_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Partition : Pass<"lm-partition", "::mlir::ModuleOp"> {
+  let summary = "Turn a model into the program of one rank of several";
+  let description = [{
+    Divides the functions with `lm.phase` among the ranks of a tensor-parallel
+    group. All ranks run the result, each on its own shard of the weights:
+
+    * What makes queries, keys, values, gates and up projections is divided by
+      rows, in whole heads, with its bias; the cache holds the rank's KV heads.
+    * What reads the result of attention or `lm.silu_mul` is divided by columns
+      and followed by `lm.all_reduce`; of its bias only the first rank's counts.
+    * What makes the logits is divided by rows, and `lm.all_gather` follows.
+    * The embedding and norms stay whole. Where a weight is needed whole and in
+      shards (a tied output head), there will be two.
+
+    ```mlir
+    %o = lm.linear %attention, @o_proj[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
+    // becomes, with two ranks,
+    %part = lm.linear %attention, @o_proj[%layer] : tensor<?x32xf32> -> tensor<?x64xf32>
+    %o = lm.all_reduce %part : tensor<?x64xf32> -> tensor<?x64xf32>
+    ```
+
+    A model whose heads, KV heads, intermediate size or vocabulary the ranks do
+    not divide is an error, as is one that is divided already. One rank changes
+    nothing.
+  }];
+  let options = [
+    Option<"ranks", "ranks", "int64_t", "1", "Ranks of the group">
+  ];
+}
+
+#endif // SANDWICH_DIALECT_LM_TRANSFORMS_PASSES_TD
