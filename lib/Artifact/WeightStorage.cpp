@@ -8,16 +8,13 @@
 
 #include "sandwich/Artifact/WeightStorage.h"
 
+#include "sandwich/Support/HugePages.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <optional>
-#include <sstream>
-#include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -67,19 +64,6 @@ int inPieces(uint64_t total, const WeightLoadOptions &options, Work work) {
   if (failure == 0 && options.progress)
     options.progress(total, total);
   return failure;
-}
-
-/// The addresses "from-to" that a line of /proc/self/smaps begins with, if it
-/// begins a mapping.
-std::optional<std::pair<uintptr_t, uintptr_t>>
-mappedRange(const std::string &line) {
-  const char *end = line.data() + line.size();
-  uintptr_t from, to;
-  auto [dash, error] = std::from_chars(line.data(), end, from, 16);
-  if (error != std::errc() || dash == end || *dash != '-' ||
-      std::from_chars(dash + 1, end, to, 16).ec != std::errc())
-    return std::nullopt;
-  return std::pair(from, to);
 }
 
 /// Maps the pages of `[data, data + length)`; a page that cannot be read is an
@@ -170,21 +154,5 @@ WeightStorage::~WeightStorage() {
 }
 
 uint64_t WeightStorage::hugePageBytes() const {
-  auto begin = reinterpret_cast<uintptr_t>(contents.data());
-  std::ifstream maps("/proc/self/smaps");
-  bool ours = false;
-  uint64_t sum = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (auto range = mappedRange(line)) {
-      ours = range->first < begin + contents.size() && range->second > begin;
-    } else if (ours) {
-      std::istringstream field(line);
-      std::string name;
-      uint64_t kibibytes;
-      if (field >> name >> kibibytes &&
-          (name == "AnonHugePages:" || name == "FilePmdMapped:"))
-        sum += kibibytes << 10;
-    }
-  }
-  return std::min<uint64_t>(sum, contents.size());
+  return bytesInHugePages(contents);
 }

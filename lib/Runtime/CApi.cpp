@@ -144,6 +144,8 @@ sandwich_status sandwich_model_load(const char *path,
     EngineOptions engineOptions;
     engineOptions.maxSequences = std::max<uint64_t>(given.max_sequences, 1);
     engineOptions.kvCacheTokens = given.kv_cache_tokens;
+    if (given.kv_memory)
+      engineOptions.kvMemory = given.kv_memory;
     if (engineOptions.kvCacheTokens == 0)
       engineOptions.kvCacheTokens =
           checkedMultiply<uint64_t>(
@@ -313,6 +315,18 @@ sandwich_status sandwich_sequence_create(sandwich_model *model,
 }
 
 void sandwich_sequence_free(sandwich_sequence *sequence) { delete sequence; }
+
+sandwich_status sandwich_sequence_fork(const sandwich_sequence *sequence,
+                                       sandwich_sequence **out, char **error) {
+  return guard(error, [&]() -> Status {
+    require(sequence, "sequence is NULL");
+    require(out, "out is NULL");
+    SANDWICH_ASSIGN_OR_RETURN(Sequence fork, sequence->tokens.fork());
+    *out = new sandwich_sequence{sequence->loaded, std::move(fork),
+                                 sequence->logits};
+    return {};
+  });
+}
 
 uint64_t sandwich_sequence_length(const sandwich_sequence *sequence) {
   return sequence ? sequence->tokens.length() : 0;

@@ -8,7 +8,11 @@
 
 #include "sandwich/Runtime/Engine.h"
 
+#include "sandwich/Runtime/MemoryPlan.h"
+#include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/HugePages.h"
+#include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
 #include <numeric>
@@ -35,6 +39,8 @@ Sequence::~Sequence() { clear(); }
 
 void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
+Result<Sequence> Sequence::fork() const { return engine->fork(*this); }
+
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
@@ -46,24 +52,6 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
 
   // First what is quick to fail.
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
-  uint64_t kvTokens = options.kvCacheTokens ? options.kvCacheTokens
-                                            : manifest.model().context_length();
-  // Every sequence may leave its last block partly empty.
-  std::optional<uint64_t> kvBlocks =
-      checkedAdd(KVCache::blocksFor(kvTokens),
-                 std::max<uint64_t>(options.maxSequences, 1) - 1);
-  if (!kvBlocks)
-    return makeError("a KV cache for ", options.maxSequences,
-                     " sequences is larger than this machine can address");
-  SANDWICH_ASSIGN_OR_RETURN(
-      KVCache cache,
-      KVCache::create(manifest.kv_cache().block_bytes(), *kvBlocks));
-  SANDWICH_ASSIGN_OR_RETURN(
-      AnonymousMemory workspace,
-      AnonymousMemory::allocate(
-          std::max<uint64_t>(
-              std::max(prefill.workspace_bytes(), decode.workspace_bytes()), 1),
-          "the workspace"));
   uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
   uint64_t maxPrefillRows =
       std::clamp<uint64_t>(maxLogitsBytes / rowBytes, 1,
@@ -72,14 +60,40 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
       std::max<uint64_t>(maxPrefillRows, decode.max_logit_rows()), rowBytes);
   if (!logitsBytes)
     return makeError("the logits are larger than this machine can address");
-  SANDWICH_ASSIGN_OR_RETURN(
-      AnonymousMemory logits,
-      AnonymousMemory::allocate(*logitsBytes, "the logits"));
-
   WeightLoadOptions loading;
   loading.placement = options.weightPlacement.value_or(WeightPlacement::Mapped);
   loading.threads = budget.threads();
   loading.progress = options.progress;
+
+  MemoryNeeds needs;
+  needs.weights = artifact.weightsBytes();
+  needs.weightsCopied = loading.placement == WeightPlacement::HugePages;
+  needs.wideWeights = manifest.target().dtype() == "f32";
+  needs.workspace = std::max<uint64_t>(
+      {prefill.workspace_bytes(), decode.workspace_bytes(), 1});
+  needs.logits = *logitsBytes;
+  needs.kvBlock = manifest.kv_cache().block_bytes();
+  needs.wantedTokens = options.kvCacheTokens
+                           ? options.kvCacheTokens
+                           : manifest.model().context_length();
+  needs.sequences = options.maxSequences;
+  needs.requiredTokens = options.requiredTokens;
+  needs.kvMemory = options.kvMemory;
+  Result<MemoryPlan> memory =
+      planMemory(needs, readMemoryLimits(options.numaNode));
+  if (!memory)
+    return memory.error().inContext(artifact.path());
+  for (const std::string &warning : memory->warnings)
+    report(options.log, LogLevel::Warning, artifact.path() + ": " + warning);
+
+  SANDWICH_ASSIGN_OR_RETURN(KVCache cache,
+                            KVCache::create(needs.kvBlock, memory->kvBlocks));
+  SANDWICH_ASSIGN_OR_RETURN(
+      AnonymousMemory workspace,
+      AnonymousMemory::allocate(needs.workspace, "the workspace"));
+  SANDWICH_ASSIGN_OR_RETURN(
+      AnonymousMemory logits,
+      AnonymousMemory::allocate(needs.logits, "the logits"));
   SANDWICH_ASSIGN_OR_RETURN(WeightStorage storage,
                             artifact.loadWeights(loading));
   const std::optional<PlanCores> plan =
@@ -95,7 +109,42 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   engine->workspace = std::move(workspace);
   engine->logits = std::move(logits);
   engine->maxPrefillRows = maxPrefillRows;
+  if (options.numaNode)
+    SANDWICH_RETURN_IF_ERROR(engine->bindTo(*options.numaNode, options.log));
+  report(options.log, LogLevel::Information, engine->describeMemory());
   return engine;
+}
+
+Status Engine::bindTo(unsigned node, const LogCallback &log) const {
+  std::span<const std::byte> areas[] = {
+      storage.bytes(), cache.bytes(), workspace.contents(), logits.contents()};
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> refusal,
+                            bindMemory(areas, node));
+  if (refusal)
+    report(log, LogLevel::Warning, source.path() + ": " + *refusal);
+  return {};
+}
+
+std::string Engine::describeMemory() const {
+  // Nothing but the weights was used yet.
+  std::string weights = formatBytes(storage.bytes().size());
+  return "memory: weights " + weights +
+         (storage.placement() == WeightPlacement::Mapped ? " mapped"
+                                                         : " copied") +
+         ", " + formatBytes(storage.hugePageBytes()) +
+         " of them in huge pages; KV cache " +
+         formatBytes(cache.bytes().size()) + " for " +
+         std::to_string(cache.blockCount() * SANDWICH_KV_BLOCK_TOKENS) +
+         " tokens, workspace " + formatBytes(workspace.size()) + ", logits " +
+         formatBytes(logits.size());
+}
+
+MemoryUse Engine::memoryUse() const {
+  auto part = [](std::span<const std::byte> memory) {
+    return MemoryUse::Part{memory.size(), bytesInHugePages(memory)};
+  };
+  return {part(storage.bytes()), part(cache.bytes()),
+          part(workspace.contents()), part(logits.contents())};
 }
 
 uint64_t Engine::maxDecodeSequences() const {
@@ -116,14 +165,14 @@ Status Engine::checkTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-Status Engine::reserve(Sequence &sequence, uint64_t newTokens) {
+Status Engine::checkContext(const Sequence &sequence,
+                            uint64_t newTokens) const {
   if (sequence.tokens >= contextLength() ||
       newTokens > contextLength() - sequence.tokens)
     return makeError(newTokens, " tokens after ", sequence.tokens,
                      " are more than the model's context of ", contextLength(),
                      " tokens");
-  return cache.grow(sequence.blocks,
-                    KVCache::blocksFor(sequence.tokens + newTokens));
+  return {};
 }
 
 void Engine::truncate(Sequence &sequence, uint64_t length) {
@@ -133,6 +182,19 @@ void Engine::truncate(Sequence &sequence, uint64_t length) {
   std::lock_guard lock(mutex);
   sequence.tokens = std::min(sequence.tokens, length);
   cache.shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+}
+
+Result<Sequence> Engine::fork(const Sequence &sequence) {
+  SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
+  Sequence copy(*this);
+  {
+    // Not until the return, which ends moved sequences, and they lock, too.
+    std::lock_guard lock(mutex);
+    copy.blocks =
+        cache.share(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+    copy.tokens = sequence.tokens;
+  }
+  return copy;
 }
 
 std::span<const float> Engine::logitSpan(uint64_t rows) const {
@@ -202,7 +264,9 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   SANDWICH_RETURN_IF_ERROR(checkTokens(tokens));
   SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
   std::lock_guard lock(mutex);
-  SANDWICH_RETURN_IF_ERROR(reserve(sequence, tokens.size()));
+  SANDWICH_RETURN_IF_ERROR(checkContext(sequence, tokens.size()));
+  appends.assign({{&sequence.blocks, sequence.tokens, tokens.size()}});
+  SANDWICH_RETURN_IF_ERROR(cache.reserve(appends));
   uint64_t largest =
       chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
   if (rows == LogitRows::All)
@@ -238,8 +302,12 @@ Status Engine::decode(std::span<const DecodeToken> batch,
   }
   SANDWICH_RETURN_IF_ERROR(teams.prefill->checkProcess());
   std::lock_guard lock(mutex);
-  for (const DecodeToken &item : batch)
-    SANDWICH_RETURN_IF_ERROR(reserve(*item.sequence, 1));
+  appends.clear();
+  for (const DecodeToken &item : batch) {
+    SANDWICH_RETURN_IF_ERROR(checkContext(*item.sequence, 1));
+    appends.push_back({&item.sequence->blocks, item.sequence->tokens, 1});
+  }
+  SANDWICH_RETURN_IF_ERROR(cache.reserve(appends));
 
   size_t longestTable = 0;
   for (const DecodeToken &item : batch)

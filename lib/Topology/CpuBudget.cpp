@@ -8,76 +8,14 @@
 
 #include "sandwich/Topology/CpuBudget.h"
 
+#include "Cgroup.h"
 #include "Hwloc.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 using namespace sandwich;
-
-namespace {
-
-/// One mounted cgroup hierarchy that controls CPU time.
-struct CgroupMount {
-  bool unified = false;
-  /// The cgroup that is visible as `mountPoint`.
-  std::string root;
-  std::string mountPoint;
-};
-
-} // namespace
-
-static std::vector<std::string> split(const std::string &text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);)
-    parts.push_back(part);
-  return parts;
-}
-
-static bool contains(const std::string &commaList, const char *item) {
-  std::vector<std::string> items = split(commaList, ',');
-  return std::find(items.begin(), items.end(), item) != items.end();
-}
-
-/// The CPU hierarchies in `/proc/self/mountinfo`, whose lines read
-/// `id parent dev root mountpoint options [tags...] - type source options`.
-static std::vector<CgroupMount> readMounts(const std::string &root) {
-  std::vector<CgroupMount> mounts;
-  std::ifstream file(root + "/proc/self/mountinfo");
-  for (std::string line; std::getline(file, line);) {
-    std::vector<std::string> fields = split(line, ' ');
-    auto dash = std::find(fields.begin(), fields.end(), "-");
-    if (fields.size() < 6 || fields.end() - dash < 4)
-      continue;
-    const std::string &type = dash[1];
-    if (type == "cgroup2")
-      mounts.push_back({true, fields[3], fields[4]});
-    else if (type == "cgroup" && contains(dash[3], "cpu"))
-      mounts.push_back({false, fields[3], fields[4]});
-  }
-  return mounts;
-}
-
-/// This process's cgroup in the unified or the v1 `cpu` hierarchy, from
-/// `/proc/self/cgroup`, whose lines read `id:controllers:path`.
-static std::string readOwnCgroup(const std::string &root, bool unified) {
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    size_t first = line.find(':');
-    size_t second =
-        first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos)
-      continue;
-    std::string controllers = line.substr(first + 1, second - first - 1);
-    if (unified ? controllers.empty() : contains(controllers, "cpu"))
-      return line.substr(second + 1);
-  }
-  return "/";
-}
 
 static std::optional<double> readNumber(const std::string &text) {
   double value = 0;
@@ -88,13 +26,6 @@ static std::optional<double> readNumber(const std::string &text) {
   return value;
 }
 
-static std::string readFirstLine(const std::string &path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 /// The quota set in the cgroup folder `folder` itself.
 static std::optional<CgroupQuota> readQuotaIn(const std::string &folder,
                                               bool unified) {
@@ -103,7 +34,7 @@ static std::optional<CgroupQuota> readQuotaIn(const std::string &folder,
   std::string source;
   if (unified) {
     source = folder + "/cpu.max";
-    std::vector<std::string> fields = split(readFirstLine(source), ' ');
+    std::vector<std::string> fields = splitText(readFirstLine(source), ' ');
     if (fields.size() != 2)
       return std::nullopt;
     quota = readNumber(fields[0]);
@@ -121,27 +52,10 @@ static std::optional<CgroupQuota> readQuotaIn(const std::string &folder,
 
 std::optional<CgroupQuota> sandwich::readCgroupQuota(const std::string &root) {
   std::optional<CgroupQuota> tightest;
-  for (const CgroupMount &mount : readMounts(root)) {
-    // The path is relative to the hierarchy, of which the mount may show only
-    // the part below `mount.root`; a container often sees its own cgroup as
-    // the mount point itself.
-    std::string path = readOwnCgroup(root, mount.unified);
-    if (mount.root != "/" && path.rfind(mount.root, 0) == 0)
-      path = path.substr(mount.root.size());
-    else if (mount.root != "/" || path.find("..") != std::string::npos)
-      path.clear();
-    std::string mountPoint = root + mount.mountPoint;
-    while (true) {
-      while (!path.empty() && path.back() == '/')
-        path.pop_back();
-      std::optional<CgroupQuota> quota =
-          readQuotaIn(mountPoint + path, mount.unified);
-      if (quota && (!tightest || quota->cpus < tightest->cpus))
-        tightest = quota;
-      if (path.empty())
-        break;
-      path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-    }
+  for (const CgroupFolder &folder : cgroupFolders(root, "cpu")) {
+    std::optional<CgroupQuota> quota = readQuotaIn(folder.path, folder.unified);
+    if (quota && (!tightest || quota->cpus < tightest->cpus))
+      tightest = quota;
   }
   return tightest;
 }

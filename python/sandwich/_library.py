@@ -30,6 +30,7 @@ class LoadOptions(ctypes.Structure):
         ("log", ctypes.c_void_p),
         ("progress", ctypes.c_void_p),
         ("user_data", ctypes.c_void_p),
+        ("kv_memory", ctypes.c_uint64),
     ]
 
 

@@ -53,22 +53,28 @@ class Model:
         path: str | PathLike[str],
         *,
         max_sequences: int = 4,
+        kv_memory: int | None = None,
         weights: Literal["default", "mapped", "huge-pages"] = "default",
     ) -> None:
         """Loads the artifact in the folder `path`.
 
         `max_sequences` is how many generations may be under way at the same
-        time, each with the model's whole context; it takes no memory before it
-        is needed. `weights` says where the weights lie: "mapped" shares them
+        time, each with the model's whole context as far as memory is available;
+        it takes no memory before it is needed. `kv_memory` is how many bytes
+        they may take together instead; more than is available is an error.
+        `weights` says where the weights lie: "mapped" shares them
         with other processes, "huge-pages" makes a copy that is faster to read.
         """
         if weights not in _WEIGHTS:
             raise ValueError(f"weights is {weights!r}; it must be one of {[*_WEIGHTS]}")
         _check_range("max_sequences", max_sequences, 1, 2**64 - 1)
+        if kv_memory is not None:
+            _check_range("kv_memory", kv_memory, 1, 2**64 - 1)
         options = _library.LoadOptions(
             struct_size=ctypes.sizeof(_library.LoadOptions),
             max_sequences=max_sequences,
             weights=_WEIGHTS[weights],
+            kv_memory=kv_memory or 0,
         )
         self._handle = _library.Handle(
             "model", "model_load", _library.check_path(path), ctypes.byref(options)

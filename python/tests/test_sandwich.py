@@ -172,10 +172,13 @@ class ModelTest(unittest.TestCase):
         for options in (
             {"max_sequences": 0},
             {"max_sequences": 2**64 + 1},
+            {"kv_memory": 0},
             {"weights": "somewhere"},
         ):
             with self.assertRaises(ValueError):
                 sandwich.Model(path, **options)
+        with self.assertRaisesRegex(sandwich.SandwichError, "kv-memory"):
+            sandwich.Model(path, kv_memory=2**60)
         with self.assertRaisesRegex(sandwich.SandwichError, "zero character"):
             sandwich.Model(f"{path}\0x")
         with self.assertRaisesRegex(sandwich.SandwichError, "temperature"):

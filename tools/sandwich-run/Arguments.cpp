@@ -8,9 +8,9 @@
 
 #include "Arguments.h"
 
-#include "sandwich/Topology/PlanFile.h"
-
+#include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -163,23 +163,35 @@ tool::readPlan(const std::optional<std::string> &path) {
   if (!path)
     return std::optional<PlanCores>();
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
-  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan,
-                            readPlanCores(*path, machine.root));
+  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan, readPlanCores(*path, machine.root));
   return std::optional(std::move(plan));
 }
 
-void tool::addWeightsOption(CLI::App &command,
-                            std::optional<WeightPlacement> &placement) {
+void tool::addMemoryOptions(CLI::App &command, MemoryArguments &arguments) {
   command
       .add_option_function<std::string>(
           "--weights",
-          [&placement](const std::string &name) {
-            placement = name == "mapped" ? WeightPlacement::Mapped
-                                         : WeightPlacement::HugePages;
+          [&arguments](const std::string &name) {
+            arguments.weights = name == "mapped" ? WeightPlacement::Mapped
+                                                 : WeightPlacement::HugePages;
           },
           "Where the weights lie: 'mapped', the default, shares the page cache "
           "with other processes, 'huge-pages' reads a copy that is faster to "
           "stream")
       ->check(CLI::IsMember({"mapped", "huge-pages"}))
       ->type_name("mapped|huge-pages");
+  command
+      .add_option_function<std::string>(
+          "--kv-memory",
+          [&arguments](const std::string &text) {
+            arguments.kvMemory = parseBytes(text);
+            if (!arguments.kvMemory || *arguments.kvMemory == 0)
+              throw CLI::ValidationError(
+                  "--kv-memory", "'" + text +
+                                     "' is not a size above 0 such as 512MiB, "
+                                     "1.5GiB or a number of bytes");
+          },
+          "Size of the KV cache. By default it has room for all tokens of this "
+          "run, as far as memory is available")
+      ->type_name("SIZE");
 }

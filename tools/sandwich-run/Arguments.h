@@ -45,9 +45,19 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed);
 /// it cannot be read, or is larger than `maxBytes`.
 Result<std::string> readInput(const std::string &path, size_t maxBytes);
 
-/// Adds `--weights=mapped|huge-pages`.
-void addWeightsOption(CLI::App &command,
-                      std::optional<WeightPlacement> &placement);
+/// Where the weights go and how large the KV cache is.
+struct MemoryArguments {
+  std::optional<WeightPlacement> weights;
+  std::optional<uint64_t> kvMemory;
+
+  void apply(EngineOptions &options) const {
+    options.weightPlacement = weights;
+    options.kvMemory = kvMemory;
+  }
+};
+
+/// Adds `--weights=mapped|huge-pages` and `--kv-memory=SIZE`.
+void addMemoryOptions(CLI::App &command, MemoryArguments &arguments);
 
 /// Adds `--plan=FILE`.
 void addPlanOption(CLI::App &command, std::optional<std::string> &path);

@@ -155,9 +155,9 @@ static Status run(const tool::MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             tool::loadForMeasurement(arguments));
   if (!arguments.json)
-    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
-        placementLine("prefill ", engine->prefillTeam()) +
-        placementLine("decode  ", engine->decodeTeam())));
+    SANDWICH_RETURN_IF_ERROR(
+        writeStandardOutput(placementLine("prefill ", engine->prefillTeam()) +
+                            placementLine("decode  ", engine->decodeTeam())));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(

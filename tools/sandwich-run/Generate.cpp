@@ -26,7 +26,7 @@ struct Arguments {
   std::optional<std::string> promptFile;
   std::vector<std::string> tokenIds;
   GenerationOptions generation;
-  std::optional<WeightPlacement> weights;
+  tool::MemoryArguments memory;
   std::optional<std::string> plan;
   bool json = false;
 };
@@ -128,7 +128,8 @@ static Status run(const Arguments &arguments) {
       model.context_length(),
       checkedAdd<uint64_t>(prompt.size(), arguments.generation.maxTokens)
           .value_or(model.context_length()));
-  options.weightPlacement = arguments.weights;
+  options.requiredTokens = prompt.size();
+  arguments.memory.apply(options);
   SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
@@ -214,7 +215,7 @@ after the current token.)");
   addSeedOption(*command, generation.sampling.seed);
   command->add_flag("--ignore-eos", generation.ignoreEndOfText,
                     "Goes on when the model ends its text");
-  addWeightsOption(*command, arguments->weights);
+  addMemoryOptions(*command, arguments->memory);
   addPlanOption(*command, arguments->plan);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of the text");

@@ -27,7 +27,7 @@ struct Arguments {
   std::vector<std::string> tokenIds;
   std::string out;
   uint64_t chunk = 0;
-  std::optional<WeightPlacement> weights;
+  tool::MemoryArguments memory;
   std::optional<std::string> plan;
 };
 } // namespace
@@ -47,7 +47,8 @@ static Status run(const Arguments &arguments) {
 
   EngineOptions options;
   options.kvCacheTokens = tokens.size();
-  options.weightPlacement = arguments.weights;
+  options.requiredTokens = tokens.size();
+  arguments.memory.apply(options);
   SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
@@ -90,7 +91,7 @@ The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)
                    "plan takes")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->type_name("N");
-  addWeightsOption(*command, arguments->weights);
+  addMemoryOptions(*command, arguments->memory);
   addPlanOption(*command, arguments->plan);
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };

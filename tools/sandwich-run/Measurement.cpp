@@ -8,7 +8,6 @@
 
 #include "Measurement.h"
 
-#include "Arguments.h"
 #include "Terminal.h"
 
 using namespace sandwich;
@@ -41,7 +40,7 @@ void tool::addMeasurementOptions(CLI::App &command,
   addListOption(command, "-c,--context", benchmark.contexts, 0,
                 withDefault("Tokens in the sequence before it is generated to",
                             benchmark.contexts));
-  addWeightsOption(command, arguments.weights);
+  addMemoryOptions(command, arguments.memory);
   addPlanOption(command, arguments.plan);
 }
 
@@ -62,7 +61,8 @@ tool::loadForMeasurement(const MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(
       options.kvCacheTokens,
       benchmarkTokens(artifact.manifest().model(), arguments.benchmark));
-  options.weightPlacement = arguments.weights;
+  options.requiredTokens = options.kvCacheTokens;
+  arguments.memory.apply(options);
   SANDWICH_ASSIGN_OR_RETURN(options.plan, readPlan(arguments.plan));
   connectToTerminal(options);
   return Engine::create(std::move(artifact), options);
@@ -82,10 +82,14 @@ Status tool::measurementComplete(const BenchmarkOptions &options,
   return makeError("interrupted; these tests were not run: ", missing);
 }
 
-Json tool::describeMeasurement(Engine &engine,
-                               const BenchmarkOptions &options,
+static Json toJson(const MemoryUse::Part &part) {
+  return {{"bytes", part.bytes}, {"huge_page_bytes", part.inHugePages}};
+}
+
+Json tool::describeMeasurement(Engine &engine, const BenchmarkOptions &options,
                                bool interrupted) {
   const proto::Manifest &manifest = engine.artifact().manifest();
+  MemoryUse memory = engine.memoryUse();
   return {{"model", manifest.model().name()},
           {"dtype", manifest.target().dtype()},
           {"target", manifest.target().name()},
@@ -94,6 +98,11 @@ Json tool::describeMeasurement(Engine &engine,
           {"prefill_cores", engine.prefillTeam().readPlacement()},
           {"decode_cores", engine.decodeTeam().readPlacement()},
           {"decode_weight_bytes", decodeWeightBytes(manifest)},
+          {"memory",
+           {{"weights", toJson(memory.weights)},
+            {"kv_cache", toJson(memory.kvCache)},
+            {"workspace", toJson(memory.workspace)},
+            {"logits", toJson(memory.logits)}}},
           {"repetitions", options.repetitions},
           {"interrupted", interrupted}};
 }

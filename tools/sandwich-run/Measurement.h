@@ -9,6 +9,8 @@
 #ifndef SANDWICH_TOOLS_SANDWICH_RUN_MEASUREMENT_H
 #define SANDWICH_TOOLS_SANDWICH_RUN_MEASUREMENT_H
 
+#include "Arguments.h"
+
 #include "sandwich/Runtime/Benchmark.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Result.h"
@@ -16,7 +18,6 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,14 @@ namespace sandwich::tool {
 struct MeasurementArguments {
   std::string artifact;
   BenchmarkOptions benchmark;
-  std::optional<WeightPlacement> weights;
+  MemoryArguments memory;
   std::optional<std::string> plan;
   bool json = false;
 };
 
-/// Adds ARTIFACT and the options for which tests run, how often and where the
-/// weights lie. What `arguments` has are the defaults.
+/// Adds ARTIFACT and the options for which tests run, how often, where the
+/// weights lie and how large the KV cache is. What `arguments` has are the
+/// defaults.
 void addMeasurementOptions(CLI::App &command, MeasurementArguments &arguments);
 
 /// To be called once the command line is read. Wrong usage: no test is left.

@@ -12,6 +12,7 @@
 #include "sandwich/Support/Process.h"
 
 #include <exception>
+#include <new>
 
 using namespace sandwich;
 
@@ -62,6 +63,9 @@ change; 2 wrong usage.)");
                    "\nRun with --help for more information.");
     return wrongUsage;
   }
+} catch (const std::bad_alloc &) {
+  tool::writeLog("error: there is not enough memory");
+  return 1;
 } catch (const std::exception &exception) {
   tool::writeLog(std::string("error: ") + exception.what());
   return 1;

@@ -160,6 +160,61 @@ TEST_F(CApiTest, FeedsAndGivesLogits) {
             0);
 }
 
+TEST_F(CApiTest, ForksGoOnByThemselves) {
+  load();
+  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
+            SANDWICH_OK);
+  sandwich_sequence *fork = nullptr;
+  ASSERT_EQ(sandwich_sequence_fork(sequence, &fork, &error), SANDWICH_OK);
+  EXPECT_EQ(sandwich_sequence_length(fork), 5u);
+  EXPECT_EQ(std::memcmp(sandwich_sequence_logits(fork),
+                        sandwich_sequence_logits(sequence),
+                        HASH_MODEL_VOCABULARY * sizeof(float)),
+            0);
+  for (auto [which, token] : {std::pair(fork, 1), std::pair(sequence, 2)}) {
+    std::vector<int32_t> tokens(std::begin(prompt), std::end(prompt));
+    tokens.push_back(token);
+    ASSERT_EQ(sandwich_sequence_feed(which, &tokens.back(), 1, nullptr, &error),
+              SANDWICH_OK);
+    const float *logits = sandwich_sequence_logits(which);
+    EXPECT_EQ(std::vector<float>(logits, logits + HASH_MODEL_VOCABULARY),
+              hashModelLogits(tokens));
+  }
+  sandwich_sequence_free(fork);
+  fork = nullptr;
+  EXPECT_EQ(sandwich_sequence_fork(nullptr, &fork, &error),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_NE(message(), "");
+  EXPECT_EQ(fork, nullptr);
+}
+
+TEST_F(CApiTest, KVMemoryIsTheSizeOfTheCache) {
+  load();
+  std::string path = folder.file("model.sandwich");
+  sandwich_load_options options = {};
+  options.struct_size = sizeof(options);
+  // One block of the model, and room that is no block.
+  options.kv_memory = 130;
+  sandwich_model *small = nullptr;
+  ASSERT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
+            SANDWICH_OK)
+      << message();
+  sandwich_sequence *other = nullptr;
+  ASSERT_EQ(sandwich_sequence_create(small, &other, &error), SANDWICH_OK);
+  std::vector<int32_t> tokens(17, 1);
+  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 17, nullptr, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("the KV cache is full"), std::string::npos);
+  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 16, nullptr, &error),
+            SANDWICH_OK);
+  sandwich_sequence_free(other);
+  sandwich_model_free(small);
+  options.kv_memory = UINT64_MAX;
+  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("kv-memory"), std::string::npos);
+}
+
 TEST_F(CApiTest, SamplesWhatFollows) {
   load();
   sandwich_sampler *sampler = nullptr;

@@ -212,6 +212,78 @@ TEST_F(EngineTest, TruncatedSequencesGoOnFromWhatIsLeft) {
   EXPECT_EQ(recorder.rows[0], hashModelLogits(other));
 }
 
+TEST_F(EngineTest, ForksGoOnFromTheSharedPrefix) {
+  for (unsigned threads = 1; threads <= 3; ++threads)
+    for (size_t shared : {0, 1, 15, 16, 17, 37}) {
+      std::unique_ptr<Engine> engine =
+          load({.threads = threads}, {.kvCacheTokens = 400, .maxSequences = 4});
+      std::vector<int32_t> prefix = makeTokens(shared);
+      Sequence original(*engine);
+      if (shared > 0) {
+        ASSERT_TRUE(engine->feed(original, prefix, LogitRows::None));
+      }
+      uint64_t freeBefore = engine->kvCache().freeBlocks();
+      std::vector<Sequence> sequences;
+      for (int i = 0; i < 2; ++i) {
+        Result<Sequence> fork = original.fork();
+        ASSERT_TRUE(fork);
+        sequences.push_back(std::move(*fork));
+        EXPECT_EQ(sequences.back().length(), shared);
+      }
+      sequences.push_back(std::move(original));
+      EXPECT_EQ(engine->kvCache().freeBlocks(), freeBefore);
+
+      // Every sequence gets its own text, by prefill and by decode steps, and
+      // both together.
+      std::vector<std::vector<int32_t>> texts(3, prefix);
+      for (int step = 0; step < 20; ++step) {
+        std::vector<DecodeToken> batch;
+        for (size_t i = 0; i < 3; ++i) {
+          texts[i].push_back(static_cast<int32_t>(step * 3 + i));
+          batch.push_back({&sequences[i], texts[i].back()});
+        }
+        Recorder recorder;
+        ASSERT_TRUE(engine->decode(batch, recorder.callback()));
+        for (size_t i = 0; i < 3; ++i)
+          EXPECT_EQ(recorder.rows[i], hashModelLogits(texts[i]));
+        if (step % 7 != 3)
+          continue;
+        std::vector<int32_t> piece =
+            makeTokens(11, static_cast<unsigned>(step));
+        texts[step % 3].insert(texts[step % 3].end(), piece.begin(),
+                               piece.end());
+        Recorder fed;
+        ASSERT_TRUE(engine->feed(sequences[step % 3], piece, LogitRows::Last,
+                                 fed.callback()));
+        EXPECT_EQ(fed.rows.at(0), hashModelLogits(texts[step % 3]));
+      }
+      sequences.clear();
+      EXPECT_EQ(engine->kvCache().freeBlocks(), engine->kvCache().blockCount());
+    }
+}
+
+TEST_F(EngineTest, ForksOutliveTheOriginalAndItsTruncation) {
+  std::unique_ptr<Engine> engine = load({}, {.kvCacheTokens = 96});
+  std::vector<int32_t> tokens = makeTokens(40);
+  auto original = std::make_unique<Sequence>(*engine);
+  ASSERT_TRUE(engine->feed(*original, tokens, LogitRows::None));
+  Result<Sequence> fork = original->fork();
+  ASSERT_TRUE(fork);
+  // Into the middle of a block that both have, which is then written over.
+  original->truncate(20);
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 3u);
+  std::vector<int32_t> other = makeTokens(10, 5);
+  ASSERT_TRUE(engine->feed(*original, other, LogitRows::None));
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 2u);
+  original.reset();
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 3u);
+  tokens.push_back(7);
+  Recorder recorder;
+  ASSERT_TRUE(engine->feed(*fork, std::span(tokens).last(1), LogitRows::Last,
+                           recorder.callback()));
+  EXPECT_EQ(recorder.rows.at(0), hashModelLogits(tokens));
+}
+
 static void expectError(const Status &status, const std::string &message) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, message);
@@ -261,6 +333,34 @@ TEST_F(EngineTest, RefusesMoreThanTheKVCache) {
   expectAllLogits(recorder, tokens);
 }
 
+TEST_F(EngineTest, AStepThatDoesNotFitChangesNoSequence) {
+  std::unique_ptr<Engine> engine = load({}, {.kvCacheTokens = 32});
+  std::vector<int32_t> tokens = makeTokens(16);
+  Sequence first(*engine);
+  ASSERT_TRUE(engine->feed(first, tokens, LogitRows::None));
+  Sequence second(*engine);
+  // Both need another block, and there is one.
+  std::vector<DecodeToken> batch = {{&first, 1}, {&second, 2}};
+  expectError(engine->decode(batch, {}),
+              "the KV cache is full: 2 more blocks are needed, 1 of 2 are "
+              "free");
+  EXPECT_EQ(engine->kvCache().freeBlocks(), 1u);
+  EXPECT_EQ(first.length(), 16u);
+  // A fork has no room for its copy.
+  first.truncate(15);
+  Result<Sequence> fork = first.fork();
+  ASSERT_TRUE(fork);
+  ASSERT_TRUE(engine->feed(second, tokens, LogitRows::None));
+  expectError(engine->feed(*fork, std::span(tokens).last(1), LogitRows::Last),
+              "the KV cache is full: 1 more blocks are needed, 0 of 2 are "
+              "free");
+  second.clear();
+  Recorder recorder;
+  ASSERT_TRUE(engine->feed(*fork, std::span(tokens).last(1), LogitRows::Last,
+                           recorder.callback()));
+  EXPECT_EQ(recorder.rows.at(0), hashModelLogits(tokens));
+}
+
 TEST_F(EngineTest, RefusesBatchesThatThePlanDoesNotHold) {
   std::unique_ptr<Engine> engine = load({.maxTokens = 2});
   std::vector<Sequence> sequences;
@@ -300,7 +400,41 @@ TEST_F(EngineTest, NamesThreadsAndTheirLimit) {
     messages.push_back(message);
   };
   std::unique_ptr<Engine> engine = load({.threads = 3}, options);
-  ASSERT_EQ(messages.size(), 1u);
+  ASSERT_EQ(messages.size(), 2u);
   EXPECT_NE(messages[0].find("3 threads"), std::string::npos);
   EXPECT_NE(messages[0].find("limited by "), std::string::npos);
+  EXPECT_EQ(messages[1],
+            "memory: weights 1.012 KiB mapped, 0 B of them in huge pages; KV "
+            "cache 32 KiB for 4096 tokens, workspace 64 B, logits 8.094 KiB");
+}
+
+TEST_F(EngineTest, KVMemoryIsTheSizeOfTheCache) {
+  std::vector<std::string> warnings;
+  EngineOptions options;
+  options.kvMemory = 3 * SANDWICH_KV_BLOCK_TOKENS * sizeof(uint64_t) + 5;
+  options.log = [&](LogLevel level, const std::string &message) {
+    if (level == LogLevel::Warning)
+      warnings.push_back(message);
+  };
+  std::unique_ptr<Engine> engine = load({.threads = 1}, options);
+  EXPECT_EQ(engine->kvCache().blockCount(), 3u);
+  EXPECT_EQ(engine->memoryUse().kvCache.bytes, 3 * 128u);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].ends_with(
+      "model.sandwich: the KV cache holds 48 tokens instead of 4096, as "
+      "--kv-memory asks; --kv-memory sets its size"))
+      << warnings[0];
+}
+
+TEST_F(EngineTest, BindsToANodeThatIsThere) {
+  // Node 0 is on every machine; on one with others, warnings are allowed.
+  EXPECT_TRUE(load({}, {.numaNode = 0}));
+  Result<Artifact> artifact = Artifact::open(folder.file("model.sandwich"));
+  ASSERT_TRUE(artifact);
+  Result<std::unique_ptr<Engine>> engine =
+      Engine::create(std::move(*artifact), {.numaNode = 1023});
+  ASSERT_FALSE(engine);
+  EXPECT_TRUE(engine.error().message.starts_with(
+      "there is no NUMA node 1023 on this machine, whose nodes are 0"))
+      << engine.error().message;
 }

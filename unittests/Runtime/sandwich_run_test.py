@@ -230,6 +230,11 @@ class GenerateTest(RunTest):
             ("generate", model, "--prompt", "x", "--seed=-1"),
             ("generate", model, "--prompt", "x", "--seed", str(1 << 64)),
             ("generate", model, "--prompt", "x", "--weights", "nowhere"),
+            ("generate", model, "--prompt", "x", "--kv-memory=0"),
+            ("generate", model, "--prompt", "x", "--kv-memory=-1"),
+            ("generate", model, "--prompt", "x", "--kv-memory=2G"),
+            ("logits", model, "--token-ids", "1", "--out", "x", "--kv-memory="),
+            ("bench", model, "--kv-memory=much"),
             ("bench", model, "-p", "16,x"),
             ("bench", model, "-r", "0"),
             ("bench", model, "-p", "0", "-n", "0"),
@@ -250,6 +255,8 @@ class GenerateTest(RunTest):
             ("'--frobnicate' is not", ("--frobnicate",)),
             ("A subcommand is required", ()),
             ("'-1' is not an integer from 0 to", ("generate", model, "--seed=-1")),
+            ("'2G' is not a size above 0 such as 512MiB, 1.5GiB or a number of "
+             "bytes", ("bench", model, "--kv-memory=2G")),
             ("nothing to measure", ("bench", model, "-p", "0", "-n", "0")),
         ):
             with self.subTest(arguments=arguments):
@@ -350,6 +357,90 @@ class LogitsTest(RunTest):
                           "--token-ids", "1", "--out", "/dev/full")  # fmt: skip
         self.assert_error("Is a directory", "logits", model, "--token-ids", "1",
                           "--out", self.folder)  # fmt: skip
+
+
+class MemoryTest(RunTest):
+    """A token takes 8 bytes of the model's KV cache, a block has 16 of them."""
+
+    def memory_lines(self, *arguments, **options):
+        log = self.run_tool(*arguments, **options).stderr.decode().splitlines()
+        (line,) = [line for line in log if line.startswith("info: memory: ")]
+        return line, [line for line in log if line.startswith("warning: ")]
+
+    def test_the_cache_has_room_for_the_run(self):
+        model = self.model("threads=1")
+        generate = ("generate", model, "--prompt", "x" * 20, "--max-tokens", 13)
+        line, warnings = self.memory_lines(*generate)
+        self.assertIn("KV cache 384 B for 48 tokens, workspace ", line)
+        self.assertEqual(warnings, [])
+        line, warnings = self.memory_lines(*generate, "--kv-memory=1.5KiB")
+        self.assertIn("KV cache 1.5 KiB for 192 tokens, ", line)
+        self.assertEqual(warnings, [])
+        line, _ = self.memory_lines(*generate, "--weights", "huge-pages")
+        self.assertIn("memory: weights 1.012 KiB copied, ", line)
+
+    def test_a_cache_that_is_too_small_is_an_error(self):
+        model = self.model("threads=1")
+        generate = ("generate", model, "--prompt", "x" * 20, "--ignore-eos")
+        self.assert_error("--kv-memory of 127 B is too small for one block of the KV "
+                          "cache; give at least 256 (256 B)",
+                          *generate, "--kv-memory=127")  # fmt: skip
+        self.assert_error("--kv-memory of 255 B holds 16 tokens, but 20 are needed; "
+                          "give at least 256 (256 B)",
+                          *generate, "--kv-memory=255")  # fmt: skip
+        out = self.folder / "logits.bin"
+        ids = ",".join(["1"] * 17)
+        self.assert_error("holds 16 tokens, but 17 are needed", "logits", model,
+                          "--token-ids", ids, "--out", out,
+                          "--kv-memory=128")  # fmt: skip
+        self.assertFalse(out.exists())
+        self.assert_error("holds 16 tokens, but 512 are needed", "bench", model,
+                          "--kv-memory=128")  # fmt: skip
+        self.assert_error(" that are available ", *generate, "--kv-memory=1000TiB")
+        self.assert_error("; give --kv-memory at most ", *generate,
+                          "--kv-memory=16777215TiB")  # fmt: skip
+        # Text comes as far as the cache reaches.
+        result = self.run_tool(*generate, "--kv-memory=256", status=1)
+        self.assertIn(b"the KV cache holds 32 tokens instead of 160, as", result.stderr)
+        self.assertIn(b"error: the KV cache is full", result.stderr)
+        self.assertNotEqual(result.stdout, b"")
+
+    def test_bench_tells_what_was_taken(self):
+        result = self.run_tool("bench", self.model(), "-p", "16", "-n", "0", "--json",
+                               "--kv-memory=1MiB")  # fmt: skip
+        memory = json.loads(result.stdout)["memory"]
+        self.assertEqual(memory["kv_cache"]["bytes"], 1 << 20)
+        self.assertEqual(memory["weights"], {"bytes": 1036, "huge_page_bytes": 0})
+        self.assertEqual({*memory}, {"weights", "kv_cache", "workspace", "logits"})
+
+    @unittest.skipIf("sanitize" in os.environ.get("LD_PRELOAD", ""), "needs addresses")
+    def test_too_few_addresses_are_one_error(self):
+        """Whatever `ulimit -v` is: an error, never a signal."""
+        model = self.model()
+
+        def limited(limit, *arguments):
+            return subprocess.run(
+                ["prlimit", f"--as={limit}", RUN, *arguments],
+                capture_output=True, timeout=120)  # fmt: skip
+
+        if shutil.which("prlimit") is None:
+            self.skipTest("there is no prlimit")
+        # Below, the system cannot even load the program.
+        least = 1 << 24
+        while limited(least, "--version").returncode != 0:
+            least += 1 << 20
+            if least > 1 << 32:
+                self.skipTest("the program needs addresses without end")
+        statuses = set()
+        for limit in range(least, least + (80 << 20), 4 << 20):
+            done = limited(limit, "generate", model, "--prompt", "Hi",
+                           "--max-tokens", "4")  # fmt: skip
+            log = done.stderr.decode()
+            with self.subTest(limit=limit, log=log):
+                statuses.add(done.returncode)
+                self.assertIn(done.returncode, (0, 1))
+                self.assertEqual(log.count("error: "), done.returncode)
+        self.assertIn(0, statuses)
 
 
 class BenchTest(RunTest):

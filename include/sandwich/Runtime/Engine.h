@@ -9,8 +9,9 @@
 /// \file
 /// The engine holds what a model needs to run: one copy of the weights, the
 /// compiled phases, a team of threads for each, a KV cache and a workspace that
-/// both share. Any step may follow any other: nothing is moved between phases. It knows tokens and logits only; text is the tokenizer's, and
-/// choosing tokens the sampler's.
+/// both share. Any step may follow any other: nothing is moved between phases.
+/// It knows tokens and logits only; text is the tokenizer's, and choosing
+/// tokens the sampler's.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -38,11 +39,19 @@
 namespace sandwich {
 
 struct EngineOptions {
-  /// Tokens that all sequences together may hold; 0 means one sequence of the
-  /// model's whole context. Each sequence rounds up to whole blocks.
+  /// Tokens that all sequences together should be able to hold; 0 means one
+  /// sequence of the model's whole context. Each sequence rounds up to whole
+  /// blocks. The cache is smaller where less memory is available.
   uint64_t kvCacheTokens = 0;
   /// Sequences among which `kvCacheTokens` is shared, for that rounding.
   uint64_t maxSequences = 1;
+  /// Tokens of one sequence without which there is no use in loading the model.
+  uint64_t requiredTokens = 0;
+  /// The size of the KV cache in bytes, whatever `kvCacheTokens` says.
+  std::optional<uint64_t> kvMemory = {};
+  /// The NUMA node, as the operating system counts them, that weights and
+  /// buffers are bound to.
+  std::optional<unsigned> numaNode = {};
   /// Where the weights go; nothing lets the engine choose.
   std::optional<WeightPlacement> weightPlacement = {};
   /// The cores of each phase; nothing: those the artifact was compiled for, if
@@ -53,10 +62,25 @@ struct EngineOptions {
   LogCallback log = {};
 };
 
+/// What a model takes of memory; all in bytes.
+struct MemoryUse {
+  struct Part {
+    /// Of the address space. A page takes memory from its first use on.
+    uint64_t bytes = 0;
+    /// How many of them lie in huge pages now.
+    uint64_t inHugePages = 0;
+  };
+  Part weights;
+  Part kvCache;
+  Part workspace;
+  Part logits;
+};
+
 class Engine;
 
-/// The tokens one text has fed so far, and the KV cache blocks that hold them.
-/// Returns its blocks when it ends, which must be before its engine does.
+/// The tokens one text has fed so far, and the KV cache blocks that hold them,
+/// some of which it may share with its forks. Returns its blocks when it ends,
+/// which must be before its engine does.
 class Sequence {
 public:
   explicit Sequence(Engine &engine) : engine(&engine) {}
@@ -69,9 +93,15 @@ public:
 
   /// Forgets everything, and returns the blocks.
   void clear() { truncate(0); }
-  /// Forgets all but the first `length` tokens, and returns the blocks that
-  /// only the others needed.
+  /// Forgets all but the first `length` tokens, and gives up the blocks that
+  /// only the others needed; those that a fork has too remain the fork's.
   void truncate(uint64_t length);
+
+  /// A sequence that holds the same tokens and goes on by itself. It takes no
+  /// blocks: both have the same ones, and who first appends to one that is not
+  /// full gets a copy. Error: this process is a fork of the one that created
+  /// the engine.
+  Result<Sequence> fork() const;
 
 private:
   friend class Engine;
@@ -98,8 +128,10 @@ struct DecodeToken {
 /// Calls may come from any thread; they run one after another.
 class Engine {
 public:
-  /// Loads weights and code, and starts the teams. Errors: files that do not
-  /// load, a plan that does not fit the artifact, or memory and threads that the system does not grant.
+  /// Loads weights and code, and starts the teams. Errors: what will not fit
+  /// into memory (`planMemory`), found before anything is loaded; files that do
+  /// not load; a plan that does not fit the artifact; memory and threads that
+  /// the system does not grant.
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 
@@ -148,6 +180,9 @@ public:
   PhaseTeam &decodeTeam() { return *teams.decode; }
   const KVCache &kvCache() const { return cache; }
 
+  /// Takes milliseconds for gigabytes.
+  MemoryUse memoryUse() const;
+
 private:
   friend class Sequence;
 
@@ -155,8 +190,12 @@ private:
       : source(std::move(source)), storage(std::move(storage)),
         phases(std::move(phases)) {}
 
+  /// Binds weights and buffers to a NUMA node.
+  Status bindTo(unsigned node, const LogCallback &log) const;
+  /// The line that tells about memory once the model is loaded.
+  std::string describeMemory() const;
   Status checkToken(int32_t token, uint64_t index) const;
-  Status reserve(Sequence &sequence, uint64_t newTokens);
+  Status checkContext(const Sequence &sequence, uint64_t newTokens) const;
   void runPhase(PhaseTeam &team, SandwichPhaseFunction function,
                 StepProfiler *profiler, SandwichStep &step);
   /// Runs tokens of one sequence whose blocks are reserved.
@@ -164,6 +203,7 @@ private:
                 uint64_t firstRow, uint64_t rows);
   std::span<const float> logitSpan(uint64_t rows) const;
   void truncate(Sequence &sequence, uint64_t length);
+  Result<Sequence> fork(const Sequence &sequence);
 
   Artifact source;
   WeightStorage storage;
@@ -184,6 +224,7 @@ private:
   std::vector<int32_t> sequences;
   std::vector<int32_t> blockTables;
   std::vector<int32_t> logitRows;
+  std::vector<KVCache::Append> appends;
 };
 
 } // namespace sandwich

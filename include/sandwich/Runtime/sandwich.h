@@ -87,7 +87,8 @@ typedef struct sandwich_load_options {
   uint64_t max_sequences;
   /**
    * Tokens that all sequences together may hold; 0: `max_sequences` times the
-   * model's context. Memory is taken only for tokens that are fed.
+   * model's context. Where less memory is available, the cache is smaller, and
+   * a warning tells by how much. Memory is taken only for tokens that are fed.
    */
   uint64_t kv_cache_tokens;
   sandwich_weights weights;
@@ -97,6 +98,11 @@ typedef struct sandwich_load_options {
   void (*progress)(void *user_data, uint64_t done, uint64_t total);
   /** Passed to `log` and `progress`. */
   void *user_data;
+  /**
+   * Bytes of the KV cache, instead of `kv_cache_tokens`; 0: not given. More
+   * than is available is an error.
+   */
+  uint64_t kv_memory;
 } sandwich_load_options;
 
 /** Loads the artifact in the folder `path`. */
@@ -170,6 +176,14 @@ SANDWICH_EXPORT sandwich_status sandwich_sequence_create(
     sandwich_model *model, sandwich_sequence **out, char **error);
 
 SANDWICH_EXPORT void sandwich_sequence_free(sandwich_sequence *sequence);
+
+/**
+ * A sequence that holds the same tokens and logits, and goes on by itself:
+ * several continuations of one prompt. It takes no memory in the KV cache but
+ * for what the two are fed from then on.
+ */
+SANDWICH_EXPORT sandwich_status sandwich_sequence_fork(
+    const sandwich_sequence *sequence, sandwich_sequence **out, char **error);
 
 /** Tokens fed so far. */
 SANDWICH_EXPORT uint64_t

@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace sandwich {
@@ -48,6 +49,7 @@ public:
 
   std::byte *data() const { return start; }
   uint64_t size() const { return bytes; }
+  std::span<const std::byte> contents() const { return {start, bytes}; }
 
   /// From now on writing to it is a fault. Error: the system refuses.
   Status makeReadOnly();
