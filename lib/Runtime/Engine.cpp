@@ -8,6 +8,8 @@
 
 #include "sandwich/Runtime/Engine.h"
 
+#include "Report.h"
+
 #include "sandwich/Runtime/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"

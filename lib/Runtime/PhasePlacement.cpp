@@ -8,18 +8,14 @@
 
 #include "sandwich/Runtime/PhasePlacement.h"
 
+#include "Report.h"
+
 #include <algorithm>
 #include <utility>
 
 using namespace sandwich;
 
 using Cpus = std::vector<unsigned>;
-
-static void report(const LogCallback &log, LogLevel level,
-                   const std::string &message) {
-  if (log)
-    log(level, message);
-}
 
 /// "CPU 3", "CPUs 0-3,8"
 static std::string nameCpus(Cpus cpus) {
@@ -110,10 +106,10 @@ static std::string describe(const char *phase, unsigned threads,
   return text;
 }
 
-Result<PhaseTeams> sandwich::createPhaseTeams(
-    const Artifact &artifact, const CpuBudget &budget,
-    const std::optional<PlanCores> &plan, unsigned process,
-    const LogCallback &log) {
+Result<PhaseTeams>
+sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
+                           const std::optional<PlanCores> &plan,
+                           unsigned process, const LogCallback &log) {
   PhaseTeamOptions prefill, decode;
   prefill.threads = artifact.prefill().threads();
   decode.threads = artifact.decode().threads();
