@@ -53,6 +53,9 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
     SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
 
   // First what is quick to fail.
+  if (options.numaNode)
+    // Nothing to bind yet, but a node that is not there is an error already.
+    SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
   uint64_t rowBytes = uint64_t{manifest.model().vocab_size()} * sizeof(float);
   uint64_t maxPrefillRows =

@@ -489,8 +489,8 @@ class BenchTest(RunTest):
         self.assertGreater(results[2]["weights_gb_per_second"], 0)
         self.assertGreater(results[2]["read_gb_per_second"], 0)
         lines = self.run_tool("bench", model, "-p", "0", "-n", "4").stdout.splitlines()
-        self.assertEqual(len(lines), 1)
-        self.assertTrue(lines[0].startswith(b"tg4 "))
+        self.assertEqual([line.split()[0] for line in lines],
+                         [b"prefill", b"decode", b"tg4"])  # fmt: skip
 
     def test_profiles_add_up(self):
         result = self.run_tool("bench", self.model(), "-p", "8", "-n", "3", "-r", "2",
@@ -533,7 +533,8 @@ class BenchTest(RunTest):
         model = self.model("context=4096")
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.start(model)
-            self.assertTrue(process.stdout.readline().startswith(b"pp16 "))
+            for begin in (b"prefill ", b"decode ", b"pp16 "):
+                self.assertTrue(process.stdout.readline().startswith(begin))
             process.send_signal(number)
             output, log = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 1, log)
