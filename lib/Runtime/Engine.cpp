@@ -12,6 +12,7 @@
 #include "sandwich/Runtime/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
 #include <numeric>
@@ -70,6 +71,9 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
   if (options.plan)
     SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
+  if (options.numaNode)
+    // Nothing to bind yet, but a node that is not there is an error already.
+    SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
   SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs, memoryNeeds(artifact, options));
   Result<MemoryPlan> memory =
       planMemory(needs, readMemoryLimits(options.numaNode));

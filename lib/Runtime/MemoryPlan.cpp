@@ -36,7 +36,7 @@ uint64_t sandwich::memoryReserve(uint64_t available) {
 
 /// What must be in memory beside the weights and the KV cache.
 static uint64_t buffers(const MemoryNeeds &needs) {
-  return sum(needs.workspace, needs.logits);
+  return sum(sum(needs.workspace, needs.logits), needs.program);
 }
 
 /// The weights, as far as they count: mapped ones that do not fit are read
@@ -59,7 +59,7 @@ static std::string describe(uint64_t blocks, const MemoryNeeds &needs) {
          formatBytes(product(blocks, needs.kvBlock)) + " (" +
          std::to_string(product(blocks, SANDWICH_KV_BLOCK_TOKENS)) +
          " tokens), workspace " + formatBytes(needs.workspace) + ", logits " +
-         formatBytes(needs.logits);
+         formatBytes(needs.logits) + ", program " + formatBytes(needs.program);
 }
 
 /// What to change where a KV cache of `blocks` blocks does not fit.
@@ -152,10 +152,11 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
       streams = true;
       plan.warnings.push_back(
           "the weights of " + formatBytes(needs.weights) +
-          " do not fit into the " + formatBytes(limit.available) +
+          ", beside buffers of " + formatBytes(buffers(needs)) +
+          ", do not fit into the " + formatBytes(limit.available) +
           " of memory that are available " + limit.where +
-          ", so parts of them are read from the file again and again; it runs "
-          "much slower than it could");
+          ", so parts of them may be read from the file again and again; use "
+          "a smaller model if it is slow");
     }
   }
   if (plan.kvBlocks < wanted)

@@ -108,10 +108,10 @@ static std::string describe(const char *phase, unsigned threads,
   return text;
 }
 
-Result<PhaseTeams> sandwich::createPhaseTeams(
-    const Artifact &artifact, const CpuBudget &budget,
-    const std::optional<PlanCores> &plan, unsigned process,
-    const LogCallback &log) {
+Result<PhaseTeams>
+sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
+                           const std::optional<PlanCores> &plan,
+                           unsigned process, const LogCallback &log) {
   PhaseTeamOptions prefill, decode;
   prefill.threads = artifact.prefill().threads();
   decode.threads = artifact.decode().threads();

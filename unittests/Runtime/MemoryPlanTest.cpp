@@ -20,7 +20,8 @@ static MemoryNeeds makeNeeds() {
   MemoryNeeds needs;
   needs.weights = 2 * GiB;
   needs.workspace = 100 * MiB;
-  needs.logits = 28 * MiB;
+  needs.logits = 18 * MiB;
+  needs.program = 10 * MiB;
   needs.kvBlock = MiB;
   needs.wantedTokens = 1024 * 16;
   return needs;
@@ -89,7 +90,8 @@ TEST(MemoryPlanTest, WhatIsRequiredMayTakeFromTheReserve) {
       error(needs, limits),
       "does not fit into the 3 GiB of memory that are available on this "
       "machine: weights 2 GiB, KV cache 897 MiB (14352 tokens), workspace "
-      "100 MiB, logits 28 MiB; end other programs, raise the limit or use "
+      "100 MiB, logits 18 MiB, program 10 MiB; end other programs, raise the "
+      "limit or use "
       "a smaller model");
 }
 
@@ -106,7 +108,8 @@ TEST(MemoryPlanTest, AskedForIsGivenOrRefused) {
       error(needs, limits),
       "does not fit into the 3 GiB of memory that are available on this "
       "machine: weights 2 GiB, KV cache 897 MiB (14352 tokens), workspace "
-      "100 MiB, logits 28 MiB; give --kv-memory at most 939524096 (896 "
+      "100 MiB, logits 18 MiB, program 10 MiB; give --kv-memory at most "
+      "939524096 (896 "
       "MiB)");
   needs.kvMemory = UINT64_MAX;
   EXPECT_NE(error(needs, limits).find("; give --kv-memory at most 939524096"),
@@ -129,9 +132,10 @@ TEST(MemoryPlanTest, WeightsThatDoNotFitAreReadAgainOrRefused) {
   MemoryPlan streaming = plan(needs, limits);
   ASSERT_EQ(streaming.warnings.size(), 2u);
   EXPECT_EQ(streaming.warnings[0],
-            "the weights of 2 GiB do not fit into the 1 GiB of memory that are "
-            "available on this machine, so parts of them are read from the "
-            "file again and again; it runs much slower than it could");
+            "the weights of 2 GiB, beside buffers of 128 MiB, do not fit into "
+            "the 1 GiB of memory that are available on this machine, so parts "
+            "of them may be read from the file again and again; use a smaller "
+            "model if it is slow");
   EXPECT_EQ(streaming.kvBlocks, 512u - 128 - 128);
 
   needs.weightsCopied = true;

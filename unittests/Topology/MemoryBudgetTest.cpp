@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -144,4 +144,45 @@ TEST(MemoryBindingTest, TellsWherePagesAre) {
   places = placesOf({}, 0);
   ASSERT_TRUE(places);
   EXPECT_EQ(places->present, 0u);
+}
+
+namespace {
+/// Makes hwloc see two NUMA nodes on this machine, while the test runs.
+class TwoNodesTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    ::setenv("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 1);
+    ::setenv("HWLOC_THISSYSTEM", "1", 1);
+  }
+  void TearDown() override {
+    ::unsetenv("HWLOC_SYNTHETIC");
+    ::unsetenv("HWLOC_THISSYSTEM");
+  }
+
+  static Result<std::optional<std::string>> bind(unsigned node) {
+    static std::vector<std::byte> memory(size_t{1} << 22, std::byte{1});
+    std::span<const std::byte> areas[] = {memory, {}};
+    return bindMemory(areas, node);
+  }
+};
+} // namespace
+
+TEST_F(TwoNodesTest, WhatTheSystemRefusesIsTold) {
+  if (std::filesystem::exists("/sys/devices/system/node/node1"))
+    GTEST_SKIP() << "this machine has another node";
+  // Where a sandbox forbids binding, that is told, too.
+  Result<std::optional<std::string>> bound = bind(0);
+  ASSERT_TRUE(bound) << bound.error().message;
+  if (*bound) {
+    EXPECT_TRUE((*bound)->starts_with("cannot ")) << **bound;
+  }
+  bound = bind(1);
+  ASSERT_TRUE(bound) << bound.error().message;
+  ASSERT_TRUE(*bound);
+  EXPECT_TRUE((*bound)->starts_with("cannot bind memory to NUMA node 1: "))
+      << **bound;
+  bound = bind(2);
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(bound.error().message, "there is no NUMA node 2 on this machine, "
+                                   "whose nodes are 0, 1");
 }

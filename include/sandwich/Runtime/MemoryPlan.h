@@ -29,7 +29,7 @@ namespace sandwich {
 /// What a model takes. Sizes are bytes.
 struct MemoryNeeds {
   uint64_t weights = 0;
-  /// Whether the weights are a copy rather than mapped pages of their file,
+  /// Whether they are a copy rather than mapped pages of their file,
   /// which the kernel can drop and read again.
   bool weightsCopied = false;
   /// Whether their elements are as wide as elements get, so that compiling for
@@ -37,6 +37,8 @@ struct MemoryNeeds {
   bool wideWeights = false;
   uint64_t workspace = 0;
   uint64_t logits = 0;
+  /// Everything else in the process: code, stacks, page tables.
+  uint64_t program = uint64_t{16} << 20;
   /// One block of the KV cache; not zero.
   uint64_t kvBlock = 0;
   /// Tokens that `sequences` sequences together should be able to hold.

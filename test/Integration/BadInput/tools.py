@@ -263,6 +263,20 @@ class Artifact(BadInputTest):
             self.refuse(["sandwich-run", "logits", self.artifact,
                          "--token-ids", "999", "--out", self.path("out")],
                         "token id 999")
+        with self.subTest("memory"):
+            one = ("--token-ids", "1", "--max-tokens", "1")
+            self.refuse_run("holds [0-9]+ tokens, but 48 are needed; give at "
+                            "least ", "--token-ids", ids(48), "--kv-memory=9KiB")
+            self.refuse_run("--kv-memory of 1 B is too small for one block", *one,
+                            "--kv-memory=1")
+            self.refuse_run("memory that are available .*KV cache 1000 TiB .*; "
+                            "give --kv-memory at most ", *one,
+                            "--kv-memory=1000TiB")
+            for size in ("0", "-1", "much", "2G", "1e9", "9999999999TiB"):
+                self.refuse(["sandwich-run", "generate", self.artifact, *one,
+                             f"--kv-memory={size}"],
+                            f"--kv-memory: '{size}' is not a size above 0",
+                            status=2)
         with self.subTest("outputs"):
             self.refuse(["sandwich-run", "logits", self.artifact,
                          "--token-ids", "1", "--out",
