@@ -11,6 +11,7 @@
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
+#include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
 #include <iomanip>
@@ -110,7 +111,7 @@ Json sandwich::toJson(const Plan &plan) {
   std::vector<std::string> leftOut = plan.machine.leftOut;
   leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
                  plan.part.leftOut.end());
-  json["machine"] = plan.tree->describe();
+  json["machine"] = toJson(planMachine(plan.machine, *plan.tree));
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
   json["interrupted"] = plan.search.interrupted;
