@@ -116,8 +116,7 @@ readProcesses(const Json &configuration, const char *name,
   return processes;
 }
 
-static Result<PlanCores> readCores(const Json &json,
-                                   const Machine &machine) {
+static Result<PlanCores> readCores(const Json &json, const Machine &machine) {
   SANDWICH_RETURN_IF_ERROR(checkMachine(json, machine));
   if (!json.is_object() || !json.contains("configurations") ||
       !json["configurations"].is_array() || json["configurations"].empty())

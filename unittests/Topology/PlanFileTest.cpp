@@ -29,8 +29,8 @@ protected:
     return *readMachineTopology("synthetic:" + description);
   }
   static PlanMachine identityOf(const Machine &machine) {
-    return planMachine(
-        machine, *TopoTree::fromMachine(machine.root, TopoLeaves::Cores));
+    return planMachine(machine,
+                       *TopoTree::fromMachine(machine.root, TopoLeaves::Cores));
   }
   /// A plan of the CPUs 0 and 1 that was made for `made`.
   static std::string planFor(const Machine &made) {
@@ -91,8 +91,7 @@ TEST_F(PlanFileTest, KnowsItsMachine) {
             "pu:2 (package x 2, core x 2), not synthetic:package:2 core:2 pu:1 "
             "(package x 2, core x 2); their caches or the indexes of their "
             "CPUs differ");
-  EXPECT_EQ(errorOf("{\"machine\": 1}"),
-            ": machine.name is absent or no text");
+  EXPECT_EQ(errorOf("{\"machine\": 1}"), ": machine.name is absent or no text");
   EXPECT_EQ(errorOf("{\"machine\": {\"name\": \"a\", \"description\": "
                     "\"b\", \"hash\": 3}}"),
             ": machine.hash is absent or no text");
