@@ -22,8 +22,16 @@ using namespace sandwich;
 //===----------------------------------------------------------------------===//
 
 Status LatencyModel::addParts(const MachineNode &node,
-                              std::vector<size_t> &around) {
-  Part part{node.kind, {}, {}, 0};
+                              std::vector<size_t> &around, uint64_t &cores) {
+  Part part;
+  part.kind = node.kind;
+  part.firstCore = node.coreCount > 0 ? node.firstCore : cores;
+  // A CPU outside any core is one.
+  if (node.kind == "core" ||
+      (node.kind == "cpu" && std::ranges::none_of(around, [&](size_t outer) {
+         return parts[outer].kind == "core";
+       })))
+    ++cores;
   if (auto known = parameters.parts.find(node.kind);
       known != parameters.parts.end())
     part.parameters = known->second;
@@ -34,7 +42,8 @@ Status LatencyModel::addParts(const MachineNode &node,
             parameters.memories.find(static_cast<unsigned>(node.index));
         memory != parameters.memories.end())
       part.parameters.bytesPerSecond = memory->second;
-  around.push_back(parts.size());
+  const size_t number = parts.size();
+  around.push_back(number);
   parts.push_back(part);
   if (node.kind == "cpu") {
     std::vector<size_t> path(around.rbegin(), around.rend());
@@ -43,65 +52,63 @@ Status LatencyModel::addParts(const MachineNode &node,
       return makeError("CPU ", node.index, " is twice in the topology");
   }
   for (const MachineNode &child : node.children)
-    SANDWICH_RETURN_IF_ERROR(addParts(child, around));
+    SANDWICH_RETURN_IF_ERROR(addParts(child, around, cores));
   around.pop_back();
+  parts[number].coreCount =
+      node.coreCount > 0 ? node.coreCount : cores - parts[number].firstCore;
   return {};
 }
 
 Status LatencyModel::addLatentGroups(const LatentGroup &group) {
-  // The cores of each part of the kind, in the order of their first CPUs; a CPU
-  // outside any core is one.
-  std::map<size_t, std::map<size_t, std::vector<unsigned>>> coresInside;
+  // The usable CPUs of each group, which its place among all cores of the part
+  // decides.
+  std::map<std::pair<size_t, uint64_t>, std::vector<unsigned>> members;
+  const uint64_t block = uint64_t{group.cores} * group.stride;
   for (const auto &[cpu, path] : paths) {
     auto findKind = [&](const std::string &kind) {
       return std::ranges::find(path, kind,
                                [&](size_t part) { return parts[part].kind; });
     };
-    auto inside = findKind(group.inside);
-    if (inside == path.end())
+    auto found = findKind(group.inside);
+    if (found == path.end())
       return makeError("the topology has no ", group.inside, " around CPU ",
                        cpu, ", inside which '", group.name, "' groups cores");
-    auto core = findKind("core");
-    // Parts are numbered in the order of the tree.
-    coresInside[*inside][core == path.end() ? path.front() : *core].push_back(
-        cpu);
-  }
-  const size_t block = size_t{group.cores} * group.stride;
-  for (const auto &[inside, cores] : coresInside) {
-    if (cores.size() % block != 0)
-      return makeError("'", group.name, "': ", cores.size(), " cores of a ",
+    const Part &inside = parts[*found];
+    if (inside.coreCount % block != 0)
+      return makeError("'", group.name, "': ", inside.coreCount, " cores of a ",
                        group.inside, " cannot be grouped ", group.cores,
                        " each with stride ", group.stride);
-    const size_t firstPart = parts.size();
-    const size_t groups = cores.size() / group.cores;
-    parts.insert(parts.end(), groups,
-                 Part{group.name, group.parameters, {}, 0});
-    std::vector<std::vector<unsigned>> members(groups);
-    size_t position = 0;
-    for (const auto &[core, coreCpus] : cores) {
-      std::vector<unsigned> &own =
-          members[position / block * group.stride + position % group.stride];
-      own.insert(own.end(), coreCpus.begin(), coreCpus.end());
-      ++position;
-    }
-    for (size_t number = 0; number < groups; ++number)
-      SANDWICH_RETURN_IF_ERROR(putAround(members[number], firstPart + number));
+    // A CPU outside any core is one.
+    auto core = findKind("core");
+    const uint64_t place =
+        parts[core == path.end() ? path.front() : *core].firstCore -
+        inside.firstCore;
+    members[{*found, place / block * group.stride + place % group.stride}]
+        .push_back(cpu);
+  }
+  std::vector<size_t> cpusOfPart(parts.size());
+  for (const auto &[cpu, path] : paths)
+    for (size_t part : path)
+      ++cpusOfPart[part];
+  for (const auto &[place, cpus] : members) {
+    const size_t number = parts.size();
+    Part part;
+    part.kind = group.name;
+    part.parameters = group.parameters;
+    parts.push_back(std::move(part));
+    SANDWICH_RETURN_IF_ERROR(putAround(cpus, number, cpusOfPart));
   }
   return {};
 }
 
-Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
+Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
+                               const std::vector<size_t> &cpusOfPart) {
   std::map<size_t, size_t> inGroup;
   for (unsigned cpu : cpus)
     for (size_t own : paths[cpu])
       ++inGroup[own];
-  std::map<size_t, size_t> inAll;
-  for (const auto &[cpu, path] : paths)
-    for (size_t own : path)
-      if (inGroup.contains(own))
-        ++inAll[own];
   for (auto [own, count] : inGroup)
-    if (count != inAll[own] && count != cpus.size())
+    if (count != cpusOfPart[own] && count != cpus.size())
       return makeError("'", parts[part].kind,
                        "': a group of cores lies across a ", parts[own].kind,
                        "; it must be inside or around it");
@@ -110,7 +117,7 @@ Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
     std::vector<size_t> &path = paths[cpu];
     path.insert(
         std::ranges::find_if(
-            path, [&](size_t own) { return inGroup[own] != inAll[own]; }),
+            path, [&](size_t own) { return inGroup[own] != cpusOfPart[own]; }),
         part);
   }
   return {};
@@ -121,7 +128,8 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
   LatencyModel model;
   model.parameters = parameters;
   std::vector<size_t> around;
-  SANDWICH_RETURN_IF_ERROR(model.addParts(machine, around));
+  uint64_t cores = 0;
+  SANDWICH_RETURN_IF_ERROR(model.addParts(machine, around, cores));
   if (model.paths.empty())
     return makeError("the topology has no CPUs");
   for (const LatentGroup &group : parameters.latent)

@@ -158,6 +158,25 @@ TEST_F(LatencyModelTest, LatentGroupsAreParts) {
   EXPECT_GT(speed({{0, 1}}).barrierSeconds, 2 * 5e-9);
 }
 
+TEST_F(LatencyModelTest, LatentGroupsStayWhereCoresMayNotBeUsed) {
+  MachineParameters values = assumedParameters();
+  values.latent = {{"cluster", "numa", 4, 1, {4e9, 5e-9}}};
+  Result<Machine> machine = readMachineTopology("synthetic:numa:2 core:8 pu:2");
+  ASSERT_TRUE(machine);
+  // CPUs 2 and 3 are core 1's, 16 and 17 core 8's.
+  for (MachineNode &numa : machine->root.children)
+    numa.children.erase(numa.children.begin() + (numa.index == 0 ? 1 : 0));
+  Result<LatencyModel> created = LatencyModel::create(machine->root, values);
+  ASSERT_TRUE(created) << errorOf(created);
+  model.emplace(std::move(*created));
+  // Cores 2 and 3 are a cluster with core 0, core 4 is in the next one.
+  EXPECT_DOUBLE_EQ(speed({{0, 4}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_DOUBLE_EQ(speed({{4, 6}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_GT(speed({{6, 8}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_DOUBLE_EQ(speed({{18, 22}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_GT(speed({{22, 24}}).barrierSeconds, 2 * 5e-9);
+}
+
 TEST_F(LatencyModelTest, TheSystemNeedsAnIdleCpu) {
   MachineParameters values = assumedParameters();
   use("numa:1 core:8 pu:1", values);

@@ -176,6 +176,10 @@ private:
     size_t depth = 0;
     /// Whether NUMA nodes are inside it.
     bool holdsMemories = false;
+    /// As those of `MachineNode`; in a machine that was not read, of the cores
+    /// that it has.
+    uint64_t firstCore = 0;
+    uint64_t coreCount = 0;
   };
 
   /// What a CPU reads from its rank's memories.
@@ -186,11 +190,15 @@ private:
   };
 
   LatencyModel() = default;
-  Status addParts(const MachineNode &node, std::vector<size_t> &around);
+  /// `cores` are those met so far.
+  Status addParts(const MachineNode &node, std::vector<size_t> &around,
+                  uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
-  /// Adds `part` to the paths of `cpus`, around the parts that have no others.
-  /// Error: a part has some of them and others besides.
-  Status putAround(const std::vector<unsigned> &cpus, size_t part);
+  /// Adds `part` to the paths of `cpus`, around the parts that have no others,
+  /// of which `cpusOfPart` tells how many each has. Error: a part has some of
+  /// them and others besides.
+  Status putAround(const std::vector<unsigned> &cpus, size_t part,
+                   const std::vector<size_t> &cpusOfPart);
   /// Fills in the parents once all paths are known.
   void linkParts();
   /// How many CPUs are used in each part; checks that none is used twice.

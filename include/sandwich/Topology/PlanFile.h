@@ -22,7 +22,8 @@ namespace sandwich {
 struct PlanMachine {
   /// The model of its CPUs, else what its topology was read from.
   std::string name;
-  /// Of the tree without groups and removes: "package x 4, numa x 2, core x 24".
+  /// Of the tree without groups and removes: "package x 4, numa x 2, core x
+  /// 24".
   std::string description;
   /// Of that tree's levels with the sizes of caches, and of the indexes of its
   /// CPUs and NUMA nodes: 32 hexadecimal digits. Sizes of memories are no part
