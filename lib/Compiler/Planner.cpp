@@ -88,6 +88,11 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   ModelledEvaluator evaluator(std::move(model), work, std::move(trace));
   search.limits = limitsOf(work);
   search.interrupted = stop;
+  if (options.progress)
+    search.progress = [&](const SearchStatistics &statistics) {
+      options.progress(static_cast<double>(statistics.processSets) /
+                       static_cast<double>(statistics.processSetsInAll));
+    };
   if (options.keepDropped)
     search.dropped = [&](const ServiceConfiguration &configuration, DropReason,
                          const std::string &reason) {

@@ -119,10 +119,17 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
   return std::move(measured->parameters);
 }
 
-/// --plan-only: what was found goes to standard output.
-int runPlan(const PlanOptions &options, bool json) {
+/// --plan-only: what was found goes to standard output. Most searches are done
+/// before anybody would read of them, so only a terminal shows their progress.
+int runPlan(PlanOptions options, bool json, bool quiet) {
   catchInterrupts();
+  ProgressLine line;
+  if (!quiet && ::isatty(STDERR_FILENO) == 1)
+    options.progress = [&](double done) {
+      line("searching configurations", done);
+    };
   Result<Plan> plan = searchPlan(options, interrupted);
+  line.finishStage();
   if (!plan) {
     std::fprintf(stderr, "error: %s\n", plan.error().message.c_str());
     return 1;
@@ -308,7 +315,7 @@ int main(int argc, char **argv) try {
         return measureIntoFile(machine, options.dtype == "bf16",
                                *measureMachineFile, quiet);
       };
-    return runPlan(plan, json);
+    return runPlan(plan, json, quiet);
   }
   Result<CpuBudget> budget = readCpuBudget();
   if (!budget) {
