@@ -66,14 +66,13 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
   MachineParameters parameters = assumedParameters();
-  if (options.parameters) {
-    SANDWICH_ASSIGN_OR_RETURN(parameters,
-                              readMachineParameters(*options.parameters));
-  }
-
   Plan plan;
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
+  if (options.parameters) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        parameters, readMachineParameters(*options.parameters, plan.machine));
+  }
   SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
   // A second thread of a core adds no arithmetic, and takes part of its caches.
   SANDWICH_ASSIGN_OR_RETURN(

@@ -113,10 +113,11 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
     return measured.error();
   for (const std::string &sentence : measured->assumed)
     std::fprintf(stderr, "not measured, but assumed: %s\n", sentence.c_str());
-  SANDWICH_RETURN_IF_ERROR(
-      file.write(toJson(measured->parameters).dump(2) + "\n"));
+  const Json json = toJson(measured->parameters);
+  SANDWICH_RETURN_IF_ERROR(file.write(json.dump(2) + "\n"));
   SANDWICH_RETURN_IF_ERROR(file.commit());
-  return std::move(measured->parameters);
+  // As the file is read, whose units round the last digit.
+  return machineParametersFromJson(json);
 }
 
 /// --plan-only: what was found goes to standard output. Most searches are done
