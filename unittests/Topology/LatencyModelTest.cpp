@@ -128,6 +128,30 @@ TEST_F(LatencyModelTest, WhatIsAroundMemoriesLimitsItsReaders) {
   EXPECT_NEAR(speed({{0, 1, 8, 9}}).bytesPerSecond, 2 * passed(20), 1e5);
 }
 
+TEST(BandwidthThatPasses, IsThatOfThePartThatWasMeasured) {
+  // What a part of `has` lets through, by the formulas of the header.
+  auto passed = [](double has, double asked) {
+    double all = std::pow(std::pow(asked, -4) + std::pow(has, -4), -0.25);
+    return asked > has ? all * (1 - 0.1 * (1 - has / asked)) : all;
+  };
+  for (double asked : {1.0, 20e9, 3e12})
+    for (double share : {0.01, 0.3, 0.9, 1.0, 1.1, 2.0}) {
+      const double has = share * asked;
+      EXPECT_NEAR(LatencyModel::bandwidthThatPasses(asked, passed(has, asked)),
+                  has, 1e-6 * has)
+          << asked << " " << share;
+    }
+  // Nearly all of it, all of it, or more by chance: 99% count as the most.
+  const double most = LatencyModel::bandwidthThatPasses(10e9, 9.9e9);
+  EXPECT_NEAR(passed(most, 10e9), 9.9e9, 1e3);
+  EXPECT_NEAR(most, 22.2e9, 0.1e9);
+  EXPECT_EQ(LatencyModel::bandwidthThatPasses(10e9, 9.99e9), most);
+  EXPECT_EQ(LatencyModel::bandwidthThatPasses(10e9, 11e9), most);
+  // Monotone: who passes more has more.
+  EXPECT_LT(LatencyModel::bandwidthThatPasses(10e9, 5e9),
+            LatencyModel::bandwidthThatPasses(10e9, 6e9));
+}
+
 TEST_F(LatencyModelTest, BarriersCostWhatTheirSpanCosts) {
   MachineParameters values = assumedParameters();
   values.parts["l3"].handoffSeconds = 20e-9;
