@@ -11,6 +11,7 @@
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
+#include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
 #include <iomanip>
@@ -65,14 +66,13 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
   MachineParameters parameters = assumedParameters();
-  if (options.parameters) {
-    SANDWICH_ASSIGN_OR_RETURN(parameters,
-                              readMachineParameters(*options.parameters));
-  }
-
   Plan plan;
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
+  if (options.parameters) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        parameters, readMachineParameters(*options.parameters, plan.machine));
+  }
   SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
   // A second thread of a core adds no arithmetic, and takes part of its caches.
   SANDWICH_ASSIGN_OR_RETURN(
@@ -87,6 +87,11 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   ModelledEvaluator evaluator(std::move(model), work, std::move(trace));
   search.limits = limitsOf(work);
   search.interrupted = stop;
+  if (options.progress)
+    search.progress = [&](const SearchStatistics &statistics) {
+      options.progress(static_cast<double>(statistics.processSets) /
+                       static_cast<double>(statistics.processSetsInAll));
+    };
   if (options.keepDropped)
     search.dropped = [&](const ServiceConfiguration &configuration, DropReason,
                          const std::string &reason) {
@@ -110,7 +115,7 @@ Json sandwich::toJson(const Plan &plan) {
   std::vector<std::string> leftOut = plan.machine.leftOut;
   leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
                  plan.part.leftOut.end());
-  json["machine"] = plan.tree->describe();
+  json["machine"] = toJson(planMachine(plan.machine, *plan.tree));
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
   json["interrupted"] = plan.search.interrupted;

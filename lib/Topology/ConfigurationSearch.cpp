@@ -37,8 +37,10 @@ namespace {
 class Search {
 public:
   Search(const SearchSpace &space, ConfigurationEvaluator &evaluator,
-         const ConfigurationSearchOptions &options)
-      : space(space), evaluator(evaluator), options(options) {}
+         const ConfigurationSearchOptions &options,
+         const std::function<bool()> &interrupted)
+      : space(space), evaluator(evaluator), options(options),
+        interrupted(interrupted) {}
 
   Result<SearchResult> run();
 
@@ -69,6 +71,7 @@ private:
   const SearchSpace &space;
   ConfigurationEvaluator &evaluator;
   const ConfigurationSearchOptions &options;
+  const std::function<bool()> &interrupted;
   SearchResult result;
   std::vector<Ranked> best;
 };
@@ -90,6 +93,8 @@ Search::ProcessSets Search::findProcessSets() {
   ProcessSets sets;
   std::map<unsigned, std::string> refused;
   for (const CrossSection &cut : crossSections(space)) {
+    if (interrupted())
+      return {};
     ++result.statistics.crossSections;
     unsigned processes = cut.processes(space);
     if (auto reason = options.limits.refuse(processes)) {
@@ -102,6 +107,8 @@ Search::ProcessSets Search::findProcessSets() {
   }
   for (const auto &[processes, reason] : refused)
     result.notes.push_back(reason);
+  for (const auto &[processes, ofCount] : sets)
+    result.statistics.processSetsInAll += ofCount.size();
   return sets;
 }
 
@@ -127,11 +134,10 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
   configuration.numa = numa;
   const AwakeMask allAwake = space.allAwake();
   const CrossSection *current = nullptr;
-  RemoveWalk walk(space, cuts, options.patience);
+  RemoveWalk walk(space, cuts, options.patience, interrupted);
   auto evaluate = [&](const CrossSection &cut,
                       const AwakeMask &mask) -> Result<double> {
-    if (options.interrupted && options.interrupted()) {
-      result.interrupted = true;
+    if (interrupted()) {
       walk.stop();
       return 0.0;
     }
@@ -180,19 +186,16 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
 }
 
 Result<SearchResult> Search::run() {
-  auto start = std::chrono::steady_clock::now();
   result.statistics.trees = space.trees();
   result.notes = space.restricted();
   for (const auto &[processes, sets] : findProcessSets())
     for (const auto &[numa, cuts] : sets)
-      if (!result.interrupted)
+      if (!interrupted())
         SANDWICH_RETURN_IF_ERROR(searchSet(numa, cuts));
+  result.interrupted = interrupted();
   for (const Ranked &ranked : best)
     result.configurations.push_back(
         describe(ranked.cut, ranked.removals, ranked.milliseconds));
-  result.statistics.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
   return std::move(result);
 }
 
@@ -206,10 +209,29 @@ sandwich::searchConfigurations(const TopoTree &tree,
   if (options.topK == 0)
     return makeError("no configuration would be kept: the number of best ones "
                      "must be at least 1");
-  SANDWICH_ASSIGN_OR_RETURN(
-      SearchSpace space,
-      SearchSpace::make(tree, options.sizes, options.keepGroups));
-  return Search(space, evaluator, options).run();
+  const auto start = std::chrono::steady_clock::now();
+  // Who was told to stop is not asked again.
+  bool stopped = false;
+  const std::function<bool()> interrupted = [&] {
+    stopped = stopped || (options.interrupted && options.interrupted());
+    return stopped;
+  };
+  Result<SearchSpace> space =
+      SearchSpace::make(tree, options.sizes, options.keepGroups, interrupted);
+  if (stopped) {
+    SearchResult nothing;
+    nothing.interrupted = true;
+    return nothing;
+  }
+  if (!space)
+    return space.error();
+  Result<SearchResult> result =
+      Search(*space, evaluator, options, interrupted).run();
+  if (result)
+    result->statistics.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  return result;
 }
 
 Json sandwich::toJson(const SearchResult &result) {

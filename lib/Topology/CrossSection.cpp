@@ -32,8 +32,9 @@ groupsOfLevels(const TopoTree &tree) {
   return result;
 }
 
-Result<SearchSpace> SearchSpace::make(const TopoTree &tree, GroupSizes sizes,
-                                      bool keepGroups) {
+Result<SearchSpace>
+SearchSpace::make(const TopoTree &tree, GroupSizes sizes, bool keepGroups,
+                  const std::function<bool()> &interrupted) {
   SearchSpace space(tree.fundamental());
   for (unsigned depth = 1; depth <= tree.depth(); ++depth)
     if (tree.level(depth).removed > 0 ||
@@ -48,16 +49,18 @@ Result<SearchSpace> SearchSpace::make(const TopoTree &tree, GroupSizes sizes,
           {GroupGraph::makeChain(arity, groups[depth - 1]), words});
     } else {
       GroupSizes used = sizes;
-      Result<GroupGraph> graph = GroupGraph::make(arity, used);
+      Result<GroupGraph> graph = GroupGraph::make(arity, used, interrupted);
       if (!graph && used == GroupSizes::Any) {
         used = GroupSizes::PowersOfTwo;
         space.notes.push_back(graph.error().message +
                               "; only powers of two are tried at depth " +
                               std::to_string(depth));
-        graph = GroupGraph::make(arity, used);
+        graph = GroupGraph::make(arity, used, interrupted);
       }
       if (!graph)
-        return graph.error();
+        return makeError(
+            graph.error().message,
+            ", even by powers of two; 8192 always have few enough");
       space.machineLevels.push_back({*std::move(graph), words});
       if (__builtin_mul_overflow(space.treeCount, countGroupings(arity, used),
                                  &space.treeCount))

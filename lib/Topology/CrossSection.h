@@ -22,6 +22,7 @@
 #include "sandwich/Topology/ServiceConfiguration.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace sandwich {
@@ -52,9 +53,11 @@ public:
   /// `keepGroups` is set, `tree` alone with the groups it has. A level with too
   /// many groupings of any size has those of powers of two; `restricted` tells
   /// of it. Errors: `tree` has removed nodes, or groups without `keepGroups`;
-  /// powers of two give too many groupings as well.
-  static Result<SearchSpace> make(const TopoTree &tree, GroupSizes sizes,
-                                  bool keepGroups);
+  /// powers of two give too many groupings as well; `interrupted`, which is
+  /// asked now and then and once it says so must say so ever after.
+  static Result<SearchSpace>
+  make(const TopoTree &tree, GroupSizes sizes, bool keepGroups,
+       const std::function<bool()> &interrupted = {});
 
   /// The machine's levels, outermost first. None for a machine of one CPU.
   const std::vector<Level> &levels() const { return machineLevels; }

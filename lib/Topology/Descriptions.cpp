@@ -13,12 +13,15 @@
 #include "sandwich/Topology/MachineTopology.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <vector>
 
@@ -27,7 +30,7 @@ using namespace sandwich;
 /// Elements nested deeper are refused; hwloc writes one for each level.
 static constexpr size_t maxXmlDepth = 64;
 
-/// A child that takes longer to load a description is ended.
+/// A child that computes for longer to load a description is ended.
 static constexpr rlim_t maxLoadSeconds = 60;
 
 /// The end of the tag that begins at `start`, after its '>', or npos. Quoted
@@ -131,7 +134,23 @@ Status sandwich::checkSyntheticDescription(std::string_view description) {
   return {};
 }
 
-bool sandwich::survives(const std::function<bool()> &load) {
+/// Waits until `end` can be read, at most for `limit`.
+static bool waitToRead(int end, std::chrono::milliseconds limit) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point deadline = Clock::now() + limit;
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd wait{end, POLLIN, 0};
+    const int ready =
+        ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready >= 0 || errno != EINTR)
+      return ready > 0;
+  }
+}
+
+bool sandwich::survives(const std::function<bool()> &load,
+                        std::chrono::milliseconds limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return false;
@@ -152,8 +171,13 @@ bool sandwich::survives(const std::function<bool()> &load) {
   ::close(ends[1]);
   char loaded = 0;
   ssize_t got = -1;
-  while (child > 0 && (got = ::read(ends[0], &loaded, 1)) < 0 && errno == EINTR)
-    ;
+  if (child > 0 && waitToRead(ends[0], limit)) {
+    while ((got = ::read(ends[0], &loaded, 1)) < 0 && errno == EINTR)
+      ;
+  } else if (child > 0) {
+    // It waits for something: another thread may have held a lock at the fork.
+    ::kill(child, SIGKILL);
+  }
   ::close(ends[0]);
   while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR)
     ;

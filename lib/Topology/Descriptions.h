@@ -11,6 +11,7 @@
 
 #include "sandwich/Support/Result.h"
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -26,9 +27,12 @@ Status checkTopologyXml(std::string_view xml);
 /// would begin to build any number of them. Error: it names more, or nothing.
 Status checkSyntheticDescription(std::string_view description);
 
-/// Whether `load` returns true. It runs in a child process first: hwloc 2.9
-/// ends the process on some files that contradict themselves.
-bool survives(const std::function<bool()> &load);
+/// Whether `load` returns true in a child process within `limit`: hwloc 2.9
+/// ends the process on some files that contradict themselves. A child of a
+/// process with threads may wait forever for what one of them held, so it is
+/// ended.
+bool survives(const std::function<bool()> &load,
+              std::chrono::milliseconds limit = std::chrono::seconds(120));
 
 /// `text` for a terminal or a page: at most 200 bytes, without control
 /// characters and what is not UTF-8.

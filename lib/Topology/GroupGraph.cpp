@@ -19,7 +19,8 @@ using namespace sandwich;
 
 /// Beyond these the tables take hundreds of megabytes.
 static constexpr size_t maxTilings = size_t{1} << 14;
-static constexpr size_t maxTableEntries = size_t{1} << 25;
+/// Enough for all groups of powers of two of 8,192 siblings.
+static constexpr size_t maxTableEntries = size_t{1} << 26;
 
 std::vector<unsigned> sandwich::divisorsOf(unsigned number) {
   std::vector<unsigned> divisors;
@@ -39,7 +40,8 @@ std::vector<unsigned> sandwich::groupSizes(unsigned arity, GroupSizes sizes) {
 }
 
 template <typename Leave>
-Status GroupGraph::build(unsigned arity, const Leave &leave) {
+Status GroupGraph::build(unsigned arity, const Leave &leave,
+                         const std::function<bool()> &interrupted) {
   siblings = arity;
   // Tilings whose edges are still to come, those of most groups first.
   std::map<unsigned, std::vector<uint32_t>, std::greater<>> open;
@@ -69,6 +71,8 @@ Status GroupGraph::build(unsigned arity, const Leave &leave) {
     auto [count, tilings] = std::move(*open.begin());
     open.erase(open.begin());
     for (uint32_t from : tilings) {
+      if (interrupted && interrupted())
+        return makeError("interrupted");
       if (count == 1)
         wholeTiling = from;
       for (auto [size, stride] : leave(from)) {
@@ -105,16 +109,18 @@ void GroupGraph::close() {
           reach[edge->to * wordsPerTiling + word];
 }
 
-Result<GroupGraph> GroupGraph::make(unsigned arity, GroupSizes sizes) {
+Result<GroupGraph> GroupGraph::make(unsigned arity, GroupSizes sizes,
+                                    const std::function<bool()> &interrupted) {
   GroupGraph graph;
-  SANDWICH_RETURN_IF_ERROR(graph.build(arity, [&](uint32_t tiling) {
+  auto leave = [&](uint32_t tiling) {
     std::vector<std::pair<unsigned, unsigned>> groupings;
     unsigned count = graph.groupCount(tiling);
     for (unsigned size : groupSizes(count, sizes))
       for (unsigned stride : divisorsOf(count / size))
         groupings.emplace_back(size, stride);
     return groupings;
-  }));
+  };
+  SANDWICH_RETURN_IF_ERROR(graph.build(arity, leave, interrupted));
   return graph;
 }
 

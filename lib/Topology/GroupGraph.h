@@ -21,6 +21,7 @@
 #include "sandwich/Topology/GroupEnumeration.h"
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace sandwich {
@@ -44,8 +45,9 @@ public:
   };
 
   /// Every way to group `arity` siblings. Errors: there are more tilings than
-  /// are worth keeping.
-  static Result<GroupGraph> make(unsigned arity, GroupSizes sizes);
+  /// are worth keeping; `interrupted`, which is asked now and then, says so.
+  static Result<GroupGraph> make(unsigned arity, GroupSizes sizes,
+                                 const std::function<bool()> &interrupted = {});
 
   /// The one way that is given by (size, stride) of each level, innermost
   /// first; the last makes the whole.
@@ -79,7 +81,9 @@ public:
 
 private:
   /// Adds edges in order; `leave(tiling)` lists the (size, stride) to try.
-  template <typename Leave> Status build(unsigned arity, const Leave &leave);
+  template <typename Leave>
+  Status build(unsigned arity, const Leave &leave,
+               const std::function<bool()> &interrupted = {});
   void close();
 
   unsigned siblings = 0;

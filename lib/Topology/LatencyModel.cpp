@@ -17,39 +17,21 @@
 
 using namespace sandwich;
 
-double ModelWork::queryElements() const {
-  return static_cast<double>(queryHeads) * static_cast<double>(headDim);
-}
-
-double ModelWork::keyValueElements() const {
-  return 2 * static_cast<double>(keyValueHeads) * static_cast<double>(headDim);
-}
-
-double ModelWork::layerWeights() const {
-  return static_cast<double>(hiddenSize) *
-         (2 * queryElements() + keyValueElements() +
-          3 * static_cast<double>(intermediateSize));
-}
-
-double ModelWork::logitWeights() const {
-  return static_cast<double>(hiddenSize) * static_cast<double>(vocabulary);
-}
-
-StepWork StepWork::prompt(double tokens) {
-  return {tokens, tokens * (tokens + 1) / 2, tokens, 1};
-}
-
-StepWork StepWork::decode(double sequences, double cachedPositions) {
-  return {sequences, cachedPositions, cachedPositions, sequences};
-}
-
 //===----------------------------------------------------------------------===//
 // The machine
 //===----------------------------------------------------------------------===//
 
 Status LatencyModel::addParts(const MachineNode &node,
-                              std::vector<size_t> &around) {
-  Part part{node.kind, {}, {}, 0};
+                              std::vector<size_t> &around, uint64_t &cores) {
+  Part part;
+  part.kind = node.kind;
+  part.firstCore = node.coreCount > 0 ? node.firstCore : cores;
+  // A CPU outside any core is one.
+  if (node.kind == "core" ||
+      (node.kind == "cpu" && std::ranges::none_of(around, [&](size_t outer) {
+         return parts[outer].kind == "core";
+       })))
+    ++cores;
   if (auto known = parameters.parts.find(node.kind);
       known != parameters.parts.end())
     part.parameters = known->second;
@@ -60,7 +42,8 @@ Status LatencyModel::addParts(const MachineNode &node,
             parameters.memories.find(static_cast<unsigned>(node.index));
         memory != parameters.memories.end())
       part.parameters.bytesPerSecond = memory->second;
-  around.push_back(parts.size());
+  const size_t number = parts.size();
+  around.push_back(number);
   parts.push_back(part);
   if (node.kind == "cpu") {
     std::vector<size_t> path(around.rbegin(), around.rend());
@@ -69,65 +52,63 @@ Status LatencyModel::addParts(const MachineNode &node,
       return makeError("CPU ", node.index, " is twice in the topology");
   }
   for (const MachineNode &child : node.children)
-    SANDWICH_RETURN_IF_ERROR(addParts(child, around));
+    SANDWICH_RETURN_IF_ERROR(addParts(child, around, cores));
   around.pop_back();
+  parts[number].coreCount =
+      node.coreCount > 0 ? node.coreCount : cores - parts[number].firstCore;
   return {};
 }
 
 Status LatencyModel::addLatentGroups(const LatentGroup &group) {
-  // The cores of each part of the kind, in the order of their first CPUs; a CPU
-  // outside any core is one.
-  std::map<size_t, std::map<size_t, std::vector<unsigned>>> coresInside;
+  // The usable CPUs of each group, which its place among all cores of the part
+  // decides.
+  std::map<std::pair<size_t, uint64_t>, std::vector<unsigned>> members;
+  const uint64_t block = uint64_t{group.cores} * group.stride;
   for (const auto &[cpu, path] : paths) {
     auto findKind = [&](const std::string &kind) {
       return std::ranges::find(path, kind,
                                [&](size_t part) { return parts[part].kind; });
     };
-    auto inside = findKind(group.inside);
-    if (inside == path.end())
+    auto found = findKind(group.inside);
+    if (found == path.end())
       return makeError("the topology has no ", group.inside, " around CPU ",
                        cpu, ", inside which '", group.name, "' groups cores");
-    auto core = findKind("core");
-    // Parts are numbered in the order of the tree.
-    coresInside[*inside][core == path.end() ? path.front() : *core].push_back(
-        cpu);
-  }
-  const size_t block = size_t{group.cores} * group.stride;
-  for (const auto &[inside, cores] : coresInside) {
-    if (cores.size() % block != 0)
-      return makeError("'", group.name, "': ", cores.size(), " cores of a ",
+    const Part &inside = parts[*found];
+    if (inside.coreCount % block != 0)
+      return makeError("'", group.name, "': ", inside.coreCount, " cores of a ",
                        group.inside, " cannot be grouped ", group.cores,
                        " each with stride ", group.stride);
-    const size_t firstPart = parts.size();
-    const size_t groups = cores.size() / group.cores;
-    parts.insert(parts.end(), groups,
-                 Part{group.name, group.parameters, {}, 0});
-    std::vector<std::vector<unsigned>> members(groups);
-    size_t position = 0;
-    for (const auto &[core, coreCpus] : cores) {
-      std::vector<unsigned> &own =
-          members[position / block * group.stride + position % group.stride];
-      own.insert(own.end(), coreCpus.begin(), coreCpus.end());
-      ++position;
-    }
-    for (size_t number = 0; number < groups; ++number)
-      SANDWICH_RETURN_IF_ERROR(putAround(members[number], firstPart + number));
+    // A CPU outside any core is one.
+    auto core = findKind("core");
+    const uint64_t place =
+        parts[core == path.end() ? path.front() : *core].firstCore -
+        inside.firstCore;
+    members[{*found, place / block * group.stride + place % group.stride}]
+        .push_back(cpu);
+  }
+  std::vector<size_t> cpusOfPart(parts.size());
+  for (const auto &[cpu, path] : paths)
+    for (size_t part : path)
+      ++cpusOfPart[part];
+  for (const auto &[place, cpus] : members) {
+    const size_t number = parts.size();
+    Part part;
+    part.kind = group.name;
+    part.parameters = group.parameters;
+    parts.push_back(std::move(part));
+    SANDWICH_RETURN_IF_ERROR(putAround(cpus, number, cpusOfPart));
   }
   return {};
 }
 
-Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
+Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
+                               const std::vector<size_t> &cpusOfPart) {
   std::map<size_t, size_t> inGroup;
   for (unsigned cpu : cpus)
     for (size_t own : paths[cpu])
       ++inGroup[own];
-  std::map<size_t, size_t> inAll;
-  for (const auto &[cpu, path] : paths)
-    for (size_t own : path)
-      if (inGroup.contains(own))
-        ++inAll[own];
   for (auto [own, count] : inGroup)
-    if (count != inAll[own] && count != cpus.size())
+    if (count != cpusOfPart[own] && count != cpus.size())
       return makeError("'", parts[part].kind,
                        "': a group of cores lies across a ", parts[own].kind,
                        "; it must be inside or around it");
@@ -136,7 +117,7 @@ Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part) {
     std::vector<size_t> &path = paths[cpu];
     path.insert(
         std::ranges::find_if(
-            path, [&](size_t own) { return inGroup[own] != inAll[own]; }),
+            path, [&](size_t own) { return inGroup[own] != cpusOfPart[own]; }),
         part);
   }
   return {};
@@ -147,7 +128,8 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
   LatencyModel model;
   model.parameters = parameters;
   std::vector<size_t> around;
-  SANDWICH_RETURN_IF_ERROR(model.addParts(machine, around));
+  uint64_t cores = 0;
+  SANDWICH_RETURN_IF_ERROR(model.addParts(machine, around, cores));
   if (model.paths.empty())
     return makeError("the topology has no CPUs");
   for (const LatentGroup &group : parameters.latent)
@@ -160,8 +142,11 @@ void LatencyModel::linkParts() {
   for (const auto &[cpu, path] : paths)
     for (size_t i = 0; i < path.size(); ++i) {
       parts[path[i]].depth = path.size() - 1 - i;
-      if (i + 1 < path.size())
+      if (i + 1 < path.size()) {
         parts[path[i]].parent = path[i + 1];
+        if (parts[path[i]].kind == "numa" || parts[path[i]].holdsMemories)
+          parts[path[i + 1]].holdsMemories = true;
+      }
     }
   inwardsOut.resize(parts.size());
   std::iota(inwardsOut.begin(), inwardsOut.end(), size_t{0});
@@ -236,15 +221,33 @@ LatencyModel::countActive(const std::vector<RankCpus> &ranks) const {
   return active;
 }
 
-double LatencyModel::bytesAlone(const RankCpus &rank) const {
-  // The rank's weights lie evenly in the memories of its cores.
-  std::set<size_t> memories;
-  for (unsigned cpu : rank)
-    for (size_t part : paths.at(cpu))
-      if (parts[part].kind == "numa")
-        memories.insert(part);
-  double remote =
-      memories.empty() ? 0 : 1 - 1 / static_cast<double>(memories.size());
+Result<LatencyModel::RankMemories>
+LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
+  RankMemories memories;
+  for (const RankCpus &rank : ranks) {
+    std::set<size_t> own;
+    for (unsigned cpu : rank) {
+      auto path = paths.find(cpu);
+      if (path == paths.end())
+        return makeError("CPU ", cpu, " is not in the topology");
+      auto memory = std::ranges::find_if(
+          path->second, [&](size_t part) { return isMemory(part); });
+      if (memory != path->second.end())
+        own.insert(*memory);
+    }
+    memories.emplace_back(own.begin(), own.end());
+  }
+  return memories;
+}
+
+double LatencyModel::bytesAlone(unsigned cpu,
+                                std::span<const size_t> memories) const {
+  if (memories.empty())
+    return parameters.coreBytesPerSecond;
+  double remote = 1;
+  for (size_t part : paths.at(cpu))
+    if (std::ranges::find(memories, part) != memories.end())
+      remote -= 1 / static_cast<double>(memories.size());
   return parameters.coreBytesPerSecond /
          (1 - remote + remote / parameters.remoteShare);
 }
@@ -257,10 +260,18 @@ unsigned LatencyModel::threadsOfCore(unsigned cpu,
   return 1;
 }
 
-std::vector<double> LatencyModel::passOn(std::vector<double> asked) const {
+bool LatencyModel::isMemory(size_t part) const {
+  return parts[part].kind == "numa" && !parts[part].holdsMemories;
+}
+
+std::vector<double> LatencyModel::passOn(std::vector<double> asked,
+                                         bool aroundMemories) const {
+  auto counts = [&](size_t part) {
+    return parts[part].holdsMemories == aroundMemories && !isMemory(part);
+  };
   std::vector<double> passed(parts.size());
   for (size_t part : inwardsOut) {
-    if (asked[part] == 0)
+    if (asked[part] == 0 || !counts(part))
       continue;
     passed[part] = passedOn(parts[part].parameters.bytesPerSecond, asked[part]);
     if (parts[part].parent)
@@ -269,6 +280,8 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked) const {
   // What a part passes on is cut as that of the part around it.
   std::vector<double> share(parts.size(), 1);
   for (size_t part : inwardsOut | std::views::reverse) {
+    if (!counts(part))
+      continue;
     if (asked[part] > 0)
       share[part] = passed[part] / asked[part];
     if (parts[part].parent)
@@ -277,17 +290,77 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked) const {
   return share;
 }
 
+std::vector<LatencyModel::Reader>
+LatencyModel::readersOf(const std::vector<RankCpus> &ranks,
+                        const RankMemories &memories,
+                        std::span<const unsigned> active) const {
+  std::vector<Reader> readers;
+  std::vector<double> asked(parts.size());
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (unsigned cpu : ranks[rank]) {
+      const std::vector<size_t> &path = paths.at(cpu);
+      // Hardware threads of a core share what it can read.
+      const double alone =
+          bytesAlone(cpu, memories[rank]) / threadsOfCore(cpu, active);
+      asked[path.front()] = alone;
+      readers.push_back({cpu, rank, alone});
+    }
+  // Through the caches to the memories,
+  std::vector<double> share = passOn(std::move(asked), false);
+  asked.assign(parts.size(), 0);
+  for (Reader &reader : readers) {
+    reader.bytesPerSecond *= share[paths.at(reader.cpu).front()];
+    const std::vector<size_t> &own = memories[reader.rank];
+    for (size_t memory : own)
+      asked[memory] += reader.bytesPerSecond / static_cast<double>(own.size());
+  }
+  // which a core reads one after the other,
+  for (size_t part = 0; part < parts.size(); ++part)
+    if (isMemory(part))
+      share[part] =
+          asked[part] > 0
+              ? passedOn(parts[part].parameters.bytesPerSecond, asked[part]) /
+                    asked[part]
+              : 1;
+  std::vector<double> around(parts.size());
+  for (Reader &reader : readers) {
+    double slower = 0;
+    for (size_t memory : memories[reader.rank])
+      slower += 1 / share[memory];
+    if (slower > 0)
+      reader.bytesPerSecond *=
+          static_cast<double>(memories[reader.rank].size()) / slower;
+    if (const size_t *part = firstAround(reader.cpu))
+      around[*part] += reader.bytesPerSecond;
+  }
+  // and through what is around the reader's own memory.
+  share = passOn(std::move(around), true);
+  for (Reader &reader : readers)
+    if (const size_t *part = firstAround(reader.cpu))
+      reader.bytesPerSecond *= share[*part];
+  return readers;
+}
+
+const size_t *LatencyModel::firstAround(unsigned cpu) const {
+  const std::vector<size_t> &path = paths.at(cpu);
+  auto found = std::ranges::find_if(
+      path, [&](size_t part) { return parts[part].holdsMemories; });
+  return found == path.end() ? nullptr : &*found;
+}
+
 Result<TeamSpeed>
 LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
+  SANDWICH_ASSIGN_OR_RETURN(RankMemories memories, memoriesOf(ranks));
+  return speedOf(ranks, memories);
+}
+
+Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
+                                        const RankMemories &memories) const {
   SANDWICH_ASSIGN_OR_RETURN(std::vector<unsigned> active, countActive(ranks));
-  std::vector<double> asked(parts.size());
-  for (const RankCpus &rank : ranks) {
-    const double alone = bytesAlone(rank);
-    // Hardware threads of a core share what it can read.
-    for (unsigned cpu : rank)
-      asked[paths.at(cpu).front()] = alone / threadsOfCore(cpu, active);
-  }
-  const std::vector<double> share = passOn(asked);
+  if (memories.size() != ranks.size())
+    return makeError(ranks.size(), " ranks have memories for ",
+                     memories.size());
+  const std::vector<Reader> readers = readersOf(ranks, memories, active);
 
   const double ranksCount = static_cast<double>(ranks.size());
   TeamSpeed team;
@@ -299,12 +372,13 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
     const double threads = static_cast<double>(rank.size());
     double slowestReading = std::numeric_limits<double>::infinity();
     double slowestComputing = std::numeric_limits<double>::infinity();
-    for (unsigned cpu : rank) {
-      const size_t own = paths.at(cpu).front();
-      slowestReading = std::min(slowestReading, asked[own] * share[own]);
+    for (size_t i = 0; i < rank.size(); ++i) {
+      // Readers stand in the order of the ranks' CPUs.
+      slowestReading =
+          std::min(slowestReading, readers[used + i].bytesPerSecond);
       slowestComputing =
-          std::min(slowestComputing,
-                   parameters.coreFlopsPerSecond / threadsOfCore(cpu, active));
+          std::min(slowestComputing, parameters.coreFlopsPerSecond /
+                                         threadsOfCore(rank[i], active));
     }
     slowestRank = std::min(slowestRank, threads * slowestReading);
     team.flopsPerSecond =
@@ -327,114 +401,4 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
                          parameters.wakeupsPerCorePerSecond *
                          parameters.wakeupSeconds;
   return team;
-}
-
-//===----------------------------------------------------------------------===//
-// Requests
-//===----------------------------------------------------------------------===//
-
-double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
-                                 const StepWork &step) {
-  const double layers = static_cast<double>(work.layers);
-  // More ranks than heads of keys and values: each keeps a copy of one.
-  const double copies =
-      std::max(1.0, team.ranks / static_cast<double>(
-                                     std::max<int64_t>(work.keyValueHeads, 1)));
-  const double layerWeights =
-      work.layerWeights() + (copies - 1) *
-                                static_cast<double>(work.hiddenSize) *
-                                work.keyValueElements();
-  const double flops =
-      2 * (step.tokens * layers * layerWeights +
-           step.logitRows * work.logitWeights()) +
-      4 * step.attendedPositions * layers * work.queryElements();
-  const double bytes =
-      (layers * layerWeights + work.logitWeights()) * work.bytesPerWeight +
-      step.cachedPositions * layers * copies * work.keyValueElements() *
-          work.bytesPerKeyValue;
-  const double computing = flops / team.flopsPerSecond;
-  const double reading = bytes / team.bytesPerSecond;
-  const double sums =
-      step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
-  const double waiting =
-      layers * (barriersPerLayer * team.barrierSeconds +
-                allReducesPerLayer * (team.allReduceSeconds +
-                                      sums * team.allReduceSecondsPerByte));
-  return (std::max(computing, reading) +
-          unhiddenShare * std::min(computing, reading) + waiting) *
-         team.interference;
-}
-
-double LatencyModel::meanLatency(const TeamSpeed &prefill,
-                                 const TeamSpeed &decode, const ModelWork &work,
-                                 const ServingTrace &trace, int64_t maxBatch) {
-  struct Sequence {
-    double arrival;
-    int64_t position;
-    int64_t left;
-  };
-  std::vector<Sequence> generating;
-  double now = 0;
-  double total = 0;
-  size_t next = 0;
-  while (next < trace.size() || !generating.empty()) {
-    if (!std::isfinite(now))
-      return std::numeric_limits<double>::infinity();
-    // Without arrival times, a request comes when nothing is left to do.
-    auto waiting = [&] {
-      if (next == trace.size() ||
-          static_cast<int64_t>(generating.size()) >= maxBatch)
-        return false;
-      const std::optional<double> &arrival = trace[next].arrivalSeconds;
-      return arrival ? *arrival <= now : generating.empty();
-    };
-    if (generating.empty() && trace[next].arrivalSeconds)
-      now = std::max(now, *trace[next].arrivalSeconds);
-    while (waiting()) {
-      const ServingRequest &request = trace[next++];
-      double arrival = request.arrivalSeconds.value_or(now);
-      now += stepSeconds(
-          prefill, work,
-          StepWork::prompt(static_cast<double>(request.promptTokens)));
-      // The prompt's last logits are the first token.
-      if (request.outputTokens > 1)
-        generating.push_back(
-            {arrival, request.promptTokens + 1, request.outputTokens - 1});
-      else
-        total += now - arrival;
-    }
-    if (generating.empty())
-      continue;
-    // As many steps as nobody ends or comes in; their time grows with the
-    // positions, so the middle one stands for all.
-    int64_t steps = std::ranges::min(generating, {}, &Sequence::left).left;
-    const double sequences = static_cast<double>(generating.size());
-    double positions = 0;
-    for (const Sequence &sequence : generating)
-      positions += static_cast<double>(sequence.position);
-    auto timeOf = [&](int64_t count) {
-      double middle = static_cast<double>(count - 1) / 2;
-      return static_cast<double>(count) *
-             stepSeconds(
-                 decode, work,
-                 StepWork::decode(sequences, positions + sequences * middle));
-    };
-    if (next < trace.size() && trace[next].arrivalSeconds &&
-        static_cast<int64_t>(generating.size()) < maxBatch) {
-      const double until = *trace[next].arrivalSeconds - now;
-      if (timeOf(steps) > until)
-        steps = std::clamp<int64_t>(
-            static_cast<int64_t>(std::ceil(until / timeOf(1))), 1, steps);
-    }
-    now += timeOf(steps);
-    for (Sequence &sequence : generating) {
-      sequence.position += steps;
-      sequence.left -= steps;
-      if (sequence.left == 0)
-        total += now - sequence.arrival;
-    }
-    std::erase_if(generating,
-                  [](const Sequence &sequence) { return sequence.left == 0; });
-  }
-  return trace.empty() ? 0 : total / static_cast<double>(trace.size());
 }

@@ -8,6 +8,8 @@
 
 #include "sandwich/Topology/MachineParameters.h"
 
+#include "Descriptions.h"
+
 #include "sandwich/Support/File.h"
 
 #include <algorithm>
@@ -194,8 +196,58 @@ sandwich::machineParametersFromJson(const Json &json) {
   return parameters;
 }
 
+/// The kinds of parts and the indexes of memories below `node`, each once.
+static void collectNames(const MachineNode &node,
+                         std::vector<std::string> &kinds,
+                         std::vector<std::string> &memories) {
+  auto add = [](std::vector<std::string> &names, const std::string &name) {
+    if (std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  };
+  add(kinds, node.kind);
+  if (node.kind == "numa" && node.index >= 0)
+    add(memories, std::to_string(node.index));
+  for (const MachineNode &child : node.children)
+    collectNames(child, kinds, memories);
+}
+
+/// Refuses names in `json` that mean nothing on `machine`.
+static Status checkNames(const Json &json, const Machine &machine) {
+  std::vector<std::string> kinds, memories, outside;
+  collectNames(machine.root, kinds, memories);
+  for (const MachineNode &memory : machine.memories)
+    collectNames(memory, outside, memories);
+  auto check = [](const std::string &field, const std::string &name,
+                  const char *what,
+                  const std::vector<std::string> &known) -> Status {
+    if (std::ranges::find(known, name) != known.end())
+      return {};
+    std::string list;
+    for (const std::string &each : known)
+      list += (list.empty() ? "" : ", ") + each;
+    return makeError(field, ": the machine has no ", what, " '",
+                     printable(name), "', but ",
+                     list.empty() ? "none at all" : list);
+  };
+  if (auto parts = json.find("parts"); parts != json.end())
+    for (const auto &[kind, value] : parts->items())
+      SANDWICH_RETURN_IF_ERROR(
+          check("parts." + printable(kind), kind, "part", kinds));
+  if (auto each = json.find("memory_gb_per_second"); each != json.end())
+    for (const auto &[node, value] : each->items())
+      SANDWICH_RETURN_IF_ERROR(
+          check("memory_gb_per_second." + node, node, "NUMA node", memories));
+  if (auto latent = json.find("latent"); latent != json.end())
+    for (size_t i = 0; i < latent->size(); ++i)
+      SANDWICH_RETURN_IF_ERROR(check("latent[" + std::to_string(i) + "].inside",
+                                     (*latent)[i]["inside"].get<std::string>(),
+                                     "part", kinds));
+  return {};
+}
+
 Result<MachineParameters>
-sandwich::readMachineParameters(const std::string &path) {
+sandwich::readMachineParameters(const std::string &path,
+                                const Machine &machine) {
   SANDWICH_ASSIGN_OR_RETURN(std::string text,
                             readTextFile(path, maxParameterBytes));
   Result<Json> json = parseJson(text);
@@ -204,6 +256,8 @@ sandwich::readMachineParameters(const std::string &path) {
   Result<MachineParameters> parameters = machineParametersFromJson(*json);
   if (!parameters)
     return parameters.error().inContext(path);
+  if (Status status = checkNames(*json, machine); !status)
+    return status.error().inContext(path);
   return parameters;
 }
 

@@ -120,8 +120,9 @@ public:
   Status read();
 
 private:
-  /// Both return nothing where no CPU of `object` may be used.
+  /// All return nothing where no CPU of `object` may be used.
   std::optional<MachineNode> convert(hwloc_obj_t object, bool inCore);
+  std::optional<MachineNode> convertPart(hwloc_obj_t object, bool inCore);
   std::optional<MachineNode> convertCpu(hwloc_obj_t object, bool inCore);
   void addMemories(hwloc_obj_t object, std::optional<MachineNode> &node);
   MachineNode convertMemory(hwloc_obj_t numa);
@@ -135,6 +136,8 @@ private:
   std::vector<double> speeds;
   /// CPUs in the tree. A file may name one twice.
   std::set<unsigned> seen;
+  /// Cores met so far, also those without a CPU that may be used.
+  uint64_t cores = 0;
 };
 
 } // namespace
@@ -230,7 +233,24 @@ std::optional<MachineNode> Reader::convertCpu(hwloc_obj_t object, bool inCore) {
 }
 
 std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
+  const uint64_t first = cores;
+  std::optional<MachineNode> node = convertPart(object, inCore);
+  // A part whose memory or only child stands for it has the same cores.
+  for (MachineNode *part = node ? &*node : nullptr;
+       part && part->coreCount == 0 && part->kind != "cpu";
+       part = part->children.empty() ? nullptr : &part->children.front()) {
+    part->firstCore = first;
+    part->coreCount = cores - first;
+  }
+  return node;
+}
+
+std::optional<MachineNode> Reader::convertPart(hwloc_obj_t object,
+                                               bool inCore) {
   std::optional<MachineNode> node;
+  if (object->type == HWLOC_OBJ_CORE ||
+      (object->type == HWLOC_OBJ_PU && !inCore))
+    ++cores;
   if (object->type == HWLOC_OBJ_PU) {
     node = convertCpu(object, inCore);
     addMemories(object, node);

@@ -23,23 +23,28 @@ ModelledEvaluator::ModelledEvaluator(LatencyModel model, ModelWork work,
                                      ServingTrace trace)
     : model(std::move(model)), work(work), trace(std::move(trace)) {}
 
-Result<TeamSpeed>
-ModelledEvaluator::prefillSpeed(const std::vector<RankCpus> &ranks) {
-  auto known = prefillSpeeds.find(ranks);
-  if (known != prefillSpeeds.end())
-    return known->second;
-  SANDWICH_ASSIGN_OR_RETURN(TeamSpeed speed, model.speedOf(ranks));
-  prefillSpeeds.emplace(ranks, speed);
-  return speed;
+Result<const ModelledEvaluator::Prefill *>
+ModelledEvaluator::prefillOf(const std::vector<RankCpus> &ranks) {
+  auto known = prefills.find(ranks);
+  if (known == prefills.end()) {
+    Prefill prefill;
+    SANDWICH_ASSIGN_OR_RETURN(prefill.memories, model.memoriesOf(ranks));
+    SANDWICH_ASSIGN_OR_RETURN(prefill.speed,
+                              model.speedOf(ranks, prefill.memories));
+    known = prefills.emplace(ranks, std::move(prefill)).first;
+  }
+  return &known->second;
 }
 
 Result<double>
 ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
-  SANDWICH_ASSIGN_OR_RETURN(TeamSpeed prefill,
-                            prefillSpeed(configuration.prefillCores));
-  SANDWICH_ASSIGN_OR_RETURN(TeamSpeed decode,
-                            model.speedOf(configuration.decodeCores));
+  SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
+                            prefillOf(configuration.prefillCores));
+  // Weights stay where the process has them, whichever of its cores sleep.
+  SANDWICH_ASSIGN_OR_RETURN(
+      TeamSpeed decode,
+      model.speedOf(configuration.decodeCores, prefill->memories));
   constexpr double millisecondsPerSecond = 1e3;
   return millisecondsPerSecond *
-         LatencyModel::meanLatency(prefill, decode, work, trace);
+         LatencyModel::meanLatency(prefill->speed, decode, work, trace);
 }

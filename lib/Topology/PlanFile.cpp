@@ -8,16 +8,77 @@
 
 #include "sandwich/Topology/PlanFile.h"
 
+#include "Descriptions.h"
+#include "Hashing.h"
+
 #include "sandwich/Support/File.h"
-#include "sandwich/Support/Json.h"
+#include "sandwich/Topology/SymmetricPart.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 using namespace sandwich;
 
 /// Plans of the largest machines have a few hundred kilobytes.
 static constexpr size_t maxPlanBytes = size_t{64} << 20;
+
+PlanMachine sandwich::planMachine(const Machine &machine,
+                                  const TopoTree &tree) {
+  const TopoTree used = tree.fundamental();
+  Hasher hasher;
+  for (unsigned depth = 0; depth <= used.depth(); ++depth) {
+    const TopoLevel &level = used.level(depth);
+    hasher.add(level.arity);
+    hasher.add(level.features.size());
+    for (const TopoFeature &feature : level.features) {
+      hasher.add(feature.kind);
+      hasher.add(feature.kind == "numa" ? 0 : feature.bytes);
+    }
+  }
+  for (const TopoCpu &cpu : used.leaves()) {
+    hasher.add(cpu.cpu);
+    hasher.add(cpu.numa);
+  }
+  const TopoHash hash = hasher.finish();
+  char digits[33];
+  std::snprintf(digits, sizeof(digits), "%016llx%016llx",
+                static_cast<unsigned long long>(hash.high),
+                static_cast<unsigned long long>(hash.low));
+  return {machine.cpuModel.empty() ? machine.name : machine.cpuModel,
+          used.describe(), digits};
+}
+
+Json sandwich::toJson(const PlanMachine &machine) {
+  return {{"name", machine.name},
+          {"description", machine.description},
+          {"hash", machine.hash}};
+}
+
+/// Refuses a plan that says it was made for another machine.
+static Status checkMachine(const Json &json, const Machine &machine) {
+  if (!json.is_object() || !json.contains("machine"))
+    return {};
+  const Json &made = json["machine"];
+  for (const char *member : {"name", "description", "hash"})
+    if (!made.is_object() || !made.contains(member) ||
+        !made[member].is_string())
+      return makeError("machine.", member, " is absent or no text");
+  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
+                            largestSymmetricPart(machine.root));
+  SANDWICH_ASSIGN_OR_RETURN(
+      TopoTree tree, TopoTree::fromMachine(part.root, TopoLeaves::Cores));
+  const PlanMachine own = planMachine(machine, tree);
+  if (made["hash"] == own.hash)
+    return {};
+  const auto name = printable(made["name"].get<std::string>());
+  const auto description = printable(made["description"].get<std::string>());
+  return makeError("the plan is for another machine: ", name, " (", description,
+                   "), not ", own.name, " (", own.description, ")",
+                   description == own.description
+                       ? "; their caches or the indexes of their CPUs differ"
+                       : "");
+}
 
 static void collectCpus(const MachineNode &node, std::set<unsigned> &cpus) {
   if (node.kind == "cpu" && node.index >= 0)
@@ -55,14 +116,14 @@ readProcesses(const Json &configuration, const char *name,
   return processes;
 }
 
-static Result<PlanCores> readCores(const Json &json,
-                                   const MachineNode &machine) {
+static Result<PlanCores> readCores(const Json &json, const Machine &machine) {
+  SANDWICH_RETURN_IF_ERROR(checkMachine(json, machine));
   if (!json.is_object() || !json.contains("configurations") ||
       !json["configurations"].is_array() || json["configurations"].empty())
     return makeError("configurations is no list with a plan");
   const Json &best = json["configurations"].front();
   std::set<unsigned> cpus;
-  collectCpus(machine, cpus);
+  collectCpus(machine.root, cpus);
   PlanCores plan;
   SANDWICH_ASSIGN_OR_RETURN(plan.prefill,
                             readProcesses(best, "prefill_cores", cpus));
@@ -81,7 +142,7 @@ static Result<PlanCores> readCores(const Json &json,
 }
 
 Result<PlanCores> sandwich::readPlanCores(const std::string &path,
-                                          const MachineNode &machine) {
+                                          const Machine &machine) {
   SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, maxPlanBytes));
   Result<Json> json = parseJson(text);
   if (!json)

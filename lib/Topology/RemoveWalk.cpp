@@ -24,8 +24,9 @@ size_t RemoveWalk::HashOfKey::operator()(const Key &key) const {
 static_assert(std::has_unique_object_representations_v<Removal>);
 
 RemoveWalk::RemoveWalk(const SearchSpace &space,
-                       const std::vector<CrossSection> &cuts, unsigned patience)
-    : space(space), cuts(cuts), patience(patience),
+                       const std::vector<CrossSection> &cuts, unsigned patience,
+                       const std::function<bool()> &interrupted)
+    : space(space), cuts(cuts), patience(patience), interrupted(interrupted),
       maskWords(space.allAwake().size()) {
   for (unsigned level = 0; level < space.levels().size(); ++level) {
     const GroupGraph &graph = space.levels()[level].graph;
@@ -161,6 +162,11 @@ Status RemoveWalk::walkBelow(size_t begin, size_t end,
     std::vector<char> cutAllows(cuts.size());
     std::vector<const Tree *> allowing;
     for (const Place &place : places) {
+      // Many evaluations may be none: their configurations were met.
+      if (interrupted())
+        stop();
+      if (stopped)
+        return {};
       Removal removal{place.edge, place.level, 0};
       for (size_t cut = begin; cut < end; ++cut)
         cutAllows[cut] = cuts[cut].isAbove(space, removal);

@@ -43,9 +43,10 @@ public:
     std::vector<Removal> removals;
   };
 
-  /// `cuts` are ordered by how many groupings they need.
+  /// `cuts` are ordered by how many groupings they need. `interrupted` is asked
+  /// now and then, and ends the walk.
   RemoveWalk(const SearchSpace &space, const std::vector<CrossSection> &cuts,
-             unsigned patience);
+             unsigned patience, const std::function<bool()> &interrupted);
 
   /// Until nothing is left, patience is at its end, or `stop` is called, which
   /// `evaluate` may do; its value does not count then. Errors: of `evaluate`.
@@ -91,6 +92,7 @@ private:
   const SearchSpace &space;
   const std::vector<CrossSection> &cuts;
   unsigned patience;
+  const std::function<bool()> &interrupted;
   std::vector<Place> places;
   size_t maskWords;
 

@@ -215,6 +215,7 @@ TopoHash TopoTree::subtreeHash(unsigned depth) const {
       hasher.add(levels[d].stride);
       hasher.add(levels[d].removed);
     }
+    hasher.add(levels[d].features.size());
     for (const TopoFeature &feature : levels[d].features) {
       hasher.add(feature.kind);
       hasher.add(feature.bytes);

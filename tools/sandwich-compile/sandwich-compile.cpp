@@ -114,16 +114,24 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
     return measured.error();
   for (const std::string &sentence : measured->assumed)
     std::fprintf(stderr, "not measured, but assumed: %s\n", sentence.c_str());
-  SANDWICH_RETURN_IF_ERROR(
-      file.write(toJson(measured->parameters).dump(2) + "\n"));
+  const Json json = toJson(measured->parameters);
+  SANDWICH_RETURN_IF_ERROR(file.write(json.dump(2) + "\n"));
   SANDWICH_RETURN_IF_ERROR(file.commit());
-  return std::move(measured->parameters);
+  // As the file is read, whose units round the last digit.
+  return machineParametersFromJson(json);
 }
 
-/// --plan-only: what was found goes to standard output.
-int runPlan(const PlanOptions &options, bool json) {
+/// --plan-only: what was found goes to standard output. Most searches are done
+/// before anybody would read of them, so only a terminal shows their progress.
+int runPlan(PlanOptions options, bool json, bool quiet) {
   catchInterrupts();
+  ProgressLine line;
+  if (!quiet && ::isatty(STDERR_FILENO) == 1)
+    options.progress = [&](double done) {
+      line("searching configurations", done);
+    };
   Result<Plan> plan = searchPlan(options, interrupted);
+  line.finishStage();
   if (!plan) {
     std::fprintf(stderr, "error: %s\n", plan.error().message.c_str());
     return 1;
@@ -361,7 +369,7 @@ int main(int argc, char **argv) try {
                              *measureMachineFile, quiet);
     };
   if (planOnly)
-    return runPlan(plan, json);
+    return runPlan(plan, json, quiet);
   if (!planName.empty()) {
     catchInterrupts();
     Result<PlanCores> cores = findPlan(planName, plan);

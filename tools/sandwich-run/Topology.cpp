@@ -46,7 +46,7 @@ static Status writeSvg(const Arguments &arguments, const Machine &machine) {
   std::optional<PlanCores> plan;
   if (!arguments.planPath.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(plan,
-                              readPlanCores(arguments.planPath, machine.root));
+                              readPlanCores(arguments.planPath, machine));
   }
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.svgPath));

@@ -390,6 +390,31 @@ TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
   EXPECT_EQ(result->configurations.size(), 10u);
 }
 
+TEST(ConfigurationSearch, IsInterruptedBeforeAnythingIsEvaluated) {
+  TestEvaluator evaluator(contention);
+  ConfigurationSearchOptions options;
+  // At once, while groups are listed, and while cross-sections are.
+  for (unsigned patience : {0, 3, 70}) {
+    unsigned asked = 0;
+    options.interrupted = [&] { return asked++ == patience; };
+    auto result = searchConfigurations(makeFlat(64), evaluator, options);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_TRUE(result->interrupted);
+    EXPECT_TRUE(result->configurations.empty());
+    EXPECT_EQ(evaluator.calls, 0u);
+    EXPECT_EQ(asked, patience + 1);
+  }
+}
+
+TEST(ConfigurationSearch, SaysHowManyEqualPartsAreTooMany) {
+  TestEvaluator evaluator(contention);
+  auto result = searchConfigurations(makeFlat(16384), evaluator);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message,
+            "there are too many ways to group 16384 equal parts, even by "
+            "powers of two; 8192 always have few enough");
+}
+
 TEST(ConfigurationSearch, IsTheSameEveryTime) {
   TestEvaluator evaluator(scattered);
   ConfigurationSearchOptions options;

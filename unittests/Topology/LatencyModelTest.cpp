@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -76,6 +77,81 @@ TEST_F(LatencyModelTest, CoresShareWhatTheirPartsCanRead) {
               2 * memory(10 / (0.5 + 0.5 / 0.6)), 1e5);
 }
 
+TEST_F(LatencyModelTest, WeightsStayWhereTheProcessIs) {
+  MachineParameters values = assumedParameters();
+  values.coreBytesPerSecond = 10e9;
+  values.remoteShare = 0.5;
+  values.parts = {{"numa", {40e9, 100e-9}}};
+  use("numa:2 core:8 pu:1", values);
+  auto passed = [](double has, double asked) {
+    double all = asked * std::pow(std::pow(asked / has, 4) + 1, -0.25);
+    return asked > has ? all * (1 - 0.1 * (1 - has / asked)) : all;
+  };
+  auto memories = [&](const std::vector<RankCpus> &ranks) {
+    return *model->memoriesOf(ranks);
+  };
+  auto bytes = [&](const std::vector<RankCpus> &ranks,
+                   const std::vector<RankCpus> &owned) {
+    Result<TeamSpeed> team = model->speedOf(ranks, memories(owned));
+    EXPECT_TRUE(team) << errorOf(team);
+    return team ? team->bytesPerSecond : 0;
+  };
+  // All of the second node's cores sleep, but half of the weights are there.
+  EXPECT_NEAR(
+      bytes({{0, 1}}, {cpuRange(0, 16)}),
+      2 * passed(40, 2 * 10 / 1.5 / 2) / (2 * 10 / 1.5 / 2) * 10e9 / 1.5, 1e5);
+  EXPECT_NEAR(bytes({{0, 1}}, {{0, 1}}), passed(40, 20) * 1e9, 1e5);
+  // Each reads the other's memory: both memories pass on what is asked of them.
+  EXPECT_NEAR(bytes({{0, 1}, {8, 9}}, {{8, 9}, {0, 1}}),
+              2 * passed(40, 10) * 1e9, 1e5);
+  // Cores of both nodes read one memory, which is where they contend.
+  EXPECT_NEAR(
+      bytes({cpuRange(0, 4), cpuRange(8, 8)}, {cpuRange(0, 4), cpuRange(0, 4)}),
+      2 * 40e9 * passed(40, 80) / 80, 1e5);
+  EXPECT_EQ(errorOf(model->memoriesOf({{99}})),
+            "CPU 99 is not in the topology");
+  EXPECT_EQ(errorOf(model->speedOf({{0}}, memories({{0}, {1}}))),
+            "1 ranks have memories for 2");
+}
+
+TEST_F(LatencyModelTest, WhatIsAroundMemoriesLimitsItsReaders) {
+  MachineParameters values = assumedParameters();
+  values.coreBytesPerSecond = 10e9;
+  values.remoteShare = 1;
+  values.parts = {{"package", {20e9, 100e-9}}};
+  use("package:2 numa:2 core:4 pu:1", values);
+  auto passed = [](double asked) {
+    double all = asked * std::pow(std::pow(asked / 20, 4) + 1, -0.25);
+    return 1e9 * (asked > 20 ? all * (1 - 0.1 * (1 - 20 / asked)) : all);
+  };
+  EXPECT_NEAR(speed({{0, 1, 4, 5}}).bytesPerSecond, passed(40), 1e5);
+  EXPECT_NEAR(speed({{0, 1, 8, 9}}).bytesPerSecond, 2 * passed(20), 1e5);
+}
+
+TEST(BandwidthThatPasses, IsThatOfThePartThatWasMeasured) {
+  // What a part of `has` lets through, by the formulas of the header.
+  auto passed = [](double has, double asked) {
+    double all = std::pow(std::pow(asked, -4) + std::pow(has, -4), -0.25);
+    return asked > has ? all * (1 - 0.1 * (1 - has / asked)) : all;
+  };
+  for (double asked : {1.0, 20e9, 3e12})
+    for (double share : {0.01, 0.3, 0.9, 1.0, 1.1, 2.0}) {
+      const double has = share * asked;
+      EXPECT_NEAR(LatencyModel::bandwidthThatPasses(asked, passed(has, asked)),
+                  has, 1e-6 * has)
+          << asked << " " << share;
+    }
+  // Nearly all of it, all of it, or more by chance: 99% count as the most.
+  const double most = LatencyModel::bandwidthThatPasses(10e9, 9.9e9);
+  EXPECT_NEAR(passed(most, 10e9), 9.9e9, 1e3);
+  EXPECT_NEAR(most, 22.2e9, 0.1e9);
+  EXPECT_EQ(LatencyModel::bandwidthThatPasses(10e9, 9.99e9), most);
+  EXPECT_EQ(LatencyModel::bandwidthThatPasses(10e9, 11e9), most);
+  // Monotone: who passes more has more.
+  EXPECT_LT(LatencyModel::bandwidthThatPasses(10e9, 5e9),
+            LatencyModel::bandwidthThatPasses(10e9, 6e9));
+}
+
 TEST_F(LatencyModelTest, BarriersCostWhatTheirSpanCosts) {
   MachineParameters values = assumedParameters();
   values.parts["l3"].handoffSeconds = 20e-9;
@@ -104,6 +180,25 @@ TEST_F(LatencyModelTest, LatentGroupsAreParts) {
   EXPECT_NEAR(speed({{0, 1}}).bytesPerSecond, 8e9 * std::pow(2, -0.25), 1e5);
   EXPECT_DOUBLE_EQ(speed({{0, 4}}).barrierSeconds, 2 * 5e-9);
   EXPECT_GT(speed({{0, 1}}).barrierSeconds, 2 * 5e-9);
+}
+
+TEST_F(LatencyModelTest, LatentGroupsStayWhereCoresMayNotBeUsed) {
+  MachineParameters values = assumedParameters();
+  values.latent = {{"cluster", "numa", 4, 1, {4e9, 5e-9}}};
+  Result<Machine> machine = readMachineTopology("synthetic:numa:2 core:8 pu:2");
+  ASSERT_TRUE(machine);
+  // CPUs 2 and 3 are core 1's, 16 and 17 core 8's.
+  for (MachineNode &numa : machine->root.children)
+    numa.children.erase(numa.children.begin() + (numa.index == 0 ? 1 : 0));
+  Result<LatencyModel> created = LatencyModel::create(machine->root, values);
+  ASSERT_TRUE(created) << errorOf(created);
+  model.emplace(std::move(*created));
+  // Cores 2 and 3 are a cluster with core 0, core 4 is in the next one.
+  EXPECT_DOUBLE_EQ(speed({{0, 4}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_DOUBLE_EQ(speed({{4, 6}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_GT(speed({{6, 8}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_DOUBLE_EQ(speed({{18, 22}}).barrierSeconds, 2 * 5e-9);
+  EXPECT_GT(speed({{22, 24}}).barrierSeconds, 2 * 5e-9);
 }
 
 TEST_F(LatencyModelTest, TheSystemNeedsAnIdleCpu) {
@@ -162,6 +257,81 @@ TEST(LatencySimulation, AddsUpTheStepsOfATrace) {
   EXPECT_NEAR(mean({{10, 5, 0.}, {10, 1, 1.5}}), (6 + 1.5) / 2, 1e-6);
   // Nothing happens before the first one comes.
   EXPECT_NEAR(mean({{10, 5, 100.}}), 5, 1e-6);
+}
+
+/// The same, one step after the other.
+static double stepwiseLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
+                              const ModelWork &work, const ServingTrace &trace,
+                              size_t maxBatch) {
+  struct Sequence {
+    double arrival;
+    int64_t position, left;
+  };
+  std::vector<Sequence> generating;
+  double now = 0, total = 0;
+  for (size_t next = 0; next < trace.size() || !generating.empty();) {
+    if (generating.empty())
+      now = std::max(now, *trace[next].arrivalSeconds);
+    while (next < trace.size() && generating.size() < maxBatch &&
+           *trace[next].arrivalSeconds <= now) {
+      const ServingRequest &request = trace[next++];
+      now += LatencyModel::stepSeconds(
+          prefill, work,
+          StepWork::prompt(static_cast<double>(request.promptTokens)));
+      if (request.outputTokens > 1)
+        generating.push_back({*request.arrivalSeconds, request.promptTokens + 1,
+                              request.outputTokens - 1});
+      else
+        total += now - *request.arrivalSeconds;
+    }
+    if (generating.empty())
+      continue;
+    double positions = 0;
+    for (Sequence &sequence : generating)
+      positions += static_cast<double>(sequence.position++);
+    now += LatencyModel::stepSeconds(
+        decode, work,
+        StepWork::decode(static_cast<double>(generating.size()), positions));
+    for (Sequence &sequence : generating)
+      if (--sequence.left == 0)
+        total += now - sequence.arrival;
+    std::erase_if(generating,
+                  [](const Sequence &sequence) { return sequence.left == 0; });
+  }
+  return total / static_cast<double>(trace.size());
+}
+
+TEST(LatencySimulation, IsWhatAStepAfterTheOtherTakes) {
+  TeamSpeed team;
+  team.bytesPerSecond = 1e9;
+  team.barrierSeconds = 1e-5;
+  ModelWork work;
+  work.layers = 2;
+  work.hiddenSize = work.intermediateSize = 100;
+  work.queryHeads = work.keyValueHeads = 4;
+  work.headDim = 25;
+  work.vocabulary = 1000;
+  std::minstd_rand random(7);
+  auto upTo = [&](unsigned most) {
+    return static_cast<int64_t>(random() % most) + 1;
+  };
+  // Reading takes longer always, sometimes, and never.
+  for (double flops : {1e12, 5e8, 1e7})
+    for (size_t maxBatch : {1, 3, 64}) {
+      team.flopsPerSecond = flops;
+      ServingTrace trace;
+      double arrival = 0;
+      for (int i = 0; i < 40; ++i) {
+        arrival += static_cast<double>(random() % 1000) * 1e-4;
+        trace.push_back({upTo(300), upTo(400), arrival});
+      }
+      const double expected =
+          stepwiseLatency(team, team, work, trace, maxBatch);
+      EXPECT_NEAR(LatencyModel::meanLatency(team, team, work, trace,
+                                            static_cast<int64_t>(maxBatch)),
+                  expected, 1e-9 * expected)
+          << flops << " " << maxBatch;
+    }
 }
 
 TEST(LatencySimulation, StepsComputeAndRead) {

@@ -74,12 +74,25 @@ TEST(MachineParameters, ErrorsNameTheField) {
 TEST(MachineParameters, ErrorsNameTheFile) {
   test::TemporaryFolder folder;
   auto refusal = [&](std::string_view contents) {
-    Result<MachineParameters> parameters =
-        readMachineParameters(folder.write("machine.json", contents));
+    Result<MachineParameters> parameters = readMachineParameters(
+        folder.write("machine.json", contents),
+        *readMachineTopology("synthetic:numa:2 core:2 pu:1"));
     return parameters ? "" : parameters.error().message;
   };
   std::string path = folder.file("machine.json");
   EXPECT_EQ(refusal("{\"core_gflops\": 0}"),
             path + ": core_gflops is not a number of 1e-06 to 1e+09");
+  // Names that mean nothing on the machine, with those that would.
+  EXPECT_EQ(refusal("{\"parts\": {\"L3\": {\"handoff_ns\": 1}}}"),
+            path + ": parts.L3: the machine has no part 'L3', but machine, "
+                   "numa, core, cpu");
+  EXPECT_EQ(refusal("{\"memory_gb_per_second\": {\"1\": 5, \"2\": 5}}"),
+            path + ": memory_gb_per_second.2: the machine has no NUMA node "
+                   "'2', but 0, 1");
+  EXPECT_EQ(refusal("{\"latent\": [{\"name\": \"a\", \"inside\": \"die\", "
+                    "\"cores\": 2}]}"),
+            path + ": latent[0].inside: the machine has no part 'die', but "
+                   "machine, numa, core, cpu");
+  EXPECT_EQ(refusal("{\"parts\": {\"numa\": {\"handoff_ns\": 1}}}"), "");
   EXPECT_EQ(refusal("{").substr(0, path.size() + 2), path + ": ");
 }

@@ -8,6 +8,7 @@
 
 #include "sandwich/Topology/MachineTopology.h"
 
+#include "../../lib/Topology/Descriptions.h"
 #include "TemporaryFolder.h"
 #include "sandwich/Support/Process.h"
 
@@ -18,7 +19,10 @@
 #include <hwloc/memattrs.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -408,4 +412,23 @@ TEST_F(MachineTopologyTest, ThousandsOfCores) {
       readMachineTopology("synthetic:package:16 [numa] l3:8 core:8 pu:1");
   ASSERT_TRUE(machine);
   EXPECT_EQ(countParts(machine->root, "core"), 1024u);
+}
+
+// The header is the library's own: nothing outside loads in a child process.
+TEST(Survives, EndsAChildThatHangsOrCrashes) {
+  using std::chrono::milliseconds;
+  EXPECT_TRUE(survives([] { return true; }));
+  EXPECT_FALSE(survives([] { return false; }));
+  EXPECT_FALSE(survives([]() -> bool { std::abort(); }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(survives(
+      [] {
+        while (::pause() != 0) {
+        }
+        return true;
+      },
+      milliseconds(50)));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, milliseconds(50));
+  EXPECT_LT(took, std::chrono::seconds(30));
 }

@@ -160,6 +160,7 @@ TEST_F(MadeUpLinuxTest, ACgroupsCpuset) {
   Result<Machine> machine = readMachineTopology();
   ASSERT_TRUE(machine) << machine.error().message;
   EXPECT_EQ(countParts(machine->root, "cpu"), 5u);
+  EXPECT_EQ(machine->root.coreCount, 6u);
   EXPECT_EQ(
       machine->leftOut,
       (Strings{"CPUs 8,9: offline", "CPUs 5-7: not in the cgroup's cpuset",
@@ -175,6 +176,27 @@ TEST_F(MadeUpLinuxTest, ACgroupsCpuset) {
   ASSERT_TRUE(budget);
   EXPECT_EQ(budget->cpus, (std::vector<unsigned>{0, 2, 4, 1, 3}));
   EXPECT_EQ(budget->machineCpus, 10u);
+}
+
+TEST_F(MadeUpLinuxTest, CoresKeepTheirPlacesInACpuset) {
+  setCpuset("2-3,6");
+  Result<Machine> machine = readMachineTopology();
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->root.firstCore, 0u);
+  EXPECT_EQ(machine->root.coreCount, 6u);
+  std::vector<uint64_t> places;
+  auto collect = [&](const MachineNode &node, const auto &again) -> void {
+    if (node.kind == "core") {
+      EXPECT_EQ(node.coreCount, 1u);
+      places.push_back(node.firstCore);
+    } else if (node.kind != "cpu") {
+      EXPECT_GT(node.coreCount, 0u) << node.kind;
+    }
+    for (const MachineNode &child : node.children)
+      again(child, again);
+  };
+  collect(machine->root, collect);
+  EXPECT_EQ(places, (std::vector<uint64_t>{1, 4}));
 }
 
 TEST_F(MadeUpLinuxTest, ACpusetThatLeavesNone) {

@@ -30,14 +30,16 @@ struct PaperMachine {
 inline PaperMachine makePaperMachine(const std::string &description,
                                      const std::string &name) {
   Result<Machine> machine = readMachineTopology("synthetic:" + description);
-  Result<MachineParameters> parameters =
-      readMachineParameters(SANDWICH_TEST_INPUTS "/" + name);
-  if (!machine || !parameters) {
-    std::fprintf(
-        stderr, "%s\n",
-        (machine ? parameters.error() : machine.error()).message.c_str());
+  auto fail = [](const Error &error) {
+    std::fprintf(stderr, "%s\n", error.message.c_str());
     std::abort();
-  }
+  };
+  if (!machine)
+    fail(machine.error());
+  Result<MachineParameters> parameters =
+      readMachineParameters(SANDWICH_TEST_INPUTS "/" + name, *machine);
+  if (!parameters)
+    fail(parameters.error());
   return {machine->root, *parameters};
 }
 

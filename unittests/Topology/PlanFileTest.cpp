@@ -25,9 +25,22 @@ protected:
                 : plan.error().message.substr(folder.file("plan.json").size());
   }
 
+  static Machine machineOf(const std::string &description) {
+    return *readMachineTopology("synthetic:" + description);
+  }
+  static PlanMachine identityOf(const Machine &machine) {
+    return planMachine(machine,
+                       *TopoTree::fromMachine(machine.root, TopoLeaves::Cores));
+  }
+  /// A plan of the CPUs 0 and 1 that was made for `made`.
+  static std::string planFor(const Machine &made) {
+    return "{\"machine\": " + toJson(identityOf(made)).dump() +
+           ", \"configurations\": [{\"prefill_cores\": [[0, 1]], "
+           "\"decode_cores\": [[0]]}]}";
+  }
+
   test::TemporaryFolder folder;
-  MachineNode machine =
-      readMachineTopology("synthetic:package:2 core:2 pu:1")->root;
+  Machine machine = machineOf("package:2 core:2 pu:1");
 };
 
 TEST_F(PlanFileTest, ReadsTheBest) {
@@ -65,4 +78,37 @@ TEST_F(PlanFileTest, ErrorsNameTheField) {
             "prefill");
   EXPECT_EQ(errorOf(phases("[[0], [1]]", "[[0]]")),
             ": configurations[0] has 2 processes in prefill and 1 in decode");
+}
+
+TEST_F(PlanFileTest, KnowsItsMachine) {
+  EXPECT_EQ(errorOf(planFor(machine)), "");
+  // All CPUs of the plan are there, and still it is another machine's.
+  EXPECT_EQ(errorOf(planFor(machineOf("core:4 pu:1"))),
+            ": the plan is for another machine: synthetic:core:4 pu:1 (core x "
+            "4), not synthetic:package:2 core:2 pu:1 (package x 2, core x 2)");
+  EXPECT_EQ(errorOf(planFor(machineOf("package:2 core:2 pu:2"))),
+            ": the plan is for another machine: synthetic:package:2 core:2 "
+            "pu:2 (package x 2, core x 2), not synthetic:package:2 core:2 pu:1 "
+            "(package x 2, core x 2); their caches or the indexes of their "
+            "CPUs differ");
+  EXPECT_EQ(errorOf("{\"machine\": 1}"), ": machine.name is absent or no text");
+  EXPECT_EQ(errorOf("{\"machine\": {\"name\": \"a\", \"description\": "
+                    "\"b\", \"hash\": 3}}"),
+            ": machine.hash is absent or no text");
+}
+
+TEST_F(PlanFileTest, HashesWhatThePlanUses) {
+  auto hashOf = [](const std::string &description) {
+    return identityOf(machineOf(description)).hash;
+  };
+  const std::string hash = hashOf("pack:2 [numa(memory=1GB)] core:4 pu:1");
+  EXPECT_EQ(hash.size(), 32u);
+  EXPECT_EQ(hash, hashOf("pack:2 [numa(memory=2GB)] core:4 pu:1"));
+  EXPECT_NE(hash, hashOf("pack:2 core:4 pu:1"));
+  EXPECT_NE(hash, hashOf("pack:2 [numa(memory=1GB)] l3:1 core:4 pu:1"));
+  EXPECT_NE(hash, hashOf("pack:1 [numa(memory=1GB)] core:8 pu:1"));
+  // Groups and removes are the plan's, not the machine's.
+  TopoTree tree = *TopoTree::fromMachine(machine.root, TopoLeaves::Cores);
+  EXPECT_EQ(planMachine(machine, *tree.remove(1, 2)).hash,
+            planMachine(machine, tree).hash);
 }

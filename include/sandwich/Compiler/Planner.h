@@ -39,6 +39,9 @@ struct PlanOptions {
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
   int64_t patience = 200;
+  /// Called often while configurations are searched, with the share of process
+  /// counts and NUMA assignments that are done, from 0 to 1.
+  std::function<void(double done)> progress;
   /// Whether every configuration that was dropped is told.
   bool keepDropped = false;
 };

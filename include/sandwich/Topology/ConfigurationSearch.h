@@ -70,9 +70,10 @@ struct SearchStatistics {
   uint64_t belowTop = 0;
   /// Trees with removed nodes whose configuration had been met.
   uint64_t equal = 0;
-  /// Sets of processes (a process count and its NUMA nodes), and those that
-  /// were left when patience ran out.
+  /// Sets of processes (a process count and its NUMA nodes): those searched,
+  /// all that there are, and those that were left when patience ran out.
   uint64_t processSets = 0;
+  uint64_t processSetsInAll = 0;
   uint64_t stoppedEarly = 0;
   double seconds = 0;
 };
@@ -95,8 +96,8 @@ struct ConfigurationSearchOptions {
 
   /// Called after each evaluation.
   std::function<void(const SearchStatistics &)> progress;
-  /// Asked before each evaluation; the search ends with what it has once this
-  /// returns true.
+  /// Asked before each evaluation, and often between them; the search ends with
+  /// what it has once this returns true.
   std::function<bool()> interrupted;
   /// Told of each configuration that is not kept, with the reason in words.
   /// Configurations that operator limits refuse come once for each

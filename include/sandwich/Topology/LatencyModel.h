@@ -131,10 +131,24 @@ public:
   static Result<LatencyModel> create(const MachineNode &machine,
                                      const MachineParameters &parameters);
 
-  /// Errors: no rank, a rank without CPUs, a CPU that the machine does not
-  /// have, one that is used twice.
-  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks) const;
+  /// Where the weights and caches of some ranks lie; numbers of this model.
+  /// None for a rank if the machine has no NUMA nodes.
+  using RankMemories = std::vector<std::vector<size_t>>;
 
+  /// The weights of ranks that own these CPUs lie evenly in the memories of the
+  /// NUMA nodes that the CPUs are in, whichever of them sleep later. Error: a
+  /// CPU that the machine does not have.
+  Result<RankMemories> memoriesOf(const std::vector<RankCpus> &ranks) const;
+
+  /// The speed of `ranks` whose weights lie in `memories`, else where the CPUs
+  /// are. What is asked of a memory counts where it lies, whoever reads it.
+  /// Errors: no rank, a rank without CPUs, a CPU that the machine does not
+  /// have, one that is used twice, `memories` of another number of ranks.
+  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks) const;
+  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks,
+                            const RankMemories &memories) const;
+
+  /// Seconds of one step.
   static double stepSeconds(const TeamSpeed &team, const ModelWork &work,
                             const StepWork &step);
 
@@ -160,26 +174,53 @@ private:
     std::optional<size_t> parent;
     /// Parts around it.
     size_t depth = 0;
+    /// Whether NUMA nodes are inside it.
+    bool holdsMemories = false;
+    /// As those of `MachineNode`; in a machine that was not read, of the cores
+    /// that it has.
+    uint64_t firstCore = 0;
+    uint64_t coreCount = 0;
+  };
+
+  /// What a CPU reads from its rank's memories.
+  struct Reader {
+    unsigned cpu;
+    size_t rank;
+    double bytesPerSecond;
   };
 
   LatencyModel() = default;
-  Status addParts(const MachineNode &node, std::vector<size_t> &around);
+  /// `cores` are those met so far.
+  Status addParts(const MachineNode &node, std::vector<size_t> &around,
+                  uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
-  /// Adds `part` to the paths of `cpus`, around the parts that have no others.
-  /// Error: a part has some of them and others besides.
-  Status putAround(const std::vector<unsigned> &cpus, size_t part);
+  /// Adds `part` to the paths of `cpus`, around the parts that have no others,
+  /// of which `cpusOfPart` tells how many each has. Error: a part has some of
+  /// them and others besides.
+  Status putAround(const std::vector<unsigned> &cpus, size_t part,
+                   const std::vector<size_t> &cpusOfPart);
   /// Fills in the parents once all paths are known.
   void linkParts();
   /// How many CPUs are used in each part; checks that none is used twice.
   Result<std::vector<unsigned>>
   countActive(const std::vector<RankCpus> &ranks) const;
-  /// What one core of `rank` reads while all others sleep.
-  double bytesAlone(const RankCpus &rank) const;
+  /// A NUMA node that holds no other one.
+  bool isMemory(size_t part) const;
+  /// What the core of `cpu` reads from these memories while all others sleep.
+  double bytesAlone(unsigned cpu, std::span<const size_t> memories) const;
   /// How many of `active` run on the core of `cpu`.
   unsigned threadsOfCore(unsigned cpu, std::span<const unsigned> active) const;
   /// The share of what its CPUs ask for that comes through each part and all
-  /// around it, given what is `asked` of each CPU's smallest part.
-  std::vector<double> passOn(std::vector<double> asked) const;
+  /// around it, given what is `asked` of the smallest ones: of the parts that
+  /// hold memories, or of those that are inside a memory.
+  std::vector<double> passOn(std::vector<double> asked,
+                             bool aroundMemories) const;
+  /// The smallest part around `cpu` that holds memories, if there is one.
+  const size_t *firstAround(unsigned cpu) const;
+  /// All of `ranks`' CPUs in their order.
+  std::vector<Reader> readersOf(const std::vector<RankCpus> &ranks,
+                                const RankMemories &memories,
+                                std::span<const unsigned> active) const;
   /// For a line from one to another of `ranks`' CPUs, at worst.
   double handoffSeconds(const std::vector<RankCpus> &ranks) const;
 

@@ -18,6 +18,7 @@
 
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Result.h"
+#include "sandwich/Topology/MachineTopology.h"
 
 #include <limits>
 #include <map>
@@ -77,8 +78,11 @@ MachineParameters assumedParameters();
 /// may be 0), a group of fewer than two cores.
 Result<MachineParameters> machineParametersFromJson(const Json &json);
 
-/// The same from the file `path`; errors name it too.
-Result<MachineParameters> readMachineParameters(const std::string &path);
+/// The same from the file `path`; errors name it too. A part, memory or place
+/// of a latent group that `machine` does not have is one more, which lists
+/// those that it has.
+Result<MachineParameters> readMachineParameters(const std::string &path,
+                                                const Machine &machine);
 
 /// `{"core_gflops", "core_gb_per_second", "remote_share",
 /// "parts": {KIND: {"gb_per_second", "handoff_ns"}},

@@ -48,6 +48,11 @@ struct MachineNode {
   /// A core's speed relative to the machine's fastest: 1 but for efficiency
   /// cores.
   double speed = 1;
+  /// Cores of the machine before this part and in it, those included that this
+  /// process may not use, but not those that are offline, of which the kernel
+  /// does not tell where they are. Both zero in a machine that was not read.
+  uint64_t firstCore = 0;
+  uint64_t coreCount = 0;
   std::vector<MachineNode> children;
 };
 

@@ -28,13 +28,19 @@ public:
   Result<double> predict(const ServiceConfiguration &configuration) override;
 
 private:
-  Result<TeamSpeed> prefillSpeed(const std::vector<RankCpus> &ranks);
+  /// What prefill with a division into processes is, and what it leaves behind.
+  struct Prefill {
+    TeamSpeed speed;
+    LatencyModel::RankMemories memories;
+  };
+
+  Result<const Prefill *> prefillOf(const std::vector<RankCpus> &ranks);
 
   LatencyModel model;
   ModelWork work;
   ServingTrace trace;
   /// Few divisions into processes share all configurations.
-  std::map<std::vector<RankCpus>, TeamSpeed> prefillSpeeds;
+  std::map<std::vector<RankCpus>, Prefill> prefills;
 };
 
 } // namespace sandwich

@@ -139,9 +139,12 @@ public:
   std::string describe() const;
 
   /// Merkle hash: a level's hash covers its own value and the hash of the
-  /// level below; one header stands for a level, as its subtrees are equal.
+  /// level below; one header stands for a level, as its subtrees are equal. At
+  /// the bottom is a hash of all CPUs of the machine with their NUMA nodes.
   TopoHash hash() const { return subtreeHash(0); }
-  /// The hash of what is below a node at `depth`, and of the node.
+  /// The hash of a node at `depth` and what is below it, the same for all nodes
+  /// there: their features and the levels below, but not how many siblings the
+  /// nodes have; of the CPUs those of the whole machine, not of one node.
   TopoHash subtreeHash(unsigned depth) const;
   bool operator==(const TopoTree &other) const;
 

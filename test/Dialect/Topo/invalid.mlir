@@ -143,3 +143,12 @@ module attributes {topo.workload = 1 : i64} {}
 
 // expected-error@+1 {{unknown attribute 'topo.plan'}}
 module attributes {topo.plan} {}
+
+// -----
+
+// Trees end in cores, so there is no second thread to remove.
+topo.machine @m levels [#topo.level<"machine" x 1>, #topo.level<"core" x 2>, #topo.level<"cpu" x 2>] cpus [0, 2, 1, 3] numa_nodes []
+topo.derive @d from @m {
+  // expected-error@+1 {{(C3) remove(1,2): there is no depth 2 to transform: depths are 1 to 1}}
+  topo.remove count 1 depth 2
+}

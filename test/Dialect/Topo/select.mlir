@@ -9,6 +9,19 @@ module attributes {topo.workload = #topo.workload<layers = 2, hidden_size = 64, 
 
 // DISCOVER: topo.machine @box levels [#topo.level<"machine" x 1>, #topo.level<"package" x 2>, #topo.level<"numa" x 1, bytes = {{[0-9]+}}>, #topo.level<"core" x 4>, #topo.level<"cpu" x 1>] cpus [0, 1, 2, 3, 4, 5, 6, 7] numa_nodes [0, 1]
 
+// Twice is as good as once.
+// RUN: sandwich-opt %s -topo-discover="topology='synthetic:pack:2 [numa(memory=1GB)] core:4 pu:1'" -topo-enumerate > %t.once
+// RUN: sandwich-opt %t.once -topo-enumerate | diff %t.once -
+// Trees end in cores, unless told otherwise.
+// RUN: sandwich-opt %s -topo-discover="topology='synthetic:core:2 pu:2'" -topo-enumerate | FileCheck %s --check-prefix=CORES
+// RUN: sandwich-opt %s -topo-discover="topology='synthetic:core:2 pu:2' leaves=cpus" -topo-enumerate | FileCheck %s --check-prefix=CPUS
+
+// CORES: topo.machine
+// CORES-NOT: leaves
+// CORES-NOT: depth 2
+// CPUS: topo.machine {{.*}} leaves cpus
+// CPUS: topo.remove count 1 depth 2
+
 // TREES: topo.derive @machine_1 from @machine {
 // TREES-NEXT: }
 // TREES-DAG: topo.group size 2 stride 1 depth 2
@@ -20,5 +33,12 @@ module attributes {topo.workload = #topo.workload<layers = 2, hidden_size = 64, 
 // CUT-NOT: processes 4
 // CUT-NOT: processes 8
 
-// SELECT-COUNT-2: topo.service_config {{.*}} predicted_ms
+// A core of each package is left to the system; with all awake it takes longer.
+// SELECT: topo.derive @machine_1 from @machine {
+// SELECT-NEXT: }
+// SELECT-NEXT: topo.derive @machine_2 from @machine {
+// SELECT-NEXT: topo.remove count 1 depth 2
+// SELECT-NEXT: }
+// SELECT-NEXT: topo.service_config @machine_2_at_1 from @machine_2 at 1 processes 2 predicted_ms 3.06
+// SELECT-NEXT: topo.service_config @machine_1_at_1 from @machine_1 at 1 processes 2 predicted_ms 3.15
 // SELECT-NOT: topo.service_config

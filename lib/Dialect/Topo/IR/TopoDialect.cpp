@@ -23,6 +23,7 @@ using namespace sandwich;
 using namespace sandwich::topo;
 
 #include "sandwich/Dialect/Topo/IR/TopoDialect.cpp.inc"
+#include "sandwich/Dialect/Topo/IR/TopoEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/Topo/IR/TopoAttributes.cpp.inc"
@@ -185,7 +186,9 @@ MachineNode MachineOp::getNodes() {
 }
 
 Result<TopoTree> MachineOp::getTree() {
-  return TopoTree::fromMachine(getNodes());
+  return TopoTree::fromMachine(getNodes(), getLeaves() == Leaves::Cpus
+                                               ? TopoLeaves::Cpus
+                                               : TopoLeaves::Cores);
 }
 
 static void collect(const MachineNode &node, SmallVectorImpl<int64_t> &cpus,
@@ -199,8 +202,8 @@ static void collect(const MachineNode &node, SmallVectorImpl<int64_t> &cpus,
 }
 
 Result<MachineOp> topo::buildMachine(OpBuilder &builder, Location loc,
-                                     StringRef name,
-                                     const MachineNode &machine) {
+                                     StringRef name, const MachineNode &machine,
+                                     Leaves leaves) {
   // Refuses what is not symmetric.
   SANDWICH_ASSIGN_OR_RETURN(TopoTree tree, TopoTree::fromMachine(machine));
   (void)tree;
@@ -223,7 +226,7 @@ Result<MachineOp> topo::buildMachine(OpBuilder &builder, Location loc,
     if (node < 0 || node > INT32_MAX)
       return makeError("a NUMA node's index is absent or out of range");
   return MachineOp::create(builder, loc, name, builder.getArrayAttr(levels),
-                           cpus, numaNodes);
+                           cpus, numaNodes, leaves);
 }
 
 //===----------------------------------------------------------------------===//

@@ -36,6 +36,10 @@ struct Discover : topo::impl::DiscoverBase<Discover> {
   }
 
   Status discover(ModuleOp module) {
+    std::optional<Leaves> kind = symbolizeLeaves(leaves);
+    if (!kind)
+      return makeError("leaves is '", leaves.getValue(),
+                       "', neither cores nor cpus");
     SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology(topology));
     SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
                               largestSymmetricPart(machine.root));
@@ -44,7 +48,8 @@ struct Discover : topo::impl::DiscoverBase<Discover> {
         module.emitRemark(sentence);
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     SANDWICH_ASSIGN_OR_RETURN(
-        MachineOp op, buildMachine(builder, module.getLoc(), name, part.root));
+        MachineOp op,
+        buildMachine(builder, module.getLoc(), name, part.root, *kind));
     (void)op;
     return {};
   }

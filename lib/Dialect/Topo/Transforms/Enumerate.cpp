@@ -10,6 +10,9 @@
 
 #include "sandwich/Topology/GroupEnumeration.h"
 
+#include <algorithm>
+#include <map>
+
 namespace sandwich::topo {
 #define GEN_PASS_DEF_ENUMERATE
 #include "sandwich/Dialect/Topo/Transforms/Passes.h.inc"
@@ -34,6 +37,9 @@ static bool forEachRemoval(const TopoTree &tree, unsigned depth,
 }
 
 namespace {
+/// Trees by their hash.
+using Known = std::multimap<TopoHash, TopoTree>;
+
 struct Enumerate : topo::impl::EnumerateBase<Enumerate> {
   using EnumerateBase::EnumerateBase;
 
@@ -44,18 +50,30 @@ struct Enumerate : topo::impl::EnumerateBase<Enumerate> {
       return signalPassFailure();
     }
     SymbolTable symbols(module);
+    // By machine; equal indexes of two machines are not the same CPUs.
+    std::map<std::string, Known> known;
+    for (auto derive : module.getOps<DeriveOp>())
+      if (Result<TopoTree> tree = derive.getTree())
+        known[derive.getMachine().str()].emplace(tree->hash(), *tree);
     for (MachineOp machine :
          llvm::make_early_inc_range(module.getOps<MachineOp>()))
-      if (failed(enumerate(machine, symbols)))
+      if (failed(
+              enumerate(machine, known[machine.getSymName().str()], symbols)))
         return signalPassFailure();
   }
 
-  LogicalResult enumerate(MachineOp machine, SymbolTable &symbols) {
+  /// Adds the trees of `machine` that are not among `known`.
+  LogicalResult enumerate(MachineOp machine, const Known &known,
+                          SymbolTable &symbols) {
     OpBuilder builder(machine.getContext());
     int64_t trees = 0;
     auto add = [&](const TopoTree &tree) {
       if (++trees > limit)
         return false;
+      auto [begin, end] = known.equal_range(tree.hash());
+      if (std::any_of(begin, end,
+                      [&](const auto &each) { return each.second == tree; }))
+        return true;
       DeriveOp derive = buildDerive(
           builder, machine.getLoc(),
           (machine.getSymName() + "_" + Twine(trees)).str(), machine, tree);

@@ -42,10 +42,6 @@ struct Select : topo::impl::SelectBase<Select> {
     if (topK < 1)
       return makeError("top-k must be positive");
     SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests, findServingTrace(trace));
-    MachineParameters values = assumedParameters();
-    if (!parameters.empty()) {
-      SANDWICH_ASSIGN_OR_RETURN(values, readMachineParameters(parameters));
-    }
     SmallVector<ServiceConfigOp> configs(module.getOps<ServiceConfigOp>());
     llvm::DenseMap<Operation *, std::unique_ptr<ModelledEvaluator>> evaluators;
     for (ServiceConfigOp config : configs) {
@@ -55,9 +51,15 @@ struct Select : topo::impl::SelectBase<Select> {
           derive, derive.getMachineAttr());
       std::unique_ptr<ModelledEvaluator> &evaluator = evaluators[machine];
       if (!evaluator) {
-        SANDWICH_ASSIGN_OR_RETURN(
-            LatencyModel model,
-            LatencyModel::create(machine.getNodes(), values));
+        Machine nodes;
+        nodes.root = machine.getNodes();
+        MachineParameters values = assumedParameters();
+        if (!parameters.empty()) {
+          SANDWICH_ASSIGN_OR_RETURN(values,
+                                    readMachineParameters(parameters, nodes));
+        }
+        SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
+                                  LatencyModel::create(nodes.root, values));
         evaluator = std::make_unique<ModelledEvaluator>(
             std::move(model), getWork(workload), requests);
       }

@@ -20,6 +20,7 @@
 #include "sandwich/Topology/TopoTree.h"
 
 #include "sandwich/Dialect/Topo/IR/TopoDialect.h.inc"
+#include "sandwich/Dialect/Topo/IR/TopoEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/Topo/IR/TopoAttributes.h.inc"
@@ -32,10 +33,11 @@ namespace sandwich::topo {
 /// The attribute that holds a `WorkloadAttr` on a module.
 inline constexpr llvm::StringLiteral workloadAttributeName = "topo.workload";
 
-/// Writes a symmetric machine. Errors: it is not symmetric, or has no CPUs.
+/// Writes a symmetric machine whose trees end in `leaves`. Errors: it is not
+/// symmetric, or has no CPUs.
 Result<MachineOp> buildMachine(mlir::OpBuilder &builder, mlir::Location loc,
-                               llvm::StringRef name,
-                               const MachineNode &machine);
+                               llvm::StringRef name, const MachineNode &machine,
+                               Leaves leaves);
 
 /// Writes how `tree` was made of `machine`.
 DeriveOp buildDerive(mlir::OpBuilder &builder, mlir::Location loc,

@@ -11,6 +11,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 
@@ -66,6 +67,12 @@ def Topo_LevelAttr : AttrDef<Topo_Dialect, "Level"> {
   let genVerifyDecl = 1;
 }
 
+def Topo_Leaves : I32EnumAttr<"Leaves", "what the leaves of a tree are", [
+    I32EnumAttrCase<"Cores", 0, "cores">,
+    I32EnumAttrCase<"Cpus", 1, "cpus">]> {
+  let cppNamespace = "::sandwich::topo";
+}
+
 def Topo_LevelArrayAttr : TypedArrayAttrBase<Topo_LevelAttr, "levels">;
 
 def Topo_WorkloadAttr : AttrDef<Topo_Dialect, "Workload"> {
@@ -105,7 +112,10 @@ def Topo_MachineOp : Topo_Op<"machine", [Symbol]> {
   let description = [{
     Every node of a level has the same children. `cpus` are the operating
     system's indexes of the last level's nodes, in the order of the tree, and
-    `numa_nodes` those of the NUMA nodes.
+    `numa_nodes` those of the NUMA nodes. `leaves` says what trees of the machine
+    end in: `cores`, of which the first CPU stands for each, as plans use them, or
+    `cpus`, hardware threads included. Where a level "core" is absent each CPU is
+    one.
 
     Constraints: (C1) the product of the levels' counts is the number of `cpus`,
     at most 32768, and there are at most 64 levels; (C2) indexes are not negative and differ; (C3) there is at
@@ -113,13 +123,15 @@ def Topo_MachineOp : Topo_Op<"machine", [Symbol]> {
     level is "cpu".
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Topo_LevelArrayAttr:$levels,
-                       DenseI64ArrayAttr:$cpus, DenseI64ArrayAttr:$numa_nodes);
+                       DenseI64ArrayAttr:$cpus, DenseI64ArrayAttr:$numa_nodes,
+                       DefaultValuedAttr<Topo_Leaves, "::sandwich::topo::Leaves::Cores">:$leaves);
   let assemblyFormat = [{
-    $sym_name `levels` $levels `cpus` $cpus `numa_nodes` $numa_nodes attr-dict
+    $sym_name `levels` $levels `cpus` $cpus `numa_nodes` $numa_nodes
+    (`leaves` $leaves^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The fundamental TopoTree, whose leaves are the CPUs.
+    /// The fundamental TopoTree, whose leaves `leaves` tells.
     ::sandwich::Result<::sandwich::TopoTree> getTree();
     /// The machine, node for node.
     ::sandwich::MachineNode getNodes();

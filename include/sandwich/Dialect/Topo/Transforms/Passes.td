@@ -21,7 +21,9 @@ def Discover : Pass<"topo-discover", "::mlir::ModuleOp"> {
     Option<"topology", "topology", "std::string", "\"host\"",
            "host, an hwloc XML file, or synthetic: and a description">,
     Option<"name", "name", "std::string", "\"machine\"",
-           "Symbol of the machine">
+           "Symbol of the machine">,
+    Option<"leaves", "leaves", "std::string", "\"cores\"",
+           "What its trees end in: cores, as plans have it, or cpus">
   ];
   let dependentDialects = ["::sandwich::topo::TopoDialect"];
 }
@@ -30,7 +32,8 @@ def Enumerate : Pass<"topo-enumerate", "::mlir::ModuleOp"> {
   let summary = "Write down every tree that groups and removes make";
   let description = [{
     Adds a `topo.derive` for each different tree of each machine, its fundamental
-    tree among them. Equal trees are there once.
+    tree among them. Equal trees are there once, those included that the module
+    has already, so that running it twice adds nothing.
   }];
   let options = [
     Option<"powersOfTwo", "powers-of-two", "bool", "false",

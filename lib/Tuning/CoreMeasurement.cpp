@@ -1,0 +1,49 @@
+//===- CoreMeasurement.cpp - How fast a core multiplies -------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeasuringTools.h"
+
+#include "sandwich/Tuning/MeasuringEvaluator.h"
+
+#include <algorithm>
+
+using namespace sandwich;
+using namespace sandwich::measuring;
+
+Result<double> sandwich::measureCoreFlops(unsigned cpu, bool bf16Weights,
+                                          const MeasurementProgress &progress) {
+  constexpr std::string_view stage = "multiplying matrices";
+  SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
+  SANDWICH_RETURN_IF_ERROR(createPinnedTeam({cpu}));
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
+  MeasuringOptions options;
+  options.cpus = {cpu};
+  // Only what caches hold is read.
+  options.weightBytes = uint64_t{16} << 20;
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<MeasuringEvaluator> evaluator,
+                            MeasuringEvaluator::create(target, options));
+  MatmulShape shape;
+  shape.n = shape.k = 2048;
+  shape.bf16Weights = bf16Weights;
+  // Best last, as the schedule rule prefers them.
+  auto isa = std::ranges::find_if(
+      target.matrixISAs.rbegin(), target.matrixISAs.rend(),
+      [&](MatrixISA isa) { return bf16Weights || !multipliesBF16(isa); });
+  if (isa == target.matrixISAs.rend())
+    return makeError("this CPU has no instructions for f32");
+  constexpr size_t runs = 7;
+  std::vector<double> flops;
+  while (flops.size() < runs) {
+    SANDWICH_ASSIGN_OR_RETURN(double run,
+                              evaluator->measurePeakFlops(shape, *isa));
+    flops.push_back(run);
+    SANDWICH_RETURN_IF_ERROR(
+        report(progress, stage, static_cast<double>(flops.size()) / runs));
+  }
+  return median(std::move(flops));
+}

@@ -1,0 +1,228 @@
+//===- MemoryMeasurement.cpp - How fast cores read memory -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemoryMeasurement.h"
+
+#include "MeasuringTools.h"
+
+#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Topology/LatencyModel.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+using namespace sandwich;
+using namespace sandwich::measuring;
+
+namespace {
+
+/// Memory of one NUMA node, far larger than the caches of its cores.
+Result<AnonymousMemory> memoryOf(const MachineNode &node) {
+  // Some machines hide how large their caches are.
+  uint64_t bytes = uint64_t{512} << 20;
+  uint64_t caches = 0;
+  for (const MachineNode *cache : partsOf(node, "l3"))
+    caches += cache->bytes;
+  bytes = std::max(bytes, 4 * caches);
+  if (node.bytes > 0)
+    bytes = std::min(bytes, node.bytes / 4);
+  SANDWICH_ASSIGN_OR_RETURN(
+      AnonymousMemory memory,
+      AnonymousMemory::allocate(bytes, "measuring this machine",
+                                AnonymousMemory::Fill::Wholly));
+  const std::vector<unsigned> cpus = coresOf(node);
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseTeam> team,
+                            createPinnedTeam(cpus));
+  // A page lies in the memory of who touches it first.
+  struct FillTask {
+    AnonymousMemory &memory;
+    size_t threads;
+  } task{memory, cpus.size()};
+  team->run(
+      static_cast<unsigned>(cpus.size()),
+      [](void *context, int32_t thread) {
+        auto &[memory, threads] = *static_cast<FillTask *>(context);
+        const size_t index = static_cast<size_t>(thread);
+        const size_t begin = memory.size() / threads * index;
+        const size_t end = index + 1 == threads
+                               ? memory.size()
+                               : memory.size() / threads * (index + 1);
+        std::memset(memory.data() + begin, 1, end - begin);
+      },
+      &task);
+  return memory;
+}
+
+/// Some cores that read some node's memory, again and again.
+class Reading {
+public:
+  static Result<Reading> create(const std::vector<unsigned> &cpus,
+                                const AnonymousMemory &memory) {
+    Reading reading(memory);
+    SANDWICH_ASSIGN_OR_RETURN(reading.team, createPinnedTeam(cpus));
+    // One core takes long for all of it.
+    constexpr uint64_t mostOfCore = uint64_t{256} << 20;
+    reading.pieceBytes =
+        std::min<uint64_t>(memory.size(), mostOfCore * cpus.size());
+    return reading;
+  }
+
+  /// Reads a piece that was not read for longest.
+  void sample() {
+    // A team without work keeps its cores for a millisecond.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (position + pieceBytes > memory->size())
+      position = 0;
+    const double seconds = readSeconds(*team, team->size(),
+                                       {memory->data() + position, pieceBytes});
+    position += pieceBytes;
+    best = std::max(best, static_cast<double>(pieceBytes) / seconds);
+  }
+
+  /// Of all samples.
+  double bytesPerSecond() const { return best; }
+
+private:
+  explicit Reading(const AnonymousMemory &memory) : memory(&memory) {}
+
+  const AnonymousMemory *memory;
+  std::unique_ptr<PhaseTeam> team;
+  uint64_t pieceBytes = 0;
+  uint64_t position = 0;
+  double best = 0;
+};
+
+/// What reads the memory of a machine's NUMA nodes, with how many cores.
+class MemoryMeasurement {
+public:
+  MemoryMeasurement(const MachineNode &machine)
+      : nodes(partsOf(machine, "numa")) {
+    if (nodes.empty())
+      nodes.push_back(&machine);
+    const unsigned cpu = fastestCpu(machine);
+    home = static_cast<size_t>(
+        std::ranges::find_if(
+            nodes, [&](const auto *node) { return hasCpu(*node, cpu); }) -
+        nodes.begin());
+  }
+
+  Status run(const MeasurementProgress &progress) {
+    SANDWICH_RETURN_IF_ERROR(prepare(progress));
+    constexpr double enoughSeconds = 3;
+    constexpr int fewestRounds = 3;
+    Clock::time_point begin = Clock::now();
+    for (int round = 0;
+         round < fewestRounds || secondsSince(begin) < enoughSeconds; ++round)
+      for (Reading &reading : readings) {
+        SANDWICH_RETURN_IF_ERROR(report(progress, "reading memory",
+                                        secondsSince(begin) / enoughSeconds));
+        reading.sample();
+      }
+    return {};
+  }
+
+  void fill(MachineMeasurement &result) const {
+    MachineParameters &parameters = result.parameters;
+    const double alone = readings[core].bytesPerSecond();
+    parameters.coreBytesPerSecond = alone;
+    double passedByCache = 0;
+    if (cache < readings.size()) {
+      passedByCache = readings[cache].bytesPerSecond();
+      parameters.parts["l3"].bytesPerSecond = LatencyModel::bandwidthThatPasses(
+          alone * static_cast<double>(coresOf(*homeCache).size()),
+          passedByCache);
+    }
+    std::vector<double> bandwidths;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      bandwidths.push_back(LatencyModel::bandwidthThatPasses(
+          askedOf(*nodes[i], alone, passedByCache),
+          readings[ofNodes + i].bytesPerSecond()));
+    parameters.parts[nodes[home]->kind].bytesPerSecond = median(bandwidths);
+    auto [least, most] = std::ranges::minmax(bandwidths);
+    constexpr double equalNodes = 0.95;
+    if (least < equalNodes * most)
+      for (size_t i = 0; i < nodes.size(); ++i)
+        parameters.memories[static_cast<unsigned>(nodes[i]->index)] =
+            bandwidths[i];
+    std::vector<double> shares;
+    for (size_t i = ofOthers; i < ofOthers + nodes.size() - 1; ++i)
+      shares.push_back(readings[i].bytesPerSecond() / alone);
+    if (shares.empty())
+      result.assumed.emplace_back(
+          "remote_share: this process uses only one NUMA node");
+    else
+      parameters.remoteShare = std::min(1.0, median(shares));
+  }
+
+private:
+  Status add(const std::vector<unsigned> &cpus, const AnonymousMemory &memory) {
+    SANDWICH_ASSIGN_OR_RETURN(Reading reading, Reading::create(cpus, memory));
+    readings.push_back(std::move(reading));
+    return {};
+  }
+
+  Status prepare(const MeasurementProgress &progress) {
+    for (const MachineNode *node : nodes) {
+      SANDWICH_RETURN_IF_ERROR(report(progress, "filling memory",
+                                      static_cast<double>(memories.size()) /
+                                          static_cast<double>(nodes.size())));
+      SANDWICH_ASSIGN_OR_RETURN(AnonymousMemory memory, memoryOf(*node));
+      memories.push_back(std::move(memory));
+    }
+    const unsigned cpu = fastestCpu(*nodes[home]);
+    SANDWICH_RETURN_IF_ERROR(add({cpu}, memories[home]));
+    ofNodes = readings.size();
+    for (size_t i = 0; i < nodes.size(); ++i)
+      SANDWICH_RETURN_IF_ERROR(add(coresOf(*nodes[i]), memories[i]));
+    ofOthers = readings.size();
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (i != home)
+        SANDWICH_RETURN_IF_ERROR(add({cpu}, memories[i]));
+    cache = readings.size();
+    std::vector<const MachineNode *> caches = partsOf(*nodes[home], "l3");
+    if (caches.size() < 2)
+      return {};
+    homeCache = *std::ranges::find_if(
+        caches, [&](const auto *part) { return hasCpu(*part, cpu); });
+    return add(coresOf(*homeCache), memories[home]);
+  }
+
+  /// What a node's caches ask of its memory if all its cores read.
+  static double askedOf(const MachineNode &node, double alone,
+                        double passedByCache) {
+    double asked = alone * static_cast<double>(coresOf(node).size());
+    if (passedByCache > 0)
+      asked = std::min(asked, passedByCache * static_cast<double>(
+                                                  partsOf(node, "l3").size()));
+    return asked;
+  }
+
+  std::vector<const MachineNode *> nodes;
+  /// The node of the core that reads alone, and the L3 of that core.
+  size_t home;
+  const MachineNode *homeCache = nullptr;
+  std::vector<AnonymousMemory> memories;
+  std::vector<Reading> readings;
+  /// Where in `readings` are: the core alone, all of each node, the core with
+  /// the memory of other nodes, and all of an L3, if there is such a reading.
+  static constexpr size_t core = 0;
+  size_t ofNodes = 0, ofOthers = 0, cache = 0;
+};
+
+} // namespace
+
+Status sandwich::measureMemory(const MachineNode &machine,
+                               MachineMeasurement &result,
+                               const MeasurementProgress &progress) {
+  MemoryMeasurement memory(machine);
+  SANDWICH_RETURN_IF_ERROR(memory.run(progress));
+  memory.fill(result);
+  return {};
+}
