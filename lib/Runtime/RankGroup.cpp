@@ -296,12 +296,12 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
   SANDWICH_ASSIGN_OR_RETURN(
       std::shared_ptr<SharedMemorySegment> segment,
-      SharedMemorySegment::create(count, static_cast<int32_t>(threads)));
+      SharedMemorySegment::create(
+          count, static_cast<int32_t>(threads),
+          {.oversubscribed = uint64_t{threads} * count > budget.threads()}));
   std::unique_ptr<RankGroup> group(new RankGroup);
   SANDWICH_ASSIGN_OR_RETURN(
-      group->ranks,
-      SharedMemoryCommunicator::create(
-          segment, /*rank=*/0, uint64_t{threads} * count > budget.threads()));
+      group->ranks, SharedMemoryCommunicator::create(segment, /*rank=*/0));
   group->watch =
       std::make_unique<Watch>(segment, std::move(program), artifact.path());
   SANDWICH_RETURN_IF_ERROR(group->watch->start());
