@@ -237,8 +237,7 @@ void MPICommunicator::barrier() {
   if (!canRun(0, 1))
     return;
   MPI_Request request;
-  if (state->check(
-          MPI_Ibarrier(state->lanes.back().communicator, &request)))
+  if (state->check(MPI_Ibarrier(state->lanes.back().communicator, &request)))
     state->wait(request);
 }
 

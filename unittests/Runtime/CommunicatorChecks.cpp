@@ -57,8 +57,8 @@ bool sameBits(const std::vector<float> &a, const std::vector<float> &b) {
           std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-void checkAllReduce(Communicator &communicator, int32_t lanes,
-                           uint32_t round, size_t count) {
+void checkAllReduce(Communicator &communicator, int32_t lanes, uint32_t round,
+                    size_t count) {
   std::vector<float> data = makeData(communicator.rank(), round, count);
   onLanes(lanes, [&](int32_t lane) {
     communicator.allReduce(lane, lanes, data.data(),
@@ -68,8 +68,8 @@ void checkAllReduce(Communicator &communicator, int32_t lanes,
       << count << " elements on " << lanes << " lanes";
 }
 
-void checkAllGather(Communicator &communicator, int32_t lanes,
-                           uint32_t round, size_t rows, size_t columns) {
+void checkAllGather(Communicator &communicator, int32_t lanes, uint32_t round,
+                    size_t rows, size_t columns) {
   auto ranks = static_cast<size_t>(communicator.ranks());
   std::vector<float> part =
       makeData(communicator.rank(), round, rows * columns);
@@ -162,4 +162,3 @@ void runRandomly(Communicator &communicator, int rounds) {
     }
   }
 }
-
