@@ -8,6 +8,7 @@
 
 #include "sandwich/Runtime/SharedMemoryCommunicator.h"
 
+#include "GatheredRows.h"
 #include "RankSum.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -201,21 +202,6 @@ void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
       return;
   }
   fetch(blocks - 1);
-}
-
-/// Copies elements [begin, begin + count) of a part of rows of `columns`
-/// elements to where they belong in rows of `stride` elements.
-static void placeElements(float *to, int64_t stride, const float *from,
-                          int64_t begin, int64_t count, int64_t columns) {
-  while (count > 0) {
-    int64_t row = begin / columns;
-    int64_t column = begin % columns;
-    int64_t size = std::min(count, columns - column);
-    copyElements(to + row * stride + column, from, size);
-    from += size;
-    begin += size;
-    count -= size;
-  }
 }
 
 void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,

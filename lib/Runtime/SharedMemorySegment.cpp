@@ -9,7 +9,9 @@
 #include "sandwich/Runtime/SharedMemorySegment.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Topology/MemoryBudget.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -107,12 +109,11 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
 
 /// Takes `bytes` of memory for the file from the system, and fixes its size.
 static Status reserve(int descriptor, uint64_t bytes) {
-  long pages = ::sysconf(_SC_PHYS_PAGES);
-  long page = ::sysconf(_SC_PAGESIZE);
-  // A machine that is asked for more than it has ends processes at random.
-  if (pages > 0 && page > 0 &&
-      bytes / static_cast<uint64_t>(page) >= static_cast<uint64_t>(pages))
-    return makeError("is more memory than the machine has");
+  // Who takes more than that is not refused but ended by a signal.
+  for (const MemoryLimit &limit : readMemoryLimits())
+    if (bytes > limit.available)
+      return makeError("is more than the ", formatBytes(limit.available),
+                       " available ", limit.where);
   if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
     return systemError("set its size");
   int failure;
@@ -166,7 +167,7 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
     return systemError("create the memory that ranks share");
   if (Status status = reserve(segment->file, layout.bytes); !status)
     return status.error().inContext("the memory that ranks share, " +
-                                    std::to_string(layout.bytes) + " bytes");
+                                    formatBytes(layout.bytes));
   SANDWICH_RETURN_IF_ERROR(segment->map(segment->file, layout));
   Shape &shape = (new (segment->start) Header{})->shape;
   shape.version = currentVersion;
