@@ -408,6 +408,8 @@ static sandwich_stop_reason convert(StopReason reason) {
     return SANDWICH_STOP_MAX_TOKENS;
   case StopReason::ContextFull:
     return SANDWICH_STOP_CONTEXT_FULL;
+  case StopReason::CacheFull:
+    return SANDWICH_STOP_CACHE_FULL;
   case StopReason::Stopped:
     return SANDWICH_STOP_CALLBACK;
   }

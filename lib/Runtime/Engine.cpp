@@ -166,6 +166,12 @@ void Engine::truncate(Sequence &sequence, uint64_t length) {
   executor->kvCache().shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
 }
 
+bool Engine::hasRoom(Sequence &sequence) {
+  std::lock_guard lock(mutex);
+  return checkContext(sequence, 1) &&
+         executor->kvCache().hasRoom({&sequence.blocks, sequence.tokens, 1});
+}
+
 Result<Sequence> Engine::fork(const Sequence &sequence) {
   SANDWICH_RETURN_IF_ERROR(checkRunning());
   Sequence copy(*this);

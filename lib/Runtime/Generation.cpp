@@ -43,6 +43,8 @@ const char *sandwich::stopReasonName(StopReason reason) {
     return "max-tokens";
   case StopReason::ContextFull:
     return "context-full";
+  case StopReason::CacheFull:
+    return "cache-full";
   case StopReason::Stopped:
     return "stopped";
   }
@@ -121,6 +123,10 @@ Result<GenerationStatistics> sandwich::generate(
     }
     if (sequence.length() == engine.contextLength()) {
       statistics.stopReason = StopReason::ContextFull;
+      break;
+    }
+    if (!engine.hasRoom(sequence)) {
+      statistics.stopReason = StopReason::CacheFull;
       break;
     }
     SANDWICH_RETURN_IF_ERROR(

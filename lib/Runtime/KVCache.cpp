@@ -40,6 +40,13 @@ bool KVCache::writesShared(const Append &append) const {
   return references[static_cast<size_t>(last)] > 1;
 }
 
+bool KVCache::hasRoom(const Append &append) const {
+  uint64_t blocks = blocksFor(append.tokens + append.newTokens);
+  uint64_t have = append.table->size();
+  uint64_t added = blocks > have ? blocks - have : 0;
+  return added + (writesShared(append) ? 1 : 0) <= freeBlocks();
+}
+
 int32_t KVCache::take() {
   int32_t block;
   if (released.empty()) {

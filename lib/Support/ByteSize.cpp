@@ -40,8 +40,9 @@ std::optional<uint64_t> sandwich::parseBytes(const std::string &text) {
   if (after != end && *after == '.') {
     const char *point = after;
     // "1.e5" and "1.-5" are no sizes.
-    while (++after != end && *after >= '0' && *after <= '9') {
-    }
+    do
+      ++after;
+    while (after != end && *after >= '0' && *after <= '9');
     if (after - point == 1 ||
         std::from_chars(point, after, fraction).ec != std::errc())
       return std::nullopt;

@@ -155,6 +155,11 @@ public:
   Status decode(std::span<const DecodeToken> batch,
                 const LogitsCallback &onLogits);
 
+  /// Whether a token can be appended to `sequence`: the context and the KV
+  /// cache have room for it. Other sequences may take that room before it is
+  /// used.
+  bool hasRoom(Sequence &sequence);
+
   /// Profiles the steps from now on, by their phase; null ends it. Neither is
   /// to happen while a step runs.
   void profileInto(StepProfiler *prefill, StepProfiler *decode) {

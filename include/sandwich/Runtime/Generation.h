@@ -44,11 +44,13 @@ enum class StopReason {
   MaxTokens,
   /// The sequence holds as many tokens as the model's context.
   ContextFull,
+  /// The KV cache has no room for another token.
+  CacheFull,
   /// The caller asked for it.
   Stopped,
 };
 
-/// "end-of-text", "max-tokens", "context-full" or "stopped".
+/// "end-of-text", "max-tokens", "context-full", "cache-full" or "stopped".
 const char *stopReasonName(StopReason reason);
 
 struct GenerationStatistics {

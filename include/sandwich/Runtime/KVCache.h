@@ -59,6 +59,8 @@ public:
     bool operator==(const BlockCopy &) const = default;
   };
 
+  /// Whether `reserve` would succeed for this table alone.
+  bool hasRoom(const Append &append) const;
   /// Makes every table ready for its new tokens, at the cost of as few blocks
   /// as possible: a last block that is not full and is shared is replaced by a
   /// copy, and blocks are added. No table may be named twice. Returns the

@@ -258,7 +258,9 @@ typedef enum sandwich_stop_reason {
   /** The sequence holds as many tokens as the model's context. */
   SANDWICH_STOP_CONTEXT_FULL = 2,
   /** The callback asked for it. */
-  SANDWICH_STOP_CALLBACK = 3
+  SANDWICH_STOP_CALLBACK = 3,
+  /** The KV cache has no room for another token. */
+  SANDWICH_STOP_CACHE_FULL = 4
 } sandwich_stop_reason;
 
 typedef struct sandwich_generate_statistics {
