@@ -131,6 +131,16 @@ TEST(ModelConfig, ReadsTheFamilies) {
   EXPECT_EQ(architectureName(config.architecture), "Qwen3ForCausalLM");
 }
 
+TEST(ModelConfig, KnowsAmongHowManyRanksItDivides) {
+  EXPECT_EQ(allowedTensorParallelDegrees(accept(baseConfig())),
+            (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(
+      allowedTensorParallelDegrees(acceptWith("num_key_value_heads", "4")),
+      (std::vector<int64_t>{1, 2, 4}));
+  EXPECT_EQ(allowedTensorParallelDegrees(acceptWith("vocab_size", "101")),
+            (std::vector<int64_t>{1}));
+}
+
 TEST(ModelConfig, RefusesOtherArchitectures) {
   EXPECT_EQ(refusal("architectures", R"(["GemmaForCausalLM"])"),
             "architectures is [\"GemmaForCausalLM\"], which is not supported "
