@@ -150,7 +150,7 @@ Result<PlanCores> findPlan(const std::string &name,
   if (name != "auto") {
     SANDWICH_ASSIGN_OR_RETURN(Machine machine,
                               readMachineTopology(options.topology));
-    return readPlanCores(name, machine.root);
+    return readPlanCores(name, machine);
   }
   SANDWICH_ASSIGN_OR_RETURN(Plan plan, searchPlan(options, interrupted));
   if (plan.search.configurations.empty())

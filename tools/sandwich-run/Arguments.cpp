@@ -164,7 +164,7 @@ tool::readPlan(const std::optional<std::string> &path) {
     return std::optional<PlanCores>();
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
   SANDWICH_ASSIGN_OR_RETURN(PlanCores plan,
-                            readPlanCores(*path, machine.root));
+                            readPlanCores(*path, machine));
   return std::optional(std::move(plan));
 }
 
