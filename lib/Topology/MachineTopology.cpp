@@ -90,7 +90,13 @@ static Result<Machine> readDescription(const std::string &name,
     SANDWICH_RETURN_IF_ERROR(convertTopology(topology.get(), machine));
     return machine;
   };
-  if (!survives([&] { return read() || true; }))
+  // What hwloc refuses is not loaded here again: it loses memory where it does.
+  auto loads = [&] {
+    HwlocTopology topology = load(setSource);
+    Machine machine;
+    return topology && (convertTopology(topology.get(), machine) || true);
+  };
+  if (!survives(loads))
     return makeError(name, ": ", refusal);
   Result<Machine> machine = read();
   if (!machine)

@@ -288,10 +288,16 @@ private:
       least.latency = std::max(least.latency, node->latency);
     }
     // Banks of the same size differ by what the firmware keeps.
-    if (most - least.bytes > most / 10)
-      notes.push_back(least.kind + "s hold " + formatBytes(least.bytes) +
-                      " to " + formatBytes(most) + ": each counts as " +
-                      formatBytes(least.bytes));
+    const uint64_t tolerated = least.kind == "numa" ? most / 10 : 0;
+    if (most - least.bytes > tolerated) {
+      std::string from = formatBytes(least.bytes), to = formatBytes(most);
+      if (from == to) {
+        from = std::to_string(least.bytes);
+        to = std::to_string(most) + " bytes";
+      }
+      notes.push_back(least.kind + "s hold " + from + " to " + to +
+                      ": each counts as " + from);
+    }
     for (MachineNode *node : level)
       std::tie(node->bytes, node->bandwidth, node->latency) =
           std::tie(least.bytes, least.bandwidth, least.latency);

@@ -45,8 +45,7 @@ static bool wantsColours() {
 static Status writeSvg(const Arguments &arguments, const Machine &machine) {
   std::optional<PlanCores> plan;
   if (!arguments.planPath.empty()) {
-    SANDWICH_ASSIGN_OR_RETURN(plan,
-                              readPlanCores(arguments.planPath, machine));
+    SANDWICH_ASSIGN_OR_RETURN(plan, readPlanCores(arguments.planPath, machine));
   }
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.svgPath));

@@ -196,6 +196,27 @@ TEST(SymmetricPartTest, SizesBecomeTheSmallest) {
             Strings{"l3s hold 32 MiB to 96 MiB: each counts as 32 MiB"});
 }
 
+TEST(SymmetricPartTest, CachesMustBeAlikeButMemoriesMayDifferSlightly) {
+  int cpu = 0;
+  auto machineOf = [&](const char *kind, uint64_t first, uint64_t second) {
+    MachineNode machine = node("machine", {node(kind, cores(4, 1, cpu), 0),
+                                           node(kind, cores(4, 1, cpu), 1)});
+    machine.children[0].bytes = first;
+    machine.children[1].bytes = second;
+    return machine;
+  };
+  Result<SymmetricPart> part =
+      largestSymmetricPart(machineOf("l3", 4 << 20, (4 << 20) - 1));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->leftOut,
+            Strings{"l3s hold 4194303 to 4194304 bytes: each counts as "
+                    "4194303"});
+  part = largestSymmetricPart(machineOf("numa", 95 << 20, 100 << 20));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->leftOut, Strings{});
+  EXPECT_EQ(part->root.children[1].bytes, uint64_t{95} << 20);
+}
+
 TEST(SymmetricPartTest, NoCpu) {
   Result<SymmetricPart> part = largestSymmetricPart(node("machine", {}));
   ASSERT_FALSE(part);

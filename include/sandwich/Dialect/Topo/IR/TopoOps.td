@@ -118,13 +118,15 @@ def Topo_MachineOp : Topo_Op<"machine", [Symbol]> {
     one.
 
     Constraints: (C1) the product of the levels' counts is the number of `cpus`,
-    at most 32768, and there are at most 64 levels; (C2) indexes are not negative and differ; (C3) there is at
-    most one level "numa", and `numa_nodes` has an index for each of its nodes; (C4) the last
-    level is "cpu".
+    at most 32768, and there are at most 64 levels; (C2) indexes are not negative
+    and differ; (C3) there is at most one level "numa", and `numa_nodes` has an
+    index for each of its nodes; (C4) the last level is "cpu".
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Topo_LevelArrayAttr:$levels,
                        DenseI64ArrayAttr:$cpus, DenseI64ArrayAttr:$numa_nodes,
-                       DefaultValuedAttr<Topo_Leaves, "::sandwich::topo::Leaves::Cores">:$leaves);
+                       DefaultValuedAttr<
+                           Topo_Leaves,
+                           "::sandwich::topo::Leaves::Cores">:$leaves);
   let assemblyFormat = [{
     $sym_name `levels` $levels `cpus` $cpus `numa_nodes` $numa_nodes
     (`leaves` $leaves^)? attr-dict
