@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/PhaseTeam.h"
-#include "sandwich/Support/Process.h"
 #include "sandwich/Support/Json.h"
+#include "sandwich/Support/Process.h"
 #include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
@@ -135,7 +135,9 @@ std::vector<Contestant> theirs([[maybe_unused]] int threads) {
                            for (int i = 0; i < 2; ++i) {
                              Clock::time_point start = Clock::now();
 #pragma omp parallel num_threads(threads)
-                             { asm volatile("" ::: "memory"); }
+                             {
+                               asm volatile("" ::: "memory");
+                             }
                              time = microsecondsSince(start);
                            }
                            return time;

@@ -245,8 +245,8 @@ uint64_t Artifact::rankWeightsBytes() const {
              : weightsBytes();
 }
 
-Result<WeightStorage>
-Artifact::loadWeights(const WeightLoadOptions &options, uint32_t rank) const {
+Result<WeightStorage> Artifact::loadWeights(const WeightLoadOptions &options,
+                                            uint32_t rank) const {
   const uint64_t common = contents.common_weight_bytes();
   const uint64_t shard = contents.shard_bytes();
   std::vector<WeightRegion> regions = {{0, weightsBytes()}};

@@ -256,9 +256,9 @@ static Status checkCpus(const std::string &field,
 static Status checkPlan(const proto::Manifest &manifest) {
   const proto::Phase &prefill = *findPhase(manifest, prefillPhase);
   const proto::Phase &decode = *findPhase(manifest, decodePhase);
-  SANDWICH_RETURN_IF_ERROR(
-      checkRange("the number of plan", manifest.plan_size(), 0,
-                 artifact::ranks(manifest)));
+  SANDWICH_RETURN_IF_ERROR(checkRange("the number of plan",
+                                      manifest.plan_size(), 0,
+                                      artifact::ranks(manifest)));
   if (manifest.plan_size() != 0 &&
       static_cast<uint32_t>(manifest.plan_size()) != artifact::ranks(manifest))
     return makeError("plan has ", manifest.plan_size(), " processes for ",
@@ -266,8 +266,8 @@ static Status checkPlan(const proto::Manifest &manifest) {
   for (int i = 0; i < manifest.plan_size(); ++i) {
     const proto::Process &process = manifest.plan(i);
     const std::string prefix = element("plan", i);
-    SANDWICH_RETURN_IF_ERROR(checkCpus(prefix + "prefill_cpus",
-                                       process.prefill_cpus(), prefill));
+    SANDWICH_RETURN_IF_ERROR(
+        checkCpus(prefix + "prefill_cpus", process.prefill_cpus(), prefill));
     SANDWICH_RETURN_IF_ERROR(
         checkCpus(prefix + "decode_cpus", process.decode_cpus(), decode));
   }

@@ -17,9 +17,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -160,9 +160,11 @@ Status WeightStorage::mapRegions(int descriptor,
   }
   if (!options.populate)
     return {};
-  return inRegions(regions, size, options,
-                   [&](const WeightRegion &, uint64_t, uint64_t at,
-                       uint64_t length) { return populate(data + at, length); });
+  return inRegions(
+      regions, size, options,
+      [&](const WeightRegion &, uint64_t, uint64_t at, uint64_t length) {
+        return populate(data + at, length);
+      });
 }
 
 Status WeightStorage::copyRegions(int descriptor,

@@ -689,8 +689,7 @@ Status Compilation::tune(TuningSummary *summary) {
 void Compilation::assignTeams() {
   const auto type = IntegerType::get(&context, 64);
   for (auto function : module->getOps<func::FuncOp>()) {
-    auto phase =
-        function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+    auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
     if (!phase || function->hasAttr(lm::threadsAttributeName))
       continue;
     const int64_t threads = threadsOf(phase.getValue());
@@ -797,12 +796,12 @@ static Status checkPlan(const PlanCores &plan, int64_t processes) {
     for (const std::vector<unsigned> &cpus : *each) {
       if (cpus.empty() || cpus.size() > phase::maxThreads)
         return makeError("the plan has a process with ", cpus.size(),
-                         " cores in a phase; between 1 and ",
-                         phase::maxThreads, " are accepted");
+                         " cores in a phase; between 1 and ", phase::maxThreads,
+                         " are accepted");
       if (cpus.size() != each->front().size())
         return makeError("the plan's processes have different numbers of "
-                         "cores, ", each->front().size(), " and ",
-                         cpus.size());
+                         "cores, ",
+                         each->front().size(), " and ", cpus.size());
     }
   }
   return {};

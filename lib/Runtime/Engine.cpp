@@ -94,12 +94,11 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   // The others load while this rank does.
   if (artifact::ranks(engine->source.manifest()) > 1) {
     SANDWICH_ASSIGN_OR_RETURN(
-        engine->group,
-        RankGroup::start(engine->source,
-                         {.kvBlocks = own.kvBlocks,
-                          .weightPlacement = own.weightPlacement,
-                          .plan = own.plan},
-                         options.ranks));
+        engine->group, RankGroup::start(engine->source,
+                                        {.kvBlocks = own.kvBlocks,
+                                         .weightPlacement = own.weightPlacement,
+                                         .plan = own.plan},
+                                        options.ranks));
     own.communicator = &engine->group->communicator();
   }
   SANDWICH_ASSIGN_OR_RETURN(engine->executor,
@@ -116,8 +115,8 @@ std::string Engine::describeMemory() const {
   const MemoryUse use = memoryUse();
   std::string text = "memory: ";
   if (group)
-    text += "each of " + std::to_string(group->communicator().ranks()) +
-            " ranks: ";
+    text +=
+        "each of " + std::to_string(group->communicator().ranks()) + " ranks: ";
   return text + "weights " + formatBytes(storage.bytes().size()) +
          (storage.placement() == WeightPlacement::Mapped ? " mapped"
                                                          : " copied") +
@@ -163,7 +162,8 @@ void Engine::truncate(Sequence &sequence, uint64_t length) {
     return;
   std::lock_guard lock(mutex);
   sequence.tokens = std::min(sequence.tokens, length);
-  executor->kvCache().shrink(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+  executor->kvCache().shrink(sequence.blocks,
+                             KVCache::blocksFor(sequence.tokens));
 }
 
 bool Engine::hasRoom(Sequence &sequence) {
@@ -178,8 +178,8 @@ Result<Sequence> Engine::fork(const Sequence &sequence) {
   {
     // Not until the return, which ends moved sequences, and they lock, too.
     std::lock_guard lock(mutex);
-    copy.blocks =
-        executor->kvCache().share(sequence.blocks, KVCache::blocksFor(sequence.tokens));
+    copy.blocks = executor->kvCache().share(
+        sequence.blocks, KVCache::blocksFor(sequence.tokens));
     copy.tokens = sequence.tokens;
   }
   return copy;
@@ -240,8 +240,8 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
     uint64_t wanted = rows == LogitRows::All            ? count
                       : rows == LogitRows::Last && last ? 1
                                                         : 0;
-    SANDWICH_RETURN_IF_ERROR(runPiece(
-        sequence, tokens.subspan(first, count), count - wanted, wanted));
+    SANDWICH_RETURN_IF_ERROR(runPiece(sequence, tokens.subspan(first, count),
+                                      count - wanted, wanted));
     if (wanted > 0 && onLogits)
       SANDWICH_RETURN_IF_ERROR(
           onLogits(executor->logits(wanted), first + count - wanted, wanted));

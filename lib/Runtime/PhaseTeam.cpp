@@ -119,7 +119,8 @@ void TeamThreads::serve(Worker &worker) {
 PhaseTeam::PhaseTeam(const PhaseTeamOptions &options,
                      std::shared_ptr<TeamThreads> threads,
                      std::vector<unsigned> members)
-    : options(options), patience(WaitableCounter::patienceBetweenSteps(options.oversubscribed)),
+    : options(options),
+      patience(WaitableCounter::patienceBetweenSteps(options.oversubscribed)),
       threads(std::move(threads)), members(std::move(members)) {}
 
 PhaseTeam::~PhaseTeam() = default;
@@ -137,8 +138,8 @@ static std::vector<unsigned> findMembers(TeamThreads &threads,
             std::ranges::find(members, worker) != members.end()))
       ++worker;
     if (worker == threads.size())
-      threads.add(cpu, WaitableCounter::patienceBetweenSteps(
-                           options.oversubscribed));
+      threads.add(
+          cpu, WaitableCounter::patienceBetweenSteps(options.oversubscribed));
     members.push_back(worker);
   }
   return members;

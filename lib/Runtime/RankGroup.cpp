@@ -51,16 +51,15 @@ static Result<std::string> findProgram() {
     return std::string("/proc/self/exe");
   if (const char *named = std::getenv("SANDWICH_RUN"); named && *named) {
     if (::access(named, X_OK) != 0)
-      return makeError("SANDWICH_RUN is ", named, ", which cannot be run: ",
-                       std::strerror(errno));
+      return makeError("SANDWICH_RUN is ", named,
+                       ", which cannot be run: ", std::strerror(errno));
     return std::string(named);
   }
   Dl_info library{};
   std::vector<fs::path> places = {own.parent_path()};
   if (::dladdr(reinterpret_cast<void *>(&findProgram), &library) != 0 &&
       library.dli_fname) {
-    const fs::path folder =
-        fs::absolute(library.dli_fname, code).parent_path();
+    const fs::path folder = fs::absolute(library.dli_fname, code).parent_path();
     places.push_back(folder);
     places.push_back(folder.parent_path() / "bin");
   }
@@ -177,8 +176,8 @@ Status RankGroup::Watch::spawnRank(int32_t rank) {
   const std::string descriptor =
       "--descriptor=" + std::to_string(segment->descriptor());
   const std::array<const char *, 6> arguments = {
-      program.c_str(), "rank",           number.c_str(), descriptor.c_str(),
-      artifact.c_str(), nullptr};
+      program.c_str(),    "rank",           number.c_str(),
+      descriptor.c_str(), artifact.c_str(), nullptr};
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   if (process < 0)
@@ -226,9 +225,8 @@ void RankGroup::Watch::look() {
       // A rank that has not begun yet is not missed; its end is seen.
     } else if (child.process >= 0 && beat > 0 &&
                ++child.missed >= missedLooks && !ending) {
-      segment->abort(child.rank,
-                     "(process " + std::to_string(child.process) +
-                         ") does not answer any more");
+      segment->abort(child.rank, "(process " + std::to_string(child.process) +
+                                     ") does not answer any more");
     }
   }
 }
@@ -355,9 +353,8 @@ Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
                                  const std::string &path) {
   SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemorySegment> segment,
                             SharedMemorySegment::attach(descriptor));
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<SharedMemoryCommunicator> ranks,
-      SharedMemoryCommunicator::create(segment, rank));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,
+                            SharedMemoryCommunicator::create(segment, rank));
   std::atomic<bool> done = false;
   std::thread heart([&] {
     while (!done) {

@@ -108,8 +108,8 @@ void sandwich::giveStep(Communicator &ranks, PhaseKind phase,
                         const StepArguments &arguments) {
   StepMessage message{};
   message.header = {
-      .kind = phase == PhaseKind::Prefill ? StepKind::Prefill
-                                          : StepKind::Decode,
+      .kind =
+          phase == PhaseKind::Prefill ? StepKind::Prefill : StepKind::Decode,
       .tokens = static_cast<int64_t>(arguments.tokenIds.size()),
       .sequences = arguments.sequenceCount,
       .blocksPerSequence = arguments.blocksPerSequence,

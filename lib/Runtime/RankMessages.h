@@ -34,8 +34,7 @@ void giveStep(Communicator &ranks, PhaseKind phase,
               const StepArguments &arguments);
 void giveEnd(Communicator &ranks);
 /// The phase of the next step, whose arguments are stored; nothing at the end.
-std::optional<PhaseKind> getStep(Communicator &ranks,
-                                 StepArguments &arguments);
+std::optional<PhaseKind> getStep(Communicator &ranks, StepArguments &arguments);
 
 /// Tells rank 0's artifact from one that was compiled again meanwhile.
 uint64_t checksumOf(const Artifact &artifact);

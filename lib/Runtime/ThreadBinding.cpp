@@ -34,7 +34,8 @@ static hwloc_bitmap_t readBinding() {
   if (!thisMachine())
     return nullptr;
   hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-  if (cpus && hwloc_get_cpubind(thisMachine(), cpus, HWLOC_CPUBIND_THREAD) != 0) {
+  if (cpus &&
+      hwloc_get_cpubind(thisMachine(), cpus, HWLOC_CPUBIND_THREAD) != 0) {
     hwloc_bitmap_free(cpus);
     return nullptr;
   }

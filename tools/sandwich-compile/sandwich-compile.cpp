@@ -165,8 +165,8 @@ std::string describe(const PlanCores &plan) {
   return "plan: " + std::to_string(processes) +
          (processes == 1 ? " process with " : " processes, each with ") +
          std::to_string(plan.prefill.front().size()) +
-         " cores in prefill and " +
-         std::to_string(plan.decode.front().size()) + " in decode";
+         " cores in prefill and " + std::to_string(plan.decode.front().size()) +
+         " in decode";
 }
 
 } // namespace
@@ -202,10 +202,11 @@ int main(int argc, char **argv) try {
   app.add_option("--decode-threads", options.decodeThreads,
                  "Threads of the team in decode (default: as --threads)");
   std::string planName;
-  app.add_option("--plan", planName,
-                 "Service configuration to compile for, instead of --threads: "
-                 "a file that --plan-only --json wrote, whose first one counts, "
-                 "or 'auto' for the best that is found")
+  app.add_option(
+         "--plan", planName,
+         "Service configuration to compile for, instead of --threads: "
+         "a file that --plan-only --json wrote, whose first one counts, "
+         "or 'auto' for the best that is found")
       ->type_name("FILE.json|auto");
   app.add_option("--tensor-parallel", options.tensorParallel,
                  "Processes that run the model together, each with its own "
@@ -330,8 +331,7 @@ int main(int argc, char **argv) try {
            {"--output", "--target", "--threads", "--decode-threads",
             "--tensor-parallel", "--plan", "--max-tokens-per-step", "--context",
             "--emit", "--ir", "--tune", "--schedules", "--strategy",
-            "--tuning-seconds", "--tuning-report",
-            "--emulate-amx"})
+            "--tuning-seconds", "--tuning-report", "--emulate-amx"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");
     if (measureMachineFile && plan.parameters)

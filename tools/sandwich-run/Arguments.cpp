@@ -163,8 +163,7 @@ tool::readPlan(const std::optional<std::string> &path) {
   if (!path)
     return std::optional<PlanCores>();
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
-  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan,
-                            readPlanCores(*path, machine));
+  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan, readPlanCores(*path, machine));
   return std::optional(std::move(plan));
 }
 

@@ -86,8 +86,7 @@ static Json toJson(const MemoryUse::Part &part) {
   return {{"bytes", part.bytes}, {"huge_page_bytes", part.inHugePages}};
 }
 
-Json tool::describeMeasurement(Engine &engine,
-                               const BenchmarkOptions &options,
+Json tool::describeMeasurement(Engine &engine, const BenchmarkOptions &options,
                                bool interrupted) {
   const proto::Manifest &manifest = engine.artifact().manifest();
   MemoryUse memory = engine.memoryUse();

@@ -31,9 +31,9 @@ void tool::addRankCommand(CLI::App &app, Action &action) {
   command->add_option("--rank", arguments->rank)->required();
   command->callback([arguments, &action] {
     action = [arguments]() -> Status {
-      SANDWICH_ASSIGN_OR_RETURN(
-          bool done, serveRank(arguments->descriptor, arguments->rank,
-                               arguments->artifact));
+      SANDWICH_ASSIGN_OR_RETURN(bool done, serveRank(arguments->descriptor,
+                                                     arguments->rank,
+                                                     arguments->artifact));
       if (!done)
         throw CLI::RuntimeError(1);
       return {};

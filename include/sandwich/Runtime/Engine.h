@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The engine is a loaded model: the sequences that are fed to it, the blocks of
-/// the KV cache that they hold, and the ranks that run its steps. It knows
+/// The engine is a loaded model: the sequences that are fed to it, the blocks
+/// of the KV cache that they hold, and the ranks that run its steps. It knows
 /// tokens and logits only; text is the tokenizer's, and choosing tokens the
 /// sampler's.
 ///
@@ -193,7 +193,7 @@ private:
   Status runStep(PhaseKind phase);
   /// Runs tokens of one sequence whose blocks are reserved.
   Status runPiece(Sequence &sequence, std::span<const int32_t> tokens,
-                uint64_t firstRow, uint64_t rows);
+                  uint64_t firstRow, uint64_t rows);
   void truncate(Sequence &sequence, uint64_t length);
   Result<Sequence> fork(const Sequence &sequence);
 

@@ -57,8 +57,8 @@ public:
 
   /// Teams that take turns, one for each phase: what one team's threads wrote,
   /// the next one's see. A CPU has one thread, whichever teams it works in, so
-  /// that a switch from one team to another wakes only those who slept. Unpinned
-  /// threads are shared by their number. Errors as `create`.
+  /// that a switch from one team to another wakes only those who slept.
+  /// Unpinned threads are shared by their number. Errors as `create`.
   static Result<std::vector<std::unique_ptr<PhaseTeam>>>
   createSharing(std::span<const PhaseTeamOptions> options);
 

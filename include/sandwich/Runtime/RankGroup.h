@@ -77,9 +77,10 @@ private:
 };
 
 /// Runs rank `rank`, not 0, of the group behind `descriptor` until rank 0 ends
-/// it. Returns false if it failed before, which rank 0 knows. Error: there is no
-/// such group.
-Result<bool> serveRank(int descriptor, int32_t rank, const std::string &artifact);
+/// it. Returns false if it failed before, which rank 0 knows. Error: there is
+/// no such group.
+Result<bool> serveRank(int descriptor, int32_t rank,
+                       const std::string &artifact);
 
 } // namespace sandwich
 

@@ -59,8 +59,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       return signalPassFailure();
     }
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
-      const int64_t team =
-          lm::getThreads(matmul->getParentOfType<FunctionOpInterface>(), threads);
+      const int64_t team = lm::getThreads(
+          matmul->getParentOfType<FunctionOpInterface>(), threads);
       if (!matmul.getSchedules()) {
         Result<ScheduleTable> table = findTuned(matmul, team, *tuned, *model);
         if (table && table->empty())
@@ -75,8 +75,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         auto [tM, tN, tK] = schedule.getSchedule().threads;
         if (tM * tN * tK > team) {
           matmul.emitOpError("has a schedule for ")
-              << tM * tN * tK << " threads, the team has "
-              << team;
+              << tM * tN * tK << " threads, the team has " << team;
           return WalkResult::interrupt();
         }
       }

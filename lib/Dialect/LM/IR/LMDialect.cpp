@@ -101,9 +101,9 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
 }
 
 int64_t lm::getThreads(Operation *function, int64_t given) {
-  auto threads = function
-                     ? function->getAttrOfType<IntegerAttr>(threadsAttributeName)
-                     : IntegerAttr();
+  auto threads =
+      function ? function->getAttrOfType<IntegerAttr>(threadsAttributeName)
+               : IntegerAttr();
   return threads ? threads.getInt() : given;
 }
 
