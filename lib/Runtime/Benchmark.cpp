@@ -219,7 +219,8 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     }
     result.tokensPerSecond = mean(result.samples);
     result.standardDeviation = sampleStandardDeviation(result.samples);
-    if (test.generates)
+    // This process reads a shard only, and so would its threads.
+    if (test.generates && engine.rankPlacement().size() == 1)
       result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
                           mean(bandwidths)};
     result.profile = profile.profiles();

@@ -103,8 +103,12 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   }
   SANDWICH_ASSIGN_OR_RETURN(engine->executor,
                             PhaseExecutor::create(engine->source, own));
-  if (engine->group)
-    SANDWICH_RETURN_IF_ERROR(engine->group->waitUntilLoaded());
+  if (engine->group) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        engine->placement, engine->group->waitUntilLoaded(*engine->executor));
+  } else {
+    engine->placement = {engine->executor->readPlacement()};
+  }
   report(options.log, LogLevel::Information, engine->describeMemory());
   return engine;
 }

@@ -91,8 +91,11 @@ PhaseExecutor::create(const Artifact &artifact,
   executor->vocabSize = artifact.manifest().model().vocab_size();
   executor->prefillRows = buffers.prefillRows;
   executor->communicator = options.communicator;
-  if (options.numaNode)
-    SANDWICH_RETURN_IF_ERROR(executor->bindTo(*options.numaNode, options.log));
+  std::optional<unsigned> node = options.numaNode;
+  if (!node && plan)
+    node = numaNodeOf(plan->prefill[static_cast<size_t>(rank)]);
+  if (node)
+    SANDWICH_RETURN_IF_ERROR(executor->bindTo(*node, options.log));
   return executor;
 }
 

@@ -317,9 +317,11 @@ RankGroup::~RankGroup() {
 
 std::vector<int> RankGroup::processes() const { return watch->processes(); }
 
-Status RankGroup::waitUntilLoaded() {
-  ranks->barrier();
-  return failure();
+Result<std::vector<RankPlacement>>
+RankGroup::waitUntilLoaded(PhaseExecutor &own) {
+  std::vector<RankPlacement> placement = exchangePlacement(*ranks, own);
+  SANDWICH_RETURN_IF_ERROR(failure());
+  return placement;
 }
 
 void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
@@ -342,7 +344,7 @@ static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
   options.communicator = &ranks;
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseExecutor> executor,
                             PhaseExecutor::create(artifact, options));
-  ranks.barrier();
+  (void)exchangePlacement(ranks, *executor);
   StepArguments arguments;
   while (std::optional<PhaseKind> phase = getStep(ranks, arguments))
     executor->run(*phase, arguments);

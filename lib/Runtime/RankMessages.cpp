@@ -104,6 +104,31 @@ Result<RankSetup> sandwich::getSetup(Communicator &ranks,
   return setup;
 }
 
+/// Replaces `cpus` by those of rank `root`, which has as many threads.
+static void exchangeTeam(Communicator &ranks, int32_t root,
+                         TeamPlacement &cpus) {
+  for (std::vector<unsigned> &thread : cpus) {
+    uint64_t count = thread.size();
+    ranks.broadcast(&count, sizeof(count), root);
+    if (!ranks.failure())
+      return;
+    thread.resize(count);
+    ranks.broadcast(thread.data(), count * sizeof(unsigned), root);
+  }
+}
+
+std::vector<RankPlacement>
+sandwich::exchangePlacement(Communicator &ranks, PhaseExecutor &executor) {
+  const RankPlacement own = executor.readPlacement();
+  std::vector<RankPlacement> all(static_cast<size_t>(ranks.ranks()), own);
+  for (int32_t root = 0; root < ranks.ranks(); ++root) {
+    RankPlacement &placement = all[static_cast<size_t>(root)];
+    exchangeTeam(ranks, root, placement.prefill);
+    exchangeTeam(ranks, root, placement.decode);
+  }
+  return all;
+}
+
 void sandwich::giveStep(Communicator &ranks, PhaseKind phase,
                         const StepArguments &arguments) {
   StepMessage message{};

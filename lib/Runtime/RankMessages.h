@@ -30,6 +30,11 @@ void giveSetup(Communicator &ranks, const RankSetup &setup,
 /// `manifestChecksum` here; or the group failed.
 Result<RankSetup> getSetup(Communicator &ranks, uint64_t manifestChecksum);
 
+/// Where the threads of all ranks are, to be called by all once they have
+/// loaded.
+std::vector<RankPlacement> exchangePlacement(Communicator &ranks,
+                                             PhaseExecutor &executor);
+
 void giveStep(Communicator &ranks, PhaseKind phase,
               const StepArguments &arguments);
 void giveEnd(Communicator &ranks);

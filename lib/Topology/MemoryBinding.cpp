@@ -91,3 +91,23 @@ sandwich::bindMemory(std::span<const std::span<const std::byte>> areas,
         "them, too");
   return std::optional<std::string>();
 }
+
+std::optional<unsigned> sandwich::numaNodeOf(std::span<const unsigned> cpus) {
+  Result<HwlocTopology> owner = createTopology();
+  if (!owner || cpus.empty())
+    return std::nullopt;
+  hwloc_topology_t topology = owner->get();
+  hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  if (hwloc_topology_load(topology) != 0 ||
+      hwloc_bitmap_weight(hwloc_topology_get_topology_nodeset(topology)) <= 1)
+    return std::nullopt;
+  HwlocBitmap wanted(hwloc_bitmap_alloc());
+  for (unsigned cpu : cpus)
+    hwloc_bitmap_set(wanted.get(), cpu);
+  hwloc_obj_t node = nullptr;
+  while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE,
+                                            node)) != nullptr)
+    if (hwloc_bitmap_isincluded(wanted.get(), node->cpuset))
+      return node->os_index;
+  return std::nullopt;
+}

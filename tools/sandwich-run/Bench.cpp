@@ -140,13 +140,20 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
-/// "decode   on CPUs 0 1", where the system says that the threads are.
-static std::string placementLine(const char *phase, PhaseTeam &team) {
+/// "decode   on CPUs 0 1 | 2 3", where the system says that the threads of each
+/// rank are.
+static std::string placementLine(const char *phase, const Engine &engine,
+                                 TeamPlacement RankPlacement::*team) {
   std::string text = std::string(phase) + " on CPUs";
-  for (const std::vector<unsigned> &cpus : team.readPlacement()) {
-    text += ' ' + std::to_string(cpus.empty() ? 0 : cpus.front());
-    if (cpus.size() > 1)
-      text += '-' + std::to_string(cpus.back());
+  const char *separator = "";
+  for (const RankPlacement &rank : engine.rankPlacement()) {
+    text += separator;
+    separator = " |";
+    for (const std::vector<unsigned> &cpus : rank.*team) {
+      text += ' ' + std::to_string(cpus.empty() ? 0 : cpus.front());
+      if (cpus.size() > 1)
+        text += '-' + std::to_string(cpus.back());
+    }
   }
   return text + "\n";
 }
@@ -156,8 +163,8 @@ static Status run(const tool::MeasurementArguments &arguments) {
                             tool::loadForMeasurement(arguments));
   if (!arguments.json)
     SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
-        placementLine("prefill ", engine->team(PhaseKind::Prefill)) +
-        placementLine("decode  ", engine->team(PhaseKind::Decode))));
+        placementLine("prefill ", *engine, &RankPlacement::prefill) +
+        placementLine("decode  ", *engine, &RankPlacement::decode)));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(

@@ -86,17 +86,20 @@ static Json toJson(const MemoryUse::Part &part) {
   return {{"bytes", part.bytes}, {"huge_page_bytes", part.inHugePages}};
 }
 
-Json tool::describeMeasurement(Engine &engine, const BenchmarkOptions &options,
+Json tool::describeMeasurement(const Engine &engine, const BenchmarkOptions &options,
                                bool interrupted) {
   const proto::Manifest &manifest = engine.artifact().manifest();
+  Json ranks = Json::array();
+  for (const RankPlacement &rank : engine.rankPlacement())
+    ranks.push_back(
+        {{"prefill_cores", rank.prefill}, {"decode_cores", rank.decode}});
   MemoryUse memory = engine.memoryUse();
   return {{"model", manifest.model().name()},
           {"dtype", manifest.target().dtype()},
           {"target", manifest.target().name()},
           {"prefill_threads", engine.artifact().prefill().threads()},
           {"decode_threads", engine.artifact().decode().threads()},
-          {"prefill_cores", engine.team(PhaseKind::Prefill).readPlacement()},
-          {"decode_cores", engine.team(PhaseKind::Decode).readPlacement()},
+          {"ranks", ranks},
           {"decode_weight_bytes", decodeWeightBytes(manifest)},
           {"memory",
            {{"weights", toJson(memory.weights)},

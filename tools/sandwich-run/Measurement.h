@@ -50,7 +50,7 @@ Status measurementComplete(const BenchmarkOptions &options,
                            const std::vector<BenchmarkResult> &results);
 
 /// What was measured and how, for `--json`.
-Json describeMeasurement(Engine &engine, const BenchmarkOptions &options,
+Json describeMeasurement(const Engine &engine, const BenchmarkOptions &options,
                          bool interrupted);
 
 } // namespace sandwich::tool

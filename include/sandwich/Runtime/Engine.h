@@ -173,6 +173,8 @@ public:
   const KVCache &kvCache() const { return executor->kvCache(); }
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const { return executor->memoryUse(); }
+  /// Where the threads of each rank are, as the system told once all was loaded.
+  const std::vector<RankPlacement> &rankPlacement() const { return placement; }
   /// Process identifiers of the other ranks.
   std::vector<int> rankProcesses() const {
     return group ? group->processes() : std::vector<int>();
@@ -201,6 +203,7 @@ private:
   /// Outlives the executor, which uses its communicator.
   std::unique_ptr<RankGroup> group;
   std::unique_ptr<PhaseExecutor> executor;
+  std::vector<RankPlacement> placement;
   StepProfiler *prefillProfiler = nullptr;
   StepProfiler *decodeProfiler = nullptr;
   std::mutex mutex;

@@ -54,7 +54,8 @@ struct StepArguments {
 struct PhaseExecutorOptions {
   uint64_t kvBlocks = 0;
   WeightPlacement weightPlacement = WeightPlacement::Mapped;
-  /// That weights and buffers are bound to, as the operating system counts.
+  /// That weights and buffers are bound to, as the operating system counts;
+  /// nothing: that of the plan's cores, if they have one of their own.
   std::optional<unsigned> numaNode = {};
   /// The cores of all ranks.
   std::optional<PlanCores> plan = {};
@@ -89,6 +90,14 @@ struct MemoryUse {
   Part logits;
 };
 
+/// [thread] The CPUs that a team's threads may run on, ascending, as the system
+/// tells.
+using TeamPlacement = std::vector<std::vector<unsigned>>;
+struct RankPlacement {
+  TeamPlacement prefill;
+  TeamPlacement decode;
+};
+
 /// Used by one thread at a time.
 class PhaseExecutor {
 public:
@@ -114,8 +123,15 @@ public:
 
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const;
+  /// Where the threads are in each phase.
+  RankPlacement readPlacement() {
+    return {teams.prefill->readPlacement(), teams.decode->readPlacement()};
+  }
 
   PhaseTeam &team(PhaseKind phase) {
+    return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
+  }
+  const PhaseTeam &team(PhaseKind phase) const {
     return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
   }
   const WeightStorage &weights() const { return storage; }

@@ -60,9 +60,9 @@ public:
   /// Process identifiers of ranks 1 and up.
   std::vector<int> processes() const;
 
-  /// Returns once every rank has loaded. Error: the one that could not, and
-  /// why.
-  Status waitUntilLoaded();
+  /// Returns once every rank has loaded: where their threads are. `own` is rank
+  /// 0's. Error: the rank that could not load, and why.
+  Result<std::vector<RankPlacement>> waitUntilLoaded(PhaseExecutor &own);
   /// Tells the others what rank 0 runs next.
   void announce(PhaseKind phase, const StepArguments &arguments);
   /// Success, or which rank failed, and how.

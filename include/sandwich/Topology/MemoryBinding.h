@@ -40,6 +40,10 @@ std::optional<PagePlaces> placesOf(std::span<const std::byte> memory,
 Result<std::optional<std::string>>
 bindMemory(std::span<const std::span<const std::byte>> areas, unsigned node);
 
+/// The NUMA node that all of `cpus` (operating-system indexes) belong to, on a
+/// machine of several; nothing if there is no such node.
+std::optional<unsigned> numaNodeOf(std::span<const unsigned> cpus);
+
 } // namespace sandwich
 
 #endif // SANDWICH_TOPOLOGY_MEMORYBINDING_H
