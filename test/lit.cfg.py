@@ -23,13 +23,15 @@ config.environment["SANDWICH_BIN"] = binaries
 
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")
-if config.sandwich_has_benchmarks:
-    config.available_features.add("benchmarks")
 else:
     config.excludes += ["Dialect", "Conversion", "Transforms", "Pipelines",
                         "Docs"]
+if config.sandwich_has_compiler and config.sandwich_has_benchmarks:
+    config.available_features.add("benchmarks")
 
 shared = os.environ.get("SANDWICH_SHARED", config.sandwich_source + "/../shared")
+if len(os.sched_getaffinity(0)) >= 2:
+    config.available_features.add("two-cpus")
 if os.path.isdir(shared):
     config.available_features.add("shared")
     config.substitutions.append(("%shared", os.path.realpath(shared)))

@@ -2,7 +2,8 @@
 # Part of the Sandwich project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Lets ranks of ARTIFACT, which has 4, fail in all ways.
+"""Looks at the processes of ARTIFACT, which has 4 ranks, and lets them fail in
+all ways.
 
     faults.py ARTIFACT
 """
@@ -70,6 +71,20 @@ class Group:
         assert not alive, f"processes {alive} are left"
 
 
+def weights_in_memory(processes):
+    """Proportional set size of weights.bin in all `processes` together."""
+    total = 0
+    for process in processes:
+        ours = False
+        with open(f"/proc/{process}/smaps", encoding="utf-8") as file:
+            for line in file:
+                if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                    ours = line.rstrip().endswith("weights.bin")
+                elif ours and line.startswith("Pss:"):
+                    total += int(line.split()[1]) << 10
+    return total
+
+
 def is_alive(process):
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as file:
@@ -82,6 +97,16 @@ def main():
     artifact = sys.argv[1]
     shared = set(os.listdir("/dev/shm"))
     moments = random.Random(1)
+
+    # One copy of the weights, for all processes and both phases.
+    group = Group(artifact)
+    time.sleep(1)
+    held = weights_in_memory([group.process.pid, *group.ranks])
+    packed = os.path.getsize(os.path.join(artifact, "weights.bin"))
+    assert 0.5 * packed < held <= 1.02 * packed, (held, packed)
+    group.process.kill()
+    group.process.communicate()
+    group.leaves_nothing()
 
     # Each rank at random moments: while it loads, and while it works.
     for i in range(20):
