@@ -53,6 +53,14 @@ public:
     workers[worker]->runs.advance();
   }
 
+  /// Returns once a worker has left the last run it was called to: after a
+  /// barrier others go on while the last to come still wakes who sleeps.
+  void awaitIdle(size_t worker) const {
+    while (workers[worker]->left.load(std::memory_order_acquire) !=
+           workers[worker]->runs.value())
+      std::this_thread::yield();
+  }
+
   bool isOfThisProcess() const {
     return workers.empty() || ::getpid() == process;
   }
@@ -63,6 +71,8 @@ private:
   struct alignas(128) Worker {
     /// Runs handed to this worker; a thread that is not in a run sleeps on.
     WaitableCounter runs;
+    /// Those of them that it has left.
+    std::atomic<uint32_t> left{0};
     /// The run: its team, and the worker's number in it. No team ends it.
     PhaseTeam *team = nullptr;
     int32_t number = 0;
@@ -109,6 +119,7 @@ void TeamThreads::serve(Worker &worker) {
       return;
     team->currentWork(team->currentContext, worker.number);
     team->barrier();
+    worker.left.store(seen + 1, std::memory_order_release);
   }
 }
 
@@ -123,7 +134,12 @@ PhaseTeam::PhaseTeam(const PhaseTeamOptions &options,
       patience(WaitableCounter::patienceBetweenSteps(options.oversubscribed)),
       threads(std::move(threads)), members(std::move(members)) {}
 
-PhaseTeam::~PhaseTeam() = default;
+PhaseTeam::~PhaseTeam() {
+  // Threads that other teams have, too, go on, but not with this one.
+  if (threads->isOfThisProcess())
+    for (unsigned member : members)
+      threads->awaitIdle(member);
+}
 
 /// The workers that are threads 1 and up of a team; starts those that are
 /// missing.

@@ -86,7 +86,8 @@ static Json toJson(const MemoryUse::Part &part) {
   return {{"bytes", part.bytes}, {"huge_page_bytes", part.inHugePages}};
 }
 
-Json tool::describeMeasurement(const Engine &engine, const BenchmarkOptions &options,
+Json tool::describeMeasurement(const Engine &engine,
+                               const BenchmarkOptions &options,
                                bool interrupted) {
   const proto::Manifest &manifest = engine.artifact().manifest();
   Json ranks = Json::array();

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <random>
@@ -204,7 +205,7 @@ TEST(PhaseTeamTest, SwitchesAtRandomWithoutNewThreads) {
     PhaseTeam *team;
     uint64_t values[4] = {};
     uint64_t steps = 0;
-    uint64_t wrong = 0;
+    std::atomic<uint64_t> wrong = 0;
   } steps;
   constexpr int switches = 10000;
   for (int i = 0; i < switches; ++i) {

@@ -173,7 +173,8 @@ public:
   const KVCache &kvCache() const { return executor->kvCache(); }
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const { return executor->memoryUse(); }
-  /// Where the threads of each rank are, as the system told once all was loaded.
+  /// Where the threads of each rank are, as the system told once all was
+  /// loaded.
   const std::vector<RankPlacement> &rankPlacement() const { return placement; }
   /// Process identifiers of the other ranks.
   std::vector<int> rankProcesses() const {
