@@ -237,14 +237,13 @@ static Status checkPhases(const proto::Manifest &manifest) {
   return {};
 }
 
-/// A thread of the phase for each CPU, and no CPU twice.
+/// A thread of the phase for each CPU, and no CPU twice in all processes.
 static Status checkCpus(const std::string &field,
                         const google::protobuf::RepeatedField<uint32_t> &cpus,
-                        const proto::Phase &phase) {
+                        const proto::Phase &phase, std::set<uint32_t> &used) {
   if (static_cast<uint32_t>(cpus.size()) != phase.threads())
     return makeError(field, " has ", cpus.size(), " CPUs, but ", phase.name(),
                      " has ", phase.threads(), " threads");
-  std::set<uint32_t> used;
   for (uint32_t cpu : cpus) {
     SANDWICH_RETURN_IF_ERROR(checkRange(field, cpu, 0, limits::cpuIndex));
     if (!used.insert(cpu).second)
@@ -263,13 +262,16 @@ static Status checkPlan(const proto::Manifest &manifest) {
       static_cast<uint32_t>(manifest.plan_size()) != artifact::ranks(manifest))
     return makeError("plan has ", manifest.plan_size(), " processes for ",
                      artifact::ranks(manifest), " ranks");
+  std::set<uint32_t> prefillCpus, decodeCpus;
   for (int i = 0; i < manifest.plan_size(); ++i) {
     const proto::Process &process = manifest.plan(i);
     const std::string prefix = element("plan", i);
     SANDWICH_RETURN_IF_ERROR(
-        checkCpus(prefix + "prefill_cpus", process.prefill_cpus(), prefill));
+        checkCpus(prefix + "prefill_cpus", process.prefill_cpus(), prefill,
+                                       prefillCpus));
     SANDWICH_RETURN_IF_ERROR(
-        checkCpus(prefix + "decode_cpus", process.decode_cpus(), decode));
+        checkCpus(prefix + "decode_cpus", process.decode_cpus(), decode,
+                  decodeCpus));
   }
   return {};
 }

@@ -607,7 +607,10 @@ Result<TunedModel> Compilation::tuneTeam(int64_t threads,
   const std::vector<TunedMatmul> shapes = differentShapes(uses);
   ModelTuningOptions tuning = given;
   tuning.threads = threads;
-  if (tuning.cpus.size() > static_cast<size_t>(threads))
+  // Tuning for a plan runs where the team will; that of decode comes second.
+  if (options.plan && threads != threadsOf(lm::Phase::Prefill))
+    tuning.cpus = options.plan->decode.front();
+  else if (tuning.cpus.size() > static_cast<size_t>(threads))
     tuning.cpus.resize(threads);
   SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
                             tuneModel(shapes, target, tuning, progress));

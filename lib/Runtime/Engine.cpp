@@ -171,6 +171,8 @@ void Engine::truncate(Sequence &sequence, uint64_t length) {
 }
 
 bool Engine::hasRoom(Sequence &sequence) {
+  if (!checkRunning())
+    return false;
   std::lock_guard lock(mutex);
   return checkContext(sequence, 1) &&
          executor->kvCache().hasRoom({&sequence.blocks, sequence.tokens, 1});

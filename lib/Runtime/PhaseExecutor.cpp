@@ -92,8 +92,8 @@ PhaseExecutor::create(const Artifact &artifact,
   executor->prefillRows = buffers.prefillRows;
   executor->communicator = options.communicator;
   std::optional<unsigned> node = options.numaNode;
-  if (!node && plan)
-    node = numaNodeOf(plan->prefill[static_cast<size_t>(rank)]);
+  if (!node && (plan || ranks > 1))
+    node = numaNodeOf(executor->teams.cpus);
   if (node)
     SANDWICH_RETURN_IF_ERROR(executor->bindTo(*node, options.log));
   return executor;

@@ -70,14 +70,15 @@ Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact) {
   return {};
 }
 
-/// The first of the plan's CPUs that this process may not use.
+/// The first of the plan's CPUs that its processes may not use: all of them
+/// decide alike.
 static std::optional<unsigned> findForbidden(const PlanCores &plan,
-                                             unsigned process,
                                              const CpuBudget &budget) {
-  for (const Cpus *cpus : {&plan.prefill[process], &plan.decode[process]})
-    for (unsigned cpu : *cpus)
-      if (std::ranges::find(budget.cpus, cpu) == budget.cpus.end())
-        return cpu;
+  for (const std::vector<Cpus> *phase : {&plan.prefill, &plan.decode})
+    for (const Cpus &cpus : *phase)
+      for (unsigned cpu : cpus)
+        if (std::ranges::find(budget.cpus, cpu) == budget.cpus.end())
+          return cpu;
   return std::nullopt;
 }
 
@@ -121,7 +122,7 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
   const unsigned threads = ranks * own;
   std::optional<unsigned> forbidden;
   if (plan)
-    forbidden = findForbidden(*plan, process, budget);
+    forbidden = findForbidden(*plan, budget);
   if (plan && !forbidden) {
     prefill.cpus = plan->prefill[process];
     decode.cpus = plan->decode[process];
@@ -159,5 +160,6 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
                             PhaseTeam::createSharing(options));
   verifyPlacement("prefill", *teams[0], prefill.cpus, log);
   verifyPlacement("decode", *teams[1], decode.cpus, log);
-  return PhaseTeams{std::move(teams[0]), std::move(teams[1])};
+  return PhaseTeams{std::move(teams[0]), std::move(teams[1]),
+                    std::move(prefill.cpus)};
 }

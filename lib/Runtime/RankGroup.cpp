@@ -27,6 +27,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -47,7 +48,8 @@ static Result<std::string> findProgram() {
   std::error_code code;
   const fs::path own = fs::read_symlink("/proc/self/exe", code);
   // A program that was replaced while it runs is "NAME (deleted)".
-  if (own.filename().string().starts_with(name))
+  if (own.filename() == name ||
+      own.filename() == std::string(name) + " (deleted)")
     return std::string("/proc/self/exe");
   if (const char *named = std::getenv("SANDWICH_RUN"); named && *named) {
     if (::access(named, X_OK) != 0)
@@ -79,23 +81,28 @@ static Result<std::string> findProgram() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent)
     ::_exit(1);
-  // Ctrl-C is for rank 0, which ends the others when it is done.
-  ::signal(SIGINT, SIG_IGN);
+  // What is for the whole terminal or group is for rank 0, which ends the others
+  // when it is done. A fault that is blocked would end the process whatever its
+  // handler is.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    ::signal(signal, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::fcntl(descriptor, F_SETFD, 0);
   ::execv(arguments[0], const_cast<char *const *>(arguments));
   ::_exit(127);
 }
 
-static std::string describeEnd(int status) {
-  if (WIFSIGNALED(status)) {
-    const int signal = WTERMSIG(status);
-    const char *name = ::sigabbrev_np(signal);
-    return "was killed by signal " + std::to_string(signal) +
+static std::string describeEnd(const siginfo_t &end) {
+  if (end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED) {
+    const char *name = ::sigabbrev_np(end.si_status);
+    return "was killed by signal " + std::to_string(end.si_status) +
            (name ? std::string(" (SIG") + name + ")" : std::string());
   }
-  if (WEXITSTATUS(status) == 127)
+  if (end.si_status == 127)
     return "could not be started";
-  return "ended with exit status " + std::to_string(WEXITSTATUS(status));
+  return "ended with exit status " + std::to_string(end.si_status);
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,14 +120,11 @@ public:
   ~Watch();
 
   Status start();
-  std::vector<int> processes() const {
-    std::vector<int> ids;
-    for (const Child &child : children)
-      ids.push_back(child.process);
-    return ids;
-  }
-  /// Whether every rank ended within a second.
+  const std::vector<int> &processes() const { return started; }
+  /// The ranks were told to end, and get the time to do so.
   void expectEnd() { ending = true; }
+  /// Ends the group for a reason of rank 0's.
+  void abort(const char *reason) { segment->abort(0, reason); }
 
 private:
   struct Child {
@@ -133,14 +137,18 @@ private:
 
   Status spawn();
   Status spawnRank(int32_t rank);
-  void run(std::promise<Status> started);
+  void run(std::promise<Status> status);
   void look();
   void reap(Child &child);
   void endAll();
 
   const std::shared_ptr<SharedMemorySegment> segment;
   const std::string program, artifact;
+  /// Of the thread alone.
   std::vector<Child> children;
+  std::chrono::steady_clock::time_point looked;
+  /// Complete once `start` has returned.
+  std::vector<int> started;
   std::atomic<bool> ending = false;
   int stopEvent = -1;
   std::thread thread;
@@ -150,10 +158,13 @@ Status RankGroup::Watch::start() {
   stopEvent = ::eventfd(0, EFD_CLOEXEC);
   if (stopEvent < 0)
     return systemError("watch the ranks");
-  std::promise<Status> started;
-  std::future<Status> status = started.get_future();
+  std::promise<Status> promise;
+  std::future<Status> status = promise.get_future();
+  // A child that was started must not get lost.
+  children.reserve(static_cast<size_t>(segment->ranks()));
+  started.reserve(static_cast<size_t>(segment->ranks()));
   try {
-    thread = std::thread(&Watch::run, this, std::move(started));
+    thread = std::thread(&Watch::run, this, std::move(promise));
   } catch (const std::exception &exception) {
     return makeError("cannot start the thread that watches the ranks: ",
                      exception.what());
@@ -175,9 +186,10 @@ Status RankGroup::Watch::spawnRank(int32_t rank) {
   const std::string number = "--rank=" + std::to_string(rank);
   const std::string descriptor =
       "--descriptor=" + std::to_string(segment->descriptor());
-  const std::array<const char *, 6> arguments = {
-      program.c_str(),    "rank",           number.c_str(),
-      descriptor.c_str(), artifact.c_str(), nullptr};
+  const std::array<const char *, 7> arguments = {
+      program.c_str(),    "rank", number.c_str(),
+      descriptor.c_str(), "--",   artifact.c_str(),
+      nullptr};
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   if (process < 0)
@@ -189,6 +201,7 @@ Status RankGroup::Watch::spawnRank(int32_t rank) {
   child.process = process;
   child.handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   children.push_back(child);
+  started.push_back(process);
   return {};
 }
 
@@ -199,21 +212,35 @@ Status RankGroup::Watch::spawn() {
 }
 
 void RankGroup::Watch::reap(Child &child) {
-  int status = 0;
-  if (::waitpid(child.process, &status, WNOHANG) != child.process)
+  siginfo_t end{};
+  const int found =
+      child.handle >= 0
+          ? ::waitid(P_PIDFD, static_cast<id_t>(child.handle), &end,
+                     WEXITED | WNOHANG)
+          : ::waitid(P_PID, static_cast<id_t>(child.process), &end,
+                     WEXITED | WNOHANG);
+  // The program that uses the library may have reaped it.
+  const bool lost = found != 0 && errno == ECHILD;
+  if (!lost && (found != 0 || end.si_pid == 0))
     return;
   if (child.handle >= 0)
     ::close(child.handle);
   child.handle = -1;
   const pid_t process = std::exchange(child.process, -1);
-  if (!ending)
+  // A rank that was told to end does so with status 0.
+  if (lost || end.si_code != CLD_EXITED || end.si_status != 0)
     segment->abort(child.rank, "(process " + std::to_string(process) + ") " +
-                                   describeEnd(status));
+                                   (lost ? "ended" : describeEnd(end)));
 }
 
 /// One look at every rank.
 void RankGroup::Watch::look() {
   segment->beat(0);
+  const auto now = std::chrono::steady_clock::now();
+  const bool counts =
+      now - looked >= std::chrono::milliseconds(lookMilliseconds);
+  if (counts)
+    looked = now;
   for (Child &child : children) {
     if (child.process < 0)
       continue;
@@ -223,8 +250,8 @@ void RankGroup::Watch::look() {
       child.lastBeat = beat;
       child.missed = 0;
       // A rank that has not begun yet is not missed; its end is seen.
-    } else if (child.process >= 0 && beat > 0 &&
-               ++child.missed >= missedLooks && !ending) {
+    } else if (child.process >= 0 && beat > 0 && counts &&
+               ++child.missed >= missedLooks) {
       segment->abort(child.rank, "(process " + std::to_string(child.process) +
                                      ") does not answer any more");
     }
@@ -242,24 +269,31 @@ void RankGroup::Watch::endAll() {
       break;
     ::usleep(10000);
   }
-  ending = true;
   for (Child &child : children)
     if (child.process >= 0) {
-      ::kill(child.process, SIGKILL);
-      (void)::waitpid(child.process, nullptr, 0);
+      // A number may be another's by now, a handle is not.
       if (child.handle >= 0)
-        ::close(child.handle);
-      child.process = -1;
+        (void)::syscall(SYS_pidfd_send_signal, child.handle, SIGKILL, nullptr,
+                        0);
+      else
+        ::kill(child.process, SIGKILL);
+      for (int i = 0; i < 100 && child.process >= 0; ++i) {
+        reap(child);
+        if (child.process >= 0)
+          ::usleep(10000);
+      }
     }
 }
 
-void RankGroup::Watch::run(std::promise<Status> started) {
+void RankGroup::Watch::run(std::promise<Status> status) {
   sigset_t all;
   ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  Status status = spawn();
-  const bool ok = static_cast<bool>(status);
-  started.set_value(std::move(status));
+  Status spawned = spawn();
+  const bool ok = static_cast<bool>(spawned);
+  status.set_value(std::move(spawned));
   bool failed = false;
   while (ok && !failed) {
     std::vector<pollfd> events = {{stopEvent, POLLIN, 0}};
@@ -279,7 +313,7 @@ void RankGroup::Watch::run(std::promise<Status> started) {
 // RankGroup
 //===----------------------------------------------------------------------===//
 
-RankGroup::RankGroup() = default;
+RankGroup::RankGroup() : process(::getpid()) {}
 
 Result<std::unique_ptr<RankGroup>>
 RankGroup::start(const Artifact &artifact, const RankSetup &setup,
@@ -309,10 +343,28 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
 }
 
 RankGroup::~RankGroup() {
-  if (watch && ranks->failure()) {
-    watch->expectEnd();
-    giveEnd(*ranks);
+  if (::getpid() != process) {
+    // The ranks and the thread are those of the process that this is a fork of.
+    (void)watch.release();
+    (void)ranks.release();
+    return;
   }
+  if (!watch)
+    return;
+  if (!loaded) {
+    // They may wait for anything.
+    watch->abort("ended before all had loaded");
+  } else if (ranks->failure()) {
+    giveEnd(*ranks);
+    watch->expectEnd();
+  }
+}
+
+Status RankGroup::failure() const {
+  if (::getpid() != process)
+    return makeError("this process is a fork of the one that loaded the model, "
+                     "and has none of its ranks; load the model after forking");
+  return ranks->failure();
 }
 
 std::vector<int> RankGroup::processes() const { return watch->processes(); }
@@ -321,6 +373,7 @@ Result<std::vector<RankPlacement>>
 RankGroup::waitUntilLoaded(PhaseExecutor &own) {
   std::vector<RankPlacement> placement = exchangePlacement(*ranks, own);
   SANDWICH_RETURN_IF_ERROR(failure());
+  loaded = true;
   return placement;
 }
 
@@ -357,19 +410,21 @@ Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
                             SharedMemorySegment::attach(descriptor));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,
                             SharedMemoryCommunicator::create(segment, rank));
-  std::atomic<bool> done = false;
-  std::thread heart([&] {
-    while (!done) {
+  std::jthread heart([&](const std::stop_token &stop) {
+    while (!stop.stop_requested()) {
       segment->beat(rank);
       std::this_thread::sleep_for(std::chrono::milliseconds(beatMilliseconds));
     }
   });
-  Result<Artifact> artifact = Artifact::open(path);
-  Status status = artifact ? serve(*ranks, *artifact) : artifact.error();
   // Rank 0 tells the user, if this is the first that goes wrong.
-  if (!status)
-    segment->abort(rank, "failed: " + status.error().message);
-  done = true;
-  heart.join();
-  return static_cast<bool>(status);
+  try {
+    Result<Artifact> artifact = Artifact::open(path);
+    Status status = artifact ? serve(*ranks, *artifact) : artifact.error();
+    if (!status)
+      segment->abort(rank, "failed: " + status.error().message);
+    return static_cast<bool>(status);
+  } catch (const std::exception &exception) {
+    segment->abort(rank, std::string("failed: ") + exception.what());
+    return false;
+  }
 }

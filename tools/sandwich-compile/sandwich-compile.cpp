@@ -389,10 +389,12 @@ int main(int argc, char **argv) try {
     return 1;
   }
   if (app.count("--threads") == 0 && !options.plan) {
-    options.threads = budget->threads();
+    const int64_t processes = std::max<int64_t>(options.tensorParallel, 1);
+    options.threads = std::max<int64_t>(budget->threads() / processes, 1);
     if (!quiet)
-      std::fprintf(stderr, "using %lld threads, limited by %s\n",
+      std::fprintf(stderr, "using %lld threads%s, limited by %s\n",
                    static_cast<long long>(options.threads),
+                   processes > 1 ? " for each process" : "",
                    budget->limit().c_str());
   }
   if (options.tune != Tune::None) {

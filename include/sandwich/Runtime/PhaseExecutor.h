@@ -55,7 +55,8 @@ struct PhaseExecutorOptions {
   uint64_t kvBlocks = 0;
   WeightPlacement weightPlacement = WeightPlacement::Mapped;
   /// That weights and buffers are bound to, as the operating system counts;
-  /// nothing: that of the plan's cores, if they have one of their own.
+  /// nothing: that of the cores of a plan or of one of several ranks, if they
+  /// have one of their own.
   std::optional<unsigned> numaNode = {};
   /// The cores of all ranks.
   std::optional<PlanCores> plan = {};

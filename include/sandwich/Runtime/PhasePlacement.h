@@ -25,6 +25,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace sandwich {
 
@@ -32,6 +33,8 @@ namespace sandwich {
 struct PhaseTeams {
   std::unique_ptr<PhaseTeam> prefill;
   std::unique_ptr<PhaseTeam> decode;
+  /// The CPUs that the prefill team was put on, if it was put anywhere.
+  std::vector<unsigned> cpus = {};
 };
 
 /// The plan that `artifact` was compiled for, if any.

@@ -57,7 +57,7 @@ public:
   ~RankGroup();
 
   Communicator &communicator() { return *ranks; }
-  /// Process identifiers of ranks 1 and up.
+  /// Process identifiers that ranks 1 and up were started with.
   std::vector<int> processes() const;
 
   /// Returns once every rank has loaded: where their threads are. `own` is rank
@@ -65,13 +65,16 @@ public:
   Result<std::vector<RankPlacement>> waitUntilLoaded(PhaseExecutor &own);
   /// Tells the others what rank 0 runs next.
   void announce(PhaseKind phase, const StepArguments &arguments);
-  /// Success, or which rank failed, and how.
-  Status failure() const { return ranks->failure(); }
+  /// Success, or which rank failed, and how. A fork of the process that started
+  /// the group has none.
+  Status failure() const;
 
 private:
   class Watch;
   RankGroup();
 
+  const int process;
+  bool loaded = false;
   std::unique_ptr<SharedMemoryCommunicator> ranks;
   std::unique_ptr<Watch> watch;
 };
