@@ -266,12 +266,10 @@ static Status checkPlan(const proto::Manifest &manifest) {
   for (int i = 0; i < manifest.plan_size(); ++i) {
     const proto::Process &process = manifest.plan(i);
     const std::string prefix = element("plan", i);
-    SANDWICH_RETURN_IF_ERROR(
-        checkCpus(prefix + "prefill_cpus", process.prefill_cpus(), prefill,
-                                       prefillCpus));
-    SANDWICH_RETURN_IF_ERROR(
-        checkCpus(prefix + "decode_cpus", process.decode_cpus(), decode,
-                  decodeCpus));
+    SANDWICH_RETURN_IF_ERROR(checkCpus(
+        prefix + "prefill_cpus", process.prefill_cpus(), prefill, prefillCpus));
+    SANDWICH_RETURN_IF_ERROR(checkCpus(
+        prefix + "decode_cpus", process.decode_cpus(), decode, decodeCpus));
   }
   return {};
 }

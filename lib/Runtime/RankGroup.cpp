@@ -81,9 +81,9 @@ static Result<std::string> findProgram() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent)
     ::_exit(1);
-  // What is for the whole terminal or group is for rank 0, which ends the others
-  // when it is done. A fault that is blocked would end the process whatever its
-  // handler is.
+  // What is for the whole terminal or group is for rank 0, which ends the
+  // others when it is done. A fault that is blocked would end the process
+  // whatever its handler is.
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
     ::signal(signal, SIG_IGN);
   sigset_t none;
@@ -187,9 +187,8 @@ Status RankGroup::Watch::spawnRank(int32_t rank) {
   const std::string descriptor =
       "--descriptor=" + std::to_string(segment->descriptor());
   const std::array<const char *, 7> arguments = {
-      program.c_str(),    "rank", number.c_str(),
-      descriptor.c_str(), "--",   artifact.c_str(),
-      nullptr};
+      program.c_str(),  "rank", number.c_str(), descriptor.c_str(), "--",
+      artifact.c_str(), nullptr};
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   if (process < 0)
@@ -213,12 +212,11 @@ Status RankGroup::Watch::spawn() {
 
 void RankGroup::Watch::reap(Child &child) {
   siginfo_t end{};
-  const int found =
-      child.handle >= 0
-          ? ::waitid(P_PIDFD, static_cast<id_t>(child.handle), &end,
-                     WEXITED | WNOHANG)
-          : ::waitid(P_PID, static_cast<id_t>(child.process), &end,
-                     WEXITED | WNOHANG);
+  const int found = child.handle >= 0
+                        ? ::waitid(P_PIDFD, static_cast<id_t>(child.handle),
+                                   &end, WEXITED | WNOHANG)
+                        : ::waitid(P_PID, static_cast<id_t>(child.process),
+                                   &end, WEXITED | WNOHANG);
   // The program that uses the library may have reaped it.
   const bool lost = found != 0 && errno == ECHILD;
   if (!lost && (found != 0 || end.si_pid == 0))
