@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/PhasePlacement.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,24 +18,8 @@ using namespace sandwich;
 
 using Cpus = std::vector<unsigned>;
 
-/// "CPU 3", "CPUs 0-3,8"
-static std::string nameCpus(Cpus cpus) {
-  std::ranges::sort(cpus);
-  std::string text = cpus.size() == 1 ? "CPU " : "CPUs ";
-  for (size_t first = 0; first < cpus.size();) {
-    size_t last = first;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1)
-      ++last;
-    if (first > 0)
-      text += ',';
-    text += std::to_string(cpus[first]);
-    if (last > first) {
-      text += '-';
-      text += std::to_string(cpus[last]);
-    }
-    first = last + 1;
-  }
-  return text;
+static std::string nameCpus(const Cpus &cpus) {
+  return formatCpus({cpus.begin(), cpus.end()});
 }
 
 std::optional<PlanCores> sandwich::planOf(const Artifact &artifact) {

@@ -247,9 +247,8 @@ void RankGroup::Watch::look() {
     if (beat != child.lastBeat) {
       child.lastBeat = beat;
       child.missed = 0;
-      // A rank that has not begun yet is not missed; its end is seen.
-    } else if (child.process >= 0 && beat > 0 && counts &&
-               ++child.missed >= missedLooks) {
+    } else if (child.process >= 0 && counts &&
+               ++child.missed >= (beat > 0 ? missedLooks : firstLooks)) {
       segment->abort(child.rank, "(process " + std::to_string(child.process) +
                                      ") does not answer any more");
     }

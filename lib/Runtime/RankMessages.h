@@ -21,6 +21,8 @@ namespace sandwich {
 inline constexpr int beatMilliseconds = 100;
 inline constexpr int lookMilliseconds = 150;
 inline constexpr int missedLooks = 8;
+/// Before the first one, while the program starts.
+inline constexpr int firstLooks = 200;
 
 /// Both sides call the same functions in the same order; rank 0 gives what the
 /// others get. What arrives after a failure of the group is nothing.

@@ -20,9 +20,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 
 using namespace sandwich;
 
@@ -305,6 +307,9 @@ Status SharedMemorySegment::failure() const {
   uint32_t aborted = shared.aborted.load(std::memory_order_acquire);
   if (aborted == 0)
     return {};
+  // Who aborts says so first and writes the reason then.
+  for (int i = 0; i < 20 && shared.reasonWritten.load() != 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::string reason = "failed";
   if (shared.reasonWritten.load(std::memory_order_acquire) == 1)
     reason.assign(shared.reason,

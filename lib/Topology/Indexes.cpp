@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Indexes.h"
+#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 

@@ -10,8 +10,8 @@
 
 #include "Descriptions.h"
 #include "Hwloc.h"
-#include "Indexes.h"
 #include "sandwich/Support/ByteSize.h"
+#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 #include <cctype>

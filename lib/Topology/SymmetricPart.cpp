@@ -8,8 +8,8 @@
 
 #include "sandwich/Topology/SymmetricPart.h"
 
-#include "Indexes.h"
 #include "sandwich/Support/ByteSize.h"
+#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 #include <functional>

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Indexes.h"
 #include "Summary.h"
 #include "sandwich/Support/ByteSize.h"
+#include "sandwich/Topology/Indexes.h"
 #include "sandwich/Topology/MachineDrawing.h"
 
 #include <algorithm>

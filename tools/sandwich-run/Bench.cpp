@@ -11,6 +11,7 @@
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -149,11 +150,9 @@ static std::string placementLine(const char *phase, const Engine &engine,
   for (const RankPlacement &rank : engine.rankPlacement()) {
     text += separator;
     separator = " |";
-    for (const std::vector<unsigned> &cpus : rank.*team) {
-      text += ' ' + std::to_string(cpus.empty() ? 0 : cpus.front());
-      if (cpus.size() > 1)
-        text += '-' + std::to_string(cpus.back());
-    }
+    for (const std::vector<unsigned> &cpus : rank.*team)
+      text += ' ' + (cpus.empty() ? "unknown"
+                                  : formatIndexes({cpus.begin(), cpus.end()}));
   }
   return text + "\n";
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_TOPOLOGY_INDEXES_H
-#define SANDWICH_LIB_TOPOLOGY_INDEXES_H
+#ifndef SANDWICH_TOPOLOGY_INDEXES_H
+#define SANDWICH_TOPOLOGY_INDEXES_H
 
 #include <cstdint>
 #include <string>
@@ -23,4 +23,4 @@ std::string formatCpus(const std::vector<int64_t> &cpus);
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_TOPOLOGY_INDEXES_H
+#endif // SANDWICH_TOPOLOGY_INDEXES_H
