@@ -52,7 +52,7 @@ namespace {
 /// One compilation, from the checkpoint on.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, const ProgressCallback &progress,
+  Compilation(const CompileOptions &options, const CompileProgress &progress,
               Checkpoint checkpoint, Target target)
       : options(options), progress(progress), checkpoint(std::move(checkpoint)),
         target(std::move(target)), context(registry()) {
@@ -92,7 +92,7 @@ private:
   proto::Manifest makeManifest();
 
   const CompileOptions &options;
-  const ProgressCallback &progress;
+  const CompileProgress &progress;
   Checkpoint checkpoint;
   Target target;
   MLIRContext context;
@@ -811,7 +811,7 @@ static Status checkPlan(const PlanCores &plan, int64_t processes) {
 }
 
 Status sandwich::compile(const CompileOptions &options,
-                         const ProgressCallback &progress,
+                         const CompileProgress &progress,
                          TuningSummary *summary) {
   if (options.dtype != "bf16" && options.dtype != "f32")
     return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");

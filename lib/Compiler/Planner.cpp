@@ -8,14 +8,18 @@
 
 #include "sandwich/Compiler/Planner.h"
 
+#include "sandwich/Compiler/MeasuredEvaluator.h"
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
 #include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <iomanip>
 #include <limits>
+#include <memory>
 #include <sstream>
 
 using namespace sandwich;
@@ -52,21 +56,85 @@ static Result<unsigned> positive(int64_t value, const char *name) {
       std::min<int64_t>(value, std::numeric_limits<unsigned>::max()));
 }
 
+std::string_view sandwich::name(PlanEvaluator evaluator) {
+  switch (evaluator) {
+  case PlanEvaluator::Modelled:
+    return "modelled";
+  case PlanEvaluator::Measured:
+    return "measured";
+  case PlanEvaluator::Both:
+    return "both";
+  }
+  return "";
+}
+
+/// The evaluator that runs configurations.
+static Result<std::unique_ptr<MeasuredEvaluator>>
+makeMeasuredEvaluator(const PlanOptions &options, ServingTrace trace,
+                      const std::function<bool()> &stop) {
+  MeasuredEvaluatorOptions measuring;
+  measuring.compile = options.compile;
+  if (const std::string &output = options.compile.output; !output.empty())
+    measuring.folder = std::filesystem::absolute(output).parent_path();
+  measuring.progress = [&options, stop](std::string_view stage,
+                                        double done) -> Status {
+    if (stop && stop())
+      return makeError("interrupted");
+    if (options.progress)
+      options.progress(stage, done);
+    return {};
+  };
+  return MeasuredEvaluator::create(std::move(measuring), std::move(trace));
+}
+
+/// Judges the configurations of `plan` again, by running them. If stopped,
+/// those that were not run come after the others, in their order.
+static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
+                      const std::function<bool()> &stop) {
+  std::vector<ServiceConfiguration> &best = plan.search.configurations;
+  auto notRun = best.begin();
+  for (; notRun != best.end(); ++notRun) {
+    Result<double> milliseconds = evaluator.predict(*notRun);
+    if (!milliseconds && stop && stop()) {
+      plan.search.interrupted = true;
+      break;
+    }
+    if (!milliseconds)
+      return milliseconds.error();
+    notRun->predictedMs = *milliseconds;
+  }
+  std::stable_sort(
+      best.begin(), notRun,
+      [](const ServiceConfiguration &a, const ServiceConfiguration &b) {
+        return a.predictedMs < b.predictedMs;
+      });
+  std::erase_if(best, [](const ServiceConfiguration &configuration) {
+    return std::isinf(configuration.predictedMs);
+  });
+  return {};
+}
+
 Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                                   const std::function<bool()> &stop) {
-  if (options.dtype != "bf16" && options.dtype != "f32")
-    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  const std::string &dtype = options.compile.dtype;
+  if (dtype != "bf16" && dtype != "f32")
+    return makeError("dtype '", dtype, "' is neither bf16 nor f32");
+  const bool runs = options.evaluator != PlanEvaluator::Modelled;
+  if (runs && options.topology != "host")
+    return makeError("configurations run on this machine only, not on ",
+                     options.topology);
   ConfigurationSearchOptions search;
   SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
   SANDWICH_ASSIGN_OR_RETURN(search.patience,
                             positive(options.patience, "patience"));
   SANDWICH_ASSIGN_OR_RETURN(ModelConfig config,
-                            readConfig(options.modelFolder));
-  const ModelWork work = workOf(config, options.dtype);
+                            readConfig(options.compile.modelFolder));
+  const ModelWork work = workOf(config, dtype);
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
   MachineParameters parameters = assumedParameters();
   Plan plan;
+  plan.evaluator = options.evaluator;
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
   if (options.parameters) {
@@ -84,24 +152,42 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(
       LatencyModel model, LatencyModel::create(plan.machine.root, parameters));
-  ModelledEvaluator evaluator(std::move(model), work, std::move(trace));
+  ModelledEvaluator modelled(std::move(model), work, trace);
+  std::unique_ptr<MeasuredEvaluator> measured;
+  if (runs) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        measured, makeMeasuredEvaluator(options, std::move(trace), stop));
+  }
+  const bool models = options.evaluator != PlanEvaluator::Measured;
   search.limits = limitsOf(work);
   search.interrupted = stop;
-  if (options.progress)
+  if (options.progress && models)
     search.progress = [&](const SearchStatistics &statistics) {
-      options.progress(static_cast<double>(statistics.processSets) /
-                       static_cast<double>(statistics.processSetsInAll));
+      options.progress("searching configurations",
+                       static_cast<double>(statistics.processSets) /
+                           static_cast<double>(statistics.processSetsInAll));
     };
   if (options.keepDropped)
     search.dropped = [&](const ServiceConfiguration &configuration, DropReason,
                          const std::string &reason) {
       plan.dropped.emplace_back(configuration, reason);
     };
+  ConfigurationEvaluator *evaluator = measured.get();
+  if (models)
+    evaluator = &modelled;
   SANDWICH_ASSIGN_OR_RETURN(
-      plan.search, searchConfigurations(*plan.tree, evaluator, search));
-  if (!options.parameters && !options.measure)
+      plan.search, searchConfigurations(*plan.tree, *evaluator, search));
+  if (options.evaluator == PlanEvaluator::Both && !plan.search.interrupted)
+    SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, stop));
+  if (measured)
+    for (const std::string &note : measured->notes())
+      plan.search.notes.push_back(note);
+  if (models && !options.parameters && !options.measure)
     plan.search.notes.emplace_back(
-        "the speed of the machine's parts is assumed, so times are guesses");
+        runs ? "the speed of the machine's parts is assumed, so what was run "
+               "was chosen by guesses"
+             : "the speed of the machine's parts is assumed, so times are "
+               "guesses");
   if (plan.search.configurations.empty())
     return plan.search.interrupted
                ? makeError("interrupted before anything was found")
@@ -115,6 +201,7 @@ Json sandwich::toJson(const Plan &plan) {
   std::vector<std::string> leftOut = plan.machine.leftOut;
   leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
                  plan.part.leftOut.end());
+  json["evaluator"] = name(plan.evaluator);
   json["machine"] = toJson(planMachine(plan.machine, *plan.tree));
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
@@ -173,7 +260,9 @@ std::string sandwich::explain(const Plan &plan) {
          << " cut at depth " << configuration.depth << ": " << reason << "\n";
   if (plan.search.interrupted)
     text << "  interrupted: the best so far\n";
-  text << "rank  predicted ms  configuration\n";
+  text << (plan.evaluator == PlanEvaluator::Modelled ? "rank  predicted ms"
+                                                     : "rank   measured ms")
+       << "  configuration\n";
   size_t rank = 0;
   for (const ServiceConfiguration &configuration : plan.search.configurations) {
     text << std::setw(4) << ++rank << std::setw(14) << std::setprecision(1)

@@ -100,7 +100,8 @@ static double sampleStandardDeviation(const std::vector<double> &values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-static std::vector<int32_t> randomTokens(const Engine &engine, uint64_t count) {
+std::vector<int32_t> sandwich::randomTokens(const Engine &engine,
+                                            uint64_t count) {
   std::mt19937_64 generator(1);
   std::vector<int32_t> tokens(count);
   for (int32_t &token : tokens)

@@ -146,8 +146,12 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
       cut.cores(space, allAwake, configuration.prefillCores);
     }
     cut.cores(space, mask, configuration.decodeCores);
-    SANDWICH_ASSIGN_OR_RETURN(double milliseconds,
-                              evaluator.predict(configuration));
+    Result<double> milliseconds = evaluator.predict(configuration);
+    // Evaluations that take long hear of it, too.
+    if (!milliseconds && interrupted())
+      walk.stop();
+    if (!milliseconds)
+      return interrupted() ? Result<double>(0.0) : milliseconds;
     ++statistics.configurations;
     if (options.progress)
       options.progress(statistics);

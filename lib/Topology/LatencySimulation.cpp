@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Topology/LatencyModel.h"
+#include "sandwich/Topology/ServingSimulation.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <ranges>
 
 using namespace sandwich;
 
@@ -46,14 +46,14 @@ StepWork StepWork::decode(double sequences, double cachedPositions) {
 
 namespace {
 /// Seconds of one step. The first two grow linearly with the positions.
-struct StepTimes {
+struct PartTimes {
   double computing;
   double reading;
   double waiting;
 };
 } // namespace
 
-static StepTimes timesOf(const TeamSpeed &team, const ModelWork &work,
+static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
                          const StepWork &step) {
   const double layers = static_cast<double>(work.layers);
   // More ranks than heads of keys and values: each keeps a copy of one.
@@ -84,7 +84,7 @@ static StepTimes timesOf(const TeamSpeed &team, const ModelWork &work,
 
 double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
                                  const StepWork &step) {
-  const StepTimes times = timesOf(team, work, step);
+  const PartTimes times = timesOf(team, work, step);
   return (std::max(times.computing, times.reading) +
           unhiddenShare * std::min(times.computing, times.reading) +
           times.waiting) *
@@ -92,132 +92,56 @@ double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
 }
 
 namespace {
-/// Steps in a row of the same sequences, each with a position more in each
-/// sequence than the one before.
-class DecodeSteps {
+/// The steps that the latency model predicts.
+class PredictedSteps final : public StepTimes {
 public:
-  DecodeSteps(const TeamSpeed &team, const ModelWork &work, double sequences,
-              double positions)
-      : team(team), work(work), sequences(sequences), positions(positions) {}
+  PredictedSteps(const TeamSpeed &prefill, const TeamSpeed &decode,
+                 const ModelWork &work)
+      : prefill(prefill), decode(decode), work(work) {}
 
-  /// The time of the first `count` steps. It is a sum over each of them: their
-  /// times grow linearly but for one bend, where what is shorter becomes what
-  /// is longer.
-  double seconds(int64_t count) const {
-    const int64_t bend = firstStep(count, [&](int64_t step) {
-      return computesLonger(step) != computesLonger(0);
-    });
-    return secondsBetween(0, bend) + secondsBetween(bend, count);
+  double promptSeconds(int64_t tokens) const override {
+    return LatencyModel::stepSeconds(
+        prefill, work, StepWork::prompt(static_cast<double>(tokens)));
   }
 
-  /// The fewest of `most` steps after which it is `arrival` or later, if the
-  /// first begins at `now`; `most` if there are none.
-  int64_t stepsUntil(double arrival, double now, int64_t most) const {
-    const int64_t enough = firstStep(
-        most, [&](int64_t step) { return now + seconds(step + 1) >= arrival; });
-    return std::min(enough + 1, most);
+  /// A sum over each of the steps: their times grow linearly but for one bend,
+  /// where what is shorter becomes what is longer.
+  double decodeSeconds(int64_t sequences, int64_t positions,
+                       int64_t steps) const override {
+    auto workAt = [&](double step) {
+      return StepWork::decode(static_cast<double>(sequences),
+                              static_cast<double>(positions) +
+                                  static_cast<double>(sequences) * step);
+    };
+    auto computesLonger = [&](int64_t step) {
+      const PartTimes times =
+          timesOf(decode, work, workAt(static_cast<double>(step)));
+      return times.computing > times.reading;
+    };
+    auto secondsBetween = [&](int64_t begin, int64_t end) {
+      if (begin == end)
+        return 0.0;
+      const double middle = static_cast<double>(begin + end - 1) / 2;
+      return static_cast<double>(end - begin) *
+             LatencyModel::stepSeconds(decode, work, workAt(middle));
+    };
+    const int64_t bend = *std::ranges::partition_point(
+        std::views::iota(int64_t{0}, steps), [&](int64_t step) {
+          return computesLonger(step) == computesLonger(0);
+        });
+    return secondsBetween(0, bend) + secondsBetween(bend, steps);
   }
 
 private:
-  /// The first of `count` steps that `holds`, as then all later ones do; or
-  /// `count`.
-  template <typename Holds>
-  static int64_t firstStep(int64_t count, const Holds &holds) {
-    if (count == 0 || !holds(count - 1))
-      return count;
-    int64_t low = 0;
-    for (int64_t high = count - 1; low < high;) {
-      const int64_t middle = low + (high - low) / 2;
-      if (holds(middle))
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    return low;
-  }
-
-  StepWork workAt(double step) const {
-    return StepWork::decode(sequences, positions + sequences * step);
-  }
-  bool computesLonger(int64_t step) const {
-    const StepTimes times =
-        timesOf(team, work, workAt(static_cast<double>(step)));
-    return times.computing > times.reading;
-  }
-  double secondsBetween(int64_t begin, int64_t end) const {
-    if (begin == end)
-      return 0;
-    const double middle = static_cast<double>(begin + end - 1) / 2;
-    return static_cast<double>(end - begin) *
-           LatencyModel::stepSeconds(team, work, workAt(middle));
-  }
-
-  const TeamSpeed &team;
+  const TeamSpeed &prefill;
+  const TeamSpeed &decode;
   const ModelWork &work;
-  double sequences;
-  double positions;
 };
 } // namespace
 
 double LatencyModel::meanLatency(const TeamSpeed &prefill,
                                  const TeamSpeed &decode, const ModelWork &work,
                                  const ServingTrace &trace, int64_t maxBatch) {
-  struct Sequence {
-    double arrival;
-    int64_t position;
-    int64_t left;
-  };
-  std::vector<Sequence> generating;
-  double now = 0;
-  double total = 0;
-  size_t next = 0;
-  while (next < trace.size() || !generating.empty()) {
-    if (!std::isfinite(now))
-      return std::numeric_limits<double>::infinity();
-    // Without arrival times, a request comes when nothing is left to do.
-    auto waiting = [&] {
-      if (next == trace.size() ||
-          static_cast<int64_t>(generating.size()) >= maxBatch)
-        return false;
-      const std::optional<double> &arrival = trace[next].arrivalSeconds;
-      return arrival ? *arrival <= now : generating.empty();
-    };
-    if (generating.empty() && trace[next].arrivalSeconds)
-      now = std::max(now, *trace[next].arrivalSeconds);
-    while (waiting()) {
-      const ServingRequest &request = trace[next++];
-      double arrival = request.arrivalSeconds.value_or(now);
-      now += stepSeconds(
-          prefill, work,
-          StepWork::prompt(static_cast<double>(request.promptTokens)));
-      // The prompt's last logits are the first token.
-      if (request.outputTokens > 1)
-        generating.push_back(
-            {arrival, request.promptTokens + 1, request.outputTokens - 1});
-      else
-        total += now - arrival;
-    }
-    if (generating.empty())
-      continue;
-    // As many steps as nobody ends or comes in.
-    int64_t count = std::ranges::min(generating, {}, &Sequence::left).left;
-    double positions = 0;
-    for (const Sequence &sequence : generating)
-      positions += static_cast<double>(sequence.position);
-    const DecodeSteps steps(decode, work,
-                            static_cast<double>(generating.size()), positions);
-    if (next < trace.size() && trace[next].arrivalSeconds &&
-        static_cast<int64_t>(generating.size()) < maxBatch)
-      count = steps.stepsUntil(*trace[next].arrivalSeconds, now, count);
-    now += steps.seconds(count);
-    for (Sequence &sequence : generating) {
-      sequence.position += count;
-      sequence.left -= count;
-      if (sequence.left == 0)
-        total += now - sequence.arrival;
-    }
-    std::erase_if(generating,
-                  [](const Sequence &sequence) { return sequence.left == 0; });
-  }
-  return trace.empty() ? 0 : total / static_cast<double>(trace.size());
+  return sandwich::meanLatency(PredictedSteps(prefill, decode, work), trace,
+                               maxBatch);
 }

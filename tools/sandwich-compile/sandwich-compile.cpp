@@ -121,17 +121,24 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
   return machineParametersFromJson(json);
 }
 
-/// --plan-only: what was found goes to standard output. Most searches are done
-/// before anybody would read of them, so only a terminal shows their progress.
-int runPlan(PlanOptions options, bool json, bool quiet) {
+/// Searches with progress on standard error. Most searches of the model are
+/// done before anybody would read of them, so only a terminal shows theirs.
+Result<Plan> searchPlanWithProgress(PlanOptions options, bool quiet) {
   catchInterrupts();
   ProgressLine line;
-  if (!quiet && ::isatty(STDERR_FILENO) == 1)
-    options.progress = [&](double done) {
-      line("searching configurations", done);
+  if (!quiet && (::isatty(STDERR_FILENO) == 1 ||
+                 options.evaluator != PlanEvaluator::Modelled))
+    options.progress = [&](std::string_view stage, double done) {
+      line(stage, done);
     };
   Result<Plan> plan = searchPlan(options, interrupted);
   line.finishStage();
+  return plan;
+}
+
+/// --plan-only: what was found goes to standard output.
+int runPlan(const PlanOptions &options, bool json, bool quiet) {
+  Result<Plan> plan = searchPlanWithProgress(options, quiet);
   if (!plan) {
     std::fprintf(stderr, "error: %s\n", plan.error().message.c_str());
     return 1;
@@ -145,16 +152,16 @@ int runPlan(PlanOptions options, bool json, bool quiet) {
 }
 
 /// --plan: the cores of the file `name`, or of the best plan that is found.
-Result<PlanCores> findPlan(const std::string &name,
-                           const PlanOptions &options) {
+Result<PlanCores> findPlan(const std::string &name, const PlanOptions &options,
+                           bool quiet) {
   if (name != "auto") {
     SANDWICH_ASSIGN_OR_RETURN(Machine machine,
                               readMachineTopology(options.topology));
     return readPlanCores(name, machine);
   }
-  SANDWICH_ASSIGN_OR_RETURN(Plan plan, searchPlan(options, interrupted));
-  if (plan.search.configurations.empty())
-    return makeError("no service configuration was found");
+  SANDWICH_ASSIGN_OR_RETURN(Plan plan, searchPlanWithProgress(options, quiet));
+  if (plan.search.interrupted)
+    return makeError("interrupted; nothing was written");
   const ServiceConfiguration &best = plan.search.configurations.front();
   return PlanCores{best.prefillCores, best.decodeCores};
 }
@@ -290,7 +297,21 @@ int main(int argc, char **argv) try {
                  "--machine-parameters")
       ->type_name("FILE.json")
       ->group("Planning");
-  app.add_option("--top-k", plan.topK, "Configurations to print")
+  const std::map<std::string, PlanEvaluator> evaluators = {
+      {"modelled", PlanEvaluator::Modelled},
+      {"measured", PlanEvaluator::Measured},
+      {"both", PlanEvaluator::Both}};
+  std::string evaluator = "modelled";
+  app.add_option("--evaluator", evaluator,
+                 "Who judges configurations; modelled: a model of the machine, "
+                 "at once; measured: this machine runs each of them, some ten "
+                 "seconds for each; both: the model ranks them all, and the "
+                 "best --top-k run")
+      ->check(CLI::IsMember(evaluators))
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option("--top-k", plan.topK,
+                 "Configurations to print, and to run with --evaluator=both")
       ->capture_default_str()
       ->group("Planning");
   app.add_option("--patience", plan.patience,
@@ -311,12 +332,12 @@ int main(int argc, char **argv) try {
     options.emit = kinds.at(emit);
     options.tune = tunings.at(tune);
     if (!planOnly)
-      for (const char *option : {"--top-k", "--explain", "--json"})
+      for (const char *option : {"--explain", "--json"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--plan-only");
     if (!planOnly && planName != "auto")
-      for (const char *option :
-           {"--machine-parameters", "--measure-machine", "--patience"})
+      for (const char *option : {"--machine-parameters", "--measure-machine",
+                                 "--patience", "--evaluator", "--top-k"})
         if (app.count(option) > 0)
           throw CLI::RequiresError(option, "--plan-only or --plan=auto");
     if (!planOnly && planName.empty() && app.count("--topology") > 0)
@@ -359,8 +380,15 @@ int main(int argc, char **argv) try {
     return 2;
   }
 
-  plan.modelFolder = options.modelFolder;
-  plan.dtype = options.dtype;
+  if (options.tune != Tune::None && !options.schedules)
+    options.schedules = defaultScheduleFile();
+  if (options.tune != Tune::None && !options.schedules) {
+    std::fprintf(stderr, "error: neither XDG_CACHE_HOME nor HOME is set; "
+                         "name a file with --schedules\n");
+    return 1;
+  }
+  plan.compile = options;
+  plan.evaluator = evaluators.at(evaluator);
   plan.trace = options.trace.value_or(plan.trace);
   plan.keepDropped = explainPlan;
   if (measureMachineFile)
@@ -371,8 +399,7 @@ int main(int argc, char **argv) try {
   if (planOnly)
     return runPlan(plan, json, quiet);
   if (!planName.empty()) {
-    catchInterrupts();
-    Result<PlanCores> cores = findPlan(planName, plan);
+    Result<PlanCores> cores = findPlan(planName, plan, quiet);
     if (!cores) {
       std::fprintf(stderr, "error: %s\n", cores.error().message.c_str());
       return 1;
@@ -402,18 +429,11 @@ int main(int argc, char **argv) try {
       options.cpus = options.plan->prefill.front();
     else if (options.threads > 0)
       options.cpus = budget->cpusFor(static_cast<unsigned>(options.threads));
-    if (!options.schedules)
-      options.schedules = defaultScheduleFile();
-    if (!options.schedules) {
-      std::fprintf(stderr, "error: neither XDG_CACHE_HOME nor HOME is set; "
-                           "name a file with --schedules\n");
-      return 1;
-    }
   }
   ProgressLine line;
   catchInterrupts();
-  ProgressCallback progress = [&](std::string_view stage,
-                                  double done) -> Status {
+  CompileProgress progress = [&](std::string_view stage,
+                                 double done) -> Status {
     if (interrupted() && stage == "tuning")
       return makeError("interrupted; what was tuned is in ", *options.schedules,
                        ", and the same command goes on");

@@ -11,7 +11,6 @@
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Benchmark.h"
-#include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -141,29 +140,12 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
-/// "decode   on CPUs 0 1 | 2 3", where the system says that the threads of each
-/// rank are.
-static std::string placementLine(const char *phase, const Engine &engine,
-                                 TeamPlacement RankPlacement::*team) {
-  std::string text = std::string(phase) + " on CPUs";
-  const char *separator = "";
-  for (const RankPlacement &rank : engine.rankPlacement()) {
-    text += separator;
-    separator = " |";
-    for (const std::vector<unsigned> &cpus : rank.*team)
-      text += ' ' + (cpus.empty() ? "unknown"
-                                  : formatIndexes({cpus.begin(), cpus.end()}));
-  }
-  return text + "\n";
-}
-
 static Status run(const tool::MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             tool::loadForMeasurement(arguments));
   if (!arguments.json)
-    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
-        placementLine("prefill ", *engine, &RankPlacement::prefill) +
-        placementLine("decode  ", *engine, &RankPlacement::decode)));
+    SANDWICH_RETURN_IF_ERROR(
+        writeStandardOutput(tool::describePlacement(*engine)));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(

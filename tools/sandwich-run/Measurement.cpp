@@ -10,6 +10,8 @@
 
 #include "Terminal.h"
 
+#include "sandwich/Topology/Indexes.h"
+
 using namespace sandwich;
 
 /// "Prompt lengths; 0: none. Default: 16,128,512"
@@ -80,6 +82,27 @@ Status tool::measurementComplete(const BenchmarkOptions &options,
   if (missing.empty())
     return {};
   return makeError("interrupted; these tests were not run: ", missing);
+}
+
+/// "decode   on CPUs 0 1 | 2 3", where the system says that the threads of each
+/// rank are.
+static std::string placementLine(const char *phase, const Engine &engine,
+                                 TeamPlacement RankPlacement::*team) {
+  std::string text = std::string(phase) + " on CPUs";
+  const char *separator = "";
+  for (const RankPlacement &rank : engine.rankPlacement()) {
+    text += separator;
+    separator = " |";
+    for (const std::vector<unsigned> &cpus : rank.*team)
+      text += ' ' + (cpus.empty() ? "unknown"
+                                  : formatIndexes({cpus.begin(), cpus.end()}));
+  }
+  return text + "\n";
+}
+
+std::string tool::describePlacement(const Engine &engine) {
+  return placementLine("prefill ", engine, &RankPlacement::prefill) +
+         placementLine("decode  ", engine, &RankPlacement::decode);
 }
 
 static Json toJson(const MemoryUse::Part &part) {

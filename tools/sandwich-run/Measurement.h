@@ -49,6 +49,9 @@ loadForMeasurement(const MeasurementArguments &arguments);
 Status measurementComplete(const BenchmarkOptions &options,
                            const std::vector<BenchmarkResult> &results);
 
+/// A line for each phase: the CPUs of the threads of each rank.
+std::string describePlacement(const Engine &engine);
+
 /// What was measured and how, for `--json`.
 Json describeMeasurement(const Engine &engine, const BenchmarkOptions &options,
                          bool interrupted);

@@ -39,6 +39,7 @@ change; 2 wrong usage.)");
   tool::addGenerateCommand(app, action);
   tool::addLogitsCommand(app, action);
   tool::addBenchCommand(app, action);
+  tool::addReplayCommand(app, action);
   tool::addCharacterizeCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);

@@ -390,6 +390,30 @@ TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
   EXPECT_EQ(result->configurations.size(), 10u);
 }
 
+TEST(ConfigurationSearch, KeepsWhatItHasWhenAnEvaluationIsInterrupted) {
+  /// Evaluations that take long end with an error when they are.
+  class Interrupted final : public ConfigurationEvaluator {
+  public:
+    Result<double> predict(const ServiceConfiguration &) override {
+      if (++calls < 5)
+        return calls;
+      return makeError("interrupted");
+    }
+    int calls = 0;
+  };
+  Interrupted evaluator;
+  ConfigurationSearchOptions options;
+  options.interrupted = [&] { return evaluator.calls == 5; };
+  auto result = searchConfigurations(makeKunpeng(), evaluator, options);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->interrupted);
+  EXPECT_FALSE(result->configurations.empty());
+  EXPECT_EQ(result->statistics.configurations, 4u);
+  // Otherwise the error is the search's.
+  options.interrupted = nullptr;
+  EXPECT_FALSE(searchConfigurations(makeKunpeng(), evaluator, options));
+}
+
 TEST(ConfigurationSearch, IsInterruptedBeforeAnythingIsEvaluated) {
   TestEvaluator evaluator(contention);
   ConfigurationSearchOptions options;

@@ -89,12 +89,12 @@ struct CompileOptions {
 
 /// Hears what is being done: a short name of the stage, and how much of it is
 /// done, from 0 to 1. An error ends the compilation with it.
-using ProgressCallback = std::function<Status(std::string_view stage, double)>;
+using CompileProgress = std::function<Status(std::string_view stage, double)>;
 
 /// Compiles the checkpoint in `options.modelFolder`. Errors name what is at
 /// fault; nothing is left behind then but the schedules that were tuned.
 /// `summary`, if given, hears of the tuning.
-Status compile(const CompileOptions &options, const ProgressCallback &progress,
+Status compile(const CompileOptions &options, const CompileProgress &progress,
                TuningSummary *summary = nullptr);
 
 } // namespace sandwich

@@ -9,6 +9,7 @@
 #ifndef SANDWICH_COMPILER_PLANNER_H
 #define SANDWICH_COMPILER_PLANNER_H
 
+#include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/ConfigurationSearch.h"
 #include "sandwich/Topology/MachineParameters.h"
@@ -17,15 +18,26 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sandwich {
 
+/// Who says how good a configuration is.
+enum class PlanEvaluator {
+  /// The latency model, of any machine, in no time.
+  Modelled,
+  /// This machine runs each configuration.
+  Measured,
+  /// The model ranks them, and this machine runs the best ones and ranks these.
+  Both
+};
+
 struct PlanOptions {
-  /// Folder with the model's config.json; weights are not needed.
-  std::string modelFolder;
-  /// "bf16" or "f32".
-  std::string dtype = "bf16";
+  /// The model, and how it is compiled where configurations are run. The
+  /// latency model needs the folder's config.json only.
+  CompileOptions compile;
+  PlanEvaluator evaluator = PlanEvaluator::Modelled;
   /// "host", an hwloc XML file, or "synthetic:" and a description.
   std::string topology = "host";
   /// File with what the machine's parts can do (see MachineParameters.h).
@@ -39,15 +51,17 @@ struct PlanOptions {
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
   int64_t patience = 200;
-  /// Called often while configurations are searched, with the share of process
-  /// counts and NUMA assignments that are done, from 0 to 1.
-  std::function<void(double done)> progress;
+  /// Called often with what is being done, and how much of it is, from 0 to 1:
+  /// while configurations are searched, the share of process counts and NUMA
+  /// assignments.
+  std::function<void(std::string_view stage, double done)> progress;
   /// Whether every configuration that was dropped is told.
   bool keepDropped = false;
 };
 
 /// What the search saw and found.
 struct Plan {
+  PlanEvaluator evaluator = PlanEvaluator::Modelled;
   Machine machine;
   SymmetricPart part;
   std::optional<TopoTree> tree;
@@ -56,12 +70,16 @@ struct Plan {
   std::vector<std::pair<ServiceConfiguration, std::string>> dropped;
 };
 
-/// Searches the service configurations of a machine for a model, judged by the
-/// latency model. `stop` is asked now and then; the plan then has what was
-/// found so far. Errors: the model's configuration, the topology, the
-/// parameters or the trace cannot be read; top-k or patience are not positive.
+/// Searches the service configurations of a machine for a model. `stop` is
+/// asked now and then; the plan then has what was found so far. Errors: the
+/// model's configuration, the topology, the parameters or the trace cannot be
+/// read; top-k or patience are not positive; another machine's configurations
+/// are to be run; those of `MeasuredEvaluator`.
 Result<Plan> searchPlan(const PlanOptions &options,
                         const std::function<bool()> &stop = {});
+
+/// "modelled", "measured", "both".
+std::string_view name(PlanEvaluator evaluator);
 
 /// The object that `--plan-only --json` prints.
 Json toJson(const Plan &plan);

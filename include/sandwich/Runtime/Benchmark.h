@@ -82,6 +82,9 @@ struct BenchmarkResult {
   std::optional<CounterReading> counters;
 };
 
+/// Tokens of the engine's vocabulary for measurements, the same each time.
+std::vector<int32_t> randomTokens(const Engine &engine, uint64_t count);
+
 /// Bytes of weights that every decode step reads: all tensors that one of its
 /// matmuls reads. A plan without schedules counts every tensor.
 uint64_t decodeWeightBytes(const proto::Manifest &manifest);

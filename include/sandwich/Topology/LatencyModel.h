@@ -157,9 +157,8 @@ public:
   /// on nearly all shows no limit; 99% of `asked` count as the most.
   static double bandwidthThatPasses(double asked, double passed);
 
-  /// The mean time from a request's arrival to its last token, in seconds, when
-  /// requests are batched continuously: prompts before generating, everybody
-  /// who generates in one step, at most `maxBatch`.
+  /// The mean latency of a trace's requests (see ServingSimulation.h) with the
+  /// steps of these teams, in seconds.
   static double meanLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
                             const ModelWork &work, const ServingTrace &trace,
                             int64_t maxBatch = 64);

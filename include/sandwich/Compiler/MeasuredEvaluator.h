@@ -1,0 +1,85 @@
+//===- MeasuredEvaluator.h - Configurations run here ------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_COMPILER_MEASUREDEVALUATOR_H
+#define SANDWICH_COMPILER_MEASUREDEVALUATOR_H
+
+#include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Support/ServingTrace.h"
+#include "sandwich/Topology/ConfigurationSearch.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+struct MeasuredEvaluatorOptions {
+  /// How the model is compiled for a configuration, which replaces the plan and
+  /// the numbers of threads and ranks; the output is the evaluator's own.
+  /// Without tuning, the cost model's schedules run.
+  CompileOptions compile;
+  /// Where the artifacts lie meanwhile, two at a time, each as large as the
+  /// model; empty for the system's folder for such files.
+  std::string folder;
+  /// Hears what is done; an error ends the evaluation with it.
+  CompileProgress progress;
+};
+
+/// Runs the phases of a configuration on this machine: compiles the model for
+/// it, measures prompts and decode steps of a trace (`stepGridFor`), and serves
+/// the trace in simulated time with what it measured (`meanLatency`).
+///
+/// Neighbours and clocks change a machine's speed by more than configurations
+/// differ. The first configuration therefore stays loaded, each other one is
+/// measured in turn with it, round by round, and what counts is the median over
+/// the rounds of the ratio of both latencies.
+class MeasuredEvaluator : public ConfigurationEvaluator {
+public:
+  /// Nothing is compiled yet. Error: the folder cannot be written to.
+  static Result<std::unique_ptr<MeasuredEvaluator>>
+  create(MeasuredEvaluatorOptions options, ServingTrace trace);
+  ~MeasuredEvaluator() override;
+
+  /// Milliseconds from a request's arrival to its last token, in the mean;
+  /// infinity for one that does not load where an earlier one did, of which
+  /// `notes` then tells. Errors: the model does not compile, or its first
+  /// configuration does not load; a step failed; the progress callback's.
+  Result<double> predict(const ServiceConfiguration &configuration) override;
+
+  /// Why configurations could not run, a line each.
+  const std::vector<std::string> &notes() const { return problems; }
+
+private:
+  class Candidate;
+  /// What of a configuration the compiled code depends on.
+  struct Shape;
+  struct Reference;
+
+  MeasuredEvaluator(MeasuredEvaluatorOptions options, ServingTrace trace);
+
+  Result<std::string> artifactFor(const PlanCores &cores);
+  Result<double> measureReference(std::unique_ptr<Candidate> candidate);
+  Result<double> measureBesideReference(Candidate &candidate);
+  Result<double> latencyOf(Candidate &candidate) const;
+  Status report(std::string_view stage, double done) const;
+
+  const MeasuredEvaluatorOptions options;
+  const ServingTrace trace;
+  /// Of this evaluator alone.
+  std::string folder;
+  std::unique_ptr<Reference> reference;
+  /// Of the last artifact, which is in `folder` under its name.
+  std::unique_ptr<Shape> shape;
+  int evaluated = 0;
+  std::vector<std::string> problems;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_COMPILER_MEASUREDEVALUATOR_H

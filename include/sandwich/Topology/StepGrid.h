@@ -1,0 +1,61 @@
+//===- StepGrid.h - Times of a few steps stand for all ----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOPOLOGY_STEPGRID_H
+#define SANDWICH_TOPOLOGY_STEPGRID_H
+
+#include "sandwich/Topology/ServingSimulation.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace sandwich {
+
+/// A few of the steps that a trace has. All lists ascend, and none is empty.
+struct StepGrid {
+  /// Lengths of prompts.
+  std::vector<int64_t> promptTokens;
+  /// Sequences of a decode step, and the positions that each of them holds
+  /// before it.
+  std::vector<int64_t> sequences;
+  std::vector<int64_t> positions;
+};
+
+/// The steps to measure for `trace`: the shortest prompt, the median and the
+/// one that nine of ten are not longer than; single sequences where requests
+/// come one after the other, else also 4 and 16 at a time, at most
+/// `maxSequences`; at a fourth of the prompts' lengths from below and nine
+/// tenths of the whole texts' lengths. Longer texts than a context of
+/// `contextLength` tokens, at least 2, count as its length. The trace has at
+/// least one request.
+StepGrid stepGridFor(const ServingTrace &trace, int64_t contextLength,
+                     int64_t maxSequences);
+
+/// Steps whose times lie on lines between those of a grid, and beyond its ends
+/// go on as between the last two, but never downwards.
+class InterpolatedSteps final : public StepTimes {
+public:
+  /// Seconds: `promptSeconds` [prompt], `decodeSeconds` [sequences, positions].
+  InterpolatedSteps(StepGrid grid, std::vector<double> promptSeconds,
+                    std::vector<std::vector<double>> decodeSeconds)
+      : grid(std::move(grid)), prompts(std::move(promptSeconds)),
+        decodes(std::move(decodeSeconds)) {}
+
+  double promptSeconds(int64_t tokens) const override;
+  double decodeSeconds(int64_t sequences, int64_t positions,
+                       int64_t steps) const override;
+
+private:
+  StepGrid grid;
+  std::vector<double> prompts;
+  std::vector<std::vector<double>> decodes;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_TOPOLOGY_STEPGRID_H

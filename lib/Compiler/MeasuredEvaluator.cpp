@@ -1,0 +1,230 @@
+//===- MeasuredEvaluator.cpp - Configurations run here --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/MeasuredEvaluator.h"
+
+#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Engine.h"
+#include "sandwich/Runtime/StepMeasurement.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+using namespace sandwich;
+
+namespace fs = std::filesystem;
+
+/// Each step of the grid is run once in a round. Rounds end when the time is
+/// spent; before the first, one is not counted.
+static constexpr int leastRounds = 3;
+static constexpr int mostRounds = 15;
+static constexpr double secondsForRounds = 6;
+
+static double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Calls `round` until enough was measured, and returns the median of what it
+/// returned but for the first time.
+static Result<double>
+medianOfRounds(const std::function<Result<double>()> &round) {
+  using Clock = std::chrono::steady_clock;
+  SANDWICH_RETURN_IF_ERROR(round());
+  const Clock::time_point start = Clock::now();
+  const auto end = start + std::chrono::duration<double>(secondsForRounds);
+  std::vector<double> values;
+  for (int i = 0; i < mostRounds && (i < leastRounds || Clock::now() < end);
+       ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(double value, round());
+    values.push_back(value);
+  }
+  return median(std::move(values));
+}
+
+/// A configuration that is loaded.
+class MeasuredEvaluator::Candidate {
+public:
+  static Result<std::unique_ptr<Candidate>>
+  load(const std::string &path, const PlanCores &cores,
+       const ServingTrace &trace, const std::function<bool()> &stop) {
+    SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
+    const StepGrid grid = stepGridFor(
+        trace,
+        static_cast<int64_t>(artifact.manifest().model().context_length()),
+        static_cast<int64_t>(std::min(artifact.decode().max_tokens(),
+                                      artifact.decode().max_logit_rows())));
+    EngineOptions options;
+    options.plan = cores;
+    options.kvCacheTokens = StepMeasurement::cacheTokens(grid);
+    options.maxSequences = StepMeasurement::cacheSequences(grid);
+    SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                              Engine::create(std::move(artifact), options));
+    SANDWICH_ASSIGN_OR_RETURN(StepMeasurement steps,
+                              StepMeasurement::create(*engine, grid, stop));
+    return std::unique_ptr<Candidate>(
+        new Candidate(std::move(engine), std::move(steps)));
+  }
+
+  Result<InterpolatedSteps> measure() { return steps.measure(); }
+
+private:
+  Candidate(std::unique_ptr<Engine> engine, StepMeasurement steps)
+      : engine(std::move(engine)), steps(std::move(steps)) {}
+
+  std::unique_ptr<Engine> engine;
+  StepMeasurement steps;
+};
+
+struct MeasuredEvaluator::Shape {
+  size_t processes;
+  size_t prefillThreads;
+  size_t decodeThreads;
+
+  static Shape of(const PlanCores &cores) {
+    return {cores.prefill.size(), cores.prefill.front().size(),
+            cores.decode.front().size()};
+  }
+  bool operator==(const Shape &) const = default;
+  /// "2x8-6.sandwich": processes, and the threads of each in both phases.
+  std::string name() const {
+    return std::to_string(processes) + "x" + std::to_string(prefillThreads) +
+           "-" + std::to_string(decodeThreads) + ".sandwich";
+  }
+};
+
+struct MeasuredEvaluator::Reference {
+  std::unique_ptr<Candidate> candidate;
+  Shape shape;
+  /// Measured by itself.
+  double seconds;
+};
+
+MeasuredEvaluator::MeasuredEvaluator(MeasuredEvaluatorOptions options,
+                                     ServingTrace trace)
+    : options(std::move(options)), trace(std::move(trace)) {}
+
+Result<std::unique_ptr<MeasuredEvaluator>>
+MeasuredEvaluator::create(MeasuredEvaluatorOptions options,
+                          ServingTrace trace) {
+  std::unique_ptr<MeasuredEvaluator> evaluator(
+      new MeasuredEvaluator(std::move(options), std::move(trace)));
+  std::error_code code;
+  const fs::path parent = evaluator->options.folder.empty()
+                              ? fs::temp_directory_path(code)
+                              : fs::path(evaluator->options.folder);
+  if (code)
+    return makeError("there is no folder for temporary files: ", code.message(),
+                     "; name one in TMPDIR");
+  std::string pattern = parent / "sandwich-plan-XXXXXX";
+  if (!::mkdtemp(pattern.data()))
+    return makeError(parent.string(),
+                     ": no folder can be made there: ", std::strerror(errno));
+  evaluator->folder = pattern;
+  return evaluator;
+}
+
+MeasuredEvaluator::~MeasuredEvaluator() {
+  reference.reset();
+  std::error_code ignored;
+  if (!folder.empty())
+    fs::remove_all(folder, ignored);
+}
+
+/// "configuration 3: STAGE"
+Status MeasuredEvaluator::report(std::string_view stage, double done) const {
+  if (!options.progress)
+    return {};
+  std::string text = "configuration " + std::to_string(evaluated) + ": ";
+  return options.progress(text.append(stage), done);
+}
+
+/// The model compiled for the shape of `cores`.
+Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
+  const Shape wanted = Shape::of(cores);
+  const fs::path path = fs::path(folder) / wanted.name();
+  if ((shape && *shape == wanted) || (reference && reference->shape == wanted))
+    return path.string();
+  if (shape && !(reference && reference->shape == *shape)) {
+    std::error_code ignored;
+    fs::remove_all(fs::path(folder) / shape->name(), ignored);
+  }
+  shape.reset();
+  CompileOptions compilation = options.compile;
+  compilation.emit = Emit::Artifact;
+  compilation.output = path;
+  compilation.tuningReport.reset();
+  compilation.plan = cores;
+  compilation.tensorParallel = static_cast<int64_t>(wanted.processes);
+  compilation.threads = static_cast<int64_t>(wanted.prefillThreads);
+  compilation.decodeThreads.reset();
+  compilation.cpus = cores.prefill.front();
+  SANDWICH_RETURN_IF_ERROR(
+      compile(compilation, [&](std::string_view stage, double done) {
+        return report(stage, done);
+      }));
+  shape = std::make_unique<Shape>(wanted);
+  return path.string();
+}
+
+/// The trace's mean latency in seconds with steps measured once.
+Result<double> MeasuredEvaluator::latencyOf(Candidate &candidate) const {
+  SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
+  SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, candidate.measure());
+  return meanLatency(steps, trace);
+}
+
+Result<double>
+MeasuredEvaluator::measureReference(std::unique_ptr<Candidate> candidate) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      double seconds, medianOfRounds([&] { return latencyOf(*candidate); }));
+  reference.reset(new Reference{std::move(candidate), *shape, seconds});
+  return seconds;
+}
+
+Result<double> MeasuredEvaluator::measureBesideReference(Candidate &candidate) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      double ratio, medianOfRounds([&]() -> Result<double> {
+        SANDWICH_ASSIGN_OR_RETURN(double known,
+                                  latencyOf(*reference->candidate));
+        SANDWICH_ASSIGN_OR_RETURN(double seconds, latencyOf(candidate));
+        return seconds / known;
+      }));
+  return reference->seconds * ratio;
+}
+
+Result<double>
+MeasuredEvaluator::predict(const ServiceConfiguration &configuration) {
+  constexpr double millisecondsPerSecond = 1e3;
+  ++evaluated;
+  const PlanCores cores{configuration.prefillCores, configuration.decodeCores};
+  SANDWICH_ASSIGN_OR_RETURN(std::string path, artifactFor(cores));
+  SANDWICH_RETURN_IF_ERROR(report("loading", 0));
+  Result<std::unique_ptr<Candidate>> candidate = Candidate::load(
+      path, cores, trace, [&] { return !report("measuring", 0); });
+  if (!candidate) {
+    SANDWICH_RETURN_IF_ERROR(report("loading", 1));
+    if (!reference)
+      return candidate.error();
+    problems.push_back(std::to_string(cores.prefill.size()) +
+                       (cores.prefill.size() == 1 ? " process" : " processes") +
+                       " cannot run: " + candidate.error().message);
+    return std::numeric_limits<double>::infinity();
+  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      double seconds, reference ? measureBesideReference(**candidate)
+                                : measureReference(std::move(*candidate)));
+  return millisecondsPerSecond * seconds;
+}

@@ -1,0 +1,262 @@
+//===- Replay.cpp - sandwich-run replay -----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+#include "Commands.h"
+#include "Measurement.h"
+#include "Terminal.h"
+
+#include "sandwich/Runtime/TraceReplay.h"
+#include "sandwich/Support/Json.h"
+#include "sandwich/Support/Process.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <unistd.h>
+
+using namespace sandwich;
+
+namespace {
+struct ReplayArguments {
+  std::string artifact;
+  std::string trace = "sharegpt";
+  std::optional<uint64_t> requests;
+  double requestsPerSecond = 0;
+  uint64_t seed = 1;
+  uint64_t batch = 64;
+  tool::MemoryArguments memory;
+  std::optional<std::string> plan;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Of some requests; milliseconds.
+struct Distribution {
+  double mean = 0;
+  double median = 0;
+  double p90 = 0;
+  double p99 = 0;
+};
+} // namespace
+
+static Distribution distributionOf(std::vector<double> seconds) {
+  if (seconds.empty())
+    return {};
+  std::ranges::sort(seconds);
+  auto quantile = [&](double share) {
+    return 1e3 * seconds[static_cast<size_t>(
+                     share * static_cast<double>(seconds.size() - 1))];
+  };
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {1e3 * sum / static_cast<double>(seconds.size()), quantile(0.5),
+          quantile(0.9), quantile(0.99)};
+}
+
+namespace {
+/// What a replay comes to.
+struct Summary {
+  size_t requests = 0;
+  uint64_t promptTokens = 0;
+  uint64_t outputTokens = 0;
+  double seconds = 0;
+  Distribution latency;
+  /// Time to first token, and time per output token after it.
+  Distribution ttft;
+  Distribution tpot;
+
+  explicit Summary(const std::vector<ServedRequest> &served)
+      : requests(served.size()) {
+    std::vector<double> latencies, firsts, others;
+    for (const ServedRequest &request : served) {
+      promptTokens += request.promptTokens;
+      outputTokens += request.outputTokens;
+      seconds = std::max(seconds, request.lastToken);
+      latencies.push_back(request.lastToken - request.arrival);
+      firsts.push_back(request.firstToken - request.arrival);
+      if (request.outputTokens > 1)
+        others.push_back((request.lastToken - request.firstToken) /
+                         static_cast<double>(request.outputTokens - 1));
+    }
+    latency = distributionOf(std::move(latencies));
+    ttft = distributionOf(std::move(firsts));
+    tpot = distributionOf(std::move(others));
+  }
+
+  double perSecond(uint64_t tokens) const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
+};
+} // namespace
+
+static std::string describe(const char *name, const Distribution &times) {
+  char line[160];
+  std::snprintf(line, sizeof(line),
+                "%-8s mean %.2f ms, median %.2f, p90 %.2f, p99 %.2f\n", name,
+                times.mean, times.median, times.p90, times.p99);
+  return line;
+}
+
+static std::string describe(const Summary &summary) {
+  char line[200];
+  std::snprintf(line, sizeof(line),
+                "%zu requests, %llu tokens of prompts and %llu generated in "
+                "%.2f s: %.2f tokens/s generated, %.2f in all\n",
+                summary.requests,
+                static_cast<unsigned long long>(summary.promptTokens),
+                static_cast<unsigned long long>(summary.outputTokens),
+                summary.seconds, summary.perSecond(summary.outputTokens),
+                summary.perSecond(summary.promptTokens + summary.outputTokens));
+  return line + describe("latency", summary.latency) +
+         describe("TTFT", summary.ttft) + describe("TPOT", summary.tpot);
+}
+
+static Json toJson(const Distribution &times) {
+  return {{"mean", times.mean},
+          {"median", times.median},
+          {"p90", times.p90},
+          {"p99", times.p99}};
+}
+
+/// The trace that the arguments ask for.
+static Result<ServingTrace> findTrace(const ReplayArguments &arguments) {
+  const auto &known = lengthDistributions();
+  const bool builtIn =
+      std::ranges::find(known, arguments.trace, &LengthDistribution::name) !=
+      known.end();
+  if (builtIn) {
+    constexpr uint64_t usual = 64;
+    return makeServingTrace(
+        arguments.trace,
+        static_cast<int64_t>(arguments.requests.value_or(usual)),
+        arguments.requestsPerSecond, arguments.seed);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
+                            readServingTrace(arguments.trace));
+  if (arguments.requests)
+    trace.resize(std::min<uint64_t>(trace.size(), *arguments.requests));
+  return trace;
+}
+
+static Status run(const ReplayArguments &arguments) {
+  SANDWICH_ASSIGN_OR_RETURN(ServingTrace requested, findTrace(arguments));
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
+                            Artifact::open(arguments.artifact));
+  const uint64_t context = artifact.manifest().model().context_length();
+  const FittedTrace trace = fitTrace(requested, context);
+  if (trace.cut > 0)
+    std::fprintf(stderr,
+                 "%zu of %zu requests are cut to the model's context of %llu "
+                 "tokens\n",
+                 trace.cut, trace.requests.size(),
+                 static_cast<unsigned long long>(context));
+  EngineOptions options;
+  options.kvCacheTokens = replayTokens(trace.requests, arguments.batch);
+  options.maxSequences = arguments.batch;
+  arguments.memory.apply(options);
+  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
+  tool::connectToTerminal(options);
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                            Engine::create(std::move(artifact), options));
+  catchInterrupts();
+  const bool draws = !arguments.quiet && ::isatty(STDERR_FILENO) == 1;
+  size_t drawn = 0;
+  TraceReplayOptions replay;
+  replay.maxBatch = arguments.batch;
+  replay.stop = [] { return interrupted() || outputClosed(); };
+  replay.progress = [&](size_t done) {
+    if (draws && done != drawn)
+      std::fprintf(stderr, "\r\x1b[K%zu of %zu requests", drawn = done,
+                   trace.requests.size());
+  };
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*engine, trace.requests, replay);
+  if (draws)
+    std::fprintf(stderr, "\r\x1b[K");
+  if (!served)
+    return served.error();
+  const Status complete =
+      served->size() == trace.requests.size()
+          ? Status()
+          : makeError("interrupted; ", trace.requests.size() - served->size(),
+                      " requests were not served");
+  const Summary summary(*served);
+  if (!arguments.json) {
+    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
+        tool::describePlacement(*engine) + describe(summary)));
+    return complete;
+  }
+  SANDWICH_RETURN_IF_ERROR(tool::writeJson(
+      {{"model", engine->artifact().manifest().model().name()},
+       {"trace", arguments.trace},
+       {"requests", summary.requests},
+       {"prompt_tokens", summary.promptTokens},
+       {"output_tokens", summary.outputTokens},
+       {"seconds", summary.seconds},
+       {"output_tokens_per_second", summary.perSecond(summary.outputTokens)},
+       {"latency_ms", toJson(summary.latency)},
+       {"ttft_ms", toJson(summary.ttft)},
+       {"tpot_ms", toJson(summary.tpot)},
+       {"interrupted", !complete}}));
+  return complete;
+}
+
+void tool::addReplayCommand(CLI::App &app, Action &action) {
+  auto arguments = std::make_shared<ReplayArguments>();
+  CLI::App *command = app.add_subcommand(
+      "replay", "Serves a trace of requests in real time, and tells how long "
+                "they took");
+  command->footer(R"(Examples:
+  sandwich-run replay llama.sandwich --trace=sharegpt --requests=16
+  sandwich-run replay llama.sandwich --trace=lmsys --requests-per-second=4
+  sandwich-run replay llama.sandwich --trace=requests.jsonl --plan=plan.json
+
+Requests have random tokens. Who has arrived gets its prompt run, then all who
+generate get their next token in one step (continuous batching). sharegpt and
+lmsys have lengths like those of the data sets; a file has a request on each
+line: "12 30", tokens of the prompt and generated, or an object of JSON with
+"prompt_tokens", "output_tokens" and "arrival_seconds". Without arrival times
+each request comes when the one before is done.
+
+Latency is from a request's arrival to its last token, TTFT to its first one,
+TPOT the time of each after it.)");
+  addArtifactArgument(*command, arguments->artifact);
+  command
+      ->add_option("--trace", arguments->trace,
+                   "sharegpt, lmsys, or a file of requests")
+      ->capture_default_str();
+  command
+      ->add_option("--requests", arguments->requests,
+                   "How many of them (default: all of a file, 64 otherwise)")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
+      ->type_name("N");
+  command
+      ->add_option("--requests-per-second", arguments->requestsPerSecond,
+                   "Mean rate at which those of sharegpt and lmsys arrive, at "
+                   "random (default: one after another)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("RATE");
+  addSeedOption(*command, arguments->seed);
+  command
+      ->add_option("--batch", arguments->batch,
+                   "Sequences that generate at a time")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 16))
+      ->type_name("N")
+      ->capture_default_str();
+  addMemoryOptions(*command, arguments->memory);
+  addPlanOption(*command, arguments->plan);
+  command->add_flag("-q,--quiet", arguments->quiet,
+                    "No progress on standard error");
+  command->add_flag("--json", arguments->json,
+                    "Prints one JSON object instead of lines");
+  command->callback([arguments, &action] {
+    action = [arguments] { return run(*arguments); };
+  });
+}
