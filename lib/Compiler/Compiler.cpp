@@ -639,7 +639,7 @@ Status Compilation::tune(TuningSummary *summary) {
   tuning.trace = defaultTrace(options.maxTokens);
   if (options.trace) {
     SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests,
-                              readServingTrace(*options.trace));
+                              findServingTrace(*options.trace));
     tuning.trace = countRows(requests, options.maxTokens);
   }
   if (options.tuningSeconds)

@@ -34,7 +34,8 @@ public:
   /// Milliseconds that a trace takes, the smaller the better; infinity if the
   /// configuration cannot run. The derivation is not filled in. Called once for
   /// each configuration, in an order that depends on earlier answers only.
-  /// Errors end the search.
+  /// Errors end the search; those of an evaluation that was interrupted as the
+  /// search was let it keep what it has.
   virtual Result<double> predict(const ServiceConfiguration &configuration) = 0;
 };
 
