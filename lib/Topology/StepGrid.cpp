@@ -16,9 +16,10 @@ using namespace sandwich;
 
 /// The smallest element that `share` of all are not larger than.
 static int64_t quantile(std::vector<int64_t> values, double share) {
-  const double place = std::ceil(share * static_cast<double>(values.size())) - 1;
-  auto element = values.begin() +
-                 static_cast<std::ptrdiff_t>(std::max(place, 0.0));
+  const double place =
+      std::ceil(share * static_cast<double>(values.size())) - 1;
+  auto element =
+      values.begin() + static_cast<std::ptrdiff_t>(std::max(place, 0.0));
   std::ranges::nth_element(values, element);
   return *element;
 }

@@ -26,8 +26,8 @@ protected:
     EXPECT_TRUE(written) << written.error().message;
     Result<Artifact> artifact = Artifact::open(path);
     EXPECT_TRUE(artifact) << artifact.error().message;
-    Result<std::unique_ptr<Engine>> engine = Engine::create(
-        std::move(*artifact), {.kvCacheTokens = kvCacheTokens});
+    Result<std::unique_ptr<Engine>> engine =
+        Engine::create(std::move(*artifact), {.kvCacheTokens = kvCacheTokens});
     EXPECT_TRUE(engine) << engine.error().message;
     return std::move(*engine);
   }
@@ -40,15 +40,17 @@ TEST(FittedTrace, CutsPromptsFirst) {
   FittedTrace fitted =
       fitTrace({{50, 51, 1.}, {50, 52, 2.}, {101, 9, 3.}, {100, 0, 4.}}, 100);
   EXPECT_EQ(fitted.cut, 2u);
-  EXPECT_EQ(fitted.requests,
-            (ServingTrace{{50, 51, 1.}, {50, 51, 2.}, {100, 1, 3.}, {100, 0, 4.}}));
+  EXPECT_EQ(
+      fitted.requests,
+      (ServingTrace{{50, 51, 1.}, {50, 51, 2.}, {100, 1, 3.}, {100, 0, 4.}}));
   EXPECT_EQ(replayTokens(fitted.requests, 1), 100u);
   EXPECT_EQ(replayTokens(fitted.requests, 64), 400u);
 }
 
 TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
   std::unique_ptr<Engine> engine = load(0);
-  const ServingTrace trace = {{5, 4, {}}, {100, 1, {}}, {3, 0, {}}, {40, 61, {}}};
+  const ServingTrace trace = {
+      {5, 4, {}}, {100, 1, {}}, {3, 0, {}}, {40, 61, {}}};
   size_t done = 0;
   Result<std::vector<ServedRequest>> served = replayTrace(
       *engine, trace, {.progress = [&](size_t count) { done = count; }});
@@ -58,8 +60,10 @@ TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
   double before = 0;
   for (size_t i = 0; i < trace.size(); ++i) {
     const ServedRequest &request = (*served)[i];
-    EXPECT_EQ(request.promptTokens, static_cast<uint64_t>(trace[i].promptTokens));
-    EXPECT_EQ(request.outputTokens, static_cast<uint64_t>(trace[i].outputTokens));
+    EXPECT_EQ(request.promptTokens,
+              static_cast<uint64_t>(trace[i].promptTokens));
+    EXPECT_EQ(request.outputTokens,
+              static_cast<uint64_t>(trace[i].outputTokens));
     EXPECT_LE(before, request.arrival);
     EXPECT_LT(request.arrival, request.firstToken);
     EXPECT_LE(request.firstToken, request.lastToken);
@@ -68,8 +72,8 @@ TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
   // All blocks came back.
   Sequence sequence(*engine);
   EXPECT_TRUE(engine->hasRoom(sequence));
-  EXPECT_TRUE(engine->feed(sequence, std::vector<int32_t>(100, 1),
-                           LogitRows::None));
+  EXPECT_TRUE(
+      engine->feed(sequence, std::vector<int32_t>(100, 1), LogitRows::None));
 }
 
 TEST_F(TraceReplayTest, BatchesWhoIsThere) {
@@ -102,8 +106,9 @@ TEST_F(TraceReplayTest, WaitsForRoomInTheCache) {
                                     "KV cache holds 48");
   served = replayTrace(*engine, {{90, 20, 0.}});
   ASSERT_FALSE(served);
-  EXPECT_EQ(served.error().message, "request 1 of the trace has 109 tokens; the "
-                                    "model's context holds 100");
+  EXPECT_EQ(served.error().message,
+            "request 1 of the trace has 109 tokens; the "
+            "model's context holds 100");
   EXPECT_FALSE(replayTrace(*engine, {{1, 1, 0.}}, {.maxBatch = 0}));
 }
 
@@ -121,8 +126,9 @@ TEST_F(TraceReplayTest, StopsBetweenSteps) {
 
 TEST_F(TraceReplayTest, StepsAreMeasuredOnTheSameEngine) {
   const StepGrid grid{{1, 20}, {1, 4}, {10, 99}};
-  std::unique_ptr<Engine> engine = load(StepMeasurement::cacheTokens(grid) +
-                                        16 * StepMeasurement::cacheSequences(grid));
+  std::unique_ptr<Engine> engine =
+      load(StepMeasurement::cacheTokens(grid) +
+           16 * StepMeasurement::cacheSequences(grid));
   Result<StepMeasurement> steps = StepMeasurement::create(*engine, grid);
   ASSERT_TRUE(steps) << steps.error().message;
   for (int round = 0; round < 3; ++round) {

@@ -27,10 +27,10 @@ struct Lines final : StepTimes {
                        int64_t steps) const override {
     double seconds = 0;
     for (int64_t i = 0; i < steps; ++i)
-      seconds += step(static_cast<double>(sequences),
-                      static_cast<double>(positions) /
-                              static_cast<double>(sequences) +
-                          static_cast<double>(i));
+      seconds +=
+          step(static_cast<double>(sequences),
+               static_cast<double>(positions) / static_cast<double>(sequences) +
+                   static_cast<double>(i));
     return seconds;
   }
 };
@@ -44,8 +44,7 @@ InterpolatedSteps measureLines(const StepGrid &grid) {
   for (int64_t sequences : grid.sequences) {
     std::vector<double> &row = decodes.emplace_back();
     for (int64_t positions : grid.positions)
-      row.push_back(
-          lines.decodeSeconds(sequences, sequences * positions, 1));
+      row.push_back(lines.decodeSeconds(sequences, sequences * positions, 1));
   }
   return {grid, prompts, decodes};
 }
@@ -86,9 +85,9 @@ TEST(StepGrid, LinesAreExactEverywhere) {
   for (int64_t sequences : {1, 2, 4, 10, 16, 60})
     for (int64_t each : {1, 40, 100, 700, 1500})
       for (int64_t count : {0, 1, 37})
-        EXPECT_NEAR(
-            steps.decodeSeconds(sequences, sequences * each, count),
-            lines.decodeSeconds(sequences, sequences * each, count), 1e-6)
+        EXPECT_NEAR(steps.decodeSeconds(sequences, sequences * each, count),
+                    lines.decodeSeconds(sequences, sequences * each, count),
+                    1e-6)
             << sequences << " sequences at " << each;
   ServingTrace trace;
   for (int i = 0; i < 40; ++i)

@@ -1,0 +1,194 @@
+//===- InputModule.cpp - IR from outside ----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "InputModule.h"
+
+#include "PrintAttribute.h"
+#include "sandwich/Compiler/Lowering.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Support/File.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+/// How deep brackets nest in `text`, outside of strings and comments. The
+/// parser recurses for each.
+static size_t nestingDepth(StringRef text) {
+  size_t depth = 0, deepest = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+    } else if (text.substr(i).starts_with("//")) {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text.substr(i).starts_with("->")) {
+      ++i;
+    } else if (StringRef("([{<").contains(c)) {
+      deepest = std::max(deepest, ++depth);
+    } else if (StringRef(")]}>").contains(c) && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+Result<OwningOpRef<ModuleOp>>
+sandwich::readInputModule(const std::string &path, MLIRContext &context) {
+  std::string problem;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (!problem.empty() ||
+        diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return success();
+    problem = path + ": " + describe(diagnostic);
+    return success();
+  });
+  // Large or endless files would be read into memory by the parser.
+  constexpr size_t longest = size_t(64) << 20;
+  SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, longest));
+  constexpr size_t deepest = 200;
+  if (nestingDepth(text) > deepest)
+    return makeError(path, ": brackets nest more than ", deepest, " deep");
+  auto module = parseSourceString<ModuleOp>(text, &context, path);
+  if (!module)
+    return makeError(problem.empty() ? path + ": is not a module" : problem);
+  return module;
+}
+
+Result<int64_t> sandwich::findRanks(ModuleOp module) {
+  std::string problem;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problem = describe(diagnostic);
+    return success();
+  });
+  FailureOr<int64_t> ranks = lm::getRanks(module);
+  if (failed(ranks))
+    return makeError(problem);
+  return *ranks;
+}
+
+/// Whether the checkpoint's tensors make up `weight` exactly.
+static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
+  RankedTensorType type = weight.getTensorType();
+  int64_t layers = weight.getLayers().value_or(1);
+  if (weight.getLayers() && layers != checkpoint.config().layers)
+    return makeError("has ", layers, " layers, the checkpoint ",
+                     checkpoint.config().layers);
+  auto sources = llvm::to_vector(weight.getSources().getAsRange<StringAttr>());
+  SmallVector<int64_t> divisors(type.getRank(), 1);
+  if (lm::ShardAttr shard = weight.getShardAttr())
+    if (shard.getKind() != lm::ShardKind::First)
+      divisors[shard.getKind() == lm::ShardKind::Rows ? 0 : 1] =
+          shard.getRanks();
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    int64_t rows = 0;
+    for (StringAttr source : sources) {
+      std::string name = source.str();
+      if (size_t place = name.find("{}"); place != name.npos)
+        name.replace(place, 2, std::to_string(layer));
+      const TensorView *tensor = checkpoint.find(name);
+      if (!tensor)
+        return makeError("tensor ", name, " is not in the checkpoint");
+      std::vector<int64_t> shape = tensor->shape;
+      if (shape.size() != divisors.size())
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has other dimensions");
+      for (auto [size, divisor] : llvm::zip_equal(shape, divisors)) {
+        if (size % divisor != 0)
+          return makeError("tensor ", name, " cannot be cut into ", divisor,
+                           " equal parts");
+        size /= divisor;
+      }
+      if (ArrayRef(shape).drop_front() != type.getShape().drop_front())
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has other dimensions");
+      if (weight.getInterleave() &&
+          shape.front() !=
+              type.getDimSize(0) / static_cast<int64_t>(sources.size()))
+        return makeError("its type is ", print(type), ", but tensor ", name,
+                         " has ", shape.front(), " rows");
+      rows += shape.front();
+    }
+    if (rows != type.getDimSize(0))
+      return makeError("its type is ", print(type), ", but its sources have ",
+                       rows, " rows");
+  }
+  return {};
+}
+
+/// Whether `value` counts layers and stays below `layers`.
+static bool isLayer(Value value, int64_t layers) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : nullptr;
+  if (!loop || loop.getInductionVar() != value)
+    return false;
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+}
+
+/// Whether every layer that `function` names exists.
+static Status checkLayers(func::FuncOp function, int64_t layers) {
+  Operation *wrong = nullptr;
+  function.walk([&](Operation *op) {
+    if (isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect()))
+      for (Value operand : op->getOperands())
+        if (operand.getType().isIndex() && !isLayer(operand, layers))
+          wrong = op;
+  });
+  if (!wrong)
+    return {};
+  return makeError("@", function.getName().str(), ": ",
+                   wrong->getName().getStringRef().str(),
+                   " has a layer that is not counted by a loop from 0 to at "
+                   "most ",
+                   layers);
+}
+
+/// Whether the function `name` has the caches and logits the runtime prepares,
+/// as in the compiler's `own` model.
+static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
+                         const Checkpoint &checkpoint,
+                         const std::string &dtype) {
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  if (!function || function.isExternal())
+    return makeError("has no function @", name.str());
+  auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+  if (!phase || lm::stringifyPhase(phase.getValue()) != name)
+    return makeError("@", name.str(), " needs lm.phase = #lm.phase<",
+                     name.str(), ">");
+  FunctionType expected =
+      own.lookupSymbol<func::FuncOp>(name).getFunctionType();
+  if (function.getFunctionType() != expected)
+    return makeError(
+        "@", name.str(), " is of type ", print(function.getFunctionType()),
+        ", but this checkpoint as ", dtype, " needs ", print(expected));
+  return checkLayers(function, checkpoint.config().layers);
+}
+
+Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
+                                  const Checkpoint &checkpoint,
+                                  const std::string &dtype) {
+  for (auto weight : module.getOps<lm::WeightOp>())
+    if (Status status = checkWeight(weight, checkpoint); !status)
+      return status.error().inContext("weight " + weight.getSymName().str());
+  SANDWICH_RETURN_IF_ERROR(
+      checkPhase("prefill", module, own, checkpoint, dtype));
+  return checkPhase("decode", module, own, checkpoint, dtype);
+}

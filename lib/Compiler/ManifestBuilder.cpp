@@ -1,0 +1,136 @@
+//===- ManifestBuilder.cpp - What an artifact says of itself --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ManifestBuilder.h"
+
+#include "PrintAttribute.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Runtime/PhaseABI.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <filesystem>
+
+using namespace mlir;
+using namespace sandwich;
+
+proto::Phase &ManifestBuilder::phaseNamed(StringRef name) {
+  for (proto::Phase &phase : phases)
+    if (phase.name() == name)
+      return phase;
+  phases.emplace_back().set_name(name.str());
+  return phases.back();
+}
+
+void ManifestBuilder::addSchedules(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(lm::phaseAttributeName))
+      continue;
+    proto::Phase &phase = phaseNamed(function.getName());
+    function.walk([&](gemm::MatmulOp matmul) {
+      gemm::ScheduleTableAttr table = *matmul.getSchedules();
+      int64_t from = 1;
+      for (auto [rows, schedule] :
+           llvm::zip_equal(table.getMaxRows(), table.getSchedules())) {
+        proto::Schedule &entry = *phase.add_schedules();
+        entry.set_matmul(matmul.getWeight().str());
+        entry.set_rows_from(from);
+        entry.set_rows_to(rows == gemm::unlimitedRows ? 0 : rows);
+        entry.set_text(print(schedule));
+        from = rows == gemm::unlimitedRows ? 0 : rows + 1;
+      }
+    });
+  }
+}
+
+void ManifestBuilder::addPrograms(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    phase::ProgramAttr program = phase::getProgram(function);
+    if (!program)
+      continue;
+    proto::Phase &phase = phaseNamed(function.getName());
+    phase.set_symbol((SANDWICH_PHASE_SYMBOL_PREFIX + function.getName()).str());
+    phase.set_threads(program.getThreads());
+    phase.set_max_tokens(program.getMaxTokens());
+    phase.set_max_logit_rows(program.getMaxLogitRows());
+    phase.set_workspace_bytes(program.getWorkspaceBytes());
+    for (phase::MarkOp mark : phase::getMarkedOperations(function)) {
+      proto::Operation &operation = *phase.add_operations();
+      operation.set_name(mark.getName().str());
+      operation.set_bytes(mark.getBytes());
+      operation.set_bytes_per_position(mark.getBytesPerPosition());
+      operation.set_flops_per_token(mark.getFlopsPerToken());
+      operation.set_flops_per_logit_row(mark.getFlopsPerLogitRow());
+      operation.set_flops_per_attended(mark.getFlopsPerAttended());
+    }
+  }
+}
+
+proto::Manifest ManifestBuilder::build() const {
+  proto::Manifest manifest;
+  proto::ModelConfiguration &model = *manifest.mutable_model();
+  auto folder =
+      std::filesystem::absolute(options.modelFolder).lexically_normal();
+  model.set_name(folder.has_filename() ? folder.filename()
+                                       : folder.parent_path().filename());
+  model.set_architecture(std::string(architectureName(config.architecture)));
+  model.set_hidden_size(config.hiddenSize);
+  model.set_intermediate_size(config.intermediateSize);
+  model.set_layers(config.layers);
+  model.set_heads(config.heads);
+  model.set_kv_heads(config.kvHeads);
+  model.set_head_dim(config.headDim);
+  model.set_vocab_size(config.vocabSize);
+  model.set_context_length(
+      options.contextLength.value_or(config.maxPositionEmbeddings));
+  for (int32_t token : config.eosTokenIds)
+    model.add_eos_token_ids(token);
+  if (config.bosTokenId)
+    model.set_bos_token_id(*config.bosTokenId);
+  uint64_t parameters = 0;
+  for (const ExpectedTensor &tensor : expectedTensors(config)) {
+    uint64_t elements = 1;
+    for (int64_t size : tensor.shape)
+      elements *= size;
+    parameters += elements;
+  }
+  model.set_parameters(parameters);
+
+  proto::Target &forTarget = *manifest.mutable_target();
+  forTarget.set_name(target.name);
+  forTarget.set_dtype(options.dtype);
+  forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
+  for (std::string_view feature : target.features.names())
+    forTarget.add_cpu_features(std::string(feature));
+
+  for (const proto::Phase &phase : phases)
+    *manifest.add_phases() = phase;
+  if (options.plan)
+    for (size_t i = 0; i < options.plan->prefill.size(); ++i) {
+      proto::Process &process = *manifest.add_plan();
+      const PlanCores &plan = *options.plan;
+      process.mutable_prefill_cpus()->Add(plan.prefill[i].begin(),
+                                          plan.prefill[i].end());
+      process.mutable_decode_cpus()->Add(plan.decode[i].begin(),
+                                         plan.decode[i].end());
+    }
+  if (options.tensorParallel > 1)
+    manifest.set_ranks(static_cast<uint32_t>(options.tensorParallel));
+
+  proto::KVCache &cache = *manifest.mutable_kv_cache();
+  cache.set_block_tokens(SANDWICH_KV_BLOCK_TOKENS);
+  cache.set_block_bytes(uint64_t(config.layers) *
+                        (config.kvHeads / options.tensorParallel) * 2 *
+                        config.headDim * SANDWICH_KV_BLOCK_TOKENS *
+                        (options.dtype == "bf16" ? 2 : 4));
+  cache.set_dtype(options.dtype == "bf16" ? "f16" : "f32");
+  return manifest;
+}

@@ -1,0 +1,146 @@
+//===- ModuleTuning.cpp - Schedules measured for a module -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModuleTuning.h"
+
+#include "sandwich/Compiler/Lowering.h"
+#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Support/File.h"
+#include "sandwich/Support/ServingTrace.h"
+#include "sandwich/Tuning/ModelTuner.h"
+#include "sandwich/Tuning/TuningReport.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
+
+using namespace mlir;
+using namespace sandwich;
+
+int64_t sandwich::threadsOf(const CompileOptions &options, lm::Phase phase) {
+  const bool decode = phase == lm::Phase::Decode;
+  if (options.plan)
+    return static_cast<int64_t>(
+        (decode ? options.plan->decode : options.plan->prefill).front().size());
+  return decode ? options.decodeThreads.value_or(options.threads)
+                : options.threads;
+}
+
+/// Tunes the matmuls that run on `threads` threads and have no schedules yet,
+/// and gives them what was found.
+static Result<TunedModel> tuneTeam(ModuleOp module,
+                                   const CompileOptions &options,
+                                   const Target &target, int64_t threads,
+                                   const ModelTuningOptions &given,
+                                   const TuningProgress &progress) {
+  SmallVector<gemm::MatmulOp> matmuls;
+  std::vector<TunedMatmul> uses;
+  module.walk([&](gemm::MatmulOp matmul) {
+    auto function = matmul->getParentOfType<func::FuncOp>();
+    if (matmul.getSchedules() ||
+        lm::getThreads(function, options.threads) != threads)
+      return;
+    // Logits are wanted of the last token of each sequence, so of few rows.
+    constexpr int64_t mostLogits = 32;
+    bool makesLogits =
+        llvm::any_of(matmul.getResult().getUsers(),
+                     llvm::IsaPred<func::ReturnOp, lm::AllGatherOp>);
+    matmuls.push_back(matmul);
+    uses.push_back({gemm::getShape(matmul),
+                    makesLogits ? std::min(mostLogits, options.maxTokens)
+                                : options.maxTokens,
+                    makesLogits});
+  });
+  const std::vector<TunedMatmul> shapes = differentShapes(uses);
+  ModelTuningOptions tuning = given;
+  tuning.threads = threads;
+  // Tuning for a plan runs where the team will; that of decode comes second.
+  if (options.plan && threads != threadsOf(options, lm::Phase::Prefill))
+    tuning.cpus = options.plan->decode.front();
+  else if (tuning.cpus.size() > static_cast<size_t>(threads))
+    tuning.cpus.resize(threads);
+  SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
+                            tuneModel(shapes, target, tuning, progress));
+  for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
+    auto shape = std::ranges::find(shapes, use.shape, &TunedMatmul::shape);
+    const TunedGroup &found = result.groups[shape - shapes.begin()];
+    matmul.setSchedulesAttr(gemm::getTableAttr(module.getContext(), found.table));
+    if (found.group.shape.packing)
+      lm::lookupWeight(matmul, matmul.getWeightAttr())
+          .setPackingAttr(
+              gemm::PackingAttr::get(module.getContext(), *found.group.shape.packing));
+  }
+  return result;
+}
+
+Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
+                            const Target &target, const std::string &model,
+                            const CompileProgress &progress,
+                            TuningSummary *summary) {
+  SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
+    manager.addPass(createLMToGemm());
+  }));
+  ModelTuningOptions tuning;
+  SANDWICH_ASSIGN_OR_RETURN(tuning.strategy, strategyNamed(options.strategy));
+  tuning.cpus = options.cpus;
+  tuning.rows = options.tune == Tune::Full ? allRows(options.maxTokens)
+                                           : coarseRows(options.maxTokens);
+  tuning.trace = defaultTrace(options.maxTokens);
+  if (options.trace) {
+    SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests,
+                              findServingTrace(*options.trace));
+    tuning.trace = countRows(requests, options.maxTokens);
+  }
+  if (options.tuningSeconds)
+    tuning.seconds = *options.tuningSeconds;
+  tuning.database = *options.schedules;
+  // What cannot be written shows now, not after minutes.
+  std::optional<PendingFile> report;
+  if (options.tuningReport) {
+    SANDWICH_ASSIGN_OR_RETURN(report,
+                              PendingFile::create(*options.tuningReport));
+  }
+  // The first team chooses the packings, which hold for all.
+  std::vector<int64_t> teams = {threadsOf(options, lm::Phase::Prefill)};
+  if (threadsOf(options, lm::Phase::Decode) != teams.front())
+    teams.push_back(threadsOf(options, lm::Phase::Decode));
+  TunedModel result;
+  for (size_t i = 0; i < teams.size(); ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        TunedModel team, tuneTeam(module, options, target, teams[i], tuning, [&](double done) {
+          return progress("tuning", (static_cast<double>(i) + done) /
+                                        static_cast<double>(teams.size()));
+        }));
+    tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
+    result.append(std::move(team));
+  }
+  // Inputs that micro-kernels read as bf16 are made so before anybody looks.
+  gemm::ScheduleMatmulsOptions scheduling;
+  scheduling.target = options.target;
+  scheduling.threads = options.threads;
+  SANDWICH_RETURN_IF_ERROR(runPasses(module, [&](OpPassManager &manager) {
+    manager.addPass(gemm::createScheduleMatmuls(scheduling));
+  }));
+  if (report) {
+    SANDWICH_RETURN_IF_ERROR(report->write(
+        writeTuningReport(result, model)));
+    SANDWICH_RETURN_IF_ERROR(report->commit());
+  }
+  if (summary) {
+    summary->shapes = static_cast<int64_t>(result.groups.size());
+    summary->known = result.known;
+    summary->measurements = result.measurements;
+    summary->seconds = result.seconds;
+    for (const TunedGroup &group : result.groups)
+      summary->complete &= group.complete;
+  }
+  return {};
+}
