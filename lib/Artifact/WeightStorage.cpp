@@ -31,7 +31,7 @@ using namespace sandwich;
 namespace {
 
 /// What a thread maps or reads before it takes the next piece.
-constexpr uint64_t pieceBytes = uint64_t(32) << 20;
+constexpr uint64_t pieceBytes = uint64_t(8) << 20;
 
 /// Splits `total` bytes into pieces and calls `work(offset, length)`, which
 /// returns 0 or an errno, from several threads. Returns the first errno.
@@ -44,6 +44,10 @@ int inPieces(uint64_t total, const WeightLoadOptions &options, Work work) {
       uint64_t offset = next.fetch_add(pieceBytes);
       if (offset >= total)
         return;
+      if (options.isStopped && options.isStopped()) {
+        failure = ECANCELED;
+        return;
+      }
       uint64_t length = std::min(pieceBytes, total - offset);
       if (int error = work(offset, length)) {
         failure = error;

@@ -101,8 +101,14 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                         options.ranks));
     own.communicator = &engine->group->communicator();
   }
-  SANDWICH_ASSIGN_OR_RETURN(engine->executor,
-                            PhaseExecutor::create(engine->source, own));
+  Result<std::unique_ptr<PhaseExecutor>> executor =
+      PhaseExecutor::create(engine->source, own);
+  // A failure of the group stops loading.
+  if (engine->group)
+    SANDWICH_RETURN_IF_ERROR(engine->group->failure());
+  if (!executor)
+    return executor.error();
+  engine->executor = *std::move(executor);
   if (engine->group) {
     SANDWICH_ASSIGN_OR_RETURN(
         engine->placement, engine->group->waitUntilLoaded(*engine->executor));
@@ -196,6 +202,16 @@ Status Engine::checkRunning() const {
   return group ? group->failure() : Status();
 }
 
+Status Engine::reserve() {
+  // Copies are due until a step has made them: if memory for something else is
+  // short in between, the next step makes them first.
+  step.blockCopies.reserve(step.blockCopies.size() + appends.size());
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<KVCache::BlockCopy> copies,
+                            executor->kvCache().reserve(appends));
+  step.blockCopies.insert(step.blockCopies.end(), copies.begin(), copies.end());
+  return {};
+}
+
 Status Engine::runStep(PhaseKind phase) {
   if (group)
     group->announce(phase, step);
@@ -234,8 +250,7 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   std::lock_guard lock(mutex);
   SANDWICH_RETURN_IF_ERROR(checkContext(sequence, tokens.size()));
   appends.assign({{&sequence.blocks, sequence.tokens, tokens.size()}});
-  SANDWICH_ASSIGN_OR_RETURN(step.blockCopies,
-                            executor->kvCache().reserve(appends));
+  SANDWICH_RETURN_IF_ERROR(reserve());
   uint64_t largest =
       chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
   if (rows == LogitRows::All)
@@ -277,8 +292,7 @@ Status Engine::decode(std::span<const DecodeToken> batch,
     SANDWICH_RETURN_IF_ERROR(checkContext(*item.sequence, 1));
     appends.push_back({&item.sequence->blocks, item.sequence->tokens, 1});
   }
-  SANDWICH_ASSIGN_OR_RETURN(step.blockCopies,
-                            executor->kvCache().reserve(appends));
+  SANDWICH_RETURN_IF_ERROR(reserve());
 
   size_t longestTable = 0;
   for (const DecodeToken &item : batch)

@@ -15,6 +15,8 @@
 #include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
+#include <atomic>
+#include <csetjmp>
 
 using namespace sandwich;
 
@@ -72,6 +74,8 @@ PhaseExecutor::create(const Artifact &artifact,
   loading.placement = options.weightPlacement;
   loading.threads = std::max(budget.threads() / ranks, 1U);
   loading.progress = options.progress;
+  if (options.communicator)
+    loading.isStopped = [&] { return !options.communicator->failure(); };
   SANDWICH_ASSIGN_OR_RETURN(
       WeightStorage storage,
       artifact.loadWeights(loading, static_cast<uint32_t>(rank)));
@@ -123,13 +127,99 @@ std::span<const float> PhaseExecutor::logits(uint64_t rows) const {
           rows * vocabSize};
 }
 
+//===----------------------------------------------------------------------===//
+// Steps of several ranks
+//===----------------------------------------------------------------------===//
+
 namespace {
-/// What the code's calls back are about.
-struct RankCalls {
-  Communicator *communicator;
-  int32_t threads;
+
+/// A step that ends early if the group of ranks fails. Compiled code takes no
+/// errors, so its threads are taken out of it where it calls back: it holds
+/// nothing that would have to be given up.
+///
+/// A thread that finds the failure in a collective goes to the team's next
+/// barrier, which all the others come to as well, in the code or at its end:
+/// so all of them leave behind that barrier, and no thread waits for another
+/// that has left.
+class RankStep {
+public:
+  RankStep(PhaseTeam &team, Communicator &communicator)
+      : team(team), communicator(communicator) {}
+
+  void connect(SandwichStep &step) {
+    step.rank = communicator.rank();
+    step.ranks = step.team = this;
+    step.barrier = [](void *step) { static_cast<RankStep *>(step)->meet(); };
+    step.all_reduce = [](void *step, int32_t thread, float *data,
+                         int64_t count) {
+      auto &self = *static_cast<RankStep *>(step);
+      self.communicator.allReduce(thread, self.threads(), data, count);
+      self.leaveIfFailed();
+    };
+    step.all_gather = [](void *step, int32_t thread, const float *part,
+                         float *whole, int64_t rows, int64_t columns) {
+      auto &self = *static_cast<RankStep *>(step);
+      self.communicator.allGather(thread, self.threads(), part, whole, rows,
+                                  columns);
+      self.leaveIfFailed();
+    };
+  }
+
+  /// Calls `function` and returns at the end of the step, wherever that is.
+  void run(SandwichPhaseFunction function, const SandwichStep &step,
+           int32_t thread) {
+    barriers = 0;
+    // NOLINTNEXTLINE(cert-err52-cpp): see above.
+    if (_setjmp(wayOut) != 0)
+      return;
+    function(&step, thread);
+    // Whoever left in the last part of the step waits here.
+    team.barrier();
+  }
+
+private:
+  int32_t threads() const { return static_cast<int32_t>(team.size()); }
+
+  [[noreturn]] static void leave() {
+    // NOLINTNEXTLINE(cert-err52-cpp): see above.
+    ::longjmp(wayOut, 1);
+  }
+
+  void meet() {
+    team.barrier();
+    ++barriers;
+    // Another thread may be past this barrier and have set the next one.
+    if (lastBarrier.load(std::memory_order_relaxed) == barriers)
+      leave();
+  }
+
+  void leaveIfFailed() {
+    const bool failed = !communicator.failure();
+    if (!failed)
+      return;
+    lastBarrier.store(barriers + 1, std::memory_order_relaxed);
+    team.barrier();
+    leave();
+  }
+
+  static thread_local std::jmp_buf wayOut;
+  /// That this thread has passed in the step.
+  static thread_local uint64_t barriers;
+
+  PhaseTeam &team;
+  Communicator &communicator;
+  /// Behind which all threads leave; 0 while there is none.
+  std::atomic<uint64_t> lastBarrier{0};
 };
+
+thread_local std::jmp_buf RankStep::wayOut;
+thread_local uint64_t RankStep::barriers = 0;
+
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
 
 void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
                         StepProfiler *profiler) {
@@ -152,29 +242,17 @@ void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
   step.logits = reinterpret_cast<float *>(logitMemory.data());
   step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
   step.team = &team;
-  RankCalls calls{communicator, static_cast<int32_t>(team.size())};
-  if (communicator) {
-    step.rank = communicator->rank();
-    step.ranks = &calls;
-    step.all_reduce = [](void *ranks, int32_t thread, float *data,
-                         int64_t count) {
-      auto &calls = *static_cast<RankCalls *>(ranks);
-      calls.communicator->allReduce(thread, calls.threads, data, count);
-    };
-    step.all_gather = [](void *ranks, int32_t thread, const float *part,
-                         float *whole, int64_t rows, int64_t columns) {
-      auto &calls = *static_cast<RankCalls *>(ranks);
-      calls.communicator->allGather(thread, calls.threads, part, whole, rows,
-                                    columns);
-    };
-  }
+  std::optional<RankStep> shared;
+  if (communicator)
+    shared.emplace(team, *communicator).connect(step);
 
   struct Call {
     SandwichPhaseFunction function;
     const SandwichStep *step;
+    RankStep *shared;
     StepProfiler *profiler;
   } call{phase == PhaseKind::Prefill ? phases.prefill() : phases.decode(),
-         &step, profiler};
+         &step, shared ? &*shared : nullptr, profiler};
   if (profiler)
     profiler->begin(step);
   team.run(
@@ -183,7 +261,10 @@ void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
         const auto &call = *static_cast<const Call *>(context);
         if (call.profiler)
           call.profiler->enter(thread);
-        call.function(call.step, thread);
+        if (call.shared)
+          call.shared->run(call.function, *call.step, thread);
+        else
+          call.function(call.step, thread);
       },
       &call);
   if (profiler)

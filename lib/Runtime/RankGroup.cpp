@@ -8,6 +8,7 @@
 
 #include "sandwich/Runtime/RankGroup.h"
 
+#include "LateRanks.h"
 #include "RankMessages.h"
 
 #include "sandwich/Artifact/Format.h"
@@ -31,7 +32,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <future>
+#include <mutex>
 #include <thread>
 
 using namespace sandwich;
@@ -113,16 +116,25 @@ static std::string describeEnd(const siginfo_t &end) {
 /// their PR_SET_PDEATHSIG means: that is a thread, not a process.
 class RankGroup::Watch {
 public:
-  Watch(std::shared_ptr<SharedMemorySegment> segment, std::string program,
-        std::string artifact)
-      : segment(std::move(segment)), program(std::move(program)),
-        artifact(std::move(artifact)) {}
+  Watch(std::shared_ptr<SharedMemorySegment> shared, std::string program,
+        std::string artifact, std::function<void(const Error &)> onOwnHang)
+      : segment(std::move(shared)), program(std::move(program)),
+        artifact(std::move(artifact)), onOwnHang(std::move(onOwnHang)),
+        lateRanks(*segment, std::chrono::milliseconds(lookMilliseconds)) {}
   ~Watch();
 
   Status start();
   const std::vector<int> &processes() const { return started; }
   /// The ranks were told to end, and get the time to do so.
   void expectEnd() { ending = true; }
+  /// From now on ranks wait for each other in steps, which `teamThreads` of
+  /// rank 0 run, and its thread `announcer`.
+  void expectSteps(std::vector<pid_t> teamThreads) {
+    std::lock_guard lock(mutex);
+    ownThreads = std::move(teamThreads);
+    runsSteps = true;
+  }
+  void setAnnouncer(pid_t thread) { announcer = thread; }
   /// Ends the group for a reason of rank 0's.
   void abort(const char *reason) { segment->abort(0, reason); }
 
@@ -139,14 +151,22 @@ private:
   Status spawnRank(int32_t rank);
   void run(std::promise<Status> status);
   void look();
+  void lookForHangs();
   void reap(Child &child);
   void endAll();
 
   const std::shared_ptr<SharedMemorySegment> segment;
   const std::string program, artifact;
-  /// Of the thread alone.
+  const std::function<void(const Error &)> onOwnHang;
+  std::mutex mutex;
+  std::vector<pid_t> ownThreads;
+  bool runsSteps = false;
+  std::atomic<pid_t> announcer = 0;
+  /// From here on of the thread alone.
+  LateRanks lateRanks;
   std::vector<Child> children;
   std::chrono::steady_clock::time_point looked;
+  bool ownHang = false;
   /// Complete once `start` has returned.
   std::vector<int> started;
   std::atomic<bool> ending = false;
@@ -253,6 +273,25 @@ void RankGroup::Watch::look() {
                                      ") does not answer any more");
     }
   }
+  if (counts)
+    lookForHangs();
+}
+
+void RankGroup::Watch::lookForHangs() {
+  std::vector<LateRanks::Workers> workers(1);
+  {
+    std::lock_guard lock(mutex);
+    if (!runsSteps)
+      return;
+    workers[0] = {::getpid(), ownThreads};
+  }
+  workers[0].threads.push_back(announcer);
+  for (const Child &child : children)
+    workers.push_back({child.process});
+  if (std::optional<LateRanks::Verdict> verdict = lateRanks.look(workers)) {
+    segment->abort(verdict->rank, verdict->reason);
+    ownHang = verdict->rank == 0;
+  }
 }
 
 void RankGroup::Watch::endAll() {
@@ -304,6 +343,9 @@ void RankGroup::Watch::run(std::promise<Status> status) {
     failed = segment->aborted() != 0;
   }
   endAll();
+  // The call that hangs cannot tell.
+  if (ownHang && onOwnHang)
+    onOwnHang(segment->failure().error());
 }
 
 //===----------------------------------------------------------------------===//
@@ -332,7 +374,8 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   SANDWICH_ASSIGN_OR_RETURN(
       group->ranks, SharedMemoryCommunicator::create(segment, /*rank=*/0));
   group->watch =
-      std::make_unique<Watch>(segment, std::move(program), artifact.path());
+      std::make_unique<Watch>(segment, std::move(program), artifact.path(),
+                              options.onOwnHang);
   SANDWICH_RETURN_IF_ERROR(group->watch->start());
   giveSetup(*group->ranks, setup, checksumOf(artifact));
   SANDWICH_RETURN_IF_ERROR(group->failure());
@@ -366,15 +409,35 @@ Status RankGroup::failure() const {
 
 std::vector<int> RankGroup::processes() const { return watch->processes(); }
 
+/// The threads that run steps, but for thread 0, which is whoever asks.
+static std::vector<pid_t> findThreads(PhaseExecutor &executor) {
+  std::vector<pid_t> threads;
+  for (PhaseKind phase : {PhaseKind::Prefill, PhaseKind::Decode}) {
+    PhaseTeam &team = executor.team(phase);
+    std::vector<pid_t> members(team.size());
+    team.run(
+        team.size(),
+        [](void *members, int32_t thread) {
+          (*static_cast<std::vector<pid_t> *>(
+              members))[static_cast<size_t>(thread)] = ::gettid();
+        },
+        &members);
+    threads.insert(threads.end(), members.begin() + 1, members.end());
+  }
+  return threads;
+}
+
 Result<std::vector<RankPlacement>>
 RankGroup::waitUntilLoaded(PhaseExecutor &own) {
   std::vector<RankPlacement> placement = exchangePlacement(*ranks, own);
   SANDWICH_RETURN_IF_ERROR(failure());
   loaded = true;
+  watch->expectSteps(findThreads(own));
   return placement;
 }
 
 void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
+  watch->setAnnouncer(::gettid());
   giveStep(*ranks, phase, arguments);
 }
 
@@ -408,6 +471,7 @@ Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,
                             SharedMemoryCommunicator::create(segment, rank));
   std::jthread heart([&](const std::stop_token &stop) {
+    ::pthread_setname_np(::pthread_self(), heartbeatName);
     while (!stop.stop_requested()) {
       segment->beat(rank);
       std::this_thread::sleep_for(std::chrono::milliseconds(beatMilliseconds));

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 using namespace sandwich;
@@ -27,6 +28,11 @@ void tool::writeLog(const std::string &line) {
 void tool::connectToTerminal(EngineOptions &options) {
   options.log = [](LogLevel level, const std::string &message) {
     writeLog((level == LogLevel::Warning ? "warning: " : "info: ") + message);
+  };
+  options.ranks.onOwnHang = [](const Error &error) {
+    writeLog("error: " + error.message);
+    // What hangs holds on to everything.
+    std::_Exit(1);
   };
   using Clock = std::chrono::steady_clock;
   auto next = std::make_shared<Clock::time_point>(Clock::now() +

@@ -404,7 +404,7 @@ TEST_F(EngineTest, NamesThreadsAndTheirLimit) {
   EXPECT_NE(messages[0].find("3 threads"), std::string::npos);
   EXPECT_NE(messages[0].find("limited by "), std::string::npos);
   EXPECT_EQ(messages[1],
-            "memory: weights 1.012 KiB mapped, 0 B of them in huge pages; KV "
+            "memory: weights 1.016 KiB mapped, 0 B of them in huge pages; KV "
             "cache 32 KiB for 4096 tokens, workspace 64 B, logits 8.094 KiB");
 }
 

@@ -182,7 +182,7 @@ TEST_F(GenerationTest, RefusesWhatCannotBeGenerated) {
             "the prompt of 9 tokens is longer than the model's context of 8 "
             "tokens; shorten it");
   EXPECT_EQ(message({1, 400}, {}),
-            "token id 400 (number 1) is outside the vocabulary of 259 tokens");
+            "token id 400 (number 1) is outside the vocabulary of 260 tokens");
   EXPECT_EQ(message({HASH_MODEL_VOCABULARY - 1}, {}),
             "the logit of token 0 is nan; the model computed no finite number");
   GenerationOptions options;

@@ -36,7 +36,7 @@ static std::string encodeUtf8(unsigned codePoint) {
           static_cast<char>(0x80 | (codePoint & 0x3f))};
 }
 
-/// A tokenizer.json whose token i is byte i, followed by three special tokens:
+/// A tokenizer.json whose token i is byte i, followed by four special tokens:
 /// byte-level BPE without a merge. Bytes that are no printable Latin-1
 /// character are written as the code points from 256 on, in order.
 static std::string makeTokenizer() {
@@ -48,7 +48,7 @@ static std::string makeTokenizer() {
     vocabulary[encodeUtf8(printable ? byte : 256 + unprintable++)] = byte;
   }
   Json added = Json::array();
-  for (const char *name : {"<s>", "</s>", "<nan>"}) {
+  for (const char *name : {"<s>", "</s>", "<pad>", "<nan>"}) {
     unsigned id = 256 + static_cast<unsigned>(added.size());
     vocabulary[name] = id;
     added.push_back({{"id", id},
@@ -84,6 +84,7 @@ static Result<std::string> makePhases(const SandwichPlan &plan) {
                    size_t{1} << 24));
   SandwichPlan compiled = plan;
   compiled.max_tokens = compiled.max_logit_rows = compiled.workspace_bytes = -1;
+  compiled.ranks = 1;
   std::string_view before(reinterpret_cast<const char *>(&compiled),
                           sizeof(compiled));
   for (int phase = 0; phase < 2; ++phase) {
@@ -109,6 +110,11 @@ Status sandwich::test::writeHashModel(const std::string &path,
   std::vector<uint32_t> weights = makeWeights();
   SANDWICH_RETURN_IF_ERROR(
       writer.appendWeights(std::as_bytes(std::span(weights))));
+  constexpr uint64_t region = uint64_t{2} << 20;
+  if (options.ranks > 1)
+    // All of them read the same, and nobody what is in the shards.
+    SANDWICH_RETURN_IF_ERROR(
+        writer.skipTo(region + options.ranks * options.shardRegions * region));
   SandwichPlan plan = {};
   plan.abi_version = SANDWICH_PHASE_ABI_VERSION;
   plan.threads = options.threads;
@@ -121,7 +127,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
   plan.vocab_size = HASH_MODEL_VOCABULARY;
   plan.weights_bytes = HASH_MODEL_VOCABULARY * sizeof(uint32_t);
   plan.operations = HASH_MODEL_OPERATIONS;
-  plan.ranks = 1;
+  plan.ranks = options.ranks;
   SANDWICH_ASSIGN_OR_RETURN(std::string phases, makePhases(plan));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
   if (options.withTokenizer)
@@ -133,16 +139,21 @@ Status sandwich::test::writeHashModel(const std::string &path,
   model.set_name("hash-model");
   model.set_architecture("HashModel");
   model.set_hidden_size(1);
-  model.set_intermediate_size(1);
+  model.set_intermediate_size(options.ranks);
   model.set_layers(1);
-  model.set_heads(1);
-  model.set_kv_heads(1);
+  model.set_heads(options.ranks);
+  model.set_kv_heads(options.ranks);
   model.set_head_dim(1);
   model.set_vocab_size(HASH_MODEL_VOCABULARY);
   model.set_context_length(options.contextLength);
   model.set_parameters(HASH_MODEL_VOCABULARY);
   for (int32_t token : options.endOfTextTokens)
     model.add_eos_token_ids(token);
+  if (options.ranks > 1) {
+    manifest.set_ranks(options.ranks);
+    manifest.set_common_weight_bytes(region);
+    manifest.set_shard_bytes(options.shardRegions * region);
+  }
   proto::Target &target = *manifest.mutable_target();
   target.set_name("any");
   target.set_dtype("f32");

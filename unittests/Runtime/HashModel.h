@@ -32,6 +32,10 @@ struct HashModelOptions {
   uint32_t contextLength = 4096;
   std::vector<int32_t> endOfTextTokens = {};
   bool withTokenizer = true;
+  /// 1, 2 or 4.
+  uint32_t ranks = 1;
+  /// Of several ranks: the size of each one's shard, in regions of 2 MiB.
+  uint32_t shardRegions = 1;
 };
 
 /// Writes the artifact `path`.

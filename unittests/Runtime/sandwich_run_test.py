@@ -24,7 +24,7 @@ import xml.etree.ElementTree
 RUN = os.environ["SANDWICH_RUN"]
 WRITE_HASH_MODEL = os.environ["WRITE_HASH_MODEL"]
 LIBRARY = os.environ["SANDWICH_SHARED_LIBRARY"]
-VOCABULARY = 259
+VOCABULARY = 260
 
 # The least that hwloc reads.
 MACHINE = """<topology version="2.0">
@@ -377,7 +377,7 @@ class MemoryTest(RunTest):
         self.assertIn("KV cache 1.5 KiB for 192 tokens, ", line)
         self.assertEqual(warnings, [])
         line, _ = self.memory_lines(*generate, "--weights", "huge-pages")
-        self.assertIn("memory: weights 1.012 KiB copied, ", line)
+        self.assertIn("memory: weights 1.016 KiB copied, ", line)
 
     def test_a_cache_that_is_too_small_is_an_error(self):
         model = self.model("threads=1")
@@ -411,7 +411,7 @@ class MemoryTest(RunTest):
                                "--kv-memory=1MiB")  # fmt: skip
         memory = json.loads(result.stdout)["memory"]
         self.assertEqual(memory["kv_cache"]["bytes"], 1 << 20)
-        self.assertEqual(memory["weights"], {"bytes": 1036, "huge_page_bytes": 0})
+        self.assertEqual(memory["weights"], {"bytes": 1040, "huge_page_bytes": 0})
         self.assertEqual({*memory}, {"weights", "kv_cache", "workspace", "logits"})
 
     def test_a_cgroup_limits_the_cache(self):

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// `write-hash-model PATH [no-tokenizer] [threads=N] [context=N] [end=ID]`
-/// writes the artifact that the tests of the tools, of the C interface and of
+/// `write-hash-model PATH [no-tokenizer] [threads=N] [ranks=N] [shard=REGIONS]
+/// [context=N] [end=ID]` writes the artifact that the tests of the tools, of the C interface and of
 /// the Python package run.
 ///
 //===----------------------------------------------------------------------===//
@@ -33,6 +33,10 @@ int main(int argc, char **argv) {
       options.withTokenizer = false;
     else if (argument.starts_with("threads="))
       options.threads = static_cast<unsigned>(std::atoi(value));
+    else if (argument.starts_with("ranks="))
+      options.ranks = static_cast<uint32_t>(std::atoi(value));
+    else if (argument.starts_with("shard="))
+      options.shardRegions = static_cast<uint32_t>(std::atoi(value));
     else if (argument.starts_with("context="))
       options.contextLength = static_cast<uint32_t>(std::atoi(value));
     else if (argument.starts_with("end="))

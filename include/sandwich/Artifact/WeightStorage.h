@@ -48,6 +48,9 @@ struct WeightLoadOptions {
   /// everything.
   bool populate = true;
   ProgressCallback progress = {};
+  /// Asked between pieces, by all threads at once: whether there is no use in
+  /// the rest, so that loading ends with an error.
+  std::function<bool()> isStopped = {};
 };
 
 /// A part of the file.
@@ -65,7 +68,7 @@ class WeightStorage {
 public:
   /// Loads the first `size` (not zero) bytes of the file open as `descriptor`,
   /// which may be closed afterwards. Errors do not name the file: not enough
-  /// memory, unreadable, or shorter than `size`.
+  /// memory, unreadable, shorter than `size`, or stopped.
   static Result<WeightStorage> load(int descriptor, uint64_t size,
                                     const WeightLoadOptions &options) {
     const WeightRegion whole[] = {{0, size}};

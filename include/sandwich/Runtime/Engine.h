@@ -192,6 +192,8 @@ private:
   Status checkContext(const Sequence &sequence, uint64_t newTokens) const;
   /// Error: this process is a fork, or the group has failed.
   Status checkRunning() const;
+  /// Makes room in the KV cache for `appends`; `step` gets the copies.
+  Status reserve();
   /// Runs `step` on every rank.
   Status runStep(PhaseKind phase);
   /// Runs tokens of one sequence whose blocks are reserved.

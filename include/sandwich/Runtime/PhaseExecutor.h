@@ -112,7 +112,9 @@ public:
   PhaseExecutor &operator=(const PhaseExecutor &) = delete;
 
   /// Runs a step, whose arguments are within the limits of the phase. All
-  /// threads mark operations in `profiler`, unless it is null.
+  /// threads mark operations in `profiler`, unless it is null. Where the ranks
+  /// fail meanwhile, as their communicator tells, the step ends with its next
+  /// collective, and its results are of no use.
   void run(PhaseKind phase, const StepArguments &arguments,
            StepProfiler *profiler = nullptr);
 

@@ -22,6 +22,7 @@
 #include "sandwich/Runtime/SharedMemoryCommunicator.h"
 #include "sandwich/Support/Result.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,10 @@ struct RankGroupOptions {
   /// --rank=R ARTIFACT`; empty for the `sandwich-run` that belongs to this
   /// library.
   std::string program;
+  /// Called once, by a thread of the group's, if it is rank 0 that hangs in a
+  /// step: the other ranks were ended then, but the call that runs the step
+  /// does not return. The error names rank 0 and says what it does.
+  std::function<void(const Error &)> onOwnHang = {};
 };
 
 /// Rank 0's side. One thread at a time.

@@ -15,6 +15,9 @@
  *
  * Feeding the last token of the vocabulary makes the logits NaN.
  *
+ * All ranks compute the same, and meet in collectives without a meaning; some
+ * tokens make them slow or let them hang.
+ *
  *===----------------------------------------------------------------------===*/
 
 #include "hash_model.h"
@@ -51,6 +54,36 @@ static void endOperation(const SandwichStep *step, int32_t thread,
   mark(step, thread, HASH_MODEL_BARRIER);
 }
 
+/* Returns false where the thread is to leave the step. */
+static int meetRanks(const SandwichStep *step, int32_t thread) {
+  const int64_t count = 64;
+  int64_t units = 0, collectives = 1, slowness = 1;
+  /* The logits are not there yet. */
+  float *sums = step->logits;
+  if (step->num_tokens >= 4 && step->token_ids[0] == HASH_MODEL_WORK) {
+    units = step->token_ids[1];
+    collectives = step->token_ids[2];
+    slowness = step->rank == 1 ? step->token_ids[3] : 1;
+  }
+  if (step->num_tokens >= 2 && step->rank == step->token_ids[1] &&
+      thread == HASH_MODEL_THREADS - 1) {
+    volatile int forever = 1;
+    while (step->token_ids[0] == HASH_MODEL_LOOP && forever) {
+    }
+    if (step->token_ids[0] == HASH_MODEL_LEAVE)
+      return 0;
+  }
+  for (int64_t i = 0; i < collectives; ++i) {
+    volatile uint64_t state = 1;
+    for (int64_t j = 0; j < units * slowness * 2000000; ++j)
+      state = hashModelMix(state);
+    step->barrier(step->team);
+    step->all_reduce(step->ranks, thread, sums, count);
+    step->barrier(step->team);
+  }
+  return 1;
+}
+
 static void runStep(const SandwichStep *step, int32_t thread) {
   const uint32_t *weights = (const uint32_t *)step->weights;
   uint64_t *states = (uint64_t *)step->workspace;
@@ -73,6 +106,9 @@ static void runStep(const SandwichStep *step, int32_t thread) {
     states[i] = state;
   }
   endOperation(step, thread, HASH_MODEL_ATTEND);
+
+  if (step->ranks && !meetRanks(step, thread))
+    return;
 
   split(HASH_MODEL_VOCABULARY, thread, &begin, &end);
   for (int64_t row = 0; row < step->num_logit_rows; ++row) {

@@ -11,9 +11,23 @@
 
 #include <stdint.h>
 
-/* One token for each byte, and three special ones. */
-#define HASH_MODEL_VOCABULARY 259
+/* One token for each byte, and four special ones. */
+#define HASH_MODEL_VOCABULARY 260
 #define HASH_MODEL_START 0x9e3779b97f4a7c15u
+
+/* What a step of several ranks does that begins with one of these tokens; the
+ * numbers are those of the tokens behind it. Every other step works not at all
+ * before its only collective. */
+enum {
+  /* Works 10 ms, more or less, for each unit of the first number before each of
+   * the second number's collectives; rank 1 works for as many times as long as
+   * the third one says. */
+  HASH_MODEL_WORK = 250,
+  /* A thread of the rank of the first number never ends. */
+  HASH_MODEL_LOOP,
+  /* A thread of that rank leaves the others in the middle of the step. */
+  HASH_MODEL_LEAVE
+};
 
 /* What a step marks. */
 enum {
