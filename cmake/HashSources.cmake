@@ -1,5 +1,5 @@
-# Writes SANDWICH_SCHEDULE_VERSION, the version of Sandwich and a hash of the
-# files in FOLDERS below SOURCE_DIR and of LLVM's version, to OUTPUT.
+# Writes NAME, the version of Sandwich and a hash of the files in FOLDERS below
+# SOURCE_DIR and of LLVM's version, to OUTPUT.
 set(hashes "LLVM ${LLVM}\n")
 foreach(folder ${FOLDERS})
   file(GLOB files RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/${folder}/*.h
@@ -13,4 +13,4 @@ endforeach()
 string(SHA256 hash "${hashes}")
 string(SUBSTRING ${hash} 0 12 hash)
 file(WRITE ${OUTPUT}
-     "#define SANDWICH_SCHEDULE_VERSION \"${VERSION}-${hash}\"\n")
+     "#define ${NAME} \"${VERSION}-${hash}\"\n")

@@ -14,8 +14,11 @@
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Topology/MemoryBinding.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 using namespace sandwich;
 
@@ -38,26 +41,55 @@ void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
 Result<Sequence> Sequence::fork() const { return engine->fork(*this); }
 
-/// How much of the memory all ranks together need.
+/// The NUMA node that each rank is bound to, if there is one.
+static Result<std::vector<std::optional<unsigned>>>
+nodesOfRanks(const Artifact &artifact, const EngineOptions &options) {
+  const uint32_t ranks = artifact::ranks(artifact.manifest());
+  std::vector<std::optional<unsigned>> nodes(ranks, options.numaNode);
+  const std::optional<PlanCores> plan =
+      options.plan ? options.plan : planOf(artifact);
+  if (options.numaNode || (!plan && ranks == 1))
+    return nodes;
+  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  for (uint32_t rank = 0; rank < ranks; ++rank)
+    nodes[rank] =
+        numaNodeOf(choosePhaseCpus(artifact, budget, plan, rank).prefill);
+  return nodes;
+}
+
+/// The stacks of a rank's threads, but for that of the one it starts with.
+static uint64_t stackBytes(const Artifact &artifact) {
+  pthread_attr_t attributes;
+  size_t one = 0;
+  if (::pthread_getattr_default_np(&attributes) == 0) {
+    (void)::pthread_attr_getstacksize(&attributes, &one);
+    ::pthread_attr_destroy(&attributes);
+  }
+  const uint64_t team =
+      std::max(artifact.prefill().threads(), artifact.decode().threads()) - 1;
+  // Ranks beat, or are watched.
+  return (team + (artifact::ranks(artifact.manifest()) > 1)) * one;
+}
+
 static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
                                        const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
-  const uint64_t ranks = artifact::ranks(manifest);
   SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
   MemoryNeeds needs;
-  needs.weights = artifact.weightsBytes();
+  needs.ranks = artifact::ranks(manifest);
+  SANDWICH_ASSIGN_OR_RETURN(needs.nodes, nodesOfRanks(artifact, options));
+  needs.sharedWeights = manifest.common_weight_bytes();
+  needs.weights = artifact.rankWeightsBytes() - needs.sharedWeights;
   needs.weightsCopied = options.weightPlacement == WeightPlacement::HugePages;
   needs.wideWeights = manifest.target().dtype() == "f32";
-  std::optional<uint64_t> workspace = checkedMultiply(buffers.workspace, ranks);
-  std::optional<uint64_t> logits = checkedMultiply(buffers.logits, ranks);
-  std::optional<uint64_t> kvBlock =
-      checkedMultiply(manifest.kv_cache().block_bytes(), ranks);
-  if (!workspace || !logits || !kvBlock)
-    return makeError(artifact.path(),
-                     ": its buffers are larger than this machine can address");
-  needs.workspace = *workspace;
-  needs.logits = *logits;
-  needs.kvBlock = *kvBlock;
+  needs.workspace = buffers.workspace;
+  needs.logits = buffers.logits;
+  needs.stacks = stackBytes(artifact);
+  if (needs.ranks > 1) {
+    SANDWICH_ASSIGN_OR_RETURN(needs.exchange,
+                              RankGroup::exchangeBytes(artifact));
+  }
+  needs.kvBlock = manifest.kv_cache().block_bytes();
   needs.wantedTokens = options.kvCacheTokens
                            ? options.kvCacheTokens
                            : manifest.model().context_length();
@@ -65,6 +97,16 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
   needs.requiredTokens = options.requiredTokens;
   needs.kvMemory = options.kvMemory;
   return needs;
+}
+
+/// Each of the `nodes` once.
+static std::vector<unsigned>
+distinct(const std::vector<std::optional<unsigned>> &nodes) {
+  std::set<unsigned> found;
+  for (std::optional<unsigned> node : nodes)
+    if (node)
+      found.insert(*node);
+  return {found.begin(), found.end()};
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
@@ -76,7 +118,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
     SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
   SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs, memoryNeeds(artifact, options));
   Result<MemoryPlan> memory =
-      planMemory(needs, readMemoryLimits(options.numaNode));
+      planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
   if (!memory)
     return memory.error().inContext(artifact.path());
   for (const std::string &warning : memory->warnings)
@@ -89,7 +131,13 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   own.numaNode = options.numaNode;
   own.plan = options.plan;
   own.progress = options.progress;
-  own.log = options.log;
+  // The other ranks' warnings are told where they are different.
+  std::vector<std::string> warnings;
+  own.log = [&](LogLevel level, const std::string &message) {
+    if (level == LogLevel::Warning)
+      warnings.push_back(message);
+    report(options.log, level, message);
+  };
   std::unique_ptr<Engine> engine(new Engine(std::move(artifact)));
   // The others load while this rank does.
   if (artifact::ranks(engine->source.manifest()) > 1) {
@@ -97,7 +145,8 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
         engine->group, RankGroup::start(engine->source,
                                         {.kvBlocks = own.kvBlocks,
                                          .weightPlacement = own.weightPlacement,
-                                         .plan = own.plan},
+                                         .plan = own.plan,
+                                         .numaNode = own.numaNode},
                                         options.ranks));
     own.communicator = &engine->group->communicator();
   }
@@ -111,7 +160,9 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   engine->executor = *std::move(executor);
   if (engine->group) {
     SANDWICH_ASSIGN_OR_RETURN(
-        engine->placement, engine->group->waitUntilLoaded(*engine->executor));
+        engine->placement,
+        engine->group->waitUntilLoaded(*engine->executor, warnings,
+                                       options.log));
   } else {
     engine->placement = {engine->executor->readPlacement()};
   }

@@ -34,73 +34,133 @@ uint64_t sandwich::memoryReserve(uint64_t available) {
   return std::max(available / 20, std::min(least, available / 4));
 }
 
-/// What must be in memory beside the weights and the KV cache.
-static uint64_t buffers(const MemoryNeeds &needs) {
-  return sum(sum(needs.workspace, needs.logits), needs.program);
+namespace {
+/// What the ranks that a limit is about take together.
+struct Share {
+  /// How many they are, and who, if not all.
+  uint64_t ranks = 1;
+  std::string who;
+  /// Weights that are copied, and those that are mapped.
+  uint64_t copied = 0, mapped = 0;
+  uint64_t workspace = 0, logits = 0, program = 0, exchange = 0;
+  uint64_t kvBlock = 0;
+
+  uint64_t weights() const { return sum(copied, mapped); }
+  /// What must be in memory beside the weights and the KV cache.
+  uint64_t buffers() const {
+    return sum(sum(workspace, logits), sum(program, exchange));
+  }
+  /// The weights, as far as they count: mapped ones that do not fit are read
+  /// again and again instead.
+  uint64_t countedWeights(const MemoryLimit &limit) const {
+    if (limit.countsMappedFiles || sum(buffers(), weights()) <= limit.available)
+      return weights();
+    return copied;
+  }
+  /// All but the KV cache.
+  uint64_t beside(const MemoryLimit &limit) const {
+    return sum(buffers(), countedWeights(limit));
+  }
+};
+} // namespace
+
+/// What of `needs` is below `limit`; nothing if no rank is.
+static std::optional<Share> shareOf(const MemoryNeeds &needs,
+                                    const MemoryLimit &limit) {
+  Share share;
+  bool first = true;
+  if (limit.countsMappedFiles) {
+    if (needs.ranks > 1)
+      share.who = "each rank";
+  } else if (limit.numaNode && needs.ranks > 1) {
+    std::string ranks;
+    share.ranks = 0;
+    for (size_t rank = 0; rank < needs.nodes.size(); ++rank)
+      if (needs.nodes[rank] == limit.numaNode) {
+        ranks += (share.ranks ? ", " : "") + std::to_string(rank);
+        ++share.ranks;
+      }
+    if (share.ranks == 0)
+      return std::nullopt;
+    share.who = (share.ranks == 1 ? "rank " : "ranks ") + ranks;
+    first = needs.nodes.front() == limit.numaNode;
+  } else {
+    share.ranks = needs.ranks;
+  }
+  uint64_t own = product(needs.weights, share.ranks);
+  (needs.weightsCopied ? share.copied : share.mapped) = own;
+  if (first)
+    share.mapped = sum(share.mapped, needs.sharedWeights);
+  share.workspace = product(needs.workspace, share.ranks);
+  share.logits = product(needs.logits, share.ranks);
+  share.program = product(needs.program, share.ranks);
+  if (limit.countsMappedFiles)
+    share.program = sum(share.program, needs.stacks);
+  share.exchange = first ? needs.exchange : 0;
+  share.kvBlock = product(needs.kvBlock, share.ranks);
+  return share;
 }
 
-/// The weights, as far as they count: mapped ones that do not fit are read
-/// again and again instead.
-static uint64_t countedWeights(const MemoryNeeds &needs,
-                               const MemoryLimit &limit) {
-  if (needs.weightsCopied || limit.countsMappedFiles)
-    return needs.weights;
-  return sum(buffers(needs), needs.weights) <= limit.available ? needs.weights
-                                                               : 0;
+static uint64_t requiredBlocks(const MemoryNeeds &needs) {
+  return std::max<uint64_t>(KVCache::blocksFor(needs.requiredTokens), 1);
 }
 
-/// All but the KV cache.
-static uint64_t beside(const MemoryNeeds &needs, const MemoryLimit &limit) {
-  return sum(buffers(needs), countedWeights(needs, limit));
-}
-
-static std::string describe(uint64_t blocks, const MemoryNeeds &needs) {
-  return "weights " + formatBytes(needs.weights) + ", KV cache " +
-         formatBytes(product(blocks, needs.kvBlock)) + " (" +
-         std::to_string(product(blocks, SANDWICH_KV_BLOCK_TOKENS)) +
-         " tokens), workspace " + formatBytes(needs.workspace) + ", logits " +
-         formatBytes(needs.logits) + ", program " + formatBytes(needs.program);
+static std::string describe(uint64_t blocks, const Share &share) {
+  std::string text =
+      "weights " + formatBytes(share.weights()) + ", KV cache " +
+      formatBytes(product(blocks, share.kvBlock)) + " (" +
+      std::to_string(product(blocks, SANDWICH_KV_BLOCK_TOKENS)) +
+      " tokens), workspace " + formatBytes(share.workspace) + ", logits " +
+      formatBytes(share.logits) + ", program " + formatBytes(share.program);
+  if (share.exchange > 0)
+    text += ", exchange between ranks " + formatBytes(share.exchange);
+  return text;
 }
 
 /// What to change where a KV cache of `blocks` blocks does not fit.
-static std::string advice(const MemoryNeeds &needs, const MemoryLimit &limit) {
-  uint64_t others = beside(needs, limit);
-  uint64_t required =
-      product(std::max<uint64_t>(KVCache::blocksFor(needs.requiredTokens), 1),
-              needs.kvBlock);
+static std::string advice(const MemoryNeeds &needs, const Share &share,
+                          const MemoryLimit &limit) {
+  uint64_t others = share.beside(limit);
+  uint64_t required = product(requiredBlocks(needs), share.kvBlock);
   if (sum(others, required) <= limit.available) {
-    uint64_t most = (limit.available - others) / needs.kvBlock * needs.kvBlock;
+    // The option is about all ranks.
+    uint64_t most = product((limit.available - others) / share.kvBlock,
+                            product(needs.kvBlock, needs.ranks));
     return "give --kv-memory at most " + std::to_string(most) + " (" +
            formatBytes(most) + ")";
   }
   if (needs.weightsCopied && !limit.countsMappedFiles &&
-      sum(buffers(needs), required) <= limit.available)
+      sum(share.buffers(), required) <= limit.available)
     return "use --weights=mapped, which makes no copy of the weights";
-  uint64_t largest = std::max(
-      {countedWeights(needs, limit), required, needs.workspace, needs.logits});
+  uint64_t weights = share.countedWeights(limit);
+  uint64_t largest =
+      std::max({weights, required, share.workspace, share.logits});
   if (largest == required)
     return "ask for fewer tokens";
-  if (largest == countedWeights(needs, limit))
+  if (largest == weights)
     return needs.wideWeights
                ? "compile the model with --dtype=bf16, for smaller weights"
+           : limit.numaNode && needs.ranks > 1
+               ? "end other programs, or run fewer of the ranks on this node, "
+                 "with --plan"
                : "end other programs, raise the limit or use a smaller model";
   return "compile the model with a smaller --max-tokens-per-step";
 }
 
-static Error doesNotFit(uint64_t blocks, const MemoryNeeds &needs,
-                        const MemoryLimit &limit) {
-  return makeError("does not fit into the ", formatBytes(limit.available),
-                   " of memory that are available ", limit.where, ": ",
-                   describe(blocks, needs), "; ", advice(needs, limit));
+/// "the 3 GiB of memory that are available on NUMA node 1 for rank 2"
+static std::string nameRoom(const Share &share, const MemoryLimit &limit) {
+  return "the " + formatBytes(limit.available) +
+         " of memory that are available " + limit.where +
+         (share.who.empty() ? "" : " for " + share.who);
 }
 
 /// The blocks that `kvMemory` bytes make.
 static Result<uint64_t> requestedBlocks(const MemoryNeeds &needs) {
-  uint64_t blocks = *needs.kvMemory / needs.kvBlock;
-  uint64_t required =
-      std::max<uint64_t>(KVCache::blocksFor(needs.requiredTokens), 1);
-  std::string least = std::to_string(product(required, needs.kvBlock)) + " (" +
-                      formatBytes(product(required, needs.kvBlock)) + ")";
+  const uint64_t kvBlock = product(needs.kvBlock, needs.ranks);
+  uint64_t blocks = *needs.kvMemory / kvBlock;
+  uint64_t required = requiredBlocks(needs);
+  std::string least = std::to_string(product(required, kvBlock)) + " (" +
+                      formatBytes(product(required, kvBlock)) + ")";
   if (blocks == 0)
     return makeError("--kv-memory of ", formatBytes(*needs.kvMemory),
                      " is too small for one block of the KV cache; give at "
@@ -128,33 +188,40 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
   } else {
     plan.kvBlocks = wanted;
     for (const MemoryLimit &limit : limits) {
+      const std::optional<Share> share = shareOf(needs, limit);
+      if (!share)
+        continue;
       uint64_t reserve = memoryReserve(limit.available);
       uint64_t room =
-          difference(limit.available, sum(beside(needs, limit), reserve));
-      if (room / needs.kvBlock >= plan.kvBlocks)
+          difference(limit.available, sum(share->beside(limit), reserve));
+      if (room / share->kvBlock >= plan.kvBlocks)
         continue;
-      plan.kvBlocks = room / needs.kvBlock;
+      plan.kvBlocks = room / share->kvBlock;
       reason = "as " + formatBytes(limit.available) + " are available " +
-               limit.where + ", less " + formatBytes(beside(needs, limit)) +
+               limit.where +
+               (share->who.empty() ? "" : " for " + share->who) + ", less " +
+               formatBytes(share->beside(limit)) +
                " for all else and a reserve of " + formatBytes(reserve);
     }
     // What is needed may take from the reserve.
-    plan.kvBlocks = std::max(
-        plan.kvBlocks,
-        std::max<uint64_t>(KVCache::blocksFor(needs.requiredTokens), 1));
+    plan.kvBlocks = std::max(plan.kvBlocks, requiredBlocks(needs));
   }
   bool streams = false;
   for (const MemoryLimit &limit : limits) {
-    if (sum(beside(needs, limit), product(plan.kvBlocks, needs.kvBlock)) >
+    const std::optional<Share> share = shareOf(needs, limit);
+    if (!share)
+      continue;
+    if (sum(share->beside(limit), product(plan.kvBlocks, share->kvBlock)) >
         limit.available)
-      return doesNotFit(plan.kvBlocks, needs, limit);
-    if (countedWeights(needs, limit) < needs.weights && !streams) {
+      return makeError("does not fit into ", nameRoom(*share, limit), ": ",
+                       describe(plan.kvBlocks, *share), "; ",
+                       advice(needs, *share, limit));
+    if (share->countedWeights(limit) < share->weights() && !streams) {
       streams = true;
       plan.warnings.push_back(
-          "the weights of " + formatBytes(needs.weights) +
-          ", beside buffers of " + formatBytes(buffers(needs)) +
-          ", do not fit into the " + formatBytes(limit.available) +
-          " of memory that are available " + limit.where +
+          "the weights of " + formatBytes(share->weights()) +
+          ", beside buffers of " + formatBytes(share->buffers()) +
+          ", do not fit into " + nameRoom(*share, limit) +
           ", so parts of them may be read from the file again and again; use "
           "a smaller model if it is slow");
     }

@@ -94,6 +94,33 @@ static std::string describe(const char *phase, unsigned threads,
   return text;
 }
 
+PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
+                                    const CpuBudget &budget,
+                                    const std::optional<PlanCores> &plan,
+                                    unsigned process) {
+  PhaseCpus chosen;
+  if (plan) {
+    chosen.forbidden = findForbidden(*plan, budget);
+    if (!chosen.forbidden) {
+      chosen.prefill = plan->prefill[process];
+      chosen.decode = plan->decode[process];
+      return chosen;
+    }
+  }
+  const unsigned prefill = artifact.prefill().threads();
+  const unsigned decode = artifact.decode().threads();
+  const unsigned own = std::max(prefill, decode);
+  // Of all processes.
+  const Cpus cpus =
+      budget.cpusFor(artifact::ranks(artifact.manifest()) * own);
+  if (!cpus.empty()) {
+    const auto first = cpus.begin() + process * own;
+    chosen.prefill.assign(first, first + prefill);
+    chosen.decode.assign(first, first + decode);
+  }
+  return chosen;
+}
+
 Result<PhaseTeams>
 sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
                            const std::optional<PlanCores> &plan,
@@ -102,31 +129,19 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
   prefill.threads = artifact.prefill().threads();
   decode.threads = artifact.decode().threads();
   const unsigned ranks = artifact::ranks(artifact.manifest());
-  const unsigned own = std::max(prefill.threads, decode.threads);
   // Of all processes.
-  const unsigned threads = ranks * own;
-  std::optional<unsigned> forbidden;
-  if (plan)
-    forbidden = findForbidden(*plan, budget);
-  if (plan && !forbidden) {
-    prefill.cpus = plan->prefill[process];
-    decode.cpus = plan->decode[process];
-  } else {
-    const Cpus cpus = budget.cpusFor(threads);
-    if (!cpus.empty()) {
-      const auto first = cpus.begin() + process * own;
-      prefill.cpus.assign(first, first + prefill.threads);
-      decode.cpus.assign(first, first + decode.threads);
-    }
-  }
+  const unsigned threads = ranks * std::max(prefill.threads, decode.threads);
+  PhaseCpus cpus = choosePhaseCpus(artifact, budget, plan, process);
+  prefill.cpus = std::move(cpus.prefill);
+  decode.cpus = std::move(cpus.decode);
   prefill.oversubscribed = decode.oversubscribed = threads > budget.threads();
 
   const std::string allowance =
       std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
-  if (forbidden)
+  if (cpus.forbidden)
     report(log, LogLevel::Warning,
            artifact.path() + ": its plan uses CPU " +
-               std::to_string(*forbidden) +
+               std::to_string(*cpus.forbidden) +
                ", which this process may not; threads run on other cores");
   if (threads > budget.threads())
     report(log, LogLevel::Warning,

@@ -105,6 +105,9 @@ static std::string describeEnd(const siginfo_t &end) {
   }
   if (end.si_status == 127)
     return "could not be started";
+  if (end.si_status == otherBuildStatus)
+    return "is of another build of Sandwich than this program; SANDWICH_RUN "
+           "may name the sandwich-run that belongs to it";
   return "ended with exit status " + std::to_string(end.si_status);
 }
 
@@ -352,6 +355,29 @@ void RankGroup::Watch::run(std::promise<Status> status) {
 // RankGroup
 //===----------------------------------------------------------------------===//
 
+namespace {
+struct SegmentShape {
+  int32_t ranks, lanes;
+  SharedMemorySegmentOptions options;
+};
+} // namespace
+
+static Result<SegmentShape> shapeFor(const Artifact &artifact) {
+  const uint32_t ranks = artifact::ranks(artifact.manifest());
+  const uint32_t threads =
+      std::max(artifact.prefill().threads(), artifact.decode().threads());
+  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  return SegmentShape{
+      static_cast<int32_t>(ranks),
+      static_cast<int32_t>(threads),
+      {.oversubscribed = uint64_t{threads} * ranks > budget.threads()}};
+}
+
+Result<uint64_t> RankGroup::exchangeBytes(const Artifact &artifact) {
+  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact));
+  return SharedMemorySegment::sizeFor(shape.ranks, shape.lanes, shape.options);
+}
+
 RankGroup::RankGroup() : process(::getpid()) {}
 
 Result<std::unique_ptr<RankGroup>>
@@ -361,15 +387,10 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   if (program.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(program, findProgram());
   }
-  const auto count = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
-  const uint32_t threads =
-      std::max(artifact.prefill().threads(), artifact.decode().threads());
-  SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact));
   SANDWICH_ASSIGN_OR_RETURN(
       std::shared_ptr<SharedMemorySegment> segment,
-      SharedMemorySegment::create(
-          count, static_cast<int32_t>(threads),
-          {.oversubscribed = uint64_t{threads} * count > budget.threads()}));
+      SharedMemorySegment::create(shape.ranks, shape.lanes, shape.options));
   std::unique_ptr<RankGroup> group(new RankGroup);
   SANDWICH_ASSIGN_OR_RETURN(
       group->ranks, SharedMemoryCommunicator::create(segment, /*rank=*/0));
@@ -428,9 +449,19 @@ static std::vector<pid_t> findThreads(PhaseExecutor &executor) {
 }
 
 Result<std::vector<RankPlacement>>
-RankGroup::waitUntilLoaded(PhaseExecutor &own) {
+RankGroup::waitUntilLoaded(PhaseExecutor &own,
+                           const std::vector<std::string> &ownWarnings,
+                           const LogCallback &log) {
   std::vector<RankPlacement> placement = exchangePlacement(*ranks, own);
+  const std::vector<std::vector<std::string>> warnings =
+      exchangeWarnings(*ranks, ownWarnings);
   SANDWICH_RETURN_IF_ERROR(failure());
+  // What all ranks warn of is told once.
+  for (size_t rank = 1; rank < warnings.size(); ++rank)
+    for (const std::string &warning : warnings[rank])
+      if (std::ranges::find(ownWarnings, warning) == ownWarnings.end())
+        report(log, LogLevel::Warning,
+               "rank " + std::to_string(rank) + ": " + warning);
   loaded = true;
   watch->expectSteps(findThreads(own));
   return placement;
@@ -454,10 +485,17 @@ static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
   options.kvBlocks = setup.kvBlocks;
   options.weightPlacement = setup.weightPlacement;
   options.plan = std::move(setup.plan);
+  options.numaNode = setup.numaNode;
   options.communicator = &ranks;
+  std::vector<std::string> warnings;
+  options.log = [&](LogLevel level, const std::string &message) {
+    if (level == LogLevel::Warning)
+      warnings.push_back(message);
+  };
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseExecutor> executor,
                             PhaseExecutor::create(artifact, options));
   (void)exchangePlacement(ranks, *executor);
+  (void)exchangeWarnings(ranks, warnings);
   StepArguments arguments;
   while (std::optional<PhaseKind> phase = getStep(ranks, arguments))
     executor->run(*phase, arguments);
@@ -466,6 +504,9 @@ static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
 
 Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
                                  const std::string &path) {
+  // It could not be told in memory that has another shape.
+  if (SharedMemorySegment::isOfOtherBuild(descriptor))
+    std::_Exit(otherBuildStatus);
   SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemorySegment> segment,
                             SharedMemorySegment::attach(descriptor));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,

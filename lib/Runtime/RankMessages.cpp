@@ -17,11 +17,14 @@ using namespace sandwich;
 
 namespace {
 
-/// A message begins with this; both ends are the same build.
+/// A message begins with this; both ends are the same build, as the shared
+/// memory says.
 struct SetupHeader {
   uint64_t manifestChecksum;
   uint64_t kvBlocks;
   WeightPlacement placement;
+  /// -1 for none.
+  int64_t numaNode;
   /// Processes of the plan, and the cores of each in both phases.
   uint32_t processes, prefillCores, decodeCores;
 };
@@ -71,6 +74,7 @@ void sandwich::giveSetup(Communicator &ranks, const RankSetup &setup,
   SetupHeader header{.manifestChecksum = manifestChecksum,
                      .kvBlocks = setup.kvBlocks,
                      .placement = setup.weightPlacement,
+                     .numaNode = setup.numaNode ? int64_t{*setup.numaNode} : -1,
                      .processes = 0,
                      .prefillCores = 0,
                      .decodeCores = 0};
@@ -98,7 +102,10 @@ Result<RankSetup> sandwich::getSetup(Communicator &ranks,
                      "compiled again meanwhile");
   RankSetup setup{.kvBlocks = header.kvBlocks,
                   .weightPlacement = header.placement,
-                  .plan = std::nullopt};
+                  .plan = std::nullopt,
+                  .numaNode = std::nullopt};
+  if (header.numaNode >= 0)
+    setup.numaNode = static_cast<unsigned>(header.numaNode);
   if (header.processes > 0)
     setup.plan = std::move(plan);
   return setup;
@@ -125,6 +132,30 @@ sandwich::exchangePlacement(Communicator &ranks, PhaseExecutor &executor) {
     RankPlacement &placement = all[static_cast<size_t>(root)];
     exchangeTeam(ranks, root, placement.prefill);
     exchangeTeam(ranks, root, placement.decode);
+  }
+  return all;
+}
+
+std::vector<std::vector<std::string>>
+sandwich::exchangeWarnings(Communicator &ranks,
+                           const std::vector<std::string> &own) {
+  std::vector<std::vector<std::string>> all(
+      static_cast<size_t>(ranks.ranks()), own);
+  for (int32_t root = 0; root < ranks.ranks(); ++root) {
+    std::vector<std::string> &warnings = all[static_cast<size_t>(root)];
+    uint64_t count = warnings.size();
+    ranks.broadcast(&count, sizeof(count), root);
+    if (!ranks.failure())
+      return {};
+    warnings.resize(count);
+    for (std::string &warning : warnings) {
+      uint64_t size = warning.size();
+      ranks.broadcast(&size, sizeof(size), root);
+      if (!ranks.failure())
+        return {};
+      warning.resize(size);
+      ranks.broadcast(warning.data(), size, root);
+    }
   }
   return all;
 }

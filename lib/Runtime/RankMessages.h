@@ -37,6 +37,10 @@ Result<RankSetup> getSetup(Communicator &ranks, uint64_t manifestChecksum);
 std::vector<RankPlacement> exchangePlacement(Communicator &ranks,
                                              PhaseExecutor &executor);
 
+/// The warnings of each rank; those of this one are `own`. To be called by all.
+std::vector<std::vector<std::string>>
+exchangeWarnings(Communicator &ranks, const std::vector<std::string> &own);
+
 void giveStep(Communicator &ranks, PhaseKind phase,
               const StepArguments &arguments);
 void giveEnd(Communicator &ranks);

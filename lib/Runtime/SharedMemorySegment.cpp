@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/SharedMemorySegment.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Runtime/RanksBuild.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Topology/MemoryBudget.h"
@@ -30,19 +31,20 @@ using namespace sandwich;
 
 namespace {
 constexpr char magic[8] = {'s', 'a', 'n', 'd', 'r', 'a', 'n', 'k'};
-constexpr uint32_t currentVersion = 1;
+/// Of the sources: what ranks tell each other is of one build.
+constexpr char currentBuild[32] = SANDWICH_RANKS_BUILD;
 constexpr uint64_t pageBytes = 4096;
 /// Two cache lines for each rank's segment.
 constexpr uint64_t minSlotBytes = uint64_t(128) * SharedMemorySegment::maxRanks;
 constexpr uint64_t maxSlotBytes = uint64_t(16) << 20;
-constexpr size_t maxReasonBytes = 200;
+constexpr size_t maxReasonBytes = 3000;
 /// Nobody may change the size of what others have mapped.
 constexpr int neededSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// What `attach` checks before it uses anything.
 struct Shape {
   char magic[8];
-  uint32_t version;
+  char build[sizeof(currentBuild)];
   uint32_t ranks;
   uint32_t lanes;
   uint32_t oversubscribed;
@@ -65,6 +67,8 @@ struct alignas(128) SharedMemorySegment::RankState {
   std::atomic<int32_t> process;
 };
 
+static_assert(offsetof(Shape, build) == sizeof(magic),
+              "what tells builds apart is where all of them have it");
 static_assert(std::atomic<uint64_t>::is_always_lock_free,
               "processes share no locks");
 
@@ -147,18 +151,33 @@ Status SharedMemorySegment::map(int descriptor, const Layout &layout) {
   return {};
 }
 
+uint64_t
+SharedMemorySegment::slotBytesFor(int32_t lanes,
+                                  const SharedMemorySegmentOptions &options) {
+  if (options.slotBytes != 0)
+    return options.slotBytes;
+  // The slots in use stay in a core's L2 cache beside the message; where ranks
+  // share cores, fewer changes of threads are worth more. More lanes have
+  // smaller parts of a message.
+  uint64_t most = uint64_t(options.oversubscribed ? 128 : 32) << 10;
+  uint64_t share = lanes > 0 ? 4 * most / static_cast<uint64_t>(lanes) : most;
+  return std::clamp(roundUp(share, pageBytes), minSlotBytes, most);
+}
+
+Result<uint64_t>
+SharedMemorySegment::sizeFor(int32_t ranks, int32_t lanes,
+                             const SharedMemorySegmentOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(Layout layout,
+                            layOut(static_cast<uint64_t>(int64_t(ranks)),
+                                   static_cast<uint64_t>(int64_t(lanes)),
+                                   slotBytesFor(lanes, options)));
+  return layout.bytes;
+}
+
 Result<std::shared_ptr<SharedMemorySegment>>
 SharedMemorySegment::create(int32_t ranks, int32_t lanes,
                             const SharedMemorySegmentOptions &options) {
-  uint64_t slotBytes = options.slotBytes;
-  if (slotBytes == 0) {
-    // The slots in use stay in a core's L2 cache beside the message; where
-    // ranks share cores, fewer changes of threads are worth more. More lanes
-    // have smaller parts of a message.
-    uint64_t most = uint64_t(options.oversubscribed ? 128 : 32) << 10;
-    uint64_t share = lanes > 0 ? 4 * most / static_cast<uint64_t>(lanes) : most;
-    slotBytes = std::clamp(roundUp(share, pageBytes), minSlotBytes, most);
-  }
+  const uint64_t slotBytes = slotBytesFor(lanes, options);
   SANDWICH_ASSIGN_OR_RETURN(
       Layout layout, layOut(static_cast<uint64_t>(int64_t(ranks)),
                             static_cast<uint64_t>(int64_t(lanes)), slotBytes));
@@ -172,7 +191,7 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
                                     formatBytes(layout.bytes));
   SANDWICH_RETURN_IF_ERROR(segment->map(segment->file, layout));
   Shape &shape = (new (segment->start) Header{})->shape;
-  shape.version = currentVersion;
+  std::memcpy(shape.build, currentBuild, sizeof(currentBuild));
   shape.ranks = static_cast<uint32_t>(ranks);
   shape.lanes = static_cast<uint32_t>(lanes);
   shape.slotBytes = slotBytes;
@@ -214,9 +233,8 @@ SharedMemorySegment::attach(int descriptor) {
     return fail("cannot be read");
   if (std::memcmp(shape.magic, magic, sizeof(magic)) != 0)
     return fail("is of memory for something else");
-  if (shape.version != currentVersion)
-    return fail("is another version's: ", shape.version, " instead of ",
-                currentVersion);
+  if (std::memcmp(shape.build, currentBuild, sizeof(currentBuild)) != 0)
+    return fail("is another build's");
   Result<Layout> layout = layOut(shape.ranks, shape.lanes, shape.slotBytes);
   if (!layout)
     return fail("has a damaged header: ", layout.error().message);
@@ -226,6 +244,15 @@ SharedMemorySegment::attach(int descriptor) {
   SANDWICH_RETURN_IF_ERROR(segment->map(descriptor, *layout));
   segment->sharesCores = shape.oversubscribed != 0;
   return segment;
+}
+
+bool SharedMemorySegment::isOfOtherBuild(int descriptor) {
+  char start[sizeof(magic) + sizeof(currentBuild)] = {};
+  const ssize_t count = ::pread(descriptor, start, sizeof(start), 0);
+  return count >= static_cast<ssize_t>(sizeof(magic)) &&
+         std::memcmp(start, magic, sizeof(magic)) == 0 &&
+         std::memcmp(start + sizeof(magic), currentBuild,
+                     sizeof(currentBuild)) != 0;
 }
 
 SharedMemorySegment::~SharedMemorySegment() {
@@ -294,6 +321,9 @@ void SharedMemorySegment::abort(int32_t rank, std::string_view reason) {
   shared.reasonBytes =
       static_cast<uint32_t>(std::min(reason.size(), maxReasonBytes));
   std::memcpy(shared.reason, reason.data(), shared.reasonBytes);
+  if (constexpr std::string_view cut = "..."; reason.size() > maxReasonBytes)
+    std::memcpy(shared.reason + maxReasonBytes - cut.size(), cut.data(),
+                cut.size());
   shared.reasonWritten.store(1, std::memory_order_release);
   for (int32_t other = 0; other < rankCount; ++other)
     for (int32_t lane = 0; lane <= laneCount; ++lane) {

@@ -97,7 +97,10 @@ std::optional<unsigned> sandwich::numaNodeOf(std::span<const unsigned> cpus) {
   if (!owner || cpus.empty())
     return std::nullopt;
   hwloc_topology_t topology = owner->get();
+  // Without an object of its CPUs, a node has those of the whole machine.
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP,
+                                 HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   if (hwloc_topology_load(topology) != 0 ||
       hwloc_bitmap_weight(hwloc_topology_get_topology_nodeset(topology)) <= 1)
     return std::nullopt;

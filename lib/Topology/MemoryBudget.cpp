@@ -86,7 +86,9 @@ static std::optional<MemoryLimit> readNode(unsigned node,
     return std::nullopt;
   for (const char *list : {"Active(file):", "Inactive(file):"})
     *available += readField(path, list).value_or(0);
-  return MemoryLimit{*available, "on NUMA node " + std::to_string(node)};
+  return MemoryLimit{.available = *available,
+                     .where = "on NUMA node " + std::to_string(node),
+                     .numaNode = node};
 }
 
 /// What is left of the address space, if that is limited.
@@ -105,7 +107,7 @@ static std::optional<MemoryLimit> readAddressSpace() {
 }
 
 std::vector<MemoryLimit>
-sandwich::readMemoryLimits(std::optional<unsigned> numaNode,
+sandwich::readMemoryLimits(const std::vector<unsigned> &numaNodes,
                            const std::string &root) {
   std::vector<MemoryLimit> limits;
   auto add = [&](std::optional<MemoryLimit> limit) {
@@ -116,8 +118,8 @@ sandwich::readMemoryLimits(std::optional<unsigned> numaNode,
     limits.push_back({*available, "on this machine"});
   for (const CgroupFolder &folder : cgroupFolders(root, "memory"))
     add(readCgroup(folder));
-  if (numaNode)
-    add(readNode(*numaNode, root));
+  for (unsigned node : numaNodes)
+    add(readNode(node, root));
   if (root.empty())
     add(readAddressSpace());
   return limits;

@@ -162,3 +162,94 @@ TEST(MemoryPlanTest, BuffersThatDoNotFitNameTheOptionOfTheCompiler) {
                       "--max-tokens-per-step"),
             std::string::npos);
 }
+
+/// Four ranks, two on each of the nodes 0 and 1, with half a gibibyte of weights
+/// each and another half that all read.
+static MemoryNeeds makeNeedsOfRanks() {
+  MemoryNeeds needs;
+  needs.ranks = 4;
+  needs.nodes = {0, 0, 1, 1};
+  needs.weights = GiB / 2;
+  needs.sharedWeights = GiB / 2;
+  needs.workspace = 100 * MiB;
+  needs.logits = 18 * MiB;
+  needs.program = 10 * MiB;
+  needs.exchange = 4 * MiB;
+  needs.kvBlock = MiB / 4;
+  needs.wantedTokens = 16 * 1024;
+  return needs;
+}
+
+TEST(MemoryPlanTest, RanksCountTogetherOnTheirMachine) {
+  MemoryNeeds needs = makeNeedsOfRanks();
+  needs.requiredTokens = needs.wantedTokens;
+  const uint64_t all = 5 * GiB / 2 + 4 * 128 * MiB + 4 * MiB + GiB;
+  for (const char *where : {"on this machine", "in the cgroup limit of F"}) {
+    EXPECT_EQ(plan(needs, {{all, where}}).kvBlocks, 1024u);
+    MemoryNeeds copied = needs;
+    copied.weightsCopied = true;
+    EXPECT_EQ(plan(copied, {{all, where}}).kvBlocks, 1024u);
+    // The part that all read is never copied, and may be read again.
+    EXPECT_EQ(plan(copied, {{all - GiB / 2, where}}).warnings.size(), 1u);
+    EXPECT_EQ(error(copied, {{all - GiB / 2 - 1, where}}),
+              "does not fit into the 3.504 GiB of memory that are available " +
+                  std::string(where) +
+                  ": weights 2.5 GiB, KV cache 1 GiB (16384 tokens), workspace "
+                  "400 MiB, logits 72 MiB, program 40 MiB, exchange between "
+                  "ranks 4 MiB; use --weights=mapped, which makes no copy of "
+                  "the weights");
+  }
+  // The option is about all ranks.
+  needs.requiredTokens = 0;
+  needs.kvMemory = 896 * MiB;
+  EXPECT_EQ(plan(needs, {}).kvBlocks, 896u);
+}
+
+TEST(MemoryPlanTest, ANodeHasRoomForTheRanksThatAreBoundToIt) {
+  MemoryNeeds needs = makeNeedsOfRanks();
+  needs.weightsCopied = true;
+  needs.kvMemory = GiB;
+  // What is shared is where rank 0 is.
+  const uint64_t second = GiB + 2 * 128 * MiB + GiB / 2;
+  const uint64_t first = second + GiB / 2 + 4 * MiB;
+  auto onNodes = [](uint64_t zero, uint64_t one) {
+    return std::vector<MemoryLimit>{
+        {.available = zero, .where = "on NUMA node 0", .numaNode = 0},
+        {.available = one, .where = "on NUMA node 1", .numaNode = 1},
+        {.available = 0, .where = "on NUMA node 2", .numaNode = 2}};
+  };
+  EXPECT_EQ(plan(needs, onNodes(first, second)).kvBlocks, 1024u);
+  EXPECT_TRUE(plan(needs, onNodes(first, second)).warnings.empty());
+  EXPECT_EQ(error(needs, onNodes(first, second - MiB)),
+            "does not fit into the 1.749 GiB of memory that are available on "
+            "NUMA node 1 for ranks 2, 3: weights 1 GiB, KV cache 512 MiB "
+            "(16384 tokens), workspace 200 MiB, logits 36 MiB, program 20 MiB; "
+            "give --kv-memory at most 1071644672 (1022 MiB)");
+  // The option that was named makes it fit.
+  needs.kvMemory = 1071644672;
+  EXPECT_EQ(plan(needs, onNodes(first, second - MiB)).kvBlocks, 1022u);
+  EXPECT_NE(error(needs, onNodes(GiB / 2, second))
+                .find("available on NUMA node 0 for ranks 0, 1: weights 1.5 GiB"),
+            std::string::npos);
+  EXPECT_NE(error(needs, onNodes(first, GiB))
+                .find("; use --weights=mapped, which makes no copy"),
+            std::string::npos);
+  needs.kvMemory.reset();
+  EXPECT_EQ(plan(needs, onNodes(first, second)).kvBlocks, 1024u - 2 * 256);
+}
+
+TEST(MemoryPlanTest, TheAddressSpaceIsOfEachProcess) {
+  MemoryNeeds needs = makeNeedsOfRanks();
+  needs.kvMemory = GiB;
+  needs.stacks = 8 * MiB;
+  const uint64_t one = GiB + 128 * MiB + 8 * MiB + 4 * MiB + GiB / 4;
+  const std::string where = "below the address space limit (ulimit -v)";
+  EXPECT_EQ(plan(needs, {{one, where, /*countsMappedFiles=*/true}}).kvBlocks,
+            1024u);
+  EXPECT_EQ(error(needs, {{one - MiB, where, /*countsMappedFiles=*/true}}),
+            "does not fit into the 1.386 GiB of memory that are available below "
+            "the address space limit (ulimit -v) for each rank: weights 1 GiB, "
+            "KV cache 256 MiB (16384 tokens), workspace 100 MiB, logits 18 MiB, "
+            "program 18 MiB, exchange between ranks 4 MiB; give --kv-memory at "
+            "most 1069547520 (1020 MiB)");
+}

@@ -17,8 +17,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
@@ -182,4 +185,61 @@ TEST_F(RankGroupTest, AFailureStopsLoading) {
   EXPECT_TRUE(engine.error().message.ends_with(") ended with exit status 1"))
       << engine.error().message;
   EXPECT_EQ(calls, 1);
+}
+
+TEST_F(RankGroupTest, AnotherBuildIsOneClearError) {
+  EngineOptions options;
+  options.ranks.program = folder.write("other", "#!/bin/sh\nexit 125\n");
+  ASSERT_EQ(::chmod(options.ranks.program.c_str(), 0700), 0);
+  Result<std::unique_ptr<Engine>> engine = create({}, options);
+  ASSERT_FALSE(engine);
+  EXPECT_TRUE(engine.error().message.ends_with(
+      ") is of another build of Sandwich than this program; SANDWICH_RUN may "
+      "name the sandwich-run that belongs to it"))
+      << engine.error().message;
+  // That is what sandwich-run does if it finds one.
+  auto segment = *SharedMemorySegment::create(2, 1);
+  ASSERT_EQ(::pwrite(segment->descriptor(), "0.0.0", 5, /*after the magic*/ 8),
+            5);
+  EXPECT_EXIT((void)serveRank(segment->descriptor(), 1, "none"),
+              testing::ExitedWithCode(otherBuildStatus), "");
+}
+
+TEST_F(RankGroupTest, WarningsOfAllRanksAreTold) {
+  // hwloc sees two NUMA nodes, the second one of which is not there.
+  if (::access("/sys/devices/system/node/node1", F_OK) == 0)
+    GTEST_SKIP() << "this machine has another node";
+  std::vector<std::string> warnings;
+  EngineOptions options;
+  options.log = [&](LogLevel level, const std::string &message) {
+    if (level == LogLevel::Warning)
+      warnings.push_back(message);
+  };
+  ::setenv("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 1);
+  ::setenv("HWLOC_THISSYSTEM", "1", 1);
+  std::unique_ptr<Engine> engine = load({.threads = 1}, options);
+  std::vector<std::string> bound = std::move(warnings);
+  warnings.clear();
+  // All ranks are bound to the node that was asked for.
+  options.numaNode = 1;
+  std::unique_ptr<Engine> both = load({.threads = 1}, options);
+  ::unsetenv("HWLOC_SYNTHETIC");
+  ::unsetenv("HWLOC_THISSYSTEM");
+  ASSERT_TRUE(engine && both);
+  const std::string refusal = "cannot bind memory to NUMA node 1: ";
+  EXPECT_EQ(std::ranges::count_if(bound,
+                                  [&](const std::string &warning) {
+                                    return warning.starts_with("rank 1: " +
+                                                               refusal);
+                                  }),
+            1)
+      << testing::PrintToString(bound);
+  // What all say is told once.
+  EXPECT_EQ(std::ranges::count_if(warnings,
+                                  [&](const std::string &warning) {
+                                    return warning.find(refusal) !=
+                                           std::string::npos;
+                                  }),
+            1)
+      << testing::PrintToString(warnings);
 }

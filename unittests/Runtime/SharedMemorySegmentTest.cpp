@@ -57,10 +57,10 @@ static std::string attachError(int file) {
   return error.starts_with(attaching) ? error.substr(attaching.size()) : error;
 }
 
-/// The first bytes of a segment: magic, version, ranks, lanes, oversubscribed,
-/// slot bytes.
+/// The first bytes of a segment: 8 of magic, 32 that name the build, ranks,
+/// lanes, oversubscribed, slot bytes.
 static std::vector<char> headerOf(const Segment &segment) {
-  std::vector<char> header(32);
+  std::vector<char> header(64);
   EXPECT_EQ(::pread(segment->descriptor(), header.data(), header.size(), 0),
             static_cast<ssize_t>(header.size()));
   return header;
@@ -135,14 +135,14 @@ TEST(SharedMemorySegmentTest, RefusesWhatIsNoSegment) {
             "is of memory that is not all there");
   EXPECT_EQ(attachError(makeFile({}, size)), "is of memory for something else");
   EXPECT_EQ(attachError(makeFile(withWord(header, 8, 9), size)),
-            "is another version's: 9 instead of 1");
-  EXPECT_EQ(attachError(makeFile(withWord(header, 12, 65), size)),
+            "is another build's");
+  EXPECT_EQ(attachError(makeFile(withWord(header, 40, 65), size)),
             "has a damaged header: the number of ranks is 65, which is not "
             "between 1 and 64");
-  EXPECT_EQ(attachError(makeFile(withWord(header, 16, 0xffffffff), size)),
+  EXPECT_EQ(attachError(makeFile(withWord(header, 44, 0xffffffff), size)),
             "has a damaged header: the number of threads is 4294967295, which "
             "is not between 1 and 1024");
-  EXPECT_EQ(attachError(makeFile(withWord(header, 24, 8193), size)),
+  EXPECT_EQ(attachError(makeFile(withWord(header, 56, 8193), size)),
             "has a damaged header: a slot has 8193 bytes, which is no multiple "
             "of 4096 from 8192 to 16777216");
   EXPECT_EQ(attachError(makeFile(header, size - 4096)),
@@ -192,8 +192,31 @@ TEST(SharedMemorySegmentTest, SaysWhenThereIsNotEnoughMemory) {
 }
 
 TEST(SharedMemorySegmentTest, LongReasonsAreCut) {
-  Segment segment = *SharedMemorySegment::create(2, 1);
-  segment->abort(1, std::string(1000, 'x'));
-  EXPECT_EQ(segment->failure().error().message,
-            "rank 1 " + std::string(200, 'x'));
+  for (size_t size : {3000, 3001, 10000}) {
+    Segment segment = *SharedMemorySegment::create(2, 1);
+    segment->abort(1, std::string(size, 'x'));
+    EXPECT_EQ(segment->failure().error().message,
+              "rank 1 " + (size == 3000 ? std::string(3000, 'x')
+                                        : std::string(2997, 'x') + "..."));
+  }
+}
+
+TEST(SharedMemorySegmentTest, KnowsItsSizeAndItsBuild) {
+  for (bool oversubscribed : {false, true}) {
+    SharedMemorySegmentOptions options;
+    options.oversubscribed = oversubscribed;
+    Segment segment = *SharedMemorySegment::create(3, 5, options);
+    EXPECT_EQ(*SharedMemorySegment::sizeFor(3, 5, options), segment->size());
+    EXPECT_FALSE(SharedMemorySegment::isOfOtherBuild(segment->descriptor()));
+    std::vector<char> header = headerOf(segment);
+    for (auto [offset, isOther] : {std::pair{0, false}, {8, true}, {20, true},
+                                   {40, false}}) {
+      int file = makeFile(withWord(header, offset, 9),
+                          static_cast<off_t>(segment->size()));
+      EXPECT_EQ(SharedMemorySegment::isOfOtherBuild(file), isOther) << offset;
+      ::close(file);
+    }
+  }
+  EXPECT_FALSE(SharedMemorySegment::sizeFor(65, 1));
+  EXPECT_FALSE(SharedMemorySegment::isOfOtherBuild(-1));
 }

@@ -32,8 +32,8 @@ protected:
     std::filesystem::create_directories(full.parent_path());
     std::ofstream(full) << text << '\n';
   }
-  std::vector<MemoryLimit> limits(std::optional<unsigned> node = {}) {
-    return readMemoryLimits(node, folder.file("root"));
+  std::vector<MemoryLimit> limits(const std::vector<unsigned> &nodes = {}) {
+    return readMemoryLimits(nodes, folder.file("root"));
   }
 
   TemporaryFolder folder;
@@ -42,7 +42,7 @@ protected:
 
 TEST_F(MemoryBudgetTest, WhatCannotBeReadLimitsNothing) {
   EXPECT_TRUE(limits().empty());
-  EXPECT_TRUE(limits(0).empty());
+  EXPECT_TRUE(limits({0}).empty());
   write("/proc/meminfo", "MemAvailable: lots kB");
   write("/proc/self/mountinfo",
         "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw");
@@ -102,9 +102,10 @@ TEST_F(MemoryBudgetTest, ReadsOneNode) {
         "Node 1 Active(file):    200 kB\n"
         "Node 1 Inactive(file):  100 kB");
   EXPECT_TRUE(limits().empty());
-  ASSERT_EQ(limits(1).size(), 1u);
-  EXPECT_EQ(limits(1)[0].available, uint64_t{800} << 10);
-  EXPECT_EQ(limits(1)[0].where, "on NUMA node 1");
+  ASSERT_EQ(limits({0, 1}).size(), 1u);
+  EXPECT_EQ(limits({0, 1})[0].available, uint64_t{800} << 10);
+  EXPECT_EQ(limits({0, 1})[0].where, "on NUMA node 1");
+  EXPECT_EQ(limits({0, 1})[0].numaNode, 1u);
 }
 
 TEST(MemoryLimitsTest, ThisMachineHasMemoryAndPerhapsALimitOfAddresses) {
@@ -166,6 +167,21 @@ protected:
   }
 };
 } // namespace
+
+TEST_F(TwoNodesTest, CpusHaveTheNodeThatAllOfThemBelongTo) {
+  auto nodeOf = [](std::vector<unsigned> cpus) { return numaNodeOf(cpus); };
+  EXPECT_EQ(nodeOf({0}), 0u);
+  EXPECT_EQ(nodeOf({1}), 1u);
+  EXPECT_EQ(nodeOf({0, 1}), std::nullopt);
+  EXPECT_EQ(nodeOf({}), std::nullopt);
+  for (const char *machine :
+       {"pack:2 node:2 core:2 pu:2", "pack:2 [numa] die:2 [numa] pu:4",
+        "node:4 core:2 pu:2"}) {
+    ::setenv("HWLOC_SYNTHETIC", machine, 1);
+    EXPECT_EQ(nodeOf({4, 5, 6}), 1u) << machine;
+    EXPECT_NE(nodeOf({0, 1}), nodeOf({12})) << machine;
+  }
+}
 
 TEST_F(TwoNodesTest, WhatTheSystemRefusesIsTold) {
   if (std::filesystem::exists("/sys/devices/system/node/node1"))

@@ -26,10 +26,17 @@
 
 namespace sandwich {
 
-/// What a model takes. Sizes are bytes.
+/// What a model takes. Sizes are bytes of one process, a rank, unless they say
+/// otherwise.
 struct MemoryNeeds {
+  uint64_t ranks = 1;
+  /// The NUMA node that each rank is bound to, if there is one.
+  std::vector<std::optional<unsigned>> nodes = {};
+  /// A rank's own part of the weights; all of them for a single one.
   uint64_t weights = 0;
-  /// Whether they are a copy rather than mapped pages of their file,
+  /// What all ranks map, of which there is one copy.
+  uint64_t sharedWeights = 0;
+  /// Whether `weights` are a copy rather than mapped pages of their file,
   /// which the kernel can drop and read again.
   bool weightsCopied = false;
   /// Whether their elements are as wide as elements get, so that compiling for
@@ -39,6 +46,10 @@ struct MemoryNeeds {
   uint64_t logits = 0;
   /// Everything else in the process: code, stacks, page tables.
   uint64_t program = uint64_t{16} << 20;
+  /// What threads' stacks take of the address space, though hardly of memory.
+  uint64_t stacks = 0;
+  /// What ranks exchange data in, for all of them together.
+  uint64_t exchange = 0;
   /// One block of the KV cache; not zero.
   uint64_t kvBlock = 0;
   /// Tokens that `sequences` sequences together should be able to hold.
@@ -46,7 +57,7 @@ struct MemoryNeeds {
   uint64_t sequences = 1;
   /// Tokens of one sequence for which there must be room.
   uint64_t requiredTokens = 0;
-  /// The size of the KV cache, if it was asked for.
+  /// The size of the KV cache of all ranks, if it was asked for.
   std::optional<uint64_t> kvMemory = {};
 };
 
@@ -64,6 +75,10 @@ uint64_t memoryReserve(uint64_t available);
 /// The KV cache is as large as `kvMemory` says. Without it, it has blocks for
 /// `wantedTokens`, but no more than are left, below every one of `limits`, by
 /// weights, workspace, logits and the reserve, and then a warning says so.
+///
+/// What counts below a limit is what the ranks take that it is about: all of
+/// them; those bound to its NUMA node, where the first of them also brings what
+/// the ranks share; or one, where it is a limit of each process.
 ///
 /// Errors, which tell what needs how much, what limits it and which option
 /// makes it fit: `kvMemory` is less than a block or than `requiredTokens` take;

@@ -44,10 +44,25 @@ std::optional<PlanCores> planOf(const Artifact &artifact);
 /// `artifact`.
 Status checkPlan(const PlanCores &plan, const Artifact &artifact);
 
-/// Starts the teams of process `process` of `plan`, which fits the artifact,
-/// and reads back where their threads are. Without a plan, or with one whose
-/// cores this process may not use, threads get cores of `budget` if it has one
-/// for each. Errors: the system grants no more threads.
+/// Where the threads of one process are to be; thread i on CPU i of its team's,
+/// those beyond where the system puts them.
+struct PhaseCpus {
+  std::vector<unsigned> prefill, decode;
+  /// The first CPU of the plan that this process may not use, so that the plan
+  /// is of no use.
+  std::optional<unsigned> forbidden = {};
+};
+
+/// The CPUs of process `process` of `plan`, which fits the artifact. Without a
+/// plan, or with one whose cores this process may not use, threads get cores of
+/// `budget` if it has one for each.
+PhaseCpus choosePhaseCpus(const Artifact &artifact, const CpuBudget &budget,
+                          const std::optional<PlanCores> &plan,
+                          unsigned process);
+
+/// Starts the teams of a process on the CPUs of `choosePhaseCpus`, and reads
+/// back where their threads are. What is not as it was asked for is a warning.
+/// Errors: the system grants no more threads.
 Result<PhaseTeams> createPhaseTeams(const Artifact &artifact,
                                     const CpuBudget &budget,
                                     const std::optional<PlanCores> &plan,

@@ -34,6 +34,8 @@ struct RankSetup {
   uint64_t kvBlocks = 0;
   WeightPlacement weightPlacement = WeightPlacement::Mapped;
   std::optional<PlanCores> plan;
+  /// As in `PhaseExecutorOptions`.
+  std::optional<unsigned> numaNode = {};
 };
 
 struct RankGroupOptions {
@@ -50,6 +52,9 @@ struct RankGroupOptions {
 /// Rank 0's side. One thread at a time.
 class RankGroup {
 public:
+  /// Bytes of memory that the ranks of `artifact` exchange data in.
+  static Result<uint64_t> exchangeBytes(const Artifact &artifact);
+
   /// Starts the other ranks of `artifact`, which begin to load. Errors: no
   /// program to run them; memory or processes that the system does not grant.
   static Result<std::unique_ptr<RankGroup>>
@@ -66,8 +71,12 @@ public:
   std::vector<int> processes() const;
 
   /// Returns once every rank has loaded: where their threads are. `own` is rank
-  /// 0's. Error: the rank that could not load, and why.
-  Result<std::vector<RankPlacement>> waitUntilLoaded(PhaseExecutor &own);
+  /// 0's. Warnings of the others go to `log`, unless they are among
+  /// `ownWarnings`. Error: the rank that could not load, and why.
+  Result<std::vector<RankPlacement>>
+  waitUntilLoaded(PhaseExecutor &own,
+                  const std::vector<std::string> &ownWarnings,
+                  const LogCallback &log);
   /// Tells the others what rank 0 runs next.
   void announce(PhaseKind phase, const StepArguments &arguments);
   /// Success, or which rank failed, and how. A fork of the process that started
@@ -86,7 +95,9 @@ private:
 
 /// Runs rank `rank`, not 0, of the group behind `descriptor` until rank 0 ends
 /// it. Returns false if it failed before, which rank 0 knows. Error: there is
-/// no such group.
+/// no such group. What another build of Sandwich calls ends this process with
+/// `otherBuildStatus`, which tells rank 0.
+inline constexpr int otherBuildStatus = 125;
 Result<bool> serveRank(int descriptor, int32_t rank,
                        const std::string &artifact);
 

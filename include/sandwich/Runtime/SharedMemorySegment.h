@@ -60,6 +60,11 @@ public:
     alignas(128) WaitableCounter summed{WaitableCounter::Scope::Machine};
   };
 
+  /// Bytes of the segment that `create` makes. Errors: numbers out of range.
+  static Result<uint64_t>
+  sizeFor(int32_t ranks, int32_t lanes,
+          const SharedMemorySegmentOptions &options = {});
+
   /// Makes a segment for `ranks` processes with teams of up to `lanes` threads.
   /// All its memory is taken from the system at once. Errors: numbers out of
   /// range; the system does not give that much.
@@ -68,10 +73,13 @@ public:
          const SharedMemorySegmentOptions &options = {});
 
   /// Maps the segment behind `descriptor`, which another process created with
-  /// the same version of Sandwich; the descriptor stays the caller's. Nothing
-  /// is used before it is checked. Errors: no segment, another version's, one
-  /// that can shrink, or whose memory is not all there.
+  /// the same build of Sandwich; the descriptor stays the caller's. Nothing is
+  /// used before it is checked. Errors: no segment, another build's, one that
+  /// can shrink, or whose memory is not all there.
   static Result<std::shared_ptr<SharedMemorySegment>> attach(int descriptor);
+  /// Whether `descriptor` is of a segment that another build of Sandwich made,
+  /// which `attach` refuses.
+  static bool isOfOtherBuild(int descriptor);
 
   SharedMemorySegment(const SharedMemorySegment &) = delete;
   SharedMemorySegment &operator=(const SharedMemorySegment &) = delete;
@@ -99,7 +107,8 @@ public:
   uint64_t lastBeat(int32_t rank) const;
 
   /// Ends all collectives, now and later: `rank` failed, and `reason` says how
-  /// ("was killed by signal 9"; 200 bytes are kept). The first call counts.
+  /// ("was killed by signal 9"; 3000 bytes are kept, and "..." says that there
+  /// was more). The first call counts.
   void abort(int32_t rank, std::string_view reason);
   /// Not 0 once the group is aborted.
   const std::atomic<uint32_t> &aborted() const;
@@ -117,6 +126,8 @@ private:
   struct Layout;
 
   SharedMemorySegment() = default;
+  static uint64_t slotBytesFor(int32_t lanes,
+                               const SharedMemorySegmentOptions &options);
   static Result<Layout> layOut(uint64_t ranks, uint64_t lanes,
                                uint64_t slotBytes);
   Status map(int descriptor, const Layout &layout);

@@ -31,8 +31,11 @@ struct MemoryLimit {
   /// "on this machine", "in the cgroup limit of FILE", "on NUMA node 1" or
   /// "below the address space limit (ulimit -v)".
   std::string where;
-  /// Whether mapped files count against it, even if they take no memory.
+  /// Whether mapped files count against it, even if they take no memory. Such a
+  /// limit is one of each process; the others are of all together.
   bool countsMappedFiles = false;
+  /// The NUMA node that it is about.
+  std::optional<unsigned> numaNode = {};
 };
 
 /// What is available now:
@@ -40,12 +43,13 @@ struct MemoryLimit {
 /// - in each cgroup that sets a limit (v2: `memory.max`, v1:
 ///   `memory.limit_in_bytes`), the limit without the use of it that is no page
 ///   of a file;
-/// - with `numaNode`, what is free or holds pages of files there;
+/// - on each of `numaNodes`, what is free or holds pages of files there;
 /// - with a limit on the address space, what of it is not used.
 /// What cannot be read limits nothing. Paths are looked up under `root`, which
 /// is "" but in tests; with another one the address space is not asked about.
-std::vector<MemoryLimit> readMemoryLimits(std::optional<unsigned> numaNode = {},
-                                          const std::string &root = "");
+std::vector<MemoryLimit>
+readMemoryLimits(const std::vector<unsigned> &numaNodes = {},
+                 const std::string &root = "");
 
 } // namespace sandwich
 
