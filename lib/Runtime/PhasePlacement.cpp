@@ -67,22 +67,22 @@ static std::optional<unsigned> findForbidden(const PlanCores &plan,
   return std::nullopt;
 }
 
-/// Warns of the first thread that is not where it was put.
-static void verifyPlacement(const char *phase, PhaseTeam &team,
-                            const Cpus &cpus, const LogCallback &log) {
+/// A warning of the first thread that is not where it was put, alike in all
+/// processes.
+static std::optional<std::string>
+findMisplaced(const char *phase, PhaseTeam &team, const Cpus &cpus) {
   if (cpus.empty())
-    return;
+    return std::nullopt;
   const std::vector<Cpus> placement = team.readPlacement();
   for (size_t thread = 0; thread < placement.size(); ++thread)
-    if (placement[thread] != Cpus{cpus[thread]}) {
-      report(log, LogLevel::Warning,
-             "the system did not keep thread " + std::to_string(thread) +
-                 " of " + phase + " on CPU " + std::to_string(cpus[thread]) +
-                 "; it runs on " +
-                 (placement[thread].empty() ? "any CPU"
-                                            : nameCpus(placement[thread])));
-      return;
-    }
+    if (placement[thread] != Cpus{cpus[thread]})
+      return "the system does not keep threads on the CPUs they are put on: "
+             "thread " +
+             std::to_string(thread) + " of " + phase + " runs on " +
+             (placement[thread].empty() ? "any CPU"
+                                        : nameCpus(placement[thread])) +
+             "; threads may disturb each other";
+  return std::nullopt;
 }
 
 static std::string describe(const char *phase, unsigned threads,
@@ -158,8 +158,12 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
   const PhaseTeamOptions options[] = {prefill, decode};
   SANDWICH_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<PhaseTeam>> teams,
                             PhaseTeam::createSharing(options));
-  verifyPlacement("prefill", *teams[0], prefill.cpus, log);
-  verifyPlacement("decode", *teams[1], decode.cpus, log);
+  std::optional<std::string> misplaced =
+      findMisplaced("prefill", *teams[0], prefill.cpus);
+  if (!misplaced)
+    misplaced = findMisplaced("decode", *teams[1], decode.cpus);
+  if (misplaced)
+    report(log, LogLevel::Warning, *misplaced);
   return PhaseTeams{std::move(teams[0]), std::move(teams[1]),
                     std::move(prefill.cpus)};
 }

@@ -16,6 +16,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,10 @@ static Status reserve(int descriptor, uint64_t bytes) {
     if (bytes > limit.available)
       return makeError("is more than the ", formatBytes(limit.available),
                        " available ", limit.where);
+  if (rlimit limit{}; ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                      limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+    return makeError("is more than the ", formatBytes(limit.rlim_cur),
+                     " that files may have (ulimit -f)");
   if (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
     return systemError("set its size");
   int failure;

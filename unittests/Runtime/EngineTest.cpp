@@ -297,12 +297,12 @@ TEST_F(EngineTest, RefusesBadTokensBeforeComputing) {
   std::vector<int32_t> tokens = {1, 2, HASH_MODEL_VOCABULARY};
   expectError(
       engine->feed(sequence, tokens, LogitRows::Last),
-      "token id 259 (number 2) is outside the vocabulary of 259 tokens");
+      "token id 260 (number 2) is outside the vocabulary of 260 tokens");
   tokens[2] = -1;
   expectError(engine->feed(sequence, tokens, LogitRows::Last),
-              "token id -1 (number 2) is outside the vocabulary of 259 tokens");
+              "token id -1 (number 2) is outside the vocabulary of 260 tokens");
   expectError(engine->decode(std::vector<DecodeToken>{{&sequence, 300}}, {}),
-              "token id 300 (number 0) is outside the vocabulary of 259 "
+              "token id 300 (number 0) is outside the vocabulary of 260 "
               "tokens");
   EXPECT_EQ(sequence.length(), 0u);
 }
@@ -405,7 +405,7 @@ TEST_F(EngineTest, NamesThreadsAndTheirLimit) {
   EXPECT_NE(messages[0].find("limited by "), std::string::npos);
   EXPECT_EQ(messages[1],
             "memory: weights 1.016 KiB mapped, 0 B of them in huge pages; KV "
-            "cache 32 KiB for 4096 tokens, workspace 64 B, logits 8.094 KiB");
+            "cache 32 KiB for 4096 tokens, workspace 64 B, logits 8.125 KiB");
 }
 
 TEST_F(EngineTest, KVMemoryIsTheSizeOfTheCache) {

@@ -154,6 +154,14 @@ Status sandwich::test::writeHashModel(const std::string &path,
     manifest.set_common_weight_bytes(region);
     manifest.set_shard_bytes(options.shardRegions * region);
   }
+  for (uint32_t cpu = 0; options.plan && cpu < options.ranks * options.threads;
+       ++cpu) {
+    if (cpu % options.threads == 0)
+      manifest.add_plan();
+    proto::Process &process = *manifest.mutable_plan()->rbegin();
+    process.add_prefill_cpus(cpu);
+    process.add_decode_cpus(cpu);
+  }
   proto::Target &target = *manifest.mutable_target();
   target.set_name("any");
   target.set_dtype("f32");

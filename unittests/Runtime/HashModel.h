@@ -36,6 +36,8 @@ struct HashModelOptions {
   uint32_t ranks = 1;
   /// Of several ranks: the size of each one's shard, in regions of 2 MiB.
   uint32_t shardRegions = 1;
+  /// Whether it is for CPU 0 and up, as many as there are threads of all ranks.
+  bool plan = false;
 };
 
 /// Writes the artifact `path`.

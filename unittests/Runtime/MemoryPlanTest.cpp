@@ -189,10 +189,8 @@ TEST(MemoryPlanTest, RanksCountTogetherOnTheirMachine) {
     MemoryNeeds copied = needs;
     copied.weightsCopied = true;
     EXPECT_EQ(plan(copied, {{all, where}}).kvBlocks, 1024u);
-    // The part that all read is never copied, and may be read again.
-    EXPECT_EQ(plan(copied, {{all - GiB / 2, where}}).warnings.size(), 1u);
-    EXPECT_EQ(error(copied, {{all - GiB / 2 - 1, where}}),
-              "does not fit into the 3.504 GiB of memory that are available " +
+    EXPECT_EQ(error(copied, {{all - 1, where}}),
+              "does not fit into the 4.004 GiB of memory that are available " +
                   std::string(where) +
                   ": weights 2.5 GiB, KV cache 1 GiB (16384 tokens), workspace "
                   "400 MiB, logits 72 MiB, program 40 MiB, exchange between "

@@ -9,10 +9,14 @@ names libsandwich.so.
 """
 
 import array
+import ctypes
+import errno
 import json
 import os
 import pathlib
+import platform
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -473,6 +477,194 @@ class MemoryTest(RunTest):
                 self.assertIn(done.returncode, (0, 1))
                 self.assertEqual(log.count("error: "), done.returncode)
         self.assertIn(0, statuses)
+
+
+def forbid_pinning():
+    """From here on sched_setaffinity fails in this process and its children."""
+
+    class Filter(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_uint16), ("jt", ctypes.c_uint8),
+                    ("jf", ctypes.c_uint8), ("k", ctypes.c_uint32)]  # fmt: skip
+
+    class Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
+
+    number = {"x86_64": 203, "aarch64": 122}[platform.machine()]
+    filters = (Filter * 4)(
+        Filter(0x20, 0, 0, 0),  # load the number of the system call
+        Filter(0x15, 0, 1, number),  # if it is that of sched_setaffinity,
+        Filter(0x06, 0, 0, 0x00050000 | errno.EPERM),  # return EPERM,
+        Filter(0x06, 0, 0, 0x7FFF0000),  # else allow it
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = Program(len(filters), filters)
+    no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or libc.prctl(
+        set_seccomp, filter_mode, ctypes.byref(program), 0, 0
+    ):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+class RanksTest(RunTest):
+    """A model of several processes where the system gives less than they want.
+    Each run ends clearly and leaves nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.shared = set(os.listdir("/dev/shm"))
+        self.addCleanup(self.leaves_nothing)
+
+    def leaves_nothing(self):
+        self.assertLessEqual(set(os.listdir("/dev/shm")), self.shared)
+        folder = str(self.folder).encode()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                command = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            self.assertNotIn(folder, command)
+
+    def generate(self, model, *options):
+        return ("generate", model, "--prompt", "abcdefgh", "--max-tokens", 8, *options)
+
+    def warnings_of(self, result):
+        log = result.stderr.decode().splitlines()
+        return [line for line in log if line.startswith("warning: ")]
+
+    def expected(self):
+        """What one process answers."""
+        model = self.model("threads=1", name="one.sandwich")
+        return self.run_tool(*self.generate(model)).stdout
+
+    def cgroup(self, controller, file, value):
+        """A function that moves the process that calls it to a new cgroup."""
+        cgroup = pathlib.Path("/sys/fs/cgroup") / controller
+        cgroup /= f"sandwich-test-{os.getpid()}-{self.id().split('.')[-1]}"
+        try:
+            cgroup.mkdir()
+        except OSError:
+            self.skipTest("no cgroup can be made here")
+        self.addCleanup(cgroup.rmdir)
+        try:
+            (cgroup / file).write_text(str(value))
+        except OSError:
+            self.skipTest(f"there is no {file} here")
+
+        def enter():
+            (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+
+        return enter, cgroup / file
+
+    def test_more_threads_than_cpus(self):
+        model = self.model("threads=3", "ranks=4")
+        result = self.run_tool(*self.generate(model))
+        self.assertEqual(result.stdout, self.expected())
+        if len(os.sched_getaffinity(0)) < 12:
+            (warning,) = self.warnings_of(result)
+            self.assertIn("was compiled for 12 threads, but this process", warning)
+
+    def test_pinning_is_forbidden(self):
+        if not {0, 1} <= os.sched_getaffinity(0):
+            self.skipTest("the CPUs of the tests' plan are not there")
+        model = self.model("threads=1", "ranks=2", "plan")
+        try:
+            result = self.run_tool(*self.generate(model),
+                                   preexec_fn=forbid_pinning)  # fmt: skip
+        except subprocess.SubprocessError:
+            self.skipTest("system calls cannot be filtered here")
+        self.assertEqual(result.stdout, self.expected())
+        (warning,) = self.warnings_of(result)
+        self.assertIn("the system does not keep threads on the CPUs they are put on: "
+                      "thread 0 of prefill runs on ", warning)  # fmt: skip
+
+    def test_cores_of_the_plan_are_not_allowed(self):
+        if not {0, 1} <= os.sched_getaffinity(0):
+            self.skipTest("the CPUs of the tests' plan are not there")
+        model = self.model("threads=1", "ranks=2", "plan")
+        result = self.run_tool(
+            *self.generate(model),
+            preexec_fn=lambda: os.sched_setaffinity(0, {0}),
+        )
+        self.assertEqual(result.stdout, self.expected())
+        fallback, slow = self.warnings_of(result)
+        self.assertIn("its plan uses CPU 1, which this process may not; threads run "
+                      "on other cores", fallback)  # fmt: skip
+        self.assertIn("but this process may use 1 (limited by the CPU", slow)
+
+    def test_a_quota_of_cpu_time(self):
+        enter, file = self.cgroup("cpu", "cpu.cfs_quota_us", 100000)
+        model = self.model("threads=2", "ranks=2")
+        result = self.run_tool(*self.generate(model), preexec_fn=enter)
+        self.assertEqual(result.stdout, self.expected())
+        (warning,) = self.warnings_of(result)
+        self.assertIn("was compiled for 4 threads, but this process may use 1 "
+                      f"(limited by the cgroup quota in {file})", warning)  # fmt: skip
+
+    def test_a_limit_of_memory(self):
+        enter, file = self.cgroup("memory", "memory.limit_in_bytes", 96 << 20)
+        model = self.model("threads=1", "ranks=2")
+        # Two programs of 16 MiB each are counted, and one piece of memory that
+        # both exchange data in.
+        self.assert_error(
+            f"memory that are available in the cgroup limit of {file}: weights 6 MiB, "
+            "KV cache 80 MiB ",
+            *self.generate(model, "--kv-memory=80MiB"), preexec_fn=enter)  # fmt: skip
+        self.assert_error(", program 32 MiB, exchange between ranks ",
+                          *self.generate(model, "--kv-memory=80MiB"),
+                          preexec_fn=enter)  # fmt: skip
+        self.assert_error("; give --kv-memory at most ",
+                          *self.generate(model, "--kv-memory=80MiB"),
+                          preexec_fn=enter)  # fmt: skip
+        result = self.run_tool(*self.generate(model, "--kv-memory=20MiB"),
+                               preexec_fn=enter)  # fmt: skip
+        self.assertEqual(result.stdout, self.expected())
+
+    def test_too_little_memory_to_exchange_data_in(self):
+        enter, file = self.cgroup("memory", "memory.limit_in_bytes", 8 << 20)
+        model = self.model("threads=1", "ranks=4")
+        self.assert_error(f"available in the cgroup limit of {file}: ",
+                          *self.generate(model), preexec_fn=enter)  # fmt: skip
+
+    def test_files_may_not_be_as_large_as_what_ranks_share(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+
+        model = self.model("threads=1", "ranks=2")
+        self.assert_error("the memory that ranks share, ", *self.generate(model),
+                          preexec_fn=limit)  # fmt: skip
+        self.assert_error("is more than the 64 KiB that files may have (ulimit -f)",
+                          *self.generate(model), preexec_fn=limit)  # fmt: skip
+
+    def test_a_limit_of_addresses_is_of_each_process(self):
+        model = self.model("threads=1", "ranks=2", "shard=8")
+
+        def limited(limit, *options):
+            def enter():
+                resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+            return subprocess.run([RUN, *map(str, self.generate(model, *options))],
+                                  capture_output=True, timeout=120,
+                                  preexec_fn=enter)  # fmt: skip
+
+        least = next((n << 20 for n in range(16, 512, 4)
+                      if limited(n << 20, "--help").returncode == 0), 0)  # fmt: skip
+        if least == 0:
+            self.skipTest("this build of the program needs very many addresses")
+        for limit in range(least, least + (96 << 20), 16 << 20):
+            done = limited(limit)
+            log = done.stderr.decode()
+            with self.subTest(limit=limit, log=log):
+                self.assertIn(done.returncode, (0, 1))
+                self.assertEqual(log.count("error: "), done.returncode)
+            self.leaves_nothing()
+        self.assertEqual(done.returncode, 0, log)
+        # What two ranks need together is more than what each may have.
+        done = limited(least + (96 << 20), "--kv-memory=60MiB")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = limited(least + (96 << 20), "--kv-memory=600MiB")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"below the address space limit (ulimit -v) for each rank: ",
+                      done.stderr)  # fmt: skip
 
 
 class BenchTest(RunTest):

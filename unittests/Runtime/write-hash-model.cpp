@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// `write-hash-model PATH [no-tokenizer] [threads=N] [ranks=N] [shard=REGIONS]
-/// [context=N] [end=ID]` writes the artifact that the tests of the tools, of the C interface and of
+/// `write-hash-model PATH [no-tokenizer] [plan] [threads=N] [ranks=N]
+/// [shard=REGIONS] [context=N] [end=ID]` writes the artifact that the tests of the tools, of the C interface and of
 /// the Python package run.
 ///
 //===----------------------------------------------------------------------===//
@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
     const char *value = argv[i] + argument.find('=') + 1;
     if (argument == "no-tokenizer")
       options.withTokenizer = false;
+    else if (argument == "plan")
+      options.plan = true;
     else if (argument.starts_with("threads="))
       options.threads = static_cast<unsigned>(std::atoi(value));
     else if (argument.starts_with("ranks="))
