@@ -159,10 +159,9 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
     return executor.error();
   engine->executor = *std::move(executor);
   if (engine->group) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        engine->placement,
-        engine->group->waitUntilLoaded(*engine->executor, warnings,
-                                       options.log));
+    SANDWICH_ASSIGN_OR_RETURN(engine->placement,
+                              engine->group->waitUntilLoaded(
+                                  *engine->executor, warnings, options.log));
   } else {
     engine->placement = {engine->executor->readPlacement()};
   }

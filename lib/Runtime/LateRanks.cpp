@@ -68,9 +68,9 @@ sandwich::readThreads(pid_t process, std::span<const pid_t> threads) {
 }
 
 /// The most that any thread has computed between two times.
-static milliseconds computedBetween(
-    const std::map<pid_t, ThreadActivity> &before,
-    const std::map<pid_t, ThreadActivity> &after) {
+static milliseconds
+computedBetween(const std::map<pid_t, ThreadActivity> &before,
+                const std::map<pid_t, ThreadActivity> &after) {
   milliseconds most{0};
   for (const auto &[thread, activity] : after)
     if (auto earlier = before.find(thread); earlier != before.end())

@@ -106,12 +106,12 @@ static uint64_t requiredBlocks(const MemoryNeeds &needs) {
 }
 
 static std::string describe(uint64_t blocks, const Share &share) {
-  std::string text =
-      "weights " + formatBytes(share.weights()) + ", KV cache " +
-      formatBytes(product(blocks, share.kvBlock)) + " (" +
-      std::to_string(product(blocks, SANDWICH_KV_BLOCK_TOKENS)) +
-      " tokens), workspace " + formatBytes(share.workspace) + ", logits " +
-      formatBytes(share.logits) + ", program " + formatBytes(share.program);
+  std::string text = "weights " + formatBytes(share.weights()) + ", KV cache " +
+                     formatBytes(product(blocks, share.kvBlock)) + " (" +
+                     std::to_string(product(blocks, SANDWICH_KV_BLOCK_TOKENS)) +
+                     " tokens), workspace " + formatBytes(share.workspace) +
+                     ", logits " + formatBytes(share.logits) + ", program " +
+                     formatBytes(share.program);
   if (share.exchange > 0)
     text += ", exchange between ranks " + formatBytes(share.exchange);
   return text;
@@ -198,9 +198,8 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
         continue;
       plan.kvBlocks = room / share->kvBlock;
       reason = "as " + formatBytes(limit.available) + " are available " +
-               limit.where +
-               (share->who.empty() ? "" : " for " + share->who) + ", less " +
-               formatBytes(share->beside(limit)) +
+               limit.where + (share->who.empty() ? "" : " for " + share->who) +
+               ", less " + formatBytes(share->beside(limit)) +
                " for all else and a reserve of " + formatBytes(reserve);
     }
     // What is needed may take from the reserve.

@@ -111,8 +111,7 @@ PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
   const unsigned decode = artifact.decode().threads();
   const unsigned own = std::max(prefill, decode);
   // Of all processes.
-  const Cpus cpus =
-      budget.cpusFor(artifact::ranks(artifact.manifest()) * own);
+  const Cpus cpus = budget.cpusFor(artifact::ranks(artifact.manifest()) * own);
   if (!cpus.empty()) {
     const auto first = cpus.begin() + process * own;
     chosen.prefill.assign(first, first + prefill);

@@ -394,9 +394,8 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   std::unique_ptr<RankGroup> group(new RankGroup);
   SANDWICH_ASSIGN_OR_RETURN(
       group->ranks, SharedMemoryCommunicator::create(segment, /*rank=*/0));
-  group->watch =
-      std::make_unique<Watch>(segment, std::move(program), artifact.path(),
-                              options.onOwnHang);
+  group->watch = std::make_unique<Watch>(segment, std::move(program),
+                                         artifact.path(), options.onOwnHang);
   SANDWICH_RETURN_IF_ERROR(group->watch->start());
   giveSetup(*group->ranks, setup, checksumOf(artifact));
   SANDWICH_RETURN_IF_ERROR(group->failure());

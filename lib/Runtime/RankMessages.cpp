@@ -139,8 +139,8 @@ sandwich::exchangePlacement(Communicator &ranks, PhaseExecutor &executor) {
 std::vector<std::vector<std::string>>
 sandwich::exchangeWarnings(Communicator &ranks,
                            const std::vector<std::string> &own) {
-  std::vector<std::vector<std::string>> all(
-      static_cast<size_t>(ranks.ranks()), own);
+  std::vector<std::vector<std::string>> all(static_cast<size_t>(ranks.ranks()),
+                                            own);
   for (int32_t root = 0; root < ranks.ranks(); ++root) {
     std::vector<std::string> &warnings = all[static_cast<size_t>(root)];
     uint64_t count = warnings.size();

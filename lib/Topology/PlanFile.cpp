@@ -106,8 +106,8 @@ readProcesses(const Json &configuration, const char *name,
         return makeError(path, " has a core that is no index");
       const auto index = cpu.get<unsigned>();
       if (!cpus.contains(index))
-        return makeError(path, ": this machine has no CPU ", index,
-                         "; the plan is for another one");
+        return makeError(path, ": this process may use no CPU ", index,
+                         "; the plan is for another machine or container");
       if (!used.insert(index).second)
         return makeError(path, ": CPU ", index, " is there twice");
       processes.back().push_back(index);

@@ -58,12 +58,11 @@ TEST_F(WeightStorageTest, HoldsTheFile) {
 TEST_F(WeightStorageTest, StopsBetweenPieces) {
   for (auto placement : {WeightPlacement::Mapped, WeightPlacement::HugePages}) {
     uint64_t loaded = 0;
-    auto storage =
-        WeightStorage::load(descriptor, size,
-                            {.placement = placement,
-                             .progress = [&](uint64_t done,
-                                             uint64_t) { loaded = done; },
-                             .isStopped = [&] { return loaded > 0; }});
+    auto storage = WeightStorage::load(
+        descriptor, size,
+        {.placement = placement,
+         .progress = [&](uint64_t done, uint64_t) { loaded = done; },
+         .isStopped = [&] { return loaded > 0; }});
     ASSERT_FALSE(storage);
     EXPECT_EQ(storage.error().message,
               "cannot read the weights: Operation canceled");

@@ -163,8 +163,8 @@ TEST(MemoryPlanTest, BuffersThatDoNotFitNameTheOptionOfTheCompiler) {
             std::string::npos);
 }
 
-/// Four ranks, two on each of the nodes 0 and 1, with half a gibibyte of weights
-/// each and another half that all read.
+/// Four ranks, two on each of the nodes 0 and 1, with half a gibibyte of
+/// weights each and another half that all read.
 static MemoryNeeds makeNeedsOfRanks() {
   MemoryNeeds needs;
   needs.ranks = 4;
@@ -226,9 +226,10 @@ TEST(MemoryPlanTest, ANodeHasRoomForTheRanksThatAreBoundToIt) {
   // The option that was named makes it fit.
   needs.kvMemory = 1071644672;
   EXPECT_EQ(plan(needs, onNodes(first, second - MiB)).kvBlocks, 1022u);
-  EXPECT_NE(error(needs, onNodes(GiB / 2, second))
-                .find("available on NUMA node 0 for ranks 0, 1: weights 1.5 GiB"),
-            std::string::npos);
+  EXPECT_NE(
+      error(needs, onNodes(GiB / 2, second))
+          .find("available on NUMA node 0 for ranks 0, 1: weights 1.5 GiB"),
+      std::string::npos);
   EXPECT_NE(error(needs, onNodes(first, GiB))
                 .find("; use --weights=mapped, which makes no copy"),
             std::string::npos);
@@ -244,10 +245,11 @@ TEST(MemoryPlanTest, TheAddressSpaceIsOfEachProcess) {
   const std::string where = "below the address space limit (ulimit -v)";
   EXPECT_EQ(plan(needs, {{one, where, /*countsMappedFiles=*/true}}).kvBlocks,
             1024u);
-  EXPECT_EQ(error(needs, {{one - MiB, where, /*countsMappedFiles=*/true}}),
-            "does not fit into the 1.386 GiB of memory that are available below "
-            "the address space limit (ulimit -v) for each rank: weights 1 GiB, "
-            "KV cache 256 MiB (16384 tokens), workspace 100 MiB, logits 18 MiB, "
-            "program 18 MiB, exchange between ranks 4 MiB; give --kv-memory at "
-            "most 1069547520 (1020 MiB)");
+  EXPECT_EQ(
+      error(needs, {{one - MiB, where, /*countsMappedFiles=*/true}}),
+      "does not fit into the 1.386 GiB of memory that are available below "
+      "the address space limit (ulimit -v) for each rank: weights 1 GiB, "
+      "KV cache 256 MiB (16384 tokens), workspace 100 MiB, logits 18 MiB, "
+      "program 18 MiB, exchange between ranks 4 MiB; give --kv-memory at "
+      "most 1069547520 (1020 MiB)");
 }

@@ -172,8 +172,7 @@ TEST_F(RankGroupTest, AFailureStopsLoading) {
   // A shard of 48 MiB, which is some pieces.
   int calls = 0;
   EngineOptions options;
-  options.ranks.program =
-      folder.write("fails", "#!/bin/sh\nsleep 1\nexit 1\n");
+  options.ranks.program = folder.write("fails", "#!/bin/sh\nsleep 1\nexit 1\n");
   ASSERT_EQ(::chmod(options.ranks.program.c_str(), 0700), 0);
   options.progress = [&](uint64_t, uint64_t) {
     if (++calls == 1)

@@ -211,8 +211,8 @@ TEST(SharedMemorySegmentTest, KnowsItsSizeAndItsBuild) {
     EXPECT_EQ(*SharedMemorySegment::sizeFor(3, 5, options), segment->size());
     EXPECT_FALSE(SharedMemorySegment::isOfOtherBuild(segment->descriptor()));
     std::vector<char> header = headerOf(segment);
-    for (auto [offset, isOther] : {std::pair{0, false}, {8, true}, {20, true},
-                                   {40, false}}) {
+    for (auto [offset, isOther] :
+         {std::pair{0, false}, {8, true}, {20, true}, {40, false}}) {
       int file = makeFile(withWord(header, offset, 9),
                           static_cast<off_t>(segment->size()));
       EXPECT_EQ(SharedMemorySegment::isOfOtherBuild(file), isOther) << offset;

@@ -8,8 +8,8 @@
 ///
 /// \file
 /// `write-hash-model PATH [no-tokenizer] [plan] [threads=N] [ranks=N]
-/// [shard=REGIONS] [context=N] [end=ID]` writes the artifact that the tests of the tools, of the C interface and of
-/// the Python package run.
+/// [shard=REGIONS] [context=N] [end=ID]` writes the artifact that the tests of
+/// the tools, of the C interface and of the Python package run.
 ///
 //===----------------------------------------------------------------------===//
 

@@ -69,8 +69,8 @@ TEST_F(PlanFileTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(phases("[[-1]]", "[[0]]")),
             ": configurations[0].prefill_cores has a core that is no index");
   EXPECT_EQ(errorOf(phases("[[0]]", "[[4]]")),
-            ": configurations[0].decode_cores: this machine has no CPU 4; the "
-            "plan is for another one");
+            ": configurations[0].decode_cores: this process may use no CPU 4; "
+            "the plan is for another machine or container");
   EXPECT_EQ(errorOf(phases("[[0], [0]]", "[[0]]")),
             ": configurations[0].prefill_cores: CPU 0 is there twice");
   EXPECT_EQ(errorOf(phases("[[0], [1]]", "[[2], [1]]")),
