@@ -20,11 +20,11 @@
 
 namespace sandwich {
 
-/// Packs the weights of `module`, whose offsets are placed, into the artifact of
-/// `writer`: those that all ranks read, then each rank's shard. Adds the code,
-/// the tokenizer of `checkpoint` and `manifest`, and commits it. Errors: of the
-/// checkpoint and the writer; offsets that are not those of lm-place-weights;
-/// the progress callback's.
+/// Packs the weights of `module`, whose offsets are placed, into the artifact
+/// of `writer`: those that all ranks read, then each rank's shard. Adds the
+/// code, the tokenizer of `checkpoint` and `manifest`, and commits it. Errors:
+/// of the checkpoint and the writer; offsets that are not those of
+/// lm-place-weights; the progress callback's.
 Status assembleArtifact(ArtifactWriter writer, proto::Manifest manifest,
                         mlir::ModuleOp module, const Checkpoint &checkpoint,
                         const std::string &sharedObject,

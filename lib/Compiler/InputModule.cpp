@@ -45,8 +45,8 @@ static size_t nestingDepth(StringRef text) {
   return deepest;
 }
 
-Result<OwningOpRef<ModuleOp>>
-sandwich::readInputModule(const std::string &path, MLIRContext &context) {
+Result<OwningOpRef<ModuleOp>> sandwich::readInputModule(const std::string &path,
+                                                        MLIRContext &context) {
   std::string problem;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (!problem.empty() ||
@@ -69,11 +69,12 @@ sandwich::readInputModule(const std::string &path, MLIRContext &context) {
 
 Result<int64_t> sandwich::findRanks(ModuleOp module) {
   std::string problem;
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      problem = describe(diagnostic);
-    return success();
-  });
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          problem = describe(diagnostic);
+        return success();
+      });
   FailureOr<int64_t> ranks = lm::getRanks(module);
   if (failed(ranks))
     return makeError(problem);

@@ -72,11 +72,12 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
   for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
     auto shape = std::ranges::find(shapes, use.shape, &TunedMatmul::shape);
     const TunedGroup &found = result.groups[shape - shapes.begin()];
-    matmul.setSchedulesAttr(gemm::getTableAttr(module.getContext(), found.table));
+    matmul.setSchedulesAttr(
+        gemm::getTableAttr(module.getContext(), found.table));
     if (found.group.shape.packing)
       lm::lookupWeight(matmul, matmul.getWeightAttr())
-          .setPackingAttr(
-              gemm::PackingAttr::get(module.getContext(), *found.group.shape.packing));
+          .setPackingAttr(gemm::PackingAttr::get(module.getContext(),
+                                                 *found.group.shape.packing));
   }
   return result;
 }
@@ -115,7 +116,8 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
   TunedModel result;
   for (size_t i = 0; i < teams.size(); ++i) {
     SANDWICH_ASSIGN_OR_RETURN(
-        TunedModel team, tuneTeam(module, options, target, teams[i], tuning, [&](double done) {
+        TunedModel team,
+        tuneTeam(module, options, target, teams[i], tuning, [&](double done) {
           return progress("tuning", (static_cast<double>(i) + done) /
                                         static_cast<double>(teams.size()));
         }));
@@ -130,8 +132,7 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
     manager.addPass(gemm::createScheduleMatmuls(scheduling));
   }));
   if (report) {
-    SANDWICH_RETURN_IF_ERROR(report->write(
-        writeTuningReport(result, model)));
+    SANDWICH_RETURN_IF_ERROR(report->write(writeTuningReport(result, model)));
     SANDWICH_RETURN_IF_ERROR(report->commit());
   }
   if (summary) {

@@ -24,11 +24,11 @@ namespace sandwich {
 /// The threads that run `phase` in each process.
 int64_t threadsOf(const CompileOptions &options, lm::Phase phase);
 
-/// Tunes the matmuls of `module`, model IR, that have no schedules yet, into the
-/// database that `options` name, and gives them what was found; the module has
-/// all schedules and packings then. `model` is the name of the model, for the
-/// report. Errors: files that `options` name cannot be read or written; those of
-/// `tuneModel`; the progress callback's. `summary` may be null.
+/// Tunes the matmuls of `module`, model IR, that have no schedules yet, into
+/// the database that `options` name, and gives them what was found; the module
+/// has all schedules and packings then. `model` is the name of the model, for
+/// the report. Errors: files that `options` name cannot be read or written;
+/// those of `tuneModel`; the progress callback's. `summary` may be null.
 Status tuneModule(mlir::ModuleOp module, const CompileOptions &options,
                   const Target &target, const std::string &model,
                   const CompileProgress &progress, TuningSummary *summary);

@@ -16,8 +16,7 @@
 namespace sandwich {
 
 /// `value`, a type or an attribute, as IR shows it.
-template <typename TypeOrAttribute>
-std::string print(TypeOrAttribute value) {
+template <typename TypeOrAttribute> std::string print(TypeOrAttribute value) {
   std::string text;
   llvm::raw_string_ostream(text) << value;
   return text;

@@ -198,7 +198,7 @@ class GenerateTest(RunTest):
         generate = ("generate", model)
         self.assert_error("longer than the model's context of 20", *generate,
                           "--prompt", "x" * 21)  # fmt: skip
-        self.assert_error("token id 259", *generate, "--token-ids", "1,259")
+        self.assert_error("token id 260", *generate, "--token-ids", "1,260")
         self.assert_error("token id -1", *generate, "--token-ids", "1,-1")
         for huge in ("9" * 30, "-" + "9" * 20):
             self.assert_error(f"token id {huge} (number 0", *generate,
