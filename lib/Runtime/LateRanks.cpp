@@ -14,10 +14,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 
 using namespace sandwich;
 using std::chrono::milliseconds;
@@ -55,9 +55,14 @@ sandwich::readThreads(pid_t process, std::span<const pid_t> threads) {
   std::vector<pid_t> all(threads.begin(), threads.end());
   if (all.empty())
     if (DIR *entries = ::opendir(folder.c_str())) {
-      while (const dirent *entry = ::readdir(entries))
-        if (const int number = std::atoi(entry->d_name); number > 0)
-          all.push_back(number);
+      while (const dirent *entry = ::readdir(entries)) {
+        const std::string_view name = entry->d_name;
+        pid_t thread = 0;
+        // "." and ".." are none.
+        if (std::from_chars(name.data(), name.data() + name.size(), thread)
+                .ec == std::errc())
+          all.push_back(thread);
+      }
       ::closedir(entries);
     }
   std::map<pid_t, ThreadActivity> found;

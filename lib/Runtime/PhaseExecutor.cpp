@@ -169,7 +169,6 @@ public:
   void run(SandwichPhaseFunction function, const SandwichStep &step,
            int32_t thread) {
     barriers = 0;
-    // NOLINTNEXTLINE(cert-err52-cpp): see above.
     if (_setjmp(wayOut) != 0)
       return;
     function(&step, thread);
@@ -180,10 +179,7 @@ public:
 private:
   int32_t threads() const { return static_cast<int32_t>(team.size()); }
 
-  [[noreturn]] static void leave() {
-    // NOLINTNEXTLINE(cert-err52-cpp): see above.
-    ::longjmp(wayOut, 1);
-  }
+  [[noreturn]] static void leave() { ::longjmp(wayOut, 1); }
 
   void meet() {
     team.barrier();

@@ -12,6 +12,7 @@
 #include "sandwich/Topology/Indexes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 using namespace sandwich;
@@ -113,7 +114,7 @@ PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
   // Of all processes.
   const Cpus cpus = budget.cpusFor(artifact::ranks(artifact.manifest()) * own);
   if (!cpus.empty()) {
-    const auto first = cpus.begin() + process * own;
+    const auto first = cpus.begin() + std::ptrdiff_t{process} * own;
     chosen.prefill.assign(first, first + prefill);
     chosen.decode.assign(first, first + decode);
   }
