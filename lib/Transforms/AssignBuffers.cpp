@@ -70,10 +70,18 @@ int64_t rowStride(const Buffer &buffer) {
                                             type.getElementTypeBitWidth() / 8);
 }
 
-/// Whether other ranks get what `value` holds.
+/// Whether other ranks get what is in the buffer of `value`, or will be once
+/// others have been computed in its place.
 bool isExchanged(Value value) {
-  return llvm::any_of(value.getUsers(),
-                      llvm::IsaPred<lm::AllReduceOp, lm::AllGatherOp>);
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto loop = dyn_cast<scf::ForOp>(user))
+      return isExchanged(loop.getTiedLoopRegionIterArg(&use));
+    if (auto matmul = dyn_cast<gemm::MatmulOp>(user))
+      return matmul.getResidual() == use.get() &&
+             isExchanged(matmul.getResult());
+    return isa<lm::AllReduceOp, lm::AllGatherOp>(user);
+  });
 }
 
 class ProgramBuilder {
@@ -124,8 +132,8 @@ private:
 
 static bool hasBufferForm(Operation *op) {
   return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
-                         lm::AttentionOp, lm::GatherRowsOp, lm::AddOp,
-                         lm::AllReduceOp, lm::AllGatherOp, gemm::MatmulOp>(op);
+                         lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
+                         lm::AllGatherOp, gemm::MatmulOp>(op);
 }
 
 using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
@@ -274,15 +282,9 @@ Buffer *ProgramBuilder::findReused(Operation *op) {
     Value residual = matmul.getResidual();
     if (residual && residual != matmul.getInput() && canReuse(residual))
       return bufferOf[residual];
-  } else if (isa<lm::AllReduceOp, lm::AddOp>(op)) {
-    // Of two operands the older one: the residual that a loop carries.
-    Buffer *oldest = nullptr;
-    for (Value operand : op->getOperands())
-      if (Buffer *buffer = bufferOf.lookup(operand);
-          buffer && canReuse(operand) &&
-          (!oldest || buffer->firstUse < oldest->firstUse))
-        oldest = buffer;
-    return oldest;
+  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op);
+             reduce && canReuse(reduce.getInput())) {
+    return bufferOf.lookup(reduce.getInput());
   }
   return nullptr;
 }
@@ -370,15 +372,6 @@ void ProgramBuilder::extendLives() {
           last = std::max(last, position[nested]);
         });
       buffer->lastUse = std::max(buffer->lastUse, last);
-    }
-    // Threads add what ranks summed while others begin with the next operation:
-    // they need no barrier if that writes elsewhere, also in the next
-    // iteration.
-    if (auto loop = dyn_cast<scf::ForOp>(home->getParentOp());
-        loop && buffer->dense) {
-      buffer->firstUse = std::min(buffer->firstUse, position[loop]);
-      buffer->lastUse =
-          std::max(buffer->lastUse, position[loop.getBody()->getTerminator()]);
     }
     if (auto loop = value.getDefiningOp<scf::ForOp>())
       buffer->lastUse =

@@ -120,8 +120,7 @@ SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface || !concernsThreads(op))
     return accesses;
-  bool splitsRows =
-      isa<lm::AddOp, lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp>(op);
+  bool splitsRows = isa<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp>(op);
   SmallVector<MemoryEffects::EffectInstance> effects;
   interface.getEffects(effects);
   for (const MemoryEffects::EffectInstance &effect : effects) {

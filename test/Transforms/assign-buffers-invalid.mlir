@@ -472,13 +472,14 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // Sums take the place of what nobody else needs.
 lm.weight @embedding : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @head : tensor<320x64xf32> from ["h"]
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.all_reduce' op must be the last to use what an operation made for it}}
   %s = lm.all_reduce %x : tensor<?x64xf32> -> tensor<?x64xf32>
-  %z = lm.add %s, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %z = gemm.matmul %s, @w epilogue(<add_residual>) residual(%x : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
   %g = lm.gather_rows %z, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   %l = gemm.matmul %g, @head epilogue(<none>) : tensor<?x64xf32> -> tensor<?x320xf32>
   return %l : tensor<?x320xf32>

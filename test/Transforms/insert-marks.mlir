@@ -129,8 +129,6 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   lm.all_reduce %y into %y : memref<?x64xf32> into memref<?x64xf32>
   // CHECK: phase.mark %{{.*}}, "barrier after all_reduce down"
   phase.barrier %team
-  // CHECK: phase.mark %{{.*}}, "add"{{$}}
-  lm.add %y, %y into %y : memref<?x64xf32>, memref<?x64xf32> into memref<?x64xf32>
   // CHECK: phase.mark %{{.*}}, "matmul head 160x64" {bytes = 40960 : i64, flops_per_logit_row = 20480 : i64}
   gemm.matmul %y, @head epilogue(<none>) into %part : memref<?x64xf32> into memref<?x160xf32>
   // CHECK: phase.mark %{{.*}}, "all_gather head 160 of 2 ranks"{{$}}

@@ -151,8 +151,8 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
     that feed one operation become one matmul over a fused weight: query, key
     and value projections with what is done to their results
     (`rotate_append_kv`), gate and up projections (`silu_mul`). A residual
-    connection joins the matmul it adds (`add_residual`). Only operations of
-    one block are fused.
+    connection joins the matmul it adds (`add_residual`), also where each rank
+    adds its own rows (`lm.deal_rows`). Only operations of one block are fused.
 
     ```mlir
     %gate = lm.linear %x, @gate_proj[%layer] : ...
@@ -172,8 +172,8 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let summary = "Lower lm operations of a phase program to vector loops";
   let description = [{
     Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,
-    `lm.attention`, `lm.gather_rows` and `lm.add` by loops in which every thread
-    of the team does its own share. Rows are split evenly over threads;
+    `lm.attention` and `lm.gather_rows` by loops in which every thread of the
+    team does its own share. Rows are split evenly over threads;
     attention splits (token, cache head) pairs in decode, and (query head, tile
     of queries) pairs in prefill. No barriers are added: what an operation reads
     must be complete before any thread reaches it. `lm.all_reduce` and

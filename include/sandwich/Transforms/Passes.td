@@ -30,7 +30,7 @@ def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
 
     Rows are padded by a cache line, so that equal columns of neighbouring rows
     do not fall into the same cache set; those that ranks exchange are not.
-    `lm.all_reduce` works in place, and `lm.add` in the older of its operands.
+    `lm.all_reduce` works in place.
 
     Operations must take token ids, positions, sequences, rows and cache from
     the arguments of their phase: the runtime vouches for those only.

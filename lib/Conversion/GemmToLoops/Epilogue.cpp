@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -30,6 +31,9 @@ public:
 
 private:
   void writeElementwise();
+  /// Row `row` from the sums' row `blockRow`, to which `residual` is added if
+  /// there is one.
+  void writeRow(Value blockRow, Value row, Value residual);
   void writeSiluMul();
   /// Vectors over `count` elements; `body` gets each one's first element and
   /// its size.
@@ -97,28 +101,44 @@ void EpilogueWriter::forEachVector(Value count, bool hasTail,
 }
 
 void EpilogueWriter::writeElementwise() {
+  Value rank;
+  if (op.getResidualRanks())
+    rank = phase::RankOp::create(
+        b, b.getIndexType(),
+        phase::getArgument(op->getParentOfType<func::FuncOp>(),
+                           phase::ProgramArgument::Team));
+  b.forLoop(b.index(0), op.getRows(), 1, [&](Value blockRow) {
+    Value row = b.add(op.getFirstRow(), blockRow);
+    if (!rank)
+      return writeRow(blockRow, row, op.getResidual());
+    auto ranks = static_cast<int64_t>(*op.getResidualRanks());
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                        b.rem(row, ranks), rank);
+    b.ifThenElse(
+        isOwn, [&] { writeRow(blockRow, row, op.getResidual()); },
+        [&] { writeRow(blockRow, row, Value()); });
+  });
+}
+
+void EpilogueWriter::writeRow(Value blockRow, Value row, Value residual) {
   Value bias;
   if (op.getBiasAttr())
     bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
   int64_t channels =
       cast<MemRefType>(op.getDestination().getType()).getDimSize(1);
-  b.forLoop(b.index(0), op.getRows(), 1, [&](Value blockRow) {
-    Value row = b.add(op.getFirstRow(), blockRow);
-    forEachVector(
-        op.getColumns(), channels % vectorWidth != 0,
-        [&](Value blockColumn, int64_t size) {
-          Value column = b.add(op.getFirstColumn(), blockColumn);
-          Value result =
-              b.loadVector(op.getSums(), {blockRow, blockColumn}, size);
-          if (bias)
-            result = b.addf(result, b.loadVector(bias, column, size));
-          if (op.getResidual())
-            result = b.addf(b.loadVector(op.getResidual(), {row, column}, size),
-                            result);
-          b.storeVector(result, op.getDestination(), {row, column},
-                        nonTemporal && size == vectorWidth);
-        });
-  });
+  forEachVector(op.getColumns(), channels % vectorWidth != 0,
+                [&](Value blockColumn, int64_t size) {
+                  Value column = b.add(op.getFirstColumn(), blockColumn);
+                  Value result =
+                      b.loadVector(op.getSums(), {blockRow, blockColumn}, size);
+                  if (bias)
+                    result = b.addf(result, b.loadVector(bias, column, size));
+                  if (residual)
+                    result = b.addf(b.loadVector(residual, {row, column}, size),
+                                    result);
+                  b.storeVector(result, op.getDestination(), {row, column},
+                                nonTemporal && size == vectorWidth);
+                });
 }
 
 void EpilogueWriter::writeSiluMul() {

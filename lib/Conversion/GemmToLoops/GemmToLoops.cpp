@@ -474,15 +474,28 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
     SmallVector<gemm::EpilogueOp> epilogues;
     function.walk([&](gemm::EpilogueOp op) { epilogues.push_back(op); });
     for (gemm::EpilogueOp op : epilogues) {
-      if (failed(checkWeights(op)))
+      if (failed(checkProgram(op)))
         return failure();
       emitEpilogue(op);
     }
     return success();
   }
 
-  /// Bias and norms are read from the artifact's memory.
-  static LogicalResult checkWeights(gemm::EpilogueOp op) {
+  /// Bias and norms are read from the artifact's memory, and the rank is the
+  /// program's.
+  static LogicalResult checkProgram(gemm::EpilogueOp op) {
+    if (op.getResidualRanks()) {
+      if (!phase::getProgram(op->getParentOfType<func::FuncOp>()))
+        return op.emitOpError(
+            "must be inside a phase program to know its rank");
+      FailureOr<int64_t> ranks = lm::getRanks(op->getParentOfType<ModuleOp>());
+      if (failed(ranks))
+        return failure();
+      if (*ranks != static_cast<int64_t>(*op.getResidualRanks()))
+        return op.emitOpError("deals a residual among ")
+               << *op.getResidualRanks() << " ranks, the weights are for "
+               << *ranks;
+    }
     for (FlatSymbolRefAttr name :
          {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
       if (!name)

@@ -280,14 +280,18 @@ void Converter::convertAdd(lm::AddOp add) {
     auto linear = getProducer<lm::LinearOp>(value, add->getBlock());
     if (!linear || !linear->hasOneUse())
       continue;
+    auto dealt = residual.getDefiningOp<lm::DealRowsOp>();
     ImplicitLocOpBuilder builder(add.getLoc(), add);
-    gemm::MatmulOp matmul = createMatmul(
-        builder, add.getResult().getType(), linear, linear.getWeightAttr(),
-        linear.getBiasAttr(), gemm::Epilogue::AddResidual);
-    matmul.getResidualMutable().assign(residual);
-    add.getResult().replaceAllUsesWith(matmul.getResult());
+    gemm::MatmulOp matmul =
+        createMatmul(builder, add.getType(), linear, linear.getWeightAttr(),
+                     linear.getBiasAttr(), gemm::Epilogue::AddResidual);
+    matmul.getResidualMutable().assign(dealt ? dealt.getInput() : residual);
+    if (dealt)
+      matmul.setResidualRanksAttr(dealt.getRanksAttr());
+    add.replaceAllUsesWith(matmul.getResult());
     add.erase();
     linear.erase();
+    eraseUnused({dealt});
     return;
   }
 }
@@ -302,7 +306,7 @@ LogicalResult Converter::convert(func::FuncOp function) {
       appends.push_back(append);
     else if (auto silu = dyn_cast<lm::SiluMulOp>(op))
       silus.push_back(silu);
-    else if (auto add = dyn_cast<lm::AddOp>(op); add && add.getResult())
+    else if (auto add = dyn_cast<lm::AddOp>(op))
       adds.push_back(add);
   });
   for (lm::AppendKVOp append : appends)

@@ -85,8 +85,8 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, int64_t accumulators) {
     SmallVector<Operation *> operations;
     function.walk([&](Operation *op) {
-      if (isa<AddOp, AllGatherOp, AllReduceOp, AttentionOp, EmbedOp,
-              GatherRowsOp, RMSNormOp, RotaryTableOp>(op) &&
+      if (isa<AllGatherOp, AllReduceOp, AttentionOp, EmbedOp, GatherRowsOp,
+              RMSNormOp, RotaryTableOp>(op) &&
           op->getNumResults() == 0)
         operations.push_back(op);
     });
@@ -120,10 +120,6 @@ private:
     Value team =
         phase::getArgument(program.function, phase::ProgramArgument::Team);
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](AddOp add) {
-          lowerAdd(builder, program, add);
-          return success();
-        })
         .Case([&](AllReduceOp reduce) {
           phase::AllReduceOp::create(builder, team, reduce.getDestination());
           return success();

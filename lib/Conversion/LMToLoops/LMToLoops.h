@@ -33,7 +33,6 @@ void forOwnRows(LoopBuilder &builder, const ProgramContext &program,
 // Each builds the loops of one operation in buffer form at `builder`'s
 // position. Operand buffers have static channels that are contiguous, weights
 // have their place in the artifact.
-void lowerAdd(LoopBuilder &builder, const ProgramContext &program, AddOp op);
 void lowerAttention(LoopBuilder &builder, const ProgramContext &program,
                     AttentionOp op);
 void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,

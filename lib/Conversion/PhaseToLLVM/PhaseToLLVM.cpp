@@ -37,6 +37,17 @@ static std::string getEntryPointName(func::FuncOp program) {
 
 namespace {
 
+/// The field of `step` at `offset` bytes, of type `type`.
+Value loadField(ImplicitLocOpBuilder &builder, Type type, Value step,
+                size_t offset) {
+  return LLVM::LoadOp::create(
+      builder, type,
+      LLVM::GEPOp::create(
+          builder, LLVM::LLVMPointerType::get(builder.getContext()),
+          builder.getI8Type(), step,
+          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+}
+
 /// Writes the function that unpacks a SandwichStep and calls a program.
 class EntryPointBuilder {
 public:
@@ -87,11 +98,7 @@ public:
 
 private:
   Value load(size_t offset, Type type) {
-    return LLVM::LoadOp::create(
-        builder, type,
-        LLVM::GEPOp::create(
-            builder, pointer, builder.getI8Type(), step,
-            ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+    return loadField(builder, type, step, offset);
   }
 
   Value loadSize(size_t offset) { return load(offset, builder.getI64Type()); }
@@ -211,12 +218,8 @@ void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
 
 /// The pointer at `offset` in the step.
 Value loadPointer(ImplicitLocOpBuilder &builder, Value step, size_t offset) {
-  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  return LLVM::LoadOp::create(
-      builder, pointer,
-      LLVM::GEPOp::create(
-          builder, pointer, builder.getI8Type(), step,
-          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)}));
+  return loadField(builder, LLVM::LLVMPointerType::get(builder.getContext()),
+                   step, offset);
 }
 
 /// Calls `function` of the step with the pointer at `contextOffset` and
@@ -312,6 +315,12 @@ void lowerTeam(func::FuncOp program) {
           builder.getI32IntegerAttr(numbers.at(op->getAttrDictionary())));
       callStep(builder, step, function, offsetof(SandwichStep, profile),
                {thread, number});
+      op->erase();
+    } else if (isa<phase::RankOp>(op)) {
+      Value rank = loadField(builder, builder.getI64Type(), step,
+                             offsetof(SandwichStep, rank));
+      op->getResult(0).replaceAllUsesWith(
+          arith::IndexCastOp::create(builder, builder.getIndexType(), rank));
       op->erase();
     } else if (auto reduce = dyn_cast<phase::AllReduceOp>(op)) {
       lower(reduce, program);

@@ -132,9 +132,7 @@ private:
   }
 
   Value add(Value residual, Value value) {
-    return lm::AddOp::create(builder, residual.getType(), residual, value,
-                             Value())
-        .getResult();
+    return lm::AddOp::create(builder, residual, value).getResult();
   }
 
   /// One decoder layer, from the residual stream to the residual stream.

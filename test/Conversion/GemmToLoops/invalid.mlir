@@ -27,3 +27,24 @@ func.func @plain(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
   gemm.epilogue %s at(%i, %i) size(%i, %i) bias @b epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
+
+// -----
+
+// Who adds a residual in turn must be a rank.
+func.func @plain(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
+  // expected-error @below {{'gemm.epilogue' op must be inside a phase program to know its rank}}
+  gemm.epilogue %s at(%i, %i) size(%i, %i) epilogue(<add_residual>) residual(%y : memref<?x64xf32> among 2) into %y : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Of the group that has the weights.
+lm.weight @w : tensor<64x32xf32> from ["w"] shard <columns, ranks = 2> at 0
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  // expected-error @below {{'gemm.epilogue' op deals a residual among 4 ranks, the weights are for 2}}
+  gemm.epilogue %logits at(%thread, %thread) size(%thread, %thread) epilogue(<add_residual>) residual(%logits : memref<?x64xf32> among 4) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  return
+}

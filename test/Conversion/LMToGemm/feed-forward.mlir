@@ -21,7 +21,7 @@ func.func @layer(%x: tensor<?x64xf32>, %n: tensor<?x64xf32>, %layer: index) -> t
   %up = lm.linear %n, @layers.mlp.up_proj[%layer] : tensor<?x64xf32> -> tensor<?x160xf32>
   %h = lm.silu_mul %gate, %up : tensor<?x160xf32>
   %down = lm.linear %h, @layers.mlp.down_proj[%layer] : tensor<?x160xf32> -> tensor<?x64xf32>
-  %y = lm.add %x, %down : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %y = lm.add %x, %down : tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
 
@@ -37,7 +37,7 @@ func.func @residual(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   // CHECK-NEXT: gemm.matmul %[[X]], @w bias @b epilogue(<add_residual>) residual(%[[X]] : tensor<?x64xf32>)
   // CHECK-NEXT: return
   %0 = lm.linear %x, @w bias @b : tensor<?x64xf32> -> tensor<?x64xf32>
-  %1 = lm.add %0, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %1 = lm.add %0, %x : tensor<?x64xf32>
   return %1 : tensor<?x64xf32>
 }
 
@@ -54,7 +54,24 @@ func.func @two(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
   // CHECK: gemm.matmul %[[X]], @w epilogue(<add_residual>) residual(%[[U]] : tensor<?x64xf32>)
   %0 = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
   %1 = lm.linear %x, @u : tensor<?x64xf32> -> tensor<?x64xf32>
-  %2 = lm.add %0, %1 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %2 = lm.add %0, %1 : tensor<?x64xf32>
+  return %2 : tensor<?x64xf32>
+}
+
+// -----
+
+// A residual of which each rank adds its rows.
+
+lm.weight @w : tensor<64x32xf32> from ["w"] shard <columns, ranks = 2>
+// CHECK-LABEL: func @dealt
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x32xf32>, %[[R:[a-z0-9]+]]: tensor<?x64xf32>
+func.func @dealt(%x: tensor<?x32xf32>, %r: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  // CHECK-NEXT: %[[P:.*]] = gemm.matmul %[[X]], @w epilogue(<add_residual>) residual(%[[R]] : tensor<?x64xf32> among 2) : tensor<?x32xf32> -> tensor<?x64xf32>
+  // CHECK-NEXT: lm.all_reduce %[[P]]
+  %own = lm.deal_rows %r among 2 : tensor<?x64xf32>
+  %0 = lm.linear %x, @w : tensor<?x32xf32> -> tensor<?x64xf32>
+  %1 = lm.add %own, %0 : tensor<?x64xf32>
+  %2 = lm.all_reduce %1 : tensor<?x64xf32> -> tensor<?x64xf32>
   return %2 : tensor<?x64xf32>
 }
 
@@ -68,7 +85,7 @@ func.func @used_twice(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf3
   // CHECK: gemm.matmul %{{.*}}, @w epilogue(<none>)
   // CHECK: lm.add
   %0 = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
-  %1 = lm.add %x, %0 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %1 = lm.add %x, %0 : tensor<?x64xf32>
   return %0, %1 : tensor<?x64xf32>, tensor<?x64xf32>
 }
 
@@ -130,7 +147,7 @@ func.func @invariant(%x: tensor<?x64xf32>, %r: tensor<?x64xf32>, %a: index, %b: 
   // CHECK-NEXT: lm.add %{{.*}}, %[[G]]
   %g = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
   %l = scf.for %i = %a to %b step %s iter_args(%h = %r) -> tensor<?x64xf32> {
-    %n = lm.add %h, %g : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+    %n = lm.add %h, %g : tensor<?x64xf32>
     scf.yield %n : tensor<?x64xf32>
   }
   return %l : tensor<?x64xf32>

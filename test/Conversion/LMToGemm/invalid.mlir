@@ -299,7 +299,7 @@ lm.weight @g : tensor<32x64xf32> from ["g"]
 lm.weight @u : tensor<32x64xf32> from ["u"]
 func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) -> tensor<?x32xf32> {
   %gate = lm.linear %x, @g : tensor<?x64xf32> -> tensor<?x32xf32>
-  %up = lm.add %y, %y : tensor<?x32xf32>, tensor<?x32xf32> -> tensor<?x32xf32>
+  %up = lm.add %y, %y : tensor<?x32xf32>
   // expected-error @below {{'lm.silu_mul' op gate and up must be linear layers of one input beside it, without bias}}
   %h = lm.silu_mul %gate, %up : tensor<?x32xf32>
   return %h : tensor<?x32xf32>

@@ -146,6 +146,10 @@ lm.weight @w : tensor<160x64xf32> from ["w"] shard <rows, ranks = 2> at 0
 // CHECK-DAG: %[[P:.*]] = llvm.getelementptr %[[TEAM]][144]
 // CHECK-DAG: %[[RANKS:.*]] = llvm.load %[[P]] : !llvm.ptr -> !llvm.ptr
 // CHECK: llvm.call %[[REDUCE]](%[[RANKS]], %[[T]], %[[POINTER]], %[[COUNT]]) : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, i64) -> ()
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[TEAM]][136]
+// CHECK: %[[NUMBER:.*]] = llvm.load %[[P]] : !llvm.ptr -> i64
+// CHECK: %[[RANK:.*]] = arith.index_cast %[[NUMBER]] : i64 to index
+// CHECK: memref.prefetch %[[DATA]][%[[RANK]], %{{.*}}]
 // CHECK: llvm.getelementptr %[[TEAM]][160]
 // CHECK: llvm.call {{.*}} : !llvm.ptr, (!llvm.ptr, i32, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
 func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
@@ -155,6 +159,8 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
   %tokens = memref.dim %ids, %c0 : memref<?xi32>
   %data = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
   phase.all_reduce %team, %data : memref<?x64xf32>
+  %rank = phase.rank %team
+  memref.prefetch %data[%rank, %c0], read, locality<3>, data : memref<?x64xf32>
   %part = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x160xf32>
   phase.all_gather %team, %part into %logits : memref<?x160xf32> into memref<?x320xf32>
   return

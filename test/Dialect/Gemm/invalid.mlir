@@ -366,6 +366,26 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
 
 // -----
 
+// gemm.matmul (C3): without a residual there is nothing to deal.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
+  %y = "gemm.matmul"(%x) <{weight = @w, epilogue = #gemm.epilogue<none>, residual_ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<?x64xf32>) -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): among several ranks.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) a residual is dealt among 2 to 64 ranks}}
+  %y = gemm.matmul %x, @w epilogue(<add_residual>) residual(%r : tensor<?x32xf32> among 0) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
 // gemm.matmul (C3): which needs it.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {

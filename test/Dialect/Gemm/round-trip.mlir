@@ -19,7 +19,9 @@ func.func @matmuls(%x: tensor<?x64xbf16>, %residual: tensor<?x64xf32>, %table: t
     schedules(<16 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 2, 1], prefetch = [8, 4096]>,
                ? : <micro_kernel = X86_AVX512_BF16_6x64, slice = [512, 64, 96], threads = [1, 2, 1], prefetch = [1, 0]>>)
     : tensor<?x96xbf16> -> tensor<?x64xf32>
-  return %y : tensor<?x64xf32>
+  // CHECK: gemm.matmul {{.*}} epilogue(<add_residual>) residual({{.*}} : tensor<?x64xf32> among 4) :
+  %z = gemm.matmul %h, @down[%layer] epilogue(<add_residual>) residual(%y : tensor<?x64xf32> among 4) : tensor<?x96xbf16> -> tensor<?x64xf32>
+  return %z : tensor<?x64xf32>
 }
 
 // CHECK-LABEL: func @walks

@@ -672,28 +672,28 @@ lm.weight @w : tensor<64xf32> from ["w"] shard <columns, ranks = 2>
 
 // -----
 
-// lm.add (C1): there is one form.
-func.func @f(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
-  // expected-error @below {{'lm.add' op (C1) mixes tensor form and buffer form}}
-  lm.add %x, %x into %y : tensor<?x64xf32>, tensor<?x64xf32> into memref<?x64xf32>
-  return
-}
-
-// -----
-
-// lm.add (C2): all have the same channels.
+// lm.add: all have one type.
 func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) {
-  // expected-error @below {{'lm.add' op (C2) operands and result must have the same number of channels, in f32}}
-  %z = lm.add %x, %y : tensor<?x64xf32>, tensor<?x32xf32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.add' op requires the same type for all operands and results}}
+  %z = "lm.add"(%x, %y) : (tensor<?x64xf32>, tensor<?x32xf32>) -> tensor<?x64xf32>
   return
 }
 
 // -----
 
-// lm.add (C2): in f32.
+// lm.deal_rows (C1): one rank has nobody to deal to.
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'lm.add' op (C2) the result must be f32}}
-  %z = lm.add %x, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xbf16>
+  // expected-error @below {{'lm.deal_rows' op (C1) ranks must be between 2 and 64}}
+  %y = lm.deal_rows %x among 1 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.deal_rows (C1): a group has an end.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.deal_rows' op (C1) ranks must be between 2 and 64}}
+  %y = lm.deal_rows %x among 65 : tensor<?x64xf32>
   return
 }
 

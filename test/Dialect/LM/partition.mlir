@@ -70,22 +70,26 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
     // CHECK-NEXT: %[[A:.*]] = lm.attention {{.*}} -> tensor<?x32xf32>
     %a = lm.attention %qr, %cache[%layer] positions %positions sequences %sequences scale 1.0
       : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
-    // CHECK-NEXT: %[[P:.*]] = lm.linear %[[A]], @o bias @o.bias[%[[LAYER]]] : tensor<?x32xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: %[[O:.*]] = lm.all_reduce %[[P]] : tensor<?x64xf32> -> tensor<?x64xf32>
+    // CHECK-NEXT: %[[O:.*]] = lm.linear %[[A]], @o bias @o.bias[%[[LAYER]]] : tensor<?x32xf32> -> tensor<?x64xf32>
     %o = lm.linear %a, @o bias @o.bias[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: %[[X1:.*]] = lm.add %[[H]], %[[O]]
-    %x1 = lm.add %h, %o : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+    // The residual is summed over the ranks as well: each adds its own rows.
+    // CHECK-NEXT: %[[OWN:.*]] = lm.deal_rows %[[H]] among 2 : tensor<?x64xf32>
+    // CHECK-NEXT: %[[P:.*]] = lm.add %[[OWN]], %[[O]]
+    // CHECK-NEXT: %[[X1:.*]] = lm.all_reduce %[[P]] : tensor<?x64xf32> -> tensor<?x64xf32>
+    %x1 = lm.add %h, %o : tensor<?x64xf32>
     // CHECK-NEXT: lm.linear %[[X1]], @gate[%[[LAYER]]] : tensor<?x64xf32> -> tensor<?x48xf32>
     %g = lm.linear %x1, @gate[%layer] : tensor<?x64xf32> -> tensor<?x96xf32>
     // CHECK-NEXT: lm.linear %[[X1]], @up[%[[LAYER]]] : tensor<?x64xf32> -> tensor<?x48xf32>
     %u = lm.linear %x1, @up[%layer] : tensor<?x64xf32> -> tensor<?x96xf32>
     // CHECK-NEXT: lm.silu_mul {{.*}} : tensor<?x48xf32>
     %s = lm.silu_mul %g, %u : tensor<?x96xf32>
-    // CHECK-NEXT: %[[P:.*]] = lm.linear %{{.*}}, @down[%[[LAYER]]] : tensor<?x48xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: %[[D:.*]] = lm.all_reduce %[[P]] : tensor<?x64xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: lm.add %[[X1]], %[[D]]
+    // CHECK-NEXT: %[[D:.*]] = lm.linear %{{.*}}, @down[%[[LAYER]]] : tensor<?x48xf32> -> tensor<?x64xf32>
+    // CHECK-NEXT: %[[OWN:.*]] = lm.deal_rows %[[X1]] among 2 : tensor<?x64xf32>
+    // CHECK-NEXT: %[[P:.*]] = lm.add %[[OWN]], %[[D]]
+    // CHECK-NEXT: %[[X2:.*]] = lm.all_reduce %[[P]] : tensor<?x64xf32> -> tensor<?x64xf32>
+    // CHECK-NEXT: scf.yield %[[X2]]
     %d = lm.linear %s, @down[%layer] : tensor<?x96xf32> -> tensor<?x64xf32>
-    %x2 = lm.add %x1, %d : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+    %x2 = lm.add %x1, %d : tensor<?x64xf32>
     scf.yield %x2 : tensor<?x64xf32>
   }
   %last = lm.gather_rows %y, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -115,6 +119,27 @@ func.func @prefill(%ids: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads =
   %m = lm.linear %x, @mix : tensor<?x64xf32> -> tensor<?x64xf32>
   %l = lm.linear %m, @head : tensor<?x64xf32> -> tensor<?x320xf32>
   return %l : tensor<?x320xf32>
+}
+
+// -----
+
+// Sums that something beside the residual connection needs are those of the
+// linear layer alone.
+
+lm.weight @up : tensor<96x64xf32> from ["up"]
+lm.weight @down : tensor<64x96xf32> from ["down"]
+// CHECK-LABEL: func @used_twice
+func.func @used_twice(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
+  %u = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x96xf32>
+  %s = lm.silu_mul %u, %u : tensor<?x96xf32>
+  // CHECK: %[[P:.*]] = lm.linear %{{.*}}, @down
+  // CHECK-NEXT: %[[D:.*]] = lm.all_reduce %[[P]]
+  // CHECK-NEXT: %[[Y:.*]] = lm.add %{{.*}}, %[[D]]
+  // CHECK-NEXT: lm.add %[[D]], %[[Y]]
+  %d = lm.linear %s, @down : tensor<?x96xf32> -> tensor<?x64xf32>
+  %y = lm.add %x, %d : tensor<?x64xf32>
+  %z = lm.add %d, %y : tensor<?x64xf32>
+  return %z : tensor<?x64xf32>
 }
 
 // -----

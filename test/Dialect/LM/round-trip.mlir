@@ -39,7 +39,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
   // CHECK: lm.silu_mul
   %s = lm.silu_mul %a, %x : tensor<?x64xf32>
   // CHECK: lm.add
-  %z = lm.add %s, %x : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+  %z = lm.add %s, %x : tensor<?x64xf32>
   // CHECK: lm.gather_rows %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   %g = lm.gather_rows %z, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
@@ -75,16 +75,16 @@ lm.weight @columns : tensor<32x64xf32> layers 2 from ["columns.{}"] shard #lm.sh
 lm.weight @first : tensor<32xf32> from ["first"] shard <first, ranks = 2>
 
 // CHECK-LABEL: func @ranks
-func.func @ranks(%x: tensor<?x64xf32>, %y: memref<?x64xf32>, %padded: memref<?x64xf32, strided<[96, 1]>>, %whole: memref<?x128xf32>) -> tensor<?x192xf32> {
+func.func @ranks(%x: tensor<?x64xf32>, %y: memref<?x64xf32>, %whole: memref<?x128xf32>) -> tensor<?x192xf32> {
+  // CHECK-NEXT: lm.deal_rows %{{.*}} among 3 : tensor<?x64xf32>
+  %own = lm.deal_rows %x among 3 : tensor<?x64xf32>
   // CHECK-NEXT: lm.all_reduce %{{.*}} : tensor<?x64xf32> -> tensor<?x64xf32>
-  %sum = lm.all_reduce %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  %sum = lm.all_reduce %own : tensor<?x64xf32> -> tensor<?x64xf32>
   // CHECK-NEXT: lm.all_gather %{{.*}} : tensor<?x64xf32> -> tensor<?x192xf32>
   %all = lm.all_gather %sum : tensor<?x64xf32> -> tensor<?x192xf32>
   // CHECK-NEXT: lm.all_reduce %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
   lm.all_reduce %y into %y : memref<?x64xf32> into memref<?x64xf32>
   // CHECK-NEXT: lm.all_gather %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x128xf32>
   lm.all_gather %y into %whole : memref<?x64xf32> into memref<?x128xf32>
-  // CHECK-NEXT: lm.add %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32>, memref<?x64xf32, strided<[96, 1]>> into memref<?x64xf32, strided<[96, 1]>>
-  lm.add %y, %padded into %padded : memref<?x64xf32>, memref<?x64xf32, strided<[96, 1]>> into memref<?x64xf32, strided<[96, 1]>>
   return %all : tensor<?x192xf32>
 }

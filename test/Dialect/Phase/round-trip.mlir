@@ -41,10 +41,13 @@ func.func @profiled(%team: !phase.team) {
 // What ranks do together, on rows without gaps.
 
 // CHECK-LABEL: func @ranks
-func.func @ranks(%team: !phase.team, %part: memref<?x64xf32>, %whole: memref<?x128xf32>) {
+func.func @ranks(%team: !phase.team, %part: memref<?x64xf32>, %whole: memref<?x128xf32>) -> index {
+  // CHECK-NEXT: %[[RANK:.*]] = phase.rank %{{.*}}
+  %rank = phase.rank %team
   // CHECK-NEXT: phase.all_reduce %{{.*}}, %{{.*}} : memref<?x64xf32>
   phase.all_reduce %team, %part : memref<?x64xf32>
   // CHECK-NEXT: phase.all_gather %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x128xf32>
   phase.all_gather %team, %part into %whole : memref<?x64xf32> into memref<?x128xf32>
-  return
+  // CHECK-NEXT: return %[[RANK]] : index
+  return %rank : index
 }

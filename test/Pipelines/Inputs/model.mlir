@@ -33,13 +33,13 @@ module {
       lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
       %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg5] : tensor<?x64xf32> -> tensor<?x64xf32>
-      %16 = lm.add %arg6, %15 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+      %16 = lm.add %arg6, %15 : tensor<?x64xf32>
       %17 = lm.rms_norm %16, @layers.post_attention_layernorm[%arg5] epsilon 9.99999974E-6 : tensor<?x64xf32> -> tensor<?x64xf32>
       %18 = lm.linear %17, @layers.mlp.gate_proj[%arg5] : tensor<?x64xf32> -> tensor<?x96xf32>
       %19 = lm.linear %17, @layers.mlp.up_proj[%arg5] : tensor<?x64xf32> -> tensor<?x96xf32>
       %20 = lm.silu_mul %18, %19 : tensor<?x96xf32>
       %21 = lm.linear %20, @layers.mlp.down_proj[%arg5] : tensor<?x96xf32> -> tensor<?x64xf32>
-      %22 = lm.add %16, %21 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+      %22 = lm.add %16, %21 : tensor<?x64xf32>
       scf.yield %22 : tensor<?x64xf32>
     }
     %3 = lm.gather_rows %2, %arg3 : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -65,13 +65,13 @@ module {
       lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
       %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg5] : tensor<?x64xf32> -> tensor<?x64xf32>
-      %16 = lm.add %arg6, %15 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+      %16 = lm.add %arg6, %15 : tensor<?x64xf32>
       %17 = lm.rms_norm %16, @layers.post_attention_layernorm[%arg5] epsilon 9.99999974E-6 : tensor<?x64xf32> -> tensor<?x64xf32>
       %18 = lm.linear %17, @layers.mlp.gate_proj[%arg5] : tensor<?x64xf32> -> tensor<?x96xf32>
       %19 = lm.linear %17, @layers.mlp.up_proj[%arg5] : tensor<?x64xf32> -> tensor<?x96xf32>
       %20 = lm.silu_mul %18, %19 : tensor<?x96xf32>
       %21 = lm.linear %20, @layers.mlp.down_proj[%arg5] : tensor<?x96xf32> -> tensor<?x64xf32>
-      %22 = lm.add %16, %21 : tensor<?x64xf32>, tensor<?x64xf32> -> tensor<?x64xf32>
+      %22 = lm.add %16, %21 : tensor<?x64xf32>
       scf.yield %22 : tensor<?x64xf32>
     }
     %3 = lm.gather_rows %2, %arg3 : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>

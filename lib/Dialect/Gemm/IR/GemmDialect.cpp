@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -102,7 +103,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
   build(builder, state, result, input, weight, /*bias=*/nullptr,
         /*layer=*/nullptr,
         EpilogueAttr::get(builder.getContext(), Epilogue::None),
-        /*residual=*/nullptr, /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
+        /*residual=*/nullptr, /*residual_ranks=*/nullptr,
+        /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
         /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
         /*query_norm=*/nullptr, /*key_norm=*/nullptr,
         /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
@@ -137,6 +139,7 @@ template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
   bool rotates = epilogue == Epilogue::RotateAppendKV;
   return static_cast<bool>(op.getResidual()) ==
              (epilogue == Epilogue::AddResidual) &&
+         (op.getResidual() || !op.getResidualRanks()) &&
          static_cast<bool>(op.getRotaryTable()) == rotates &&
          static_cast<bool>(op.getKvCache()) == rotates &&
          static_cast<bool>(op.getPositions()) == rotates &&
@@ -156,6 +159,10 @@ static LogicalResult verifyEpilogue(Op op, int64_t result, bool inBuffers) {
            << "' does not take, or lacks one";
   if (op.getResidual() && channels(op.getResidual()) != result)
     return op.emitOpError("(C4) residual must have ") << result << " channels";
+  auto ranks = static_cast<int64_t>(op.getResidualRanks().value_or(2));
+  if (ranks < 2 || ranks > maxTensorParallelRanks)
+    return op.emitOpError("(C3) a residual is dealt among 2 to ")
+           << maxTensorParallelRanks << " ranks";
   return op.getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(op, result)
                                                       : success();
 }
@@ -275,8 +282,9 @@ void EpilogueOp::build(OpBuilder &builder, OperationState &state,
   build(builder, state, sums, /*first_row=*/place[0],
         /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
         matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
-        matmul.getResidual(), matmul.getRotaryTable(), matmul.getKvCache(),
-        matmul.getPositions(), matmul.getSequences(), matmul.getBlockTables(),
+        matmul.getResidual(), matmul.getResidualRanksAttr(),
+        matmul.getRotaryTable(), matmul.getKvCache(), matmul.getPositions(),
+        matmul.getSequences(), matmul.getBlockTables(),
         matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
         matmul.getNormEpsilonAttr(), interleave, nonTemporal,
         matmul.getDestination());

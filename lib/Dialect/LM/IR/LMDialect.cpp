@@ -117,9 +117,14 @@ static bool areCacheSizes(int64_t layers, int64_t heads, int64_t headDim) {
          headDim > 0 && headDim <= maxHeadDim;
 }
 
+/// Whether so many ranks can run a model together, each a part of it.
+static bool isGroup(int64_t ranks) {
+  return ranks >= 2 && ranks <= maxTensorParallelRanks;
+}
+
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ShardKind kind, int64_t ranks) {
-  if (ranks < 2 || ranks > maxTensorParallelRanks)
+  if (!isGroup(ranks))
     return emitError() << "(C1) ranks must be between 2 and "
                        << maxTensorParallelRanks;
   return success();
@@ -410,20 +415,6 @@ static bool hasF32Channels(ShapedType type, int64_t count) {
   return type.getElementType().isF32() && type.getDimSize(1) == count;
 }
 
-LogicalResult AddOp::verify() {
-  if (failed(verifyForm(*this, getResult(), getDestination())))
-    return failure();
-  ShapedType type = getDestinationType(*this);
-  for (Value operand : {getLhs(), getRhs()})
-    if (!hasF32Channels(cast<ShapedType>(operand.getType()),
-                        type.getDimSize(1)))
-      return emitOpError("(C2) operands and result must have the same number "
-                         "of channels, in f32");
-  if (!type.getElementType().isF32())
-    return emitOpError("(C2) the result must be f32");
-  return success();
-}
-
 /// Whether the rows of `type` follow each other without gaps, as those of a
 /// tensor do.
 static bool isDense(Type type) {
@@ -453,8 +444,7 @@ LogicalResult AllGatherOp::verify() {
   auto input = cast<ShapedType>(getInput().getType());
   ShapedType type = getDestinationType(*this);
   if (!input.getElementType().isF32() || !type.getElementType().isF32() ||
-      type.getDimSize(1) % input.getDimSize(1) != 0 || getRanks() < 2 ||
-      getRanks() > maxTensorParallelRanks)
+      type.getDimSize(1) % input.getDimSize(1) != 0 || !isGroup(getRanks()))
     return emitOpError("(C2) input and result must be f32, the result with 2 "
                        "to ")
            << maxTensorParallelRanks << " times the input's channels";
@@ -481,8 +471,10 @@ FailureOr<int64_t> lm::getRanks(ModuleOp module) {
   }
   WalkResult result = module.walk([&](Operation *op) {
     auto gather = dyn_cast<AllGatherOp>(op);
+    auto deal = dyn_cast<DealRowsOp>(op);
     if ((isa<AllReduceOp>(op) && ranks == 1) ||
-        (gather && gather.getRanks() != ranks)) {
+        (gather && gather.getRanks() != ranks) ||
+        (deal && static_cast<int64_t>(deal.getRanks()) != ranks)) {
       op->emitOpError("does not fit weights that are divided among ")
           << ranks << (ranks == 1 ? " rank" : " ranks");
       return WalkResult::interrupt();
@@ -516,6 +508,13 @@ LogicalResult RotateOp::verify() {
   return success();
 }
 
+LogicalResult DealRowsOp::verify() {
+  if (!isGroup(static_cast<int64_t>(getRanks())))
+    return emitOpError("(C1) ranks must be between 2 and ")
+           << maxTensorParallelRanks;
+  return success();
+}
+
 LogicalResult AppendKVOp::verify() {
   KVCacheType cache = getKvCache().getType();
   int64_t width = cache.getHeads() * cache.getHeadDim();
@@ -542,10 +541,6 @@ void AttentionOp::getEffects(
   getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void GatherRowsOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void AddOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
 }

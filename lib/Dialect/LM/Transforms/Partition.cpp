@@ -143,6 +143,21 @@ void Partitioner::divide(Value value) {
   split.insert(value);
 }
 
+/// What the `ranks` ranks add up for `linear`: its result, or, where the
+/// residual connection is all that uses that, the connection's, to which each
+/// rank adds its rows of the residual.
+static Value addResidual(LinearOp linear, int64_t ranks) {
+  Value part = linear.getResult();
+  auto add = part.hasOneUse() ? dyn_cast<AddOp>(*part.user_begin()) : AddOp();
+  if (!add)
+    return part;
+  OpBuilder builder(add);
+  OpOperand &residual = add->getOpOperand(add.getLhs() == part ? 1 : 0);
+  residual.set(
+      DealRowsOp::create(builder, add.getLoc(), residual.get(), ranks));
+  return add;
+}
+
 /// The same, for the linear layers' weights, once all are known.
 LogicalResult Partitioner::rewrite(LinearOp linear) {
   bool rows = byRows.contains(linear), columns = isSplit(linear.getInput());
@@ -163,6 +178,8 @@ LogicalResult Partitioner::rewrite(LinearOp linear) {
   Type whole = part.getType();
   Operation *collective = nullptr;
   if (columns) {
+    part = addResidual(linear, ranks);
+    builder.setInsertionPointAfterValue(part);
     collective =
         AllReduceOp::create(builder, linear.getLoc(), whole, part, Value());
   } else {

@@ -17,7 +17,7 @@ include "sandwich/Dialect/LM/IR/LMOperands.td"
 /// What epilogues need beside the sums; each takes some of it.
 defvar Gemm_EpilogueArguments = (ins
     Gemm_EpilogueAttr:$epilogue,
-    Optional<LM_Activation>:$residual,
+    Optional<LM_Activation>:$residual, OptionalAttr<I64Attr>:$residual_ranks,
     Optional<LM_Activation>:$rotary_table,
     Optional<LM_KVCache>:$kv_cache,
     Optional<LM_Indices>:$positions,
@@ -28,7 +28,8 @@ defvar Gemm_EpilogueArguments = (ins
     OptionalAttr<F32Attr>:$norm_epsilon);
 defvar Gemm_EpilogueFormat = [{
     `epilogue` `(` $epilogue `)`
-    (`residual` `(` $residual^ `:` type($residual) `)`)?
+    (`residual` `(` $residual^ `:` type($residual)
+     (`among` $residual_ranks^)? `)`)?
     (`rotary` `(` $rotary_table^ `:` type($rotary_table) `)`)?
     (`cache` `(` $kv_cache^ `:` type($kv_cache) `)`)?
     (`positions` `(` $positions^ `:` type($positions) `)`)?
@@ -49,7 +50,9 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
 
     * `none`: `result = sums`.
     * `add_residual`: `result = residual + sums`. In buffer form the
-      destination may be the residual's buffer.
+      destination may be the residual's buffer. With `among` n ranks, which then
+      add up their results, rank r adds the rows r, r + n, and so on of the
+      residual, and `result = sums` in the others.
     * `silu_mul`: the weight interleaves the rows of its two sources, a gate
       and an up projection; `result = silu(gate) * up`, with half as many
       channels. The bias is that of the gate, then that of the up projection.
@@ -67,7 +70,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     (C2) the weight exists, has two dimensions, the input's channels, and
     layers if and only if one is given; only that of `silu_mul` is interleaved,
     of two sources; (C3) the operands an epilogue needs are given, and no
-    others; (C4) the result's channels follow from the epilogue: as many as the
+    others, and ranks are 2 to 64; (C4) the result's channels follow from the epilogue: as many as the
     weight has rows, which the residual has too, half of them for `silu_mul`;
     for `rotate_append_kv` whole heads of the table's channels, which are even
     and those of a head of the cache, while keys and values are the cache's

@@ -219,25 +219,6 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
   }];
 }
 
-def LM_AddOp : LM_DestinationOp<"add"> {
-  let summary = "The residual connection";
-  let description = [{
-    `result = lhs + rhs`. Where `rhs` is a matmul, it fuses into it. In buffer
-    form the destination may be one of the operands.
-
-    Constraints: (C1) tensor form (a result) or buffer form (a destination);
-    (C2) operands and result have the same number of channels, in f32.
-  }];
-  let arguments = (ins LM_Activation:$lhs, LM_Activation:$rhs,
-                       Optional<LM_ActivationBuffer>:$destination);
-  let results = (outs Optional<LM_ActivationTensor>:$result);
-  let assemblyFormat = [{
-    $lhs `,` $rhs (`into` $destination^)? attr-dict
-    `:` type($lhs) `,` type($rhs) (`into` type($destination)^)?
-    (`->` type($result)^)?
-  }];
-}
-
 //===----------------------------------------------------------------------===//
 // Operations of several ranks
 //===----------------------------------------------------------------------===//
@@ -354,6 +335,35 @@ def LM_SiluMulOp : LM_TensorOp<"silu_mul", [
   let arguments = (ins LM_ActivationTensor:$gate, LM_ActivationTensor:$up);
   let results = (outs LM_ActivationTensor:$result);
   let assemblyFormat = "$gate `,` $up attr-dict `:` type($result)";
+}
+
+def LM_AddOp : LM_TensorOp<"add", [SameOperandsAndResultType, Commutative]> {
+  let summary = "The residual connection";
+  let description = "`result = lhs + rhs`.";
+  let arguments = (ins LM_ActivationTensor:$lhs, LM_ActivationTensor:$rhs);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def LM_DealRowsOp : LM_TensorOp<"deal_rows", [SameOperandsAndResultType]> {
+  let summary = "Rows of which each rank keeps its own";
+  let description = [{
+    `result[t, :] = input[t, :]` on rank `t mod ranks`, zeros on the others: the
+    sum of the results over the ranks is the input, where that is the same on
+    all of them. Rows are dealt in turn so that all ranks have as much to do.
+
+    ```mlir
+    %own = lm.deal_rows %x among 2 : tensor<?x64xf32>
+    %sums = lm.add %own, %part : tensor<?x64xf32>
+    %y = lm.all_reduce %sums : tensor<?x64xf32> -> tensor<?x64xf32>
+    ```
+
+    Constraints: (C1) `ranks` is between 2 and 64.
+  }];
+  let arguments = (ins LM_ActivationTensor:$input, I64Attr:$ranks);
+  let results = (outs LM_ActivationTensor:$result);
+  let assemblyFormat = "$input `among` $ranks attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 #endif // SANDWICH_DIALECT_LM_IR_LMOPS_TD

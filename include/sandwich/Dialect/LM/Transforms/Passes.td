@@ -21,6 +21,8 @@ def Partition : Pass<"lm-partition", "::mlir::ModuleOp"> {
       rows, in whole heads, with its bias; the cache holds the rank's KV heads.
     * What reads the result of attention or `lm.silu_mul` is divided by columns
       and followed by `lm.all_reduce`; of its bias only the first rank's counts.
+      A residual that is added to the result is added before: each rank adds
+      its own rows (`lm.deal_rows`).
     * What makes the logits is divided by rows, and `lm.all_gather` follows.
     * The embedding and norms stay whole. Where a weight is needed whole and in
       shards (a tied output head), there will be two.

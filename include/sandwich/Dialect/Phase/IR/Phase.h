@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "sandwich/Runtime/PhaseABI.h"
 
 #include "sandwich/Dialect/Phase/IR/PhaseDialect.h.inc"

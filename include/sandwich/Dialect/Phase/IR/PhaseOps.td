@@ -11,6 +11,7 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Phase_Dialect : Dialect {
   let name = "phase";
@@ -89,6 +90,20 @@ def Phase_MarkOp : Op<Phase_Dialect, "mark"> {
     DefaultValuedAttr<I64Attr, "0">:$flops_per_attended);
   let assemblyFormat = "$team `,` $name attr-dict";
   let hasVerifier = 1;
+}
+
+def Phase_RankOp : Op<Phase_Dialect, "rank", [Pure]> {
+  let summary = "Which of the ranks runs the program";
+  let description = [{
+    The number of the process among those that run the model together.
+
+    ```mlir
+    %rank = phase.rank %team
+    ```
+  }];
+  let arguments = (ins Phase_TeamType:$team);
+  let results = (outs Index:$rank);
+  let assemblyFormat = "$team attr-dict";
 }
 
 /// f32 rows of a static number of channels, one behind the other.
