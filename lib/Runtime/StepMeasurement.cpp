@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 using namespace sandwich;
 
@@ -69,6 +70,8 @@ Result<double> StepMeasurement::timePrompt(int64_t tokens) {
   const std::vector<int32_t> prompt =
       randomTokens(*engine, static_cast<size_t>(tokens));
   Sequence sequence(*engine);
+  // Threads of an engine that ran just before spin for a millisecond.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const Clock::time_point start = Clock::now();
   SANDWICH_RETURN_IF_ERROR(engine->feed(sequence, prompt, LogitRows::Last));
   return secondsSince(start);

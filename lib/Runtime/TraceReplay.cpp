@@ -18,22 +18,6 @@
 
 using namespace sandwich;
 
-FittedTrace sandwich::fitTrace(const ServingTrace &trace,
-                               uint64_t contextLength) {
-  const auto context = static_cast<int64_t>(contextLength);
-  FittedTrace fitted;
-  for (ServingRequest request : trace) {
-    const ServingRequest whole = request;
-    request.promptTokens = std::min(request.promptTokens, context);
-    // The last token that is generated is not fed.
-    request.outputTokens =
-        std::min(request.outputTokens, context - request.promptTokens + 1);
-    fitted.cut += request != whole;
-    fitted.requests.push_back(request);
-  }
-  return fitted;
-}
-
 /// Tokens that the KV cache holds once the request is done.
 static uint64_t tokensOf(const ServingRequest &request) {
   return static_cast<uint64_t>(request.promptTokens) +
@@ -175,6 +159,15 @@ Result<std::vector<ServedRequest>> Replay::run() {
   for (const ServingRequest &request : trace)
     longest = std::max(longest, request.promptTokens);
   tokens = randomTokens(engine, static_cast<uint64_t>(longest));
+  {
+    // Pages are touched and threads woken before the clock starts.
+    Sequence sequence(engine);
+    SANDWICH_RETURN_IF_ERROR(
+        engine.feed(sequence,
+                    std::span(tokens).first(
+                        static_cast<size_t>(trace.front().promptTokens)),
+                    LogitRows::Last));
+  }
   start = Clock::now();
   while (doneCount < trace.size() && !stopped()) {
     if (nextCanStart()) {
@@ -201,6 +194,8 @@ Result<std::vector<ServedRequest>> Replay::run() {
 Result<std::vector<ServedRequest>>
 sandwich::replayTrace(Engine &engine, const ServingTrace &trace,
                       const TraceReplayOptions &options) {
+  if (trace.empty())
+    return std::vector<ServedRequest>();
   if (options.maxBatch == 0)
     return makeError("a batch of 0 sequences serves nobody");
   return Replay(engine, trace, options).run();

@@ -53,6 +53,11 @@ void sandwich::catchInterrupts() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  // A terminal that closes; not where nohup lets it be ignored.
+  struct sigaction hangUp = {};
+  if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 &&
+      hangUp.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &action, nullptr);
 }
 
 bool sandwich::interrupted() { return interruptCount != 0; }

@@ -202,3 +202,19 @@ Result<ServingTrace> sandwich::findServingTrace(const std::string &nameOrPath) {
                               /*seed=*/1);
   return readServingTrace(nameOrPath);
 }
+
+FittedTrace sandwich::fitTrace(const ServingTrace &trace,
+                               uint64_t contextLength) {
+  const auto context = static_cast<int64_t>(contextLength);
+  FittedTrace fitted;
+  for (ServingRequest request : trace) {
+    const ServingRequest whole = request;
+    request.promptTokens = std::min(request.promptTokens, context);
+    // The last token that is generated is not fed.
+    request.outputTokens =
+        std::min(request.outputTokens, context - request.promptTokens + 1);
+    fitted.cut += request != whole;
+    fitted.requests.push_back(request);
+  }
+  return fitted;
+}

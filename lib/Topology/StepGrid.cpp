@@ -8,21 +8,13 @@
 
 #include "sandwich/Topology/StepGrid.h"
 
+#include "sandwich/Support/Statistics.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 
 using namespace sandwich;
-
-/// The smallest element that `share` of all are not larger than.
-static int64_t quantile(std::vector<int64_t> values, double share) {
-  const double place =
-      std::ceil(share * static_cast<double>(values.size())) - 1;
-  auto element =
-      values.begin() + static_cast<std::ptrdiff_t>(std::max(place, 0.0));
-  std::ranges::nth_element(values, element);
-  return *element;
-}
 
 static std::vector<int64_t> ascending(std::vector<int64_t> values) {
   std::ranges::sort(values);
@@ -31,19 +23,59 @@ static std::vector<int64_t> ascending(std::vector<int64_t> values) {
   return values;
 }
 
+/// Lengths that occur `count` times each, for quantiles over all of them.
+struct Weighted {
+  int64_t length;
+  int64_t count;
+};
+
+/// The shortest length that `share` of all are not longer than.
+static int64_t weightedQuantile(std::vector<Weighted> lengths, double share) {
+  std::ranges::sort(lengths, {}, &Weighted::length);
+  double all = 0;
+  for (const Weighted &each : lengths)
+    all += static_cast<double>(each.count);
+  double below = 0;
+  for (const Weighted &each : lengths) {
+    below += static_cast<double>(each.count);
+    if (below >= share * all)
+      return each.length;
+  }
+  return lengths.back().length;
+}
+
 StepGrid sandwich::stepGridFor(const ServingTrace &trace, int64_t contextLength,
                                int64_t maxSequences) {
-  std::vector<int64_t> prompts, texts;
+  const int64_t longest = contextLength - 1;
+  std::vector<int64_t> prompts;
+  std::vector<Weighted> promptTokens, positions;
   for (const ServingRequest &request : trace) {
-    prompts.push_back(
-        std::clamp<int64_t>(request.promptTokens, 1, contextLength - 1));
-    texts.push_back(std::clamp<int64_t>(
-        request.promptTokens + request.outputTokens, 1, contextLength - 1));
+    const int64_t prompt =
+        std::clamp<int64_t>(request.promptTokens, 1, longest);
+    prompts.push_back(prompt);
+    promptTokens.push_back({prompt, prompt});
+    // Eighths of the output stand for its positions.
+    constexpr int64_t parts = 8;
+    const int64_t outputs =
+        std::clamp<int64_t>(request.outputTokens, 1, contextLength);
+    for (int64_t part = 0; part < parts; ++part)
+      positions.push_back(
+          {std::min(prompt + outputs * (2 * part + 1) / (2 * parts), longest),
+           outputs});
   }
+  // Lines through two places that are close would be those of noise.
+  auto farBelow = [](int64_t low, int64_t high) {
+    return std::max<int64_t>(1, std::min(low, high / 2));
+  };
   StepGrid grid;
-  grid.promptTokens = ascending(
-      {quantile(prompts, 0), quantile(prompts, 0.5), quantile(prompts, 0.9)});
-  grid.positions = ascending({quantile(prompts, 0.25), quantile(texts, 0.9)});
+  const int64_t longPrompt = weightedQuantile(promptTokens, 0.75);
+  const int64_t shortPrompt = farBelow(quantile(prompts, 0.1), longPrompt);
+  const int64_t middlePrompt = std::clamp(quantile(prompts, 0.5), shortPrompt,
+                                          farBelow(longPrompt, longPrompt));
+  grid.promptTokens = ascending({shortPrompt, middlePrompt, longPrompt});
+  const int64_t high = weightedQuantile(positions, 0.9);
+  grid.positions =
+      ascending({farBelow(weightedQuantile(positions, 0.1), high), high});
   grid.sequences = {1};
   const auto requests = static_cast<int64_t>(trace.size());
   if (trace.front().arrivalSeconds)
@@ -83,16 +115,30 @@ double InterpolatedSteps::decodeSeconds(int64_t sequences, int64_t positions,
                                         int64_t steps) const {
   const double first =
       static_cast<double>(positions) / static_cast<double>(sequences);
+  auto secondsAt = [&](double each) {
+    return std::max(0.0,
+                    interpolate(grid.sequences, static_cast<double>(sequences),
+                                [&](size_t row) {
+                                  return interpolate(grid.positions, each,
+                                                     [&](size_t i) {
+                                                       return decodes[row][i];
+                                                     });
+                                }));
+  };
+  // Between the grid's positions times lie on a line, so that the one in the
+  // middle is the mean.
   double seconds = 0;
-  for (int64_t step = 0; step < steps; ++step) {
-    const double each = first + static_cast<double>(step);
-    seconds += std::max(
-        0.0, interpolate(grid.sequences, static_cast<double>(sequences),
-                         [&](size_t row) {
-                           return interpolate(
-                               grid.positions, each,
-                               [&](size_t i) { return decodes[row][i]; });
-                         }));
+  int64_t begin = 0;
+  for (size_t piece = 0; piece <= grid.positions.size(); ++piece) {
+    int64_t end = steps;
+    if (piece < grid.positions.size())
+      end = std::clamp(static_cast<int64_t>(std::ceil(
+                           static_cast<double>(grid.positions[piece]) - first)),
+                       begin, steps);
+    if (end > begin)
+      seconds += static_cast<double>(end - begin) *
+                 secondsAt(first + static_cast<double>(begin + end - 1) / 2);
+    begin = end;
   }
   return seconds;
 }

@@ -8,6 +8,7 @@
 
 #include "MeasuringTools.h"
 
+#include "sandwich/Support/Statistics.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
 #include <algorithm>

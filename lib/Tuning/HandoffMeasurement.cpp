@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MeasuringTools.h"
+#include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
 #include <atomic>

@@ -11,6 +11,7 @@
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
 #include <chrono>
@@ -34,13 +35,6 @@ constexpr size_t fewestPairs = 3, mostPairs = 5;
 constexpr double plainlySlower[] = {1.3, 1.12};
 /// What is faster by so much becomes the reference.
 constexpr double muchFaster = 0.8;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle]
-                           : (values[middle - 1] + values[middle]) / 2;
-}
 
 /// Values between 1/2 and 1 and between -1 and -1/2, as bf16 and as f32: half
 /// of an f32 is a bf16, the other half a fraction.

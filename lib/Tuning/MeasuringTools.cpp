@@ -24,13 +24,6 @@ Status measuring::report(const MeasurementProgress &progress,
   return progress ? progress(stage, std::min(done, 1.0)) : Status();
 }
 
-double measuring::median(std::vector<double> values) {
-  std::ranges::sort(values);
-  size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle]
-                           : (values[middle - 1] + values[middle]) / 2;
-}
-
 Result<std::unique_ptr<PhaseTeam>>
 measuring::createPinnedTeam(const std::vector<unsigned> &cpus) {
   PhaseTeamOptions options;

@@ -27,9 +27,6 @@ double secondsSince(Clock::time_point begin);
 Status report(const MeasurementProgress &progress, std::string_view stage,
               double done);
 
-/// Of at least one value.
-double median(std::vector<double> values);
-
 /// A team with one thread on each of `cpus`. Error: this process may not use
 /// one of them. (A team runs unpinned where the system refuses to pin it, and
 /// would measure something else.)

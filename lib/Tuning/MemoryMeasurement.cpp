@@ -12,6 +12,7 @@
 
 #include "sandwich/Runtime/MemoryReading.h"
 #include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Support/Statistics.h"
 #include "sandwich/Topology/LatencyModel.h"
 
 #include <algorithm>

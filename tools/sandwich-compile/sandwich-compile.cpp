@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Compiler/Compiler.h"
-#include "sandwich/Compiler/Planner.h"
+#include "sandwich/Planning/Planner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/File.h"
@@ -144,11 +144,12 @@ int runPlan(const PlanOptions &options, bool json, bool quiet) {
     return 1;
   }
   const std::string text = json ? toJson(*plan).dump(2) + "\n" : explain(*plan);
-  if (Status status = writeStandardOutput(text); !status) {
+  Status status = writeStandardOutput(text);
+  if (status && plan->search.interrupted)
+    status = makeError("interrupted; what was found is printed");
+  if (!status)
     std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
-    return 1;
-  }
-  return 0;
+  return status ? 0 : 1;
 }
 
 /// --plan: the cores of the file `name`, or of the best plan that is found.
@@ -264,8 +265,8 @@ int main(int argc, char **argv) try {
       "--trace", options.trace,
       "File with the requests to tune or plan for, a line for each: tokens "
       "of the prompt and tokens generated, or an object of JSON "
-      "with \"prompt_tokens\" and \"output_tokens\"; to plan also "
-      "sharegpt (the default) or lmsys");
+      "with \"prompt_tokens\" and \"output_tokens\"; or sharegpt (what "
+      "plans are for by default) or lmsys");
   app.add_option("--tuning-report", options.tuningReport,
                  "Page of HTML that shows what --tune found and how");
   app.add_flag("--emulate-amx", options.emulateAMX,
@@ -274,10 +275,11 @@ int main(int argc, char **argv) try {
   bool planOnly = false;
   bool explainPlan = false;
   bool json = false;
-  app.add_flag("--plan-only", planOnly,
-               "Compile nothing: search the service configurations (processes, "
-               "and the cores of each in prefill and decode) and print the "
-               "best")
+  app.add_flag(
+         "--plan-only", planOnly,
+         "Write no artifact: search the service configurations (processes, "
+         "and the cores of each in prefill and decode) and print the "
+         "best")
       ->group("Planning");
   app.add_option("--topology", plan.topology,
                  "Machine to plan for: 'host', an hwloc XML file, or "
@@ -316,7 +318,8 @@ int main(int argc, char **argv) try {
       ->group("Planning");
   app.add_option("--patience", plan.patience,
                  "Evaluations without a better configuration after which a "
-                 "division into processes is left")
+                 "division into processes is left (10 with "
+                 "--evaluator=measured)")
       ->capture_default_str()
       ->group("Planning");
   app.add_flag("--explain", explainPlan,
@@ -355,6 +358,10 @@ int main(int argc, char **argv) try {
             "--tuning-seconds", "--tuning-report", "--emulate-amx"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");
+    if (evaluator == "measured")
+      for (const char *option : {"--machine-parameters", "--measure-machine"})
+        if (app.count(option) > 0)
+          throw CLI::ExcludesError(option, "--evaluator=measured");
     if (measureMachineFile && plan.parameters)
       throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
     if (measureMachineFile && plan.topology != "host")
@@ -388,6 +395,10 @@ int main(int argc, char **argv) try {
     return 1;
   }
   plan.compile = options;
+  // Each evaluation takes seconds then.
+  constexpr int64_t measuredPatience = 10;
+  if (evaluator == "measured" && app.count("--patience") == 0)
+    plan.patience = measuredPatience;
   plan.evaluator = evaluators.at(evaluator);
   plan.trace = options.trace.value_or(plan.trace);
   plan.keepDropped = explainPlan;

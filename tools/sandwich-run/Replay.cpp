@@ -14,6 +14,7 @@
 #include "sandwich/Runtime/TraceReplay.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -29,9 +30,10 @@ struct ReplayArguments {
   std::string artifact;
   std::string trace = "sharegpt";
   std::optional<uint64_t> requests;
+  uint64_t skip = 0;
   double requestsPerSecond = 0;
-  uint64_t seed = 1;
-  uint64_t batch = 64;
+  std::optional<uint64_t> seed;
+  uint64_t batch = usualMaxBatch;
   tool::MemoryArguments memory;
   std::optional<std::string> plan;
   bool json = false;
@@ -47,17 +49,16 @@ struct Distribution {
 };
 } // namespace
 
-static Distribution distributionOf(std::vector<double> seconds) {
+/// Nothing of no times.
+static std::optional<Distribution>
+distributionOf(const std::vector<double> &seconds) {
   if (seconds.empty())
-    return {};
-  std::ranges::sort(seconds);
-  auto quantile = [&](double share) {
-    return 1e3 * seconds[static_cast<size_t>(
-                     share * static_cast<double>(seconds.size() - 1))];
-  };
+    return std::nullopt;
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  return {1e3 * sum / static_cast<double>(seconds.size()), quantile(0.5),
-          quantile(0.9), quantile(0.99)};
+  return Distribution{1e3 * sum / static_cast<double>(seconds.size()),
+                      1e3 * quantile(seconds, 0.5),
+                      1e3 * quantile(seconds, 0.9),
+                      1e3 * quantile(seconds, 0.99)};
 }
 
 namespace {
@@ -67,10 +68,10 @@ struct Summary {
   uint64_t promptTokens = 0;
   uint64_t outputTokens = 0;
   double seconds = 0;
-  Distribution latency;
+  std::optional<Distribution> latency;
   /// Time to first token, and time per output token after it.
-  Distribution ttft;
-  Distribution tpot;
+  std::optional<Distribution> ttft;
+  std::optional<Distribution> tpot;
 
   explicit Summary(const std::vector<ServedRequest> &served)
       : requests(served.size()) {
@@ -85,9 +86,9 @@ struct Summary {
         others.push_back((request.lastToken - request.firstToken) /
                          static_cast<double>(request.outputTokens - 1));
     }
-    latency = distributionOf(std::move(latencies));
-    ttft = distributionOf(std::move(firsts));
-    tpot = distributionOf(std::move(others));
+    latency = distributionOf(latencies);
+    ttft = distributionOf(firsts);
+    tpot = distributionOf(others);
   }
 
   double perSecond(uint64_t tokens) const {
@@ -96,20 +97,23 @@ struct Summary {
 };
 } // namespace
 
-static std::string describe(const char *name, const Distribution &times) {
+static std::string describe(const char *name,
+                            const std::optional<Distribution> &times) {
+  if (!times)
+    return {};
   char line[160];
   std::snprintf(line, sizeof(line),
                 "%-8s mean %.2f ms, median %.2f, p90 %.2f, p99 %.2f\n", name,
-                times.mean, times.median, times.p90, times.p99);
+                times->mean, times->median, times->p90, times->p99);
   return line;
 }
 
 static std::string describe(const Summary &summary) {
   char line[200];
   std::snprintf(line, sizeof(line),
-                "%zu requests, %llu tokens of prompts and %llu generated in "
+                "%zu request%s, %llu tokens of prompts and %llu generated in "
                 "%.2f s: %.2f tokens/s generated, %.2f in all\n",
-                summary.requests,
+                summary.requests, summary.requests == 1 ? "" : "s",
                 static_cast<unsigned long long>(summary.promptTokens),
                 static_cast<unsigned long long>(summary.outputTokens),
                 summary.seconds, summary.perSecond(summary.outputTokens),
@@ -118,30 +122,48 @@ static std::string describe(const Summary &summary) {
          describe("TTFT", summary.ttft) + describe("TPOT", summary.tpot);
 }
 
-static Json toJson(const Distribution &times) {
-  return {{"mean", times.mean},
-          {"median", times.median},
-          {"p90", times.p90},
-          {"p99", times.p99}};
+static Json toJson(const std::optional<Distribution> &times) {
+  if (!times)
+    return nullptr;
+  return {{"mean", times->mean},
+          {"median", times->median},
+          {"p90", times->p90},
+          {"p99", times->p99}};
 }
 
-/// The trace that the arguments ask for.
-static Result<ServingTrace> findTrace(const ReplayArguments &arguments) {
+static bool isBuiltIn(const std::string &trace) {
   const auto &known = lengthDistributions();
-  const bool builtIn =
-      std::ranges::find(known, arguments.trace, &LengthDistribution::name) !=
-      known.end();
-  if (builtIn) {
+  return std::ranges::find(known, trace, &LengthDistribution::name) !=
+         known.end();
+}
+
+/// The requests that the arguments ask for. Error: none are left.
+static Result<ServingTrace> findTrace(const ReplayArguments &arguments) {
+  ServingTrace trace;
+  if (isBuiltIn(arguments.trace)) {
     constexpr uint64_t usual = 64;
-    return makeServingTrace(
-        arguments.trace,
-        static_cast<int64_t>(arguments.requests.value_or(usual)),
-        arguments.requestsPerSecond, arguments.seed);
+    SANDWICH_ASSIGN_OR_RETURN(
+        trace, makeServingTrace(
+                   arguments.trace,
+                   static_cast<int64_t>(arguments.skip +
+                                        arguments.requests.value_or(usual)),
+                   arguments.requestsPerSecond, arguments.seed.value_or(1)));
+  } else {
+    SANDWICH_ASSIGN_OR_RETURN(trace, readServingTrace(arguments.trace));
   }
-  SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
-                            readServingTrace(arguments.trace));
+  if (arguments.skip >= trace.size())
+    return makeError(arguments.trace, ": it has ", trace.size(),
+                     " requests, and --skip leaves none");
+  trace.erase(trace.begin(),
+              trace.begin() + static_cast<std::ptrdiff_t>(arguments.skip));
   if (arguments.requests)
     trace.resize(std::min<uint64_t>(trace.size(), *arguments.requests));
+  // The clock starts with the first one that is left.
+  if (arguments.skip > 0 && trace.front().arrivalSeconds) {
+    const double first = *trace.front().arrivalSeconds;
+    for (ServingRequest &request : trace)
+      *request.arrivalSeconds -= first;
+  }
   return trace;
 }
 
@@ -157,9 +179,16 @@ static Status run(const ReplayArguments &arguments) {
                  "tokens\n",
                  trace.cut, trace.requests.size(),
                  static_cast<unsigned long long>(context));
+  const uint64_t decodes = std::min(artifact.decode().max_tokens(),
+                                    artifact.decode().max_logit_rows());
+  const uint64_t batch = std::min(arguments.batch, decodes);
+  if (batch < arguments.batch && trace.requests.size() > batch)
+    std::fprintf(stderr,
+                 "the artifact's decode steps take %llu sequences at a time\n",
+                 static_cast<unsigned long long>(batch));
   EngineOptions options;
-  options.kvCacheTokens = replayTokens(trace.requests, arguments.batch);
-  options.maxSequences = arguments.batch;
+  options.kvCacheTokens = replayTokens(trace.requests, batch);
+  options.maxSequences = std::min<uint64_t>(batch, trace.requests.size());
   arguments.memory.apply(options);
   SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
   tool::connectToTerminal(options);
@@ -169,7 +198,7 @@ static Status run(const ReplayArguments &arguments) {
   const bool draws = !arguments.quiet && ::isatty(STDERR_FILENO) == 1;
   size_t drawn = 0;
   TraceReplayOptions replay;
-  replay.maxBatch = arguments.batch;
+  replay.maxBatch = batch;
   replay.stop = [] { return interrupted() || outputClosed(); };
   replay.progress = [&](size_t done) {
     if (draws && done != drawn)
@@ -243,7 +272,16 @@ TPOT the time of each after it.)");
                    "random (default: one after another)")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("RATE");
-  addSeedOption(*command, arguments->seed);
+  command
+      ->add_option("--skip", arguments->skip,
+                   "Requests to leave out at the beginning")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 20))
+      ->type_name("N");
+  command
+      ->add_option("--seed", arguments->seed,
+                   "Of lengths and arrivals of sharegpt and lmsys; each seed "
+                   "has its own (default: 1, the trace that plans are for)")
+      ->type_name("S");
   command
       ->add_option("--batch", arguments->batch,
                    "Sequences that generate at a time")
@@ -257,6 +295,11 @@ TPOT the time of each after it.)");
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of lines");
   command->callback([arguments, &action] {
+    if (!isBuiltIn(arguments->trace) &&
+        (arguments->seed || arguments->requestsPerSecond > 0))
+      throw CLI::ValidationError("--seed and --requests-per-second are for "
+                                 "sharegpt and lmsys; a file has its own "
+                                 "arrival times");
     action = [arguments] { return run(*arguments); };
   });
 }

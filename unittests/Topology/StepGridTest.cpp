@@ -55,8 +55,9 @@ TEST(StepGrid, HasStepsOfTheTrace) {
   for (int64_t i = 1; i <= 11; ++i)
     trace.push_back({i * 10, 100, {}});
   StepGrid grid = stepGridFor(trace, 4096, 64);
-  EXPECT_EQ(grid.promptTokens, (Lengths{10, 60, 100}));
-  EXPECT_EQ(grid.positions, (Lengths{30, 200}));
+  EXPECT_EQ(grid.promptTokens, (Lengths{20, 50, 100}));
+  // Outputs begin after the prompts, and most end 100 tokens later.
+  EXPECT_EQ(grid.positions, (Lengths{51, 168}));
   // One after the other: there is never more than one.
   EXPECT_EQ(grid.sequences, (Lengths{1}));
   for (ServingRequest &request : trace)
@@ -70,10 +71,29 @@ TEST(StepGrid, HasStepsOfTheTrace) {
 TEST(StepGrid, StaysInsideTheContext) {
   StepGrid grid = stepGridFor({{5000, 100, {}}, {20, 3000, {}}}, 256, 64);
   EXPECT_EQ(grid.promptTokens, (Lengths{20, 255}));
-  EXPECT_EQ(grid.positions, (Lengths{20, 255}));
+  EXPECT_EQ(grid.positions, (Lengths{68, 255}));
   grid = stepGridFor({{1, 0, {}}}, 2, 1);
   EXPECT_EQ(grid.promptTokens, (Lengths{1}));
   EXPECT_EQ(grid.positions, (Lengths{1}));
+}
+
+TEST(StepGrid, NoiseDoesNotBecomeASlope) {
+  // Nearly all positions are decoded by one request, nearly all prompts are of
+  // one length.
+  ServingTrace few(19, {200, 1, {}});
+  few.push_back({20, 230, {}});
+  ServingTrace same(20, {100, 400, {}});
+  for (const ServingTrace &trace : {few, same}) {
+    const StepGrid grid = stepGridFor(trace, 4096, 64);
+    for (const Lengths *places : {&grid.promptTokens, &grid.positions})
+      EXPECT_GE(places->back(), 2 * places->front());
+    // Steps take the same whatever they do, but are measured wrong by 2%.
+    std::vector<double> prompts(grid.promptTokens.size(), 0.98);
+    prompts.back() = 1.02;
+    const InterpolatedSteps noisy(grid, prompts, {{0.98, 1.02}});
+    const InterpolatedSteps exact({{1}, {1}, {1}}, {1}, {{1}});
+    EXPECT_NEAR(meanLatency(noisy, trace) / meanLatency(exact, trace), 1, 0.06);
+  }
 }
 
 TEST(StepGrid, LinesAreExactEverywhere) {

@@ -22,7 +22,7 @@ namespace sandwich {
 struct TraceReplayOptions {
   /// Sequences that generate at a time; at most what the engine's decode steps
   /// take.
-  uint64_t maxBatch = 64;
+  uint64_t maxBatch = usualMaxBatch;
   /// Called after each step with the number of requests that are done.
   std::function<void(size_t done)> progress = {};
   /// Asked between steps.
@@ -38,15 +38,6 @@ struct ServedRequest {
   uint64_t outputTokens = 0;
 };
 
-/// `trace` with prompts and outputs cut so that a context of `contextLength`
-/// tokens, at least 1, holds each request, the prompt first. `cut` is how many
-/// requests were.
-struct FittedTrace {
-  ServingTrace requests;
-  size_t cut = 0;
-};
-FittedTrace fitTrace(const ServingTrace &trace, uint64_t contextLength);
-
 /// Tokens that the longest `maxBatch` requests hold together, for
 /// `EngineOptions::kvCacheTokens`.
 uint64_t replayTokens(const ServingTrace &trace, uint64_t maxBatch);
@@ -54,10 +45,11 @@ uint64_t replayTokens(const ServingTrace &trace, uint64_t maxBatch);
 /// Serves a trace of random tokens with continuous batching: who has arrived
 /// and for whose whole text the KV cache has room gets its prompt run, first
 /// come first served, and all who generate get their next token in one step.
-/// Prefill and decode steps alternate so. A request without an arrival time
-/// comes when nothing is left to do. Returns the requests that were served to
-/// their end, all unless stopped, in the trace's order. Errors: a request that
-/// the context or the whole KV cache is too small for; of the engine.
+/// Prefill and decode steps follow each other in any order. A request without
+/// an arrival time comes when nothing is left to do. Returns the requests that
+/// were served to their end, all unless stopped, in the trace's order. Errors:
+/// a request that the context or the whole KV cache is too small for; of the
+/// engine.
 Result<std::vector<ServedRequest>>
 replayTrace(Engine &engine, const ServingTrace &trace,
             const TraceReplayOptions &options = {});

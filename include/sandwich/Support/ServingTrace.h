@@ -39,6 +39,9 @@ struct ServingRequest {
 
 using ServingTrace = std::vector<ServingRequest>;
 
+/// Sequences that generate at a time where nobody says otherwise.
+inline constexpr int64_t usualMaxBatch = 64;
+
 /// The most tokens a prompt or an output of a trace may have.
 inline constexpr int64_t maxTraceTokens = int64_t{1} << 24;
 
@@ -81,6 +84,15 @@ Result<ServingTrace> makeServingTrace(std::string_view distribution,
 /// A built-in trace of 64 requests, one after the other, where `nameOrPath` is
 /// the name of a distribution, else the trace in that file.
 Result<ServingTrace> findServingTrace(const std::string &nameOrPath);
+
+/// `trace` with prompts and outputs cut so that a context of `contextLength`
+/// tokens, at least 1, holds each request, the prompt first. `cut` is how many
+/// requests were.
+struct FittedTrace {
+  ServingTrace requests;
+  size_t cut = 0;
+};
+FittedTrace fitTrace(const ServingTrace &trace, uint64_t contextLength);
 
 } // namespace sandwich
 

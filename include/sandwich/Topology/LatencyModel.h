@@ -161,7 +161,7 @@ public:
   /// steps of these teams, in seconds.
   static double meanLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
                             const ModelWork &work, const ServingTrace &trace,
-                            int64_t maxBatch = 64);
+                            int64_t maxBatch = usualMaxBatch);
 
 private:
   /// A part of the machine, or a latent group.

@@ -42,7 +42,7 @@ public:
 /// who generates in one step, at most `maxBatch`. A request without an arrival
 /// time comes when nothing is left to do.
 double meanLatency(const StepTimes &times, const ServingTrace &trace,
-                   int64_t maxBatch = 64);
+                   int64_t maxBatch = usualMaxBatch);
 
 } // namespace sandwich
 

@@ -26,13 +26,13 @@ struct StepGrid {
   std::vector<int64_t> positions;
 };
 
-/// The steps to measure for `trace`: the shortest prompt, the median and the
-/// one that nine of ten are not longer than; single sequences where requests
-/// come one after the other, else also 4 and 16 at a time, at most
-/// `maxSequences`; at a fourth of the prompts' lengths from below and nine
-/// tenths of the whole texts' lengths. Longer texts than a context of
-/// `contextLength` tokens, at least 2, count as its length. The trace has at
-/// least one request.
+/// The steps to measure for `trace`, at least one request, in a context of
+/// `contextLength` tokens, at least 2: where most of its time goes. Prompts at
+/// the length below which three of four of all their tokens are, and shorter
+/// ones; decode steps at the positions below which a tenth and nine tenths of
+/// all are. Shortest and longest differ by a factor of two and more, so that
+/// noise does not become a slope. Single sequences where requests come one
+/// after the other, else also 4 and 16 at a time, at most `maxSequences`.
 StepGrid stepGridFor(const ServingTrace &trace, int64_t contextLength,
                      int64_t maxSequences);
 

@@ -6,15 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Compiler/Planner.h"
+#include "sandwich/Planning/Planner.h"
 
-#include "sandwich/Compiler/MeasuredEvaluator.h"
 #include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Planning/MeasuredEvaluator.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Target/Target.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
 #include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <iomanip>
@@ -88,29 +90,52 @@ makeMeasuredEvaluator(const PlanOptions &options, ServingTrace trace,
 }
 
 /// Judges the configurations of `plan` again, by running them. If stopped,
-/// those that were not run come after the others, in their order.
+/// those that were run remain.
 static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
+                      const PlanOptions &options,
                       const std::function<bool()> &stop) {
-  std::vector<ServiceConfiguration> &best = plan.search.configurations;
-  auto notRun = best.begin();
-  for (; notRun != best.end(); ++notRun) {
-    Result<double> milliseconds = evaluator.predict(*notRun);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<ServiceConfiguration> run;
+  for (ServiceConfiguration &configuration : plan.search.configurations) {
+    Result<double> milliseconds = evaluator.predict(configuration);
     if (!milliseconds && stop && stop()) {
       plan.search.interrupted = true;
       break;
     }
     if (!milliseconds)
       return milliseconds.error();
-    notRun->predictedMs = *milliseconds;
+    configuration.predictedMs = *milliseconds;
+    if (std::isfinite(*milliseconds)) {
+      run.push_back(std::move(configuration));
+      continue;
+    }
+    ++plan.search.statistics.cannotRun;
+    if (options.keepDropped)
+      plan.dropped.emplace_back(std::move(configuration), "cannot run");
   }
-  std::stable_sort(
-      best.begin(), notRun,
-      [](const ServiceConfiguration &a, const ServiceConfiguration &b) {
-        return a.predictedMs < b.predictedMs;
-      });
-  std::erase_if(best, [](const ServiceConfiguration &configuration) {
-    return std::isinf(configuration.predictedMs);
-  });
+  std::ranges::stable_sort(run, {}, &ServiceConfiguration::predictedMs);
+  plan.search.configurations = std::move(run);
+  plan.search.statistics.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return {};
+}
+
+/// Whether what is compiled for `options` runs here.
+static Status checkRunsHere(const PlanOptions &options) {
+  if (options.topology != "host")
+    return makeError("configurations run on this machine only, not on ",
+                     options.topology);
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
+  CpuFeatures needed = target.features;
+  if (options.compile.emulateAMX) {
+    needed.remove(CpuFeature::AMX_TILE);
+    needed.remove(CpuFeature::AMX_BF16);
+  }
+  if (!CpuFeatures::host().hasAll(needed))
+    return makeError("configurations run on this machine, which lacks "
+                     "instructions of target ",
+                     target.name);
   return {};
 }
 
@@ -120,9 +145,8 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   if (dtype != "bf16" && dtype != "f32")
     return makeError("dtype '", dtype, "' is neither bf16 nor f32");
   const bool runs = options.evaluator != PlanEvaluator::Modelled;
-  if (runs && options.topology != "host")
-    return makeError("configurations run on this machine only, not on ",
-                     options.topology);
+  if (runs)
+    SANDWICH_RETURN_IF_ERROR(checkRunsHere(options));
   ConfigurationSearchOptions search;
   SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
   SANDWICH_ASSIGN_OR_RETURN(search.patience,
@@ -178,7 +202,7 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, *evaluator, search));
   if (options.evaluator == PlanEvaluator::Both && !plan.search.interrupted)
-    SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, stop));
+    SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, options, stop));
   if (measured)
     for (const std::string &note : measured->notes())
       plan.search.notes.push_back(note);
@@ -188,11 +212,15 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                "was chosen by guesses"
              : "the speed of the machine's parts is assumed, so times are "
                "guesses");
+  if (plan.search.configurations.empty() && plan.search.interrupted)
+    return makeError("interrupted before anything was ",
+                     runs ? "measured" : "found");
   if (plan.search.configurations.empty())
-    return plan.search.interrupted
-               ? makeError("interrupted before anything was found")
-               : makeError("no configuration of ", plan.tree->describe(),
-                           " can run this model");
+    return makeError("no configuration of ", plan.tree->describe(),
+                     " can run this model",
+                     measured && !measured->notes().empty()
+                         ? ": " + measured->notes().front()
+                         : std::string());
   return plan;
 }
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_COMPILER_PLANNER_H
-#define SANDWICH_COMPILER_PLANNER_H
+#ifndef SANDWICH_PLANNING_PLANNER_H
+#define SANDWICH_PLANNING_PLANNER_H
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Support/Result.h"
@@ -90,4 +90,4 @@ std::string explain(const Plan &plan);
 
 } // namespace sandwich
 
-#endif // SANDWICH_COMPILER_PLANNER_H
+#endif // SANDWICH_PLANNING_PLANNER_H

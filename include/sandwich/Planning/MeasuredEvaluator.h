@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_COMPILER_MEASUREDEVALUATOR_H
-#define SANDWICH_COMPILER_MEASUREDEVALUATOR_H
+#ifndef SANDWICH_PLANNING_MEASUREDEVALUATOR_H
+#define SANDWICH_PLANNING_MEASUREDEVALUATOR_H
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Support/ServingTrace.h"
@@ -33,12 +33,14 @@ struct MeasuredEvaluatorOptions {
 
 /// Runs the phases of a configuration on this machine: compiles the model for
 /// it, measures prompts and decode steps of a trace (`stepGridFor`), and serves
-/// the trace in simulated time with what it measured (`meanLatency`).
+/// the trace in simulated time with what it measured (`meanLatency`), at most
+/// as many sequences at a time as the decode phase takes.
 ///
 /// Neighbours and clocks change a machine's speed by more than configurations
-/// differ. The first configuration therefore stays loaded, each other one is
-/// measured in turn with it, round by round, and what counts is the median over
-/// the rounds of the ratio of both latencies.
+/// differ. The first configuration therefore stays loaded, so that two need
+/// memory at a time. Each other one is measured in turn with it, round by
+/// round, and what counts is the median over the rounds of the ratio of both
+/// latencies.
 class MeasuredEvaluator : public ConfigurationEvaluator {
 public:
   /// Nothing is compiled yet. Error: the folder cannot be written to.
@@ -46,10 +48,11 @@ public:
   create(MeasuredEvaluatorOptions options, ServingTrace trace);
   ~MeasuredEvaluator() override;
 
-  /// Milliseconds from a request's arrival to its last token, in the mean;
-  /// infinity for one that does not load where an earlier one did, of which
-  /// `notes` then tells. Errors: the model does not compile, or its first
-  /// configuration does not load; a step failed; the progress callback's.
+  /// Milliseconds from a request's arrival to its last token, in the mean, of
+  /// the trace cut to the model's context (`fitTrace`); infinity for one that
+  /// does not compile, load or run, of which `notes` then tells. The first one
+  /// that runs is the reference. Errors: the reference ended while another was
+  /// measured beside it; the progress callback's.
   Result<double> predict(const ServiceConfiguration &configuration) override;
 
   /// Why configurations could not run, a line each.
@@ -64,9 +67,7 @@ private:
   MeasuredEvaluator(MeasuredEvaluatorOptions options, ServingTrace trace);
 
   Result<std::string> artifactFor(const PlanCores &cores);
-  Result<double> measureReference(std::unique_ptr<Candidate> candidate);
-  Result<double> measureBesideReference(Candidate &candidate);
-  Result<double> latencyOf(Candidate &candidate) const;
+  Result<double> evaluate(const PlanCores &cores);
   Status report(std::string_view stage, double done) const;
 
   const MeasuredEvaluatorOptions options;
@@ -77,9 +78,10 @@ private:
   /// Of the last artifact, which is in `folder` under its name.
   std::unique_ptr<Shape> shape;
   int evaluated = 0;
+  bool referenceFailed = false;
   std::vector<std::string> problems;
 };
 
 } // namespace sandwich
 
-#endif // SANDWICH_COMPILER_MEASUREDEVALUATOR_H
+#endif // SANDWICH_PLANNING_MEASUREDEVALUATOR_H

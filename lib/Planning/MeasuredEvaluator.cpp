@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Compiler/MeasuredEvaluator.h"
+#include "sandwich/Planning/MeasuredEvaluator.h"
 
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/Engine.h"
 #include "sandwich/Runtime/StepMeasurement.h"
+#include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -30,12 +31,6 @@ namespace fs = std::filesystem;
 static constexpr int leastRounds = 3;
 static constexpr int mostRounds = 15;
 static constexpr double secondsForRounds = 6;
-
-static double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// Calls `round` until enough was measured, and returns the median of what it
 /// returned but for the first time.
@@ -58,34 +53,50 @@ medianOfRounds(const std::function<Result<double>()> &round) {
 class MeasuredEvaluator::Candidate {
 public:
   static Result<std::unique_ptr<Candidate>>
-  load(const std::string &path, const PlanCores &cores,
-       const ServingTrace &trace, const std::function<bool()> &stop) {
-    SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
-    const StepGrid grid = stepGridFor(
-        trace,
-        static_cast<int64_t>(artifact.manifest().model().context_length()),
-        static_cast<int64_t>(std::min(artifact.decode().max_tokens(),
-                                      artifact.decode().max_logit_rows())));
+  load(Artifact artifact, const PlanCores &cores, const ServingTrace &requests,
+       const std::function<bool()> &stop) {
+    // Otherwise there would be no position to decode from.
+    const uint64_t context = artifact.manifest().model().context_length();
+    if (context < 2)
+      return makeError("a context of ", context,
+                       " tokens has no room for a decode step");
+    ServingTrace trace = fitTrace(requests, context).requests;
+    const uint64_t steps = std::min(artifact.decode().max_tokens(),
+                                    artifact.decode().max_logit_rows());
+    const auto maxBatch =
+        static_cast<int64_t>(std::min<uint64_t>(steps, usualMaxBatch));
+    const StepGrid grid =
+        stepGridFor(trace, static_cast<int64_t>(context), maxBatch);
     EngineOptions options;
     options.plan = cores;
     options.kvCacheTokens = StepMeasurement::cacheTokens(grid);
+    options.requiredTokens = options.kvCacheTokens;
     options.maxSequences = StepMeasurement::cacheSequences(grid);
     SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                               Engine::create(std::move(artifact), options));
-    SANDWICH_ASSIGN_OR_RETURN(StepMeasurement steps,
+    SANDWICH_ASSIGN_OR_RETURN(StepMeasurement measurement,
                               StepMeasurement::create(*engine, grid, stop));
-    return std::unique_ptr<Candidate>(
-        new Candidate(std::move(engine), std::move(steps)));
+    return std::unique_ptr<Candidate>(new Candidate(
+        std::move(engine), std::move(measurement), std::move(trace), maxBatch));
   }
 
-  Result<InterpolatedSteps> measure() { return steps.measure(); }
+  /// The trace's mean latency in seconds with steps measured once.
+  Result<double> latency() {
+    SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, measurement.measure());
+    return meanLatency(steps, trace, maxBatch);
+  }
 
 private:
-  Candidate(std::unique_ptr<Engine> engine, StepMeasurement steps)
-      : engine(std::move(engine)), steps(std::move(steps)) {}
+  Candidate(std::unique_ptr<Engine> engine, StepMeasurement measurement,
+            ServingTrace trace, int64_t maxBatch)
+      : engine(std::move(engine)), measurement(std::move(measurement)),
+        trace(std::move(trace)), maxBatch(maxBatch) {}
 
   std::unique_ptr<Engine> engine;
-  StepMeasurement steps;
+  StepMeasurement measurement;
+  /// As the context holds it.
+  ServingTrace trace;
+  int64_t maxBatch;
 };
 
 struct MeasuredEvaluator::Shape {
@@ -179,28 +190,35 @@ Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
   return path.string();
 }
 
-/// The trace's mean latency in seconds with steps measured once.
-Result<double> MeasuredEvaluator::latencyOf(Candidate &candidate) const {
-  SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
-  SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, candidate.measure());
-  return meanLatency(steps, trace);
-}
-
-Result<double>
-MeasuredEvaluator::measureReference(std::unique_ptr<Candidate> candidate) {
+/// Compiles, loads and measures `cores`: the mean latency in seconds.
+Result<double> MeasuredEvaluator::evaluate(const PlanCores &cores) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string path, artifactFor(cores));
+  SANDWICH_RETURN_IF_ERROR(report("loading", 0));
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
   SANDWICH_ASSIGN_OR_RETURN(
-      double seconds, medianOfRounds([&] { return latencyOf(*candidate); }));
-  reference.reset(new Reference{std::move(candidate), *shape, seconds});
-  return seconds;
-}
-
-Result<double> MeasuredEvaluator::measureBesideReference(Candidate &candidate) {
+      std::unique_ptr<Candidate> candidate,
+      Candidate::load(std::move(artifact), cores, trace,
+                      [this] { return !report("loading", 0); }));
+  if (!reference) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        double seconds, medianOfRounds([&]() -> Result<double> {
+          SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
+          return candidate->latency();
+        }));
+    reference.reset(
+        new Reference{std::move(candidate), Shape::of(cores), seconds});
+    return seconds;
+  }
   SANDWICH_ASSIGN_OR_RETURN(
       double ratio, medianOfRounds([&]() -> Result<double> {
-        SANDWICH_ASSIGN_OR_RETURN(double known,
-                                  latencyOf(*reference->candidate));
-        SANDWICH_ASSIGN_OR_RETURN(double seconds, latencyOf(candidate));
-        return seconds / known;
+        SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
+        Result<double> known = reference->candidate->latency();
+        if (!known) {
+          referenceFailed = true;
+          return known.error();
+        }
+        SANDWICH_ASSIGN_OR_RETURN(double seconds, candidate->latency());
+        return seconds / *known;
       }));
   return reference->seconds * ratio;
 }
@@ -210,21 +228,17 @@ MeasuredEvaluator::predict(const ServiceConfiguration &configuration) {
   constexpr double millisecondsPerSecond = 1e3;
   ++evaluated;
   const PlanCores cores{configuration.prefillCores, configuration.decodeCores};
-  SANDWICH_ASSIGN_OR_RETURN(std::string path, artifactFor(cores));
-  SANDWICH_RETURN_IF_ERROR(report("loading", 0));
-  Result<std::unique_ptr<Candidate>> candidate = Candidate::load(
-      path, cores, trace, [&] { return !report("measuring", 0); });
-  if (!candidate) {
-    SANDWICH_RETURN_IF_ERROR(report("loading", 1));
-    if (!reference)
-      return candidate.error();
-    problems.push_back(std::to_string(cores.prefill.size()) +
-                       (cores.prefill.size() == 1 ? " process" : " processes") +
-                       " cannot run: " + candidate.error().message);
-    return std::numeric_limits<double>::infinity();
-  }
-  SANDWICH_ASSIGN_OR_RETURN(
-      double seconds, reference ? measureBesideReference(**candidate)
-                                : measureReference(std::move(*candidate)));
-  return millisecondsPerSecond * seconds;
+  Result<double> seconds = evaluate(cores);
+  if (seconds)
+    return millisecondsPerSecond * *seconds;
+  // Whoever stops the evaluation, or has nothing left to compare with, ends.
+  SANDWICH_RETURN_IF_ERROR(report("measuring", 1));
+  if (referenceFailed)
+    return seconds.error();
+  const size_t processes = cores.prefill.size();
+  problems.push_back("configuration " + std::to_string(evaluated) + ", " +
+                     std::to_string(processes) +
+                     (processes == 1 ? " process" : " processes") +
+                     ", cannot run: " + seconds.error().message);
+  return std::numeric_limits<double>::infinity();
 }
