@@ -41,10 +41,11 @@ void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
 
 Result<Sequence> Sequence::fork() const { return engine->fork(*this); }
 
-/// The NUMA node that each rank is bound to, if there is one.
+/// The NUMA node that each of the `ranks` ranks of this host is bound to, if
+/// there is one.
 static Result<std::vector<std::optional<unsigned>>>
-nodesOfRanks(const Artifact &artifact, const EngineOptions &options) {
-  const uint32_t ranks = artifact::ranks(artifact.manifest());
+nodesOfRanks(const Artifact &artifact, uint32_t ranks,
+             const EngineOptions &options) {
   std::vector<std::optional<unsigned>> nodes(ranks, options.numaNode);
   const std::optional<PlanCores> plan =
       options.plan ? options.plan : planOf(artifact);
@@ -52,8 +53,8 @@ nodesOfRanks(const Artifact &artifact, const EngineOptions &options) {
     return nodes;
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
   for (uint32_t rank = 0; rank < ranks; ++rank)
-    nodes[rank] =
-        numaNodeOf(choosePhaseCpus(artifact, budget, plan, rank).prefill);
+    nodes[rank] = numaNodeOf(
+        choosePhaseCpus(artifact, budget, plan, rank, ranks).prefill);
   return nodes;
 }
 
@@ -71,13 +72,15 @@ static uint64_t stackBytes(const Artifact &artifact) {
   return (team + (artifact::ranks(artifact.manifest()) > 1)) * one;
 }
 
-static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
+/// What the `ranks` ranks of this host need.
+static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
                                        const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
   SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
   MemoryNeeds needs;
-  needs.ranks = artifact::ranks(manifest);
-  SANDWICH_ASSIGN_OR_RETURN(needs.nodes, nodesOfRanks(artifact, options));
+  needs.ranks = ranks;
+  SANDWICH_ASSIGN_OR_RETURN(needs.nodes,
+                            nodesOfRanks(artifact, ranks, options));
   needs.sharedWeights = manifest.common_weight_bytes();
   needs.weights = artifact.rankWeightsBytes() - needs.sharedWeights;
   needs.weightsCopied = options.weightPlacement == WeightPlacement::HugePages;
@@ -85,9 +88,9 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
   needs.workspace = buffers.workspace;
   needs.logits = buffers.logits;
   needs.stacks = stackBytes(artifact);
-  if (needs.ranks > 1) {
+  if (artifact::ranks(manifest) > 1) {
     SANDWICH_ASSIGN_OR_RETURN(needs.exchange,
-                              RankGroup::exchangeBytes(artifact));
+                              RankGroup::exchangeBytes(artifact, ranks));
   }
   needs.kvBlock = manifest.kv_cache().block_bytes();
   needs.wantedTokens = options.kvCacheTokens
@@ -97,6 +100,14 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
   needs.requiredTokens = options.requiredTokens;
   needs.kvMemory = options.kvMemory;
   return needs;
+}
+
+/// The KV cache of all hosts is as large as that of host 0, which has decided.
+static Status exchangeBlocks(HostCommunicator &hosts, MemoryNeeds &needs) {
+  uint64_t bytes = needs.kvMemory.value_or(0);
+  hosts.broadcast(&bytes, sizeof(bytes), /*root=*/0);
+  needs.kvMemory = bytes;
+  return hosts.failure();
 }
 
 /// Each of the `nodes` once.
@@ -111,16 +122,25 @@ distinct(const std::vector<std::optional<unsigned>> &nodes) {
 
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
+  HostCommunicator *hosts = options.ranks.hosts.get();
+  SANDWICH_ASSIGN_OR_RETURN(const uint32_t here, ranksOnHost(artifact, hosts));
   if (options.plan)
-    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact, here));
   if (options.numaNode)
     // Nothing to bind yet, but a node that is not there is an error already.
     SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
-  SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs, memoryNeeds(artifact, options));
+  SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs,
+                            memoryNeeds(artifact, here, options));
+  if (hosts && hosts->rank() > 0)
+    SANDWICH_RETURN_IF_ERROR(exchangeBlocks(*hosts, needs));
   Result<MemoryPlan> memory =
       planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
   if (!memory)
     return memory.error().inContext(artifact.path());
+  if (hosts && hosts->rank() == 0) {
+    needs.kvMemory = memory->kvBlocks * needs.kvBlock * needs.ranks;
+    SANDWICH_RETURN_IF_ERROR(exchangeBlocks(*hosts, needs));
+  }
   for (const std::string &warning : memory->warnings)
     report(options.log, LogLevel::Warning, artifact.path() + ": " + warning);
 
@@ -269,6 +289,13 @@ Status Engine::runStep(PhaseKind phase) {
                 phase == PhaseKind::Prefill ? prefillProfiler : decodeProfiler);
   step.blockCopies.clear();
   return group ? group->failure() : Status();
+}
+
+Status Engine::serve() {
+  std::lock_guard lock(mutex);
+  while (std::optional<PhaseKind> phase = group->receive(step))
+    executor->run(*phase, step);
+  return group->failure();
 }
 
 Status Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,

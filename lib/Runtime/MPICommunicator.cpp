@@ -1,4 +1,4 @@
-//===- MPICommunicator.cpp - Ranks of several machines --------------------===//
+//===- MPICommunicator.cpp - Hosts that MPI connects ----------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,19 +9,12 @@
 #include "sandwich/Runtime/MPICommunicator.h"
 
 #include "GatheredRows.h"
+#include "MPIConnection.h"
 #include "RankSum.h"
 #include "sandwich/Runtime/PhaseABI.h"
 
-// The C interface alone; the one for C++ left the standard with MPI 3.
-#define OMPI_SKIP_MPICXX
-#include <mpi.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -31,14 +24,17 @@ namespace {
 /// MPI counts in 32 bits; so much goes in one call, and is buffered.
 constexpr int64_t mostElements = int64_t(1) << 20;
 constexpr size_t mostBytes = size_t(1) << 30;
-/// From this size on every rank sums one segment.
+/// From this size on every one of more than two hosts sums one segment.
 constexpr int64_t leastInSegments = 16384 / sizeof(float);
+/// Tags above those of the lanes.
+constexpr int broadcastTag = SANDWICH_MAX_THREADS;
+constexpr int barrierTag = SANDWICH_MAX_THREADS + 1;
+} // namespace
 
-/// What one thread of a rank uses. MPI lets several threads in at once only if
-/// they use different communicators.
-struct Lane {
-  MPI_Comm communicator = MPI_COMM_NULL;
+/// What one thread uses.
+struct MPICommunicator::Lane {
   std::vector<float> buffer;
+  std::vector<MPI_Request> requests;
 
   /// Memory for `count` elements.
   float *reserve(int64_t count) {
@@ -47,100 +43,72 @@ struct Lane {
     return buffer.data();
   }
 };
-} // namespace
 
 struct MPICommunicator::State {
-  /// As many as the team has threads, and one for what one thread does alone.
-  std::vector<Lane> lanes;
-  std::atomic<bool> failed{false};
-  mutable std::mutex mutex;
-  std::string reason;
+  std::unique_ptr<MPIConnection> connection;
+  std::vector<Lane> lanes = std::vector<Lane>(SANDWICH_MAX_THREADS);
+};
 
-  ~State() {
-    for (Lane &lane : lanes)
-      if (lane.communicator != MPI_COMM_NULL)
-        MPI_Comm_free(&lane.communicator);
-    MPI_Finalize();
+/// Messages between this host and others, all of which are under way at once.
+class MPICommunicator::Exchange {
+public:
+  Exchange(MPIConnection &connection, std::vector<MPI_Request> &requests,
+           int tag)
+      : connection(connection), requests(requests), tag(tag) {
+    requests.clear();
   }
 
-  void fail(const std::string &why) {
-    std::lock_guard lock(mutex);
-    if (failed.exchange(true))
-      return;
-    reason = why;
+  void send(int32_t host, const void *data, size_t bytes) {
+    ok = ok && connection.check(MPI_Isend(data, static_cast<int>(bytes),
+                                          MPI_BYTE, host, tag,
+                                          connection.communicator(), add()));
   }
+  void receive(int32_t host, void *data, size_t bytes) {
+    ok = ok && connection.check(MPI_Irecv(data, static_cast<int>(bytes),
+                                          MPI_BYTE, host, tag,
+                                          connection.communicator(), add()));
+  }
+  void send(int32_t host, const float *data, int64_t count) {
+    send(host, static_cast<const void *>(data),
+         static_cast<size_t>(count) * sizeof(float));
+  }
+  void receive(int32_t host, float *data, int64_t count) {
+    receive(host, static_cast<void *>(data),
+            static_cast<size_t>(count) * sizeof(float));
+  }
+  bool wait() { return connection.wait(requests) && ok; }
 
-  /// Whether `code` is success; anything else fails the group.
-  bool check(int code) {
-    if (code == MPI_SUCCESS)
-      return true;
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    fail("MPI failed: " + std::string(text, static_cast<size_t>(length)));
-    return false;
-  }
+private:
+  MPI_Request *add() { return &requests.emplace_back(MPI_REQUEST_NULL); }
 
-  /// Waits as teams do, spinning first and sleeping then; MPI alone would spin
-  /// until the next request comes.
-  bool wait(MPI_Request request) {
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point start = Clock::now();
-    for (int done = 0; true;) {
-      if (!check(MPI_Test(&request, &done, MPI_STATUS_IGNORE)))
-        return false;
-      if (done)
-        return true;
-      if (Clock::now() - start > std::chrono::milliseconds(1))
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-  }
+  MPIConnection &connection;
+  std::vector<MPI_Request> &requests;
+  const int tag;
+  bool ok = true;
 };
 
 MPICommunicator::MPICommunicator(int32_t rank, int32_t ranks,
                                  std::unique_ptr<State> state)
-    : Communicator(rank, ranks), state(std::move(state)) {}
+    : HostCommunicator(rank, ranks), state(std::move(state)) {}
 
 MPICommunicator::~MPICommunicator() = default;
 
-Result<std::unique_ptr<MPICommunicator>>
-MPICommunicator::create(int32_t lanes) {
-  if (lanes < 1 || lanes > SANDWICH_MAX_THREADS)
-    return makeError("the number of threads is ", lanes,
-                     ", which is not between 1 and ", SANDWICH_MAX_THREADS);
-  int initialized = 0;
-  MPI_Initialized(&initialized);
-  if (initialized)
-    return makeError("MPI is in use in this process already");
-  int support = 0;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &support) !=
-      MPI_SUCCESS)
-    return makeError("cannot start MPI");
+Result<std::unique_ptr<MPICommunicator>> MPICommunicator::create() {
   auto state = std::make_unique<State>();
-  if (support < MPI_THREAD_MULTIPLE)
-    return makeError("this MPI does not work with several threads");
-  state->lanes.resize(static_cast<size_t>(lanes) + 1);
-  for (Lane &lane : state->lanes)
-    if (!state->check(MPI_Comm_dup(MPI_COMM_WORLD, &lane.communicator)) ||
-        !state->check(
-            MPI_Comm_set_errhandler(lane.communicator, MPI_ERRORS_RETURN)))
-      return makeError(state->reason);
-  int rank = 0, ranks = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  SANDWICH_ASSIGN_OR_RETURN(state->connection, MPIConnection::open());
+  const int32_t host = state->connection->host();
+  const int32_t hosts = state->connection->hosts();
   return std::unique_ptr<MPICommunicator>(
-      new MPICommunicator(rank, ranks, std::move(state)));
+      new MPICommunicator(host, hosts, std::move(state)));
 }
 
 bool MPICommunicator::canRun(int32_t lane, int32_t lanes) {
-  if (state->failed.load(std::memory_order_relaxed))
+  if (state->connection->hasFailed())
     return false;
-  if (lane >= 0 && lane < lanes &&
-      static_cast<size_t>(lanes) < state->lanes.size())
+  if (lane >= 0 && lane < lanes && lanes <= SANDWICH_MAX_THREADS)
     return true;
-  state->fail("a collective ran as thread " + std::to_string(lane) + " of " +
-              std::to_string(lanes) + ", but MPI was joined for " +
-              std::to_string(state->lanes.size() - 1));
+  state->connection->fail("ran a collective as thread " + std::to_string(lane) +
+                          " of " + std::to_string(lanes));
   return false;
 }
 
@@ -151,8 +119,10 @@ void MPICommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
   LanePart part = LanePart::of(count, lane, lanes);
   for (int64_t begin = part.begin; begin < part.end; begin += mostElements) {
     int64_t size = std::min(mostElements, part.end - begin);
-    if (size < leastInSegments ? !sumAtOnce(lane, data + begin, size)
-                               : !sumInSegments(lane, data + begin, size))
+    // Two hosts send each other as much either way.
+    if (ranks() == 2 || size < leastInSegments
+            ? !sumAtOnce(lane, data + begin, size)
+            : !sumInSegments(lane, data + begin, size))
       return;
   }
 }
@@ -161,41 +131,78 @@ void MPICommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
 bool MPICommunicator::sumAtOnce(int32_t index, float *data, int64_t count) {
   Lane &lane = state->lanes[static_cast<size_t>(index)];
   float *all = lane.reserve(count * ranks());
-  if (!state->check(MPI_Allgather(data, static_cast<int>(count), MPI_FLOAT, all,
-                                  static_cast<int>(count), MPI_FLOAT,
-                                  lane.communicator)))
+  Exchange exchange(*state->connection, lane.requests, index);
+  std::vector<const float *> sources(static_cast<size_t>(ranks()), data);
+  for (int32_t distance = 1; distance < ranks(); ++distance) {
+    const int32_t other = rankAfter(distance);
+    sources[static_cast<size_t>(other)] = all + other * count;
+    exchange.receive(other, all + other * count, count);
+  }
+  for (int32_t distance = 1; distance < ranks(); ++distance)
+    exchange.send(rankAfter(distance), data, count);
+  if (!exchange.wait())
     return false;
-  std::vector<const float *> sources;
-  for (int32_t rank = 0; rank < ranks(); ++rank)
-    sources.push_back(all + rank * count);
   sumRanks(sources.data(), ranks(), data, nullptr, count);
   return true;
 }
 
-/// Rank r sums segment r, and all fetch the sums.
+/// Host r sums segment r, and all fetch the sums.
 bool MPICommunicator::sumInSegments(int32_t index, float *data, int64_t count) {
   Lane &lane = state->lanes[static_cast<size_t>(index)];
-  std::vector<int> sizes, begins, ownSizes, ownBegins;
-  LanePart own = LanePart::of(count, rank(), ranks());
-  int64_t ownSize = own.end - own.begin;
-  float *terms = lane.reserve(ownSize * ranks());
-  std::vector<const float *> sources;
-  for (int32_t rank = 0; rank < ranks(); ++rank) {
-    LanePart part = LanePart::of(count, rank, ranks());
-    sizes.push_back(static_cast<int>(part.end - part.begin));
-    begins.push_back(static_cast<int>(part.begin));
-    ownSizes.push_back(static_cast<int>(ownSize));
-    ownBegins.push_back(static_cast<int>(rank * ownSize));
-    sources.push_back(terms + rank * ownSize);
+  auto partOf = [&](int32_t rank) {
+    return LanePart::of(count, rank, ranks());
+  };
+  auto sizeOf = [&](int32_t rank) {
+    return partOf(rank).end - partOf(rank).begin;
+  };
+  const LanePart own = partOf(rank());
+  const int64_t size = sizeOf(rank());
+  float *terms = lane.reserve(size * ranks());
+  std::vector<const float *> sources(static_cast<size_t>(ranks()),
+                                     data + own.begin);
+  {
+    Exchange exchange(*state->connection, lane.requests, index);
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      const int32_t other = rankAfter(distance);
+      sources[static_cast<size_t>(other)] = terms + other * size;
+      exchange.receive(other, terms + other * size, size);
+    }
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      const int32_t other = rankAfter(distance);
+      exchange.send(other, data + partOf(other).begin, sizeOf(other));
+    }
+    if (!exchange.wait())
+      return false;
   }
-  if (!state->check(MPI_Alltoallv(data, sizes.data(), begins.data(), MPI_FLOAT,
-                                  terms, ownSizes.data(), ownBegins.data(),
-                                  MPI_FLOAT, lane.communicator)))
-    return false;
-  sumRanks(sources.data(), ranks(), data + own.begin, nullptr, ownSize);
-  return state->check(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data,
-                                     sizes.data(), begins.data(), MPI_FLOAT,
-                                     lane.communicator));
+  sumRanks(sources.data(), ranks(), data + own.begin, nullptr, size);
+  Exchange exchange(*state->connection, lane.requests, index);
+  for (int32_t distance = 1; distance < ranks(); ++distance) {
+    const int32_t other = rankAfter(distance);
+    exchange.receive(other, data + partOf(other).begin, sizeOf(other));
+  }
+  for (int32_t distance = 1; distance < ranks(); ++distance)
+    exchange.send(rankAfter(distance), data + own.begin, size);
+  return exchange.wait();
+}
+
+bool MPICommunicator::gather(int32_t index, const float *part, float *all,
+                             int64_t count) {
+  Lane &lane = state->lanes[static_cast<size_t>(index)];
+  Exchange exchange(*state->connection, lane.requests, index);
+  for (int32_t distance = 1; distance < ranks(); ++distance)
+    exchange.receive(rankAfter(distance), all + rankAfter(distance) * count,
+                     count);
+  for (int32_t distance = 1; distance < ranks(); ++distance)
+    exchange.send(rankAfter(distance), part, count);
+  if (part != all + rank() * count)
+    std::copy_n(part, count, all + rank() * count);
+  return exchange.wait();
+}
+
+void MPICommunicator::gatherPart(int32_t lane, const float *part, float *all,
+                                 int64_t count) {
+  if (canRun(lane, lane + 1))
+    gather(lane, part, all, count);
 }
 
 void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
@@ -207,9 +214,7 @@ void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
   for (int64_t begin = own.begin; begin < own.end; begin += mostElements) {
     int64_t size = std::min(mostElements, own.end - begin);
     float *all = lane.reserve(size * ranks());
-    if (!state->check(MPI_Allgather(part + begin, static_cast<int>(size),
-                                    MPI_FLOAT, all, static_cast<int>(size),
-                                    MPI_FLOAT, lane.communicator)))
+    if (!gather(index, part + begin, all, size))
       return;
     for (int32_t rank = 0; rank < ranks(); ++rank)
       placeElements(whole + rank * columns, columns * ranks(),
@@ -218,15 +223,18 @@ void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
 }
 
 void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
-  if (!canRun(0, 1))
-    return;
   auto *next = static_cast<std::byte *>(data);
-  while (bytes > 0) {
-    size_t size = std::min(bytes, mostBytes);
-    MPI_Request request;
-    if (!state->check(MPI_Ibcast(next, static_cast<int>(size), MPI_BYTE, root,
-                                 state->lanes.back().communicator, &request)) ||
-        !state->wait(request))
+  while (bytes > 0 && canRun(0, 1)) {
+    const size_t size = std::min(bytes, mostBytes);
+    std::vector<MPI_Request> requests;
+    Exchange exchange(*state->connection, requests, broadcastTag);
+    if (rank() != root)
+      exchange.receive(root, static_cast<void *>(next), size);
+    else
+      for (int32_t distance = 1; distance < ranks(); ++distance)
+        exchange.send(rankAfter(distance), static_cast<const void *>(next),
+                      size);
+    if (!exchange.wait())
       return;
     next += size;
     bytes -= size;
@@ -236,14 +244,27 @@ void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
 void MPICommunicator::barrier() {
   if (!canRun(0, 1))
     return;
-  MPI_Request request;
-  if (state->check(MPI_Ibarrier(state->lanes.back().communicator, &request)))
-    state->wait(request);
+  std::vector<MPI_Request> requests;
+  Exchange exchange(*state->connection, requests, barrierTag);
+  for (int32_t distance = 1; distance < ranks(); ++distance) {
+    exchange.receive(rankAfter(distance), static_cast<void *>(nullptr), 0);
+    exchange.send(rankAfter(distance), static_cast<const void *>(nullptr), 0);
+  }
+  exchange.wait();
 }
 
-Status MPICommunicator::failure() const {
-  std::lock_guard lock(state->mutex);
-  if (!state->failed)
-    return {};
-  return makeError(state->reason);
+Status MPICommunicator::failure() const { return state->connection->failure(); }
+
+std::string MPICommunicator::nameOf(int32_t host) const {
+  return state->connection->nameOf(host);
 }
+
+void MPICommunicator::fail(std::string_view reason) {
+  state->connection->fail(reason);
+}
+
+bool MPICommunicator::lostContact() const {
+  return state->connection->lostContact();
+}
+
+void MPICommunicator::finish() { state->connection->finish(); }

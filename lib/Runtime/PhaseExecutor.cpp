@@ -53,8 +53,16 @@ PhaseExecutor::create(const Artifact &artifact,
     return makeError(artifact.path(), " is for ", ranks, " ranks");
   const int32_t rank = options.communicator ? options.communicator->rank() : 0;
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
+  const auto here =
+      options.communicator
+          ? static_cast<unsigned>(options.communicator->ranksOnHost())
+          : 1U;
+  const auto process =
+      options.communicator
+          ? static_cast<unsigned>(options.communicator->rankOnHost())
+          : 0U;
   if (options.plan)
-    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact));
+    SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact, here));
 
   // First what is quick to fail.
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
@@ -72,7 +80,7 @@ PhaseExecutor::create(const Artifact &artifact,
 
   WeightLoadOptions loading;
   loading.placement = options.weightPlacement;
-  loading.threads = std::max(budget.threads() / ranks, 1U);
+  loading.threads = std::max(budget.threads() / here, 1U);
   loading.progress = options.progress;
   if (options.communicator)
     loading.isStopped = [&] { return !options.communicator->failure(); };
@@ -81,10 +89,9 @@ PhaseExecutor::create(const Artifact &artifact,
       artifact.loadWeights(loading, static_cast<uint32_t>(rank)));
   const std::optional<PlanCores> plan =
       options.plan ? options.plan : planOf(artifact);
-  SANDWICH_ASSIGN_OR_RETURN(PhaseTeams teams,
-                            createPhaseTeams(artifact, budget, plan,
-                                             static_cast<unsigned>(rank),
-                                             options.log));
+  SANDWICH_ASSIGN_OR_RETURN(
+      PhaseTeams teams,
+      createPhaseTeams(artifact, budget, plan, process, here, options.log));
 
   std::unique_ptr<PhaseExecutor> executor(
       new PhaseExecutor(std::move(storage), std::move(phases)));

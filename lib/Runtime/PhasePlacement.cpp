@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 using namespace sandwich;
@@ -37,16 +38,21 @@ std::optional<PlanCores> sandwich::planOf(const Artifact &artifact) {
   return plan;
 }
 
-Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact) {
+Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact,
+                           unsigned processes) {
   const std::pair<const proto::Phase &, const std::vector<Cpus> &> phases[] = {
       {artifact.prefill(), plan.prefill}, {artifact.decode(), plan.decode}};
-  for (const auto &[phase, processes] : phases) {
+  for (const auto &[phase, planned] : phases) {
     const uint32_t ranks = artifact::ranks(artifact.manifest());
-    if (processes.size() != ranks)
-      return makeError("the plan has ", processes.size(), " processes, and ",
+    if (planned.size() != processes)
+      return makeError("the plan has ", planned.size(), " processes, and ",
                        artifact.path(), " was compiled for ", ranks,
-                       "; compile it with this plan");
-    for (const Cpus &cpus : processes)
+                       processes == ranks
+                           ? "; compile it with this plan"
+                           : ", " + std::to_string(processes) +
+                                 " of them on this host; give each host a plan "
+                                 "of its own processes");
+    for (const Cpus &cpus : planned)
       if (cpus.size() != phase.threads())
         return makeError("the plan keeps ", cpus.size(), " cores awake in ",
                          phase.name(), ", and ", artifact.path(),
@@ -56,12 +62,13 @@ Status sandwich::checkPlan(const PlanCores &plan, const Artifact &artifact) {
   return {};
 }
 
-/// The first of the plan's CPUs that its processes may not use: all of them
-/// decide alike.
+/// The first of the CPUs of the plan's first `processes` processes that they
+/// may not use: all of them decide alike.
 static std::optional<unsigned> findForbidden(const PlanCores &plan,
+                                             unsigned processes,
                                              const CpuBudget &budget) {
   for (const std::vector<Cpus> *phase : {&plan.prefill, &plan.decode})
-    for (const Cpus &cpus : *phase)
+    for (const Cpus &cpus : std::span(*phase).first(processes))
       for (unsigned cpu : cpus)
         if (std::ranges::find(budget.cpus, cpu) == budget.cpus.end())
           return cpu;
@@ -98,10 +105,10 @@ static std::string describe(const char *phase, unsigned threads,
 PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
                                     const CpuBudget &budget,
                                     const std::optional<PlanCores> &plan,
-                                    unsigned process) {
+                                    unsigned process, unsigned processes) {
   PhaseCpus chosen;
   if (plan) {
-    chosen.forbidden = findForbidden(*plan, budget);
+    chosen.forbidden = findForbidden(*plan, processes, budget);
     if (!chosen.forbidden) {
       chosen.prefill = plan->prefill[process];
       chosen.decode = plan->decode[process];
@@ -111,8 +118,8 @@ PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
   const unsigned prefill = artifact.prefill().threads();
   const unsigned decode = artifact.decode().threads();
   const unsigned own = std::max(prefill, decode);
-  // Of all processes.
-  const Cpus cpus = budget.cpusFor(artifact::ranks(artifact.manifest()) * own);
+  // Of all processes on this host.
+  const Cpus cpus = budget.cpusFor(processes * own);
   if (!cpus.empty()) {
     const auto first = cpus.begin() + std::ptrdiff_t{process} * own;
     chosen.prefill.assign(first, first + prefill);
@@ -124,14 +131,15 @@ PhaseCpus sandwich::choosePhaseCpus(const Artifact &artifact,
 Result<PhaseTeams>
 sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
                            const std::optional<PlanCores> &plan,
-                           unsigned process, const LogCallback &log) {
+                           unsigned process, unsigned processes,
+                           const LogCallback &log) {
   PhaseTeamOptions prefill, decode;
   prefill.threads = artifact.prefill().threads();
   decode.threads = artifact.decode().threads();
-  const unsigned ranks = artifact::ranks(artifact.manifest());
-  // Of all processes.
-  const unsigned threads = ranks * std::max(prefill.threads, decode.threads);
-  PhaseCpus cpus = choosePhaseCpus(artifact, budget, plan, process);
+  // Of all processes on this host.
+  const unsigned threads =
+      processes * std::max(prefill.threads, decode.threads);
+  PhaseCpus cpus = choosePhaseCpus(artifact, budget, plan, process, processes);
   prefill.cpus = std::move(cpus.prefill);
   decode.cpus = std::move(cpus.decode);
   prefill.oversubscribed = decode.oversubscribed = threads > budget.threads();
@@ -148,7 +156,7 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
            artifact.path() + ": was compiled for " + std::to_string(threads) +
                " threads, but this process may use " + allowance +
                "; it runs slower than it could, compile it with --threads=" +
-               std::to_string(std::max(budget.threads() / ranks, 1U)));
+               std::to_string(std::max(budget.threads() / processes, 1U)));
   else
     report(log, LogLevel::Information,
            describe("prefill", prefill.threads, prefill.cpus) + ", " +

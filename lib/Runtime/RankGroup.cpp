@@ -119,10 +119,12 @@ static std::string describeEnd(const siginfo_t &end) {
 /// their PR_SET_PDEATHSIG means: that is a thread, not a process.
 class RankGroup::Watch {
 public:
-  Watch(std::shared_ptr<SharedMemorySegment> shared, std::string program,
+  Watch(std::shared_ptr<SharedMemorySegment> shared,
+        std::shared_ptr<HostCommunicator> others, std::string program,
         std::string artifact, std::function<void(const Error &)> onOwnHang)
-      : segment(std::move(shared)), program(std::move(program)),
-        artifact(std::move(artifact)), onOwnHang(std::move(onOwnHang)),
+      : segment(std::move(shared)), hosts(std::move(others)),
+        program(std::move(program)), artifact(std::move(artifact)),
+        onOwnHang(std::move(onOwnHang)),
         lateRanks(*segment, std::chrono::milliseconds(lookMilliseconds)) {}
   ~Watch();
 
@@ -138,8 +140,11 @@ public:
     runsSteps = true;
   }
   void setAnnouncer(pid_t thread) { announcer = thread; }
-  /// Ends the group for a reason of rank 0's.
-  void abort(const char *reason) { segment->abort(0, reason); }
+  /// Ends the ranks of this host, for a reason that its first rank tells.
+  void abort(const char *reason) {
+    endedHere = true;
+    segment->abort(0, reason);
+  }
 
 private:
   struct Child {
@@ -159,6 +164,7 @@ private:
   void endAll();
 
   const std::shared_ptr<SharedMemorySegment> segment;
+  const std::shared_ptr<HostCommunicator> hosts;
   const std::string program, artifact;
   const std::function<void(const Error &)> onOwnHang;
   std::mutex mutex;
@@ -172,7 +178,7 @@ private:
   bool ownHang = false;
   /// Complete once `start` has returned.
   std::vector<int> started;
-  std::atomic<bool> ending = false;
+  std::atomic<bool> ending = false, endedHere = false;
   int stopEvent = -1;
   std::thread thread;
 };
@@ -254,9 +260,12 @@ void RankGroup::Watch::reap(Child &child) {
                                    (lost ? "ended" : describeEnd(end)));
 }
 
-/// One look at every rank.
+/// One look at every rank of this host. The other hosts watch theirs.
 void RankGroup::Watch::look() {
   segment->beat(0);
+  if (hosts)
+    if (Status status = hosts->failure(); !status)
+      segment->abort(SharedMemorySegment::elsewhere, status.error().message);
   const auto now = std::chrono::steady_clock::now();
   const bool counts =
       now - looked >= std::chrono::milliseconds(lookMilliseconds);
@@ -281,6 +290,9 @@ void RankGroup::Watch::look() {
 }
 
 void RankGroup::Watch::lookForHangs() {
+  // The first rank may wait for another host, and is none to accuse for it.
+  if (hosts)
+    return;
   std::vector<LateRanks::Workers> workers(1);
   {
     std::lock_guard lock(mutex);
@@ -345,6 +357,8 @@ void RankGroup::Watch::run(std::promise<Status> status) {
     look();
     failed = segment->aborted() != 0;
   }
+  if (failed && hosts && !endedHere)
+    hosts->fail(segment->failure().error().message);
   endAll();
   // The call that hangs cannot tell.
   if (ownHang && onOwnHang)
@@ -362,8 +376,7 @@ struct SegmentShape {
 };
 } // namespace
 
-static Result<SegmentShape> shapeFor(const Artifact &artifact) {
-  const uint32_t ranks = artifact::ranks(artifact.manifest());
+static Result<SegmentShape> shapeFor(const Artifact &artifact, uint32_t ranks) {
   const uint32_t threads =
       std::max(artifact.prefill().threads(), artifact.decode().threads());
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
@@ -373,8 +386,9 @@ static Result<SegmentShape> shapeFor(const Artifact &artifact) {
       {.oversubscribed = uint64_t{threads} * ranks > budget.threads()}};
 }
 
-Result<uint64_t> RankGroup::exchangeBytes(const Artifact &artifact) {
-  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact));
+Result<uint64_t> RankGroup::exchangeBytes(const Artifact &artifact,
+                                          uint32_t ranks) {
+  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact, ranks));
   return SharedMemorySegment::sizeFor(shape.ranks, shape.lanes, shape.options);
 }
 
@@ -387,17 +401,30 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   if (program.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(program, findProgram());
   }
-  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact));
+  const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
+  HostCommunicator *hosts = options.hosts.get();
+  const int32_t count = hosts ? all / hosts->ranks() : all;
+  SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape,
+                            shapeFor(artifact, static_cast<uint32_t>(count)));
+  shape.options.firstRank = hosts ? hosts->rank() * count : 0;
   SANDWICH_ASSIGN_OR_RETURN(
       std::shared_ptr<SharedMemorySegment> segment,
       SharedMemorySegment::create(shape.ranks, shape.lanes, shape.options));
   std::unique_ptr<RankGroup> group(new RankGroup);
+  group->hosts = options.hosts;
   SANDWICH_ASSIGN_OR_RETURN(
-      group->ranks, SharedMemoryCommunicator::create(segment, /*rank=*/0));
-  group->watch = std::make_unique<Watch>(segment, std::move(program),
-                                         artifact.path(), options.onOwnHang);
+      group->local, SharedMemoryCommunicator::create(segment, /*rank=*/0));
+  group->ranks = group->local.get();
+  if (hosts) {
+    group->global = std::make_unique<TwoLevelCommunicator>(
+        *group->local, hosts, shape.options.firstRank, all);
+    group->ranks = group->global.get();
+  }
+  group->watch =
+      std::make_unique<Watch>(segment, options.hosts, std::move(program),
+                              artifact.path(), options.onOwnHang);
   SANDWICH_RETURN_IF_ERROR(group->watch->start());
-  giveSetup(*group->ranks, setup, checksumOf(artifact));
+  giveSetup(*group->local, setup, checksumOf(artifact));
   SANDWICH_RETURN_IF_ERROR(group->failure());
   return group;
 }
@@ -406,7 +433,7 @@ RankGroup::~RankGroup() {
   if (::getpid() != process) {
     // The ranks and the thread are those of the process that this is a fork of.
     (void)watch.release();
-    (void)ranks.release();
+    (void)local.release();
     return;
   }
   if (!watch)
@@ -415,8 +442,12 @@ RankGroup::~RankGroup() {
     // They may wait for anything.
     watch->abort("ended before all had loaded");
   } else if (ranks->failure()) {
-    giveEnd(*ranks);
+    // Other hosts were told by rank 0.
+    if (leads())
+      giveEnd(*ranks);
     watch->expectEnd();
+    if (hosts)
+      hosts->finish();
   }
 }
 
@@ -471,15 +502,73 @@ void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
   giveStep(*ranks, phase, arguments);
 }
 
+std::optional<PhaseKind> RankGroup::receive(StepArguments &arguments) {
+  return getStep(*ranks, arguments);
+}
+
+//===----------------------------------------------------------------------===//
+// Hosts
+//===----------------------------------------------------------------------===//
+
+/// "1, 2 and 4": the numbers of hosts that share `ranks` evenly.
+static std::string nameDivisors(uint32_t ranks) {
+  std::string text;
+  for (uint32_t hosts = 1; hosts <= ranks; ++hosts)
+    if (ranks % hosts == 0)
+      text += (hosts == 1       ? ""
+               : hosts == ranks ? " and "
+                                : ", ") +
+              std::to_string(hosts);
+  return text;
+}
+
+Result<uint32_t> sandwich::ranksOnHost(const Artifact &artifact,
+                                       HostCommunicator *hosts) {
+  const uint32_t ranks = artifact::ranks(artifact.manifest());
+  if (!hosts)
+    return ranks;
+  struct Card {
+    char build[64];
+    uint64_t checksum;
+  } own{}, first{};
+  SharedMemorySegment::build().copy(own.build, sizeof(own.build) - 1);
+  own.checksum = checksumOf(artifact);
+  first = own;
+  hosts->broadcast(&first, sizeof(first), /*root=*/0);
+  SANDWICH_RETURN_IF_ERROR(hosts->failure());
+  if (std::memcmp(own.build, first.build, sizeof(own.build)) != 0)
+    return makeError("another build of Sandwich than that of host ",
+                     hosts->nameOf(0), " runs here");
+  if (own.checksum != first.checksum)
+    return makeError(artifact.path(),
+                     ": is another artifact than that of host ",
+                     hosts->nameOf(0), "; copy that one here");
+  const auto count = static_cast<uint32_t>(hosts->ranks());
+  if (ranks % count != 0)
+    return makeError(artifact.path(), ": was compiled for ", ranks,
+                     ranks == 1 ? " rank" : " ranks", ", which ", count,
+                     " hosts cannot share evenly; start it on ",
+                     ranks == 1 ? "one host, or compile it with "
+                                  "--tensor-parallel=" +
+                                      std::to_string(count)
+                                : nameDivisors(ranks) + " hosts");
+  return ranks / count;
+}
+
 //===----------------------------------------------------------------------===//
 // The other ranks
 //===----------------------------------------------------------------------===//
 
 /// Loads and serves. Errors are not known to rank 0 yet, unless the group
 /// failed.
-static Status serve(SharedMemoryCommunicator &ranks, const Artifact &artifact) {
+static Status serve(SharedMemoryCommunicator &local, int32_t firstRank,
+                    const Artifact &artifact) {
   SANDWICH_ASSIGN_OR_RETURN(RankSetup setup,
-                            getSetup(ranks, checksumOf(artifact)));
+                            getSetup(local, checksumOf(artifact)));
+  const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
+  TwoLevelCommunicator global(local, /*hosts=*/nullptr, firstRank, all);
+  Communicator &ranks =
+      local.ranks() == all ? static_cast<Communicator &>(local) : global;
   PhaseExecutorOptions options;
   options.kvBlocks = setup.kvBlocks;
   options.weightPlacement = setup.weightPlacement;
@@ -520,7 +609,8 @@ Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
   // Rank 0 tells the user, if this is the first that goes wrong.
   try {
     Result<Artifact> artifact = Artifact::open(path);
-    Status status = artifact ? serve(*ranks, *artifact) : artifact.error();
+    Status status = artifact ? serve(*ranks, segment->firstRank(), *artifact)
+                             : artifact.error();
     if (!status)
       segment->abort(rank, "failed: " + status.error().message);
     return static_cast<bool>(status);

@@ -204,16 +204,12 @@ void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
   fetch(blocks - 1);
 }
 
-void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
-                                         const float *part, float *whole,
-                                         int64_t rows, int64_t columns) {
-  if (!canRun(lane, lanes))
-    return;
-  int64_t stride = columns * ranks();
-  LanePart own = LanePart::of(rows * columns, lane, lanes);
-  int64_t count = own.end - own.begin;
-  placeElements(whole + rank() * columns, stride, part + own.begin, own.begin,
-                count, columns);
+/// Publishes `part`, [count], in blocks and calls `place(rank, block, begin,
+/// size)` with those of all ranks, whose elements begin with number `begin`.
+template <typename Place>
+void SharedMemoryCommunicator::gatherBlocks(int32_t lane, const float *part,
+                                            int64_t count, const Place &place) {
+  place(rank(), part, 0, count);
   if (ranks() == 1)
     return;
   int64_t block = blockOf(count, slotElements());
@@ -222,8 +218,7 @@ void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
   auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
   auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
   auto write = [&](int64_t i) {
-    copyElements(slot(rank(), lane, stepOf(i)), part + own.begin + i * block,
-                 sizeOf(i));
+    copyElements(slot(rank(), lane, stepOf(i)), part + i * block, sizeOf(i));
     publishWritten(lane, stepOf(i));
   };
   if (blocks > 0)
@@ -235,10 +230,62 @@ void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
       int32_t other = rankAfter(distance);
       if (!waitWritten(other, lane, stepOf(i)))
         return;
-      placeElements(whole + other * columns, stride,
-                    slot(other, lane, stepOf(i)), own.begin + i * block,
-                    sizeOf(i), columns);
+      place(other, slot(other, lane, stepOf(i)), i * block, sizeOf(i));
     }
+  }
+}
+
+void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
+                                         const float *part, float *whole,
+                                         int64_t rows, int64_t columns) {
+  if (!canRun(lane, lanes))
+    return;
+  LanePart own = LanePart::of(rows * columns, lane, lanes);
+  gatherBlocks(
+      lane, part + own.begin, own.end - own.begin,
+      [&](int32_t rank, const float *from, int64_t begin, int64_t size) {
+        placeElements(whole + rank * columns, columns * ranks(), from,
+                      own.begin + begin, size, columns);
+      });
+}
+
+void SharedMemoryCommunicator::gatherPart(int32_t lane, const float *part,
+                                          float *all, int64_t count) {
+  if (!canRun(lane, lane + 1))
+    return;
+  gatherBlocks(
+      lane, part, count,
+      [&](int32_t rank, const float *from, int64_t begin, int64_t size) {
+        copyElements(all + rank * count + begin, from, size);
+      });
+}
+
+/// Everybody takes part in every step, as in the others of this lane, so that
+/// the root knows when a slot is free.
+void SharedMemoryCommunicator::sharePart(int32_t lane, float *data,
+                                         int64_t count, int32_t root) {
+  if (ranks() == 1 || !canRun(lane, lane + 1))
+    return;
+  int64_t block = blockOf(count, slotElements());
+  int64_t blocks = divideUp(count, block);
+  uint32_t first = takeSteps(lane, blocks);
+  auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
+  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
+  auto write = [&](int64_t i) {
+    if (rank() == root)
+      copyElements(slot(root, lane, stepOf(i)), data + i * block, sizeOf(i));
+    publishWritten(lane, stepOf(i));
+  };
+  if (blocks > 0)
+    write(0);
+  for (int64_t i = 0; i < blocks; ++i) {
+    if (i + 1 < blocks)
+      write(i + 1);
+    for (int32_t distance = 1; distance < ranks(); ++distance)
+      if (!waitWritten(rankAfter(distance), lane, stepOf(i)))
+        return;
+    if (rank() != root)
+      copyElements(data + i * block, slot(root, lane, stepOf(i)), sizeOf(i));
   }
 }
 

@@ -50,6 +50,7 @@ struct Shape {
   uint32_t lanes;
   uint32_t oversubscribed;
   uint64_t slotBytes;
+  int64_t firstRank;
 };
 } // namespace
 
@@ -201,7 +202,9 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
   shape.lanes = static_cast<uint32_t>(lanes);
   shape.slotBytes = slotBytes;
   shape.oversubscribed = options.oversubscribed;
+  shape.firstRank = options.firstRank;
   segment->sharesCores = options.oversubscribed;
+  segment->nameOfFirst = options.firstRank;
   for (int32_t rank = 0; rank < ranks; ++rank) {
     new (&segment->rankState(rank)) RankState{};
     for (int32_t lane = 0; lane <= lanes; ++lane)
@@ -248,6 +251,7 @@ SharedMemorySegment::attach(int descriptor) {
   std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
   SANDWICH_RETURN_IF_ERROR(segment->map(descriptor, *layout));
   segment->sharesCores = shape.oversubscribed != 0;
+  segment->nameOfFirst = static_cast<int32_t>(shape.firstRank);
   return segment;
 }
 
@@ -259,6 +263,8 @@ bool SharedMemorySegment::isOfOtherBuild(int descriptor) {
          std::memcmp(start + sizeof(magic), currentBuild,
                      sizeof(currentBuild)) != 0;
 }
+
+std::string_view SharedMemorySegment::build() { return currentBuild; }
 
 SharedMemorySegment::~SharedMemorySegment() {
   if (start)
@@ -349,5 +355,7 @@ Status SharedMemorySegment::failure() const {
   if (shared.reasonWritten.load(std::memory_order_acquire) == 1)
     reason.assign(shared.reason,
                   std::min<size_t>(shared.reasonBytes, maxReasonBytes));
-  return makeError("rank ", aborted - 1, " ", reason);
+  if (aborted - 1 == elsewhere)
+    return makeError(reason);
+  return makeError("rank ", int64_t(firstRank()) + aborted - 1, " ", reason);
 }

@@ -149,25 +149,18 @@ Result<std::string> tool::readInput(const std::string &path, size_t maxBytes) {
   }
 }
 
-void tool::addPlanOption(CLI::App &command, std::optional<std::string> &path) {
-  command
-      .add_option("--plan", path,
-                  "Cores to run on, from 'sandwich-compile --plan-only "
-                  "--json'; the artifact must be compiled for as many "
-                  "(default: those it was compiled for)")
-      ->type_name("FILE.json");
-}
-
-Result<std::optional<PlanCores>>
-tool::readPlan(const std::optional<std::string> &path) {
-  if (!path)
-    return std::optional<PlanCores>();
+Status tool::EngineArguments::apply(EngineOptions &options) const {
+  options.weightPlacement = weights;
+  options.kvMemory = kvMemory;
+  options.ranks.hosts = hosts;
+  if (!plan)
+    return {};
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
-  SANDWICH_ASSIGN_OR_RETURN(PlanCores plan, readPlanCores(*path, machine));
-  return std::optional(std::move(plan));
+  SANDWICH_ASSIGN_OR_RETURN(options.plan, readPlanCores(*plan, machine));
+  return {};
 }
 
-void tool::addMemoryOptions(CLI::App &command, MemoryArguments &arguments) {
+void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
   command
       .add_option_function<std::string>(
           "--weights",
@@ -194,4 +187,15 @@ void tool::addMemoryOptions(CLI::App &command, MemoryArguments &arguments) {
           "Size of the KV cache. By default it has room for all tokens of this "
           "run, as far as memory is available")
       ->type_name("SIZE");
+  command
+      .add_option("--plan", arguments.plan,
+                  "Cores to run on, from 'sandwich-compile --plan-only "
+                  "--json'; the artifact must be compiled for as many "
+                  "(default: those it was compiled for)")
+      ->type_name("FILE.json");
+  command.add_flag("--mpi", arguments.mpi,
+                   "Shares the ranks of ARTIFACT with other hosts: 'mpirun "
+                   "-np 2 --host a,b --bind-to none' before this command "
+                   "starts it on both, where ARTIFACT has to be at the same "
+                   "path. Only the first prints");
 }

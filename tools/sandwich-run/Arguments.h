@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,27 +46,24 @@ CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed);
 /// it cannot be read, or is larger than `maxBytes`.
 Result<std::string> readInput(const std::string &path, size_t maxBytes);
 
-/// Where the weights go and how large the KV cache is.
-struct MemoryArguments {
+/// What the engine is told: where the weights go and how large the KV cache is,
+/// which cores and which hosts it runs on.
+struct EngineArguments {
   std::optional<WeightPlacement> weights;
   std::optional<uint64_t> kvMemory;
+  /// The file that `--plan` names.
+  std::optional<std::string> plan;
+  bool mpi = false;
+  /// Set by `runOnHosts`.
+  std::shared_ptr<HostCommunicator> hosts = {};
 
-  void apply(EngineOptions &options) const {
-    options.weightPlacement = weights;
-    options.kvMemory = kvMemory;
-  }
+  /// Errors: the plan cannot be read, or is another machine's.
+  Status apply(EngineOptions &options) const;
 };
 
-/// Adds `--weights=mapped|huge-pages` and `--kv-memory=SIZE`.
-void addMemoryOptions(CLI::App &command, MemoryArguments &arguments);
-
-/// Adds `--plan=FILE`.
-void addPlanOption(CLI::App &command, std::optional<std::string> &path);
-
-/// The cores of the plan in the file `path`, for this machine. Nothing for no
-/// file. Errors: it cannot be read, or is another machine's.
-Result<std::optional<PlanCores>>
-readPlan(const std::optional<std::string> &path);
+/// Adds `--weights=mapped|huge-pages`, `--kv-memory=SIZE`, `--plan=FILE` and
+/// `--mpi`.
+void addEngineOptions(CLI::App &command, EngineArguments &arguments);
 
 } // namespace sandwich::tool
 

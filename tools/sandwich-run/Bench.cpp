@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Hosts.h"
 #include "Measurement.h"
 #include "Terminal.h"
 
@@ -200,6 +201,9 @@ starting and ending steps.)");
                     "Prints one JSON object instead of lines");
   command->callback([arguments, &action] {
     finishMeasurementOptions(*arguments);
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return runOnHosts(arguments->engine, arguments->artifact,
+                        [&] { return run(*arguments); });
+    };
   });
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "Hosts.h"
 #include "Measurement.h"
 #include "Terminal.h"
 
@@ -296,6 +297,9 @@ time are always there.)");
                     "Prints one JSON object instead of a table");
   command->callback([arguments, &action] {
     finishMeasurementOptions(*arguments);
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return runOnHosts(arguments->engine, arguments->artifact,
+                        [&] { return run(*arguments); });
+    };
   });
 }

@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 #include "Commands.h"
+#include "Hosts.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Generation.h"
@@ -26,8 +27,7 @@ struct Arguments {
   std::optional<std::string> promptFile;
   std::vector<std::string> tokenIds;
   GenerationOptions generation;
-  tool::MemoryArguments memory;
-  std::optional<std::string> plan;
+  tool::EngineArguments engine;
   bool json = false;
 };
 
@@ -129,8 +129,7 @@ static Status run(const Arguments &arguments) {
       checkedAdd<uint64_t>(prompt.size(), arguments.generation.maxTokens)
           .value_or(model.context_length()));
   options.requiredTokens = prompt.size();
-  arguments.memory.apply(options);
-  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
+  SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -215,13 +214,15 @@ after the current token.)");
   addSeedOption(*command, generation.sampling.seed);
   command->add_flag("--ignore-eos", generation.ignoreEndOfText,
                     "Goes on when the model ends its text");
-  addMemoryOptions(*command, arguments->memory);
-  addPlanOption(*command, arguments->plan);
+  addEngineOptions(*command, arguments->engine);
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of the text");
   command->callback([arguments, &action] {
     if (Status valid = arguments->generation.sampling.validate(); !valid)
       throw CLI::ValidationError(valid.error().message);
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return runOnHosts(arguments->engine, arguments->artifact,
+                        [&] { return run(*arguments); });
+    };
   });
 }

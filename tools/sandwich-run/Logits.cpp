@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 #include "Commands.h"
+#include "Hosts.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Generation.h"
@@ -27,8 +28,7 @@ struct Arguments {
   std::vector<std::string> tokenIds;
   std::string out;
   uint64_t chunk = 0;
-  tool::MemoryArguments memory;
-  std::optional<std::string> plan;
+  tool::EngineArguments engine;
 };
 } // namespace
 
@@ -48,8 +48,7 @@ static Status run(const Arguments &arguments) {
   EngineOptions options;
   options.kvCacheTokens = tokens.size();
   options.requiredTokens = tokens.size();
-  arguments.memory.apply(options);
-  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
+  SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -91,9 +90,11 @@ The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)
                    "plan takes")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->type_name("N");
-  addMemoryOptions(*command, arguments->memory);
-  addPlanOption(*command, arguments->plan);
+  addEngineOptions(*command, arguments->engine);
   command->callback([arguments, &action] {
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return runOnHosts(arguments->engine, arguments->artifact,
+                        [&] { return run(*arguments); });
+    };
   });
 }

@@ -42,8 +42,7 @@ void tool::addMeasurementOptions(CLI::App &command,
   addListOption(command, "-c,--context", benchmark.contexts, 0,
                 withDefault("Tokens in the sequence before it is generated to",
                             benchmark.contexts));
-  addMemoryOptions(command, arguments.memory);
-  addPlanOption(command, arguments.plan);
+  addEngineOptions(command, arguments.engine);
 }
 
 void tool::finishMeasurementOptions(MeasurementArguments &arguments) {
@@ -64,8 +63,7 @@ tool::loadForMeasurement(const MeasurementArguments &arguments) {
       options.kvCacheTokens,
       benchmarkTokens(artifact.manifest().model(), arguments.benchmark));
   options.requiredTokens = options.kvCacheTokens;
-  arguments.memory.apply(options);
-  SANDWICH_ASSIGN_OR_RETURN(options.plan, readPlan(arguments.plan));
+  SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   connectToTerminal(options);
   return Engine::create(std::move(artifact), options);
 }

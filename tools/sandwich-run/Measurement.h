@@ -26,13 +26,12 @@ namespace sandwich::tool {
 struct MeasurementArguments {
   std::string artifact;
   BenchmarkOptions benchmark;
-  MemoryArguments memory;
-  std::optional<std::string> plan;
+  EngineArguments engine;
   bool json = false;
 };
 
-/// Adds ARTIFACT and the options for which tests run, how often, where the
-/// weights lie and how large the KV cache is. What `arguments` has are the
+/// Adds ARTIFACT and the options for which tests run, how often, and what the
+/// engine is told. What `arguments` has are the
 /// defaults.
 void addMeasurementOptions(CLI::App &command, MeasurementArguments &arguments);
 

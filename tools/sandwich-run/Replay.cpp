@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 #include "Commands.h"
+#include "Hosts.h"
 #include "Measurement.h"
 #include "Terminal.h"
 
@@ -34,8 +35,7 @@ struct ReplayArguments {
   double requestsPerSecond = 0;
   std::optional<uint64_t> seed;
   uint64_t batch = usualMaxBatch;
-  tool::MemoryArguments memory;
-  std::optional<std::string> plan;
+  tool::EngineArguments engine;
   bool json = false;
   bool quiet = false;
 };
@@ -189,8 +189,7 @@ static Status run(const ReplayArguments &arguments) {
   EngineOptions options;
   options.kvCacheTokens = replayTokens(trace.requests, batch);
   options.maxSequences = std::min<uint64_t>(batch, trace.requests.size());
-  arguments.memory.apply(options);
-  SANDWICH_ASSIGN_OR_RETURN(options.plan, tool::readPlan(arguments.plan));
+  SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
@@ -288,8 +287,7 @@ TPOT the time of each after it.)");
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 16))
       ->type_name("N")
       ->capture_default_str();
-  addMemoryOptions(*command, arguments->memory);
-  addPlanOption(*command, arguments->plan);
+  addEngineOptions(*command, arguments->engine);
   command->add_flag("-q,--quiet", arguments->quiet,
                     "No progress on standard error");
   command->add_flag("--json", arguments->json,
@@ -300,6 +298,9 @@ TPOT the time of each after it.)");
       throw CLI::ValidationError("--seed and --requests-per-second are for "
                                  "sharegpt and lmsys; a file has its own "
                                  "arrival times");
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return runOnHosts(arguments->engine, arguments->artifact,
+                        [&] { return run(*arguments); });
+    };
   });
 }

@@ -58,11 +58,14 @@ public:
   /// In [0, ranks()).
   int32_t rank() const { return ownRank; }
   int32_t ranks() const { return rankCount; }
+  /// Among those ranks that run on this host.
+  virtual int32_t rankOnHost() const { return ownRank; }
+  virtual int32_t ranksOnHost() const { return rankCount; }
 
   /// Replaces `data`, [count], by its sum over the ranks, in f32 and in the
-  /// order of ranks, so that every rank gets the same bits. Called by the
-  /// threads `lane` in [0, lanes) of each rank, each of which sums its
-  /// `LanePart`.
+  /// order of ranks, on several hosts of hosts and of the ranks of each, so
+  /// that every rank gets the same bits. Called by the threads `lane` in [0,
+  /// lanes) of each rank, each of which sums its `LanePart`.
   virtual void allReduce(int32_t lane, int32_t lanes, float *data,
                          int64_t count) = 0;
 

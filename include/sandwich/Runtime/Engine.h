@@ -156,6 +156,11 @@ public:
   Status decode(std::span<const DecodeToken> batch,
                 const LogitsCallback &onLogits);
 
+  /// Runs the steps that rank 0 announces, until its engine ends; what an
+  /// engine on another host is for, and nothing else of it is to be called.
+  /// Error: the group failed.
+  Status serve();
+
   /// Whether a token can be appended to `sequence`: the context and the KV
   /// cache have room for it. Other sequences may take that room before it is
   /// used.

@@ -40,9 +40,10 @@ struct PhaseTeams {
 /// The plan that `artifact` was compiled for, if any.
 std::optional<PlanCores> planOf(const Artifact &artifact);
 
-/// Error: `plan` has other numbers of processes or of threads than the code of
-/// `artifact`.
-Status checkPlan(const PlanCores &plan, const Artifact &artifact);
+/// Error: `plan` has other than `processes` processes, those that run on this
+/// host, or another number of threads than the code of `artifact`.
+Status checkPlan(const PlanCores &plan, const Artifact &artifact,
+                 unsigned processes);
 
 /// Where the threads of one process are to be; thread i on CPU i of its team's,
 /// those beyond where the system puts them.
@@ -53,12 +54,12 @@ struct PhaseCpus {
   std::optional<unsigned> forbidden = {};
 };
 
-/// The CPUs of process `process` of `plan`, which fits the artifact. Without a
-/// plan, or with one whose cores this process may not use, threads get cores of
-/// `budget` if it has one for each.
+/// The CPUs of process `process` of the first `processes` of `plan`, those that
+/// run on this host. Without a plan, or with one whose cores this process may
+/// not use, threads get cores of `budget` if it has one for each.
 PhaseCpus choosePhaseCpus(const Artifact &artifact, const CpuBudget &budget,
                           const std::optional<PlanCores> &plan,
-                          unsigned process);
+                          unsigned process, unsigned processes);
 
 /// Starts the teams of a process on the CPUs of `choosePhaseCpus`, and reads
 /// back where their threads are. What is not as it was asked for is a warning.
@@ -66,7 +67,8 @@ PhaseCpus choosePhaseCpus(const Artifact &artifact, const CpuBudget &budget,
 Result<PhaseTeams> createPhaseTeams(const Artifact &artifact,
                                     const CpuBudget &budget,
                                     const std::optional<PlanCores> &plan,
-                                    unsigned process, const LogCallback &log);
+                                    unsigned process, unsigned processes,
+                                    const LogCallback &log);
 
 } // namespace sandwich
 

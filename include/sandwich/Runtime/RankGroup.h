@@ -12,6 +12,9 @@
 /// to run, and watches them: a rank that ends or no longer answers ends the
 /// group, and so does the end of rank 0, however it comes.
 ///
+/// On several hosts one process of each loads the artifact and is the first
+/// rank of that host. Rank 0 tells all what to run.
+///
 //===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_RUNTIME_RANKGROUP_H
@@ -19,7 +22,7 @@
 
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/PhaseExecutor.h"
-#include "sandwich/Runtime/SharedMemoryCommunicator.h"
+#include "sandwich/Runtime/TwoLevelCommunicator.h"
 #include "sandwich/Support/Result.h"
 
 #include <functional>
@@ -43,17 +46,26 @@ struct RankGroupOptions {
   /// --rank=R ARTIFACT`; empty for the `sandwich-run` that belongs to this
   /// library.
   std::string program;
+  /// Between the hosts that share the ranks; null for one host.
+  std::shared_ptr<HostCommunicator> hosts = {};
   /// Called once, by a thread of the group's, if it is rank 0 that hangs in a
   /// step: the other ranks were ended then, but the call that runs the step
   /// does not return. The error names rank 0 and says what it does.
   std::function<void(const Error &)> onOwnHang = {};
 };
 
-/// Rank 0's side. One thread at a time.
+/// How many of the artifact's ranks each host runs. Errors: they cannot be
+/// shared evenly; this host has another artifact or build of Sandwich than host
+/// 0, which learns it from this one's failure. To be called on all hosts.
+Result<uint32_t> ranksOnHost(const Artifact &artifact, HostCommunicator *hosts);
+
+/// The side of rank 0, or of the first rank of another host. One thread at a
+/// time.
 class RankGroup {
 public:
-  /// Bytes of memory that the ranks of `artifact` exchange data in.
-  static Result<uint64_t> exchangeBytes(const Artifact &artifact);
+  /// Bytes of memory that `ranks` of `artifact` exchange data in on one host.
+  static Result<uint64_t> exchangeBytes(const Artifact &artifact,
+                                        uint32_t ranks);
 
   /// Starts the other ranks of `artifact`, which begin to load. Errors: no
   /// program to run them; memory or processes that the system does not grant.
@@ -63,11 +75,13 @@ public:
 
   RankGroup(const RankGroup &) = delete;
   RankGroup &operator=(const RankGroup &) = delete;
-  /// Ends the other ranks.
+  /// Ends the other ranks of this host, and of all of them if this is rank 0.
   ~RankGroup();
 
   Communicator &communicator() { return *ranks; }
-  /// Process identifiers that ranks 1 and up were started with.
+  /// Whether this is rank 0.
+  bool leads() const { return ranks->rank() == 0; }
+  /// Process identifiers that the other ranks of this host were started with.
   std::vector<int> processes() const;
 
   /// Returns once every rank has loaded: where their threads are. `own` is rank
@@ -79,6 +93,8 @@ public:
                   const LogCallback &log);
   /// Tells the others what rank 0 runs next.
   void announce(PhaseKind phase, const StepArguments &arguments);
+  /// What rank 0 announced, on another host; nothing at the end.
+  std::optional<PhaseKind> receive(StepArguments &arguments);
   /// Success, or which rank failed, and how. A fork of the process that started
   /// the group has none.
   Status failure() const;
@@ -89,14 +105,18 @@ private:
 
   const int process;
   bool loaded = false;
-  std::unique_ptr<SharedMemoryCommunicator> ranks;
+  std::shared_ptr<HostCommunicator> hosts;
+  std::unique_ptr<SharedMemoryCommunicator> local;
+  /// `local` itself unless there are other hosts.
+  std::unique_ptr<TwoLevelCommunicator> global;
+  Communicator *ranks = nullptr;
   std::unique_ptr<Watch> watch;
 };
 
-/// Runs rank `rank`, not 0, of the group behind `descriptor` until rank 0 ends
-/// it. Returns false if it failed before, which rank 0 knows. Error: there is
-/// no such group. What another build of Sandwich calls ends this process with
-/// `otherBuildStatus`, which tells rank 0.
+/// Runs rank `rank`, not 0, of this host and of the group behind `descriptor`
+/// until rank 0 ends it. Returns false if it failed before, which rank 0 knows.
+/// Error: there is no such group. What another build of Sandwich calls ends
+/// this process with `otherBuildStatus`, which tells rank 0.
 inline constexpr int otherBuildStatus = 125;
 Result<bool> serveRank(int descriptor, int32_t rank,
                        const std::string &artifact);

@@ -38,6 +38,13 @@ public:
                  int64_t rows, int64_t columns) override;
   void broadcast(void *data, size_t bytes, int32_t root) override;
   void barrier() override;
+
+  // What `lane` does, with its part cut out.
+  /// Every rank's `part`, [count], becomes a row of `all`, [ranks, count].
+  void gatherPart(int32_t lane, const float *part, float *all, int64_t count);
+  /// Replaces `data`, [count], by that of rank `root`.
+  void sharePart(int32_t lane, float *data, int64_t count, int32_t root);
+
   Status failure() const override { return segment->failure(); }
 
 protected:
@@ -78,6 +85,9 @@ private:
   int64_t blockOf(int64_t count, int64_t most) const;
   void sumAtOnce(int32_t lane, float *data, int64_t count);
   void sumInSegments(int32_t lane, float *data, int64_t count);
+  template <typename Place>
+  void gatherBlocks(int32_t lane, const float *part, int64_t count,
+                    const Place &place);
 
   // Adjacent cache lines are fetched in pairs.
   struct alignas(128) NextStep {

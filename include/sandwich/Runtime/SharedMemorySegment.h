@@ -40,12 +40,16 @@ struct SharedMemorySegmentOptions {
   /// The machine has fewer CPUs than there are threads of all ranks: whoever
   /// waits lets go of its core at once, and messages go in fewer steps.
   bool oversubscribed = false;
+  /// What the first rank is called, where others have ranks on other machines.
+  int32_t firstRank = 0;
 };
 
 /// Threads of several processes may use one segment at once.
 class SharedMemorySegment {
 public:
   static constexpr int32_t maxRanks = 64;
+  /// Who failed if it was nobody here.
+  static constexpr int32_t elsewhere = maxRanks;
   /// Those a rank writes in turn; docs/RationaleCollectives.md says why four.
   static constexpr uint32_t slotsPerLane = 4;
 
@@ -77,6 +81,9 @@ public:
   /// used before it is checked. Errors: no segment, another build's, one that
   /// can shrink, or whose memory is not all there.
   static Result<std::shared_ptr<SharedMemorySegment>> attach(int descriptor);
+  /// The name of this build of Sandwich, whose ranks understand each other.
+  static std::string_view build();
+
   /// Whether `descriptor` is of a segment that another build of Sandwich made,
   /// which `attach` refuses.
   static bool isOfOtherBuild(int descriptor);
@@ -93,6 +100,7 @@ public:
   int32_t lanes() const { return laneCount; }
   uint64_t slotBytes() const { return bytesOfSlot; }
   bool oversubscribed() const { return sharesCores; }
+  int32_t firstRank() const { return nameOfFirst; }
   /// Bytes of the whole segment.
   uint64_t size() const { return bytes; }
 
@@ -112,7 +120,8 @@ public:
   void abort(int32_t rank, std::string_view reason);
   /// Not 0 once the group is aborted.
   const std::atomic<uint32_t> &aborted() const;
-  /// "rank RANK REASON" of `abort`, or success.
+  /// "rank RANK REASON" of `abort`, with `firstRank` added to the rank; just
+  /// the reason if it failed elsewhere; or success.
   Status failure() const;
 
   /// Lane `lanes()` is for what one thread of each rank does alone.
@@ -141,6 +150,7 @@ private:
   int32_t rankCount = 0;
   int32_t laneCount = 0;
   bool sharesCores = false;
+  int32_t nameOfFirst = 0;
   uint64_t progressOffset = 0;
   uint64_t slotsOffset = 0;
 };

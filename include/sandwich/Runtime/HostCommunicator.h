@@ -1,0 +1,52 @@
+//===- HostCommunicator.h - What hosts exchange -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H
+
+#include "sandwich/Runtime/Communicator.h"
+
+#include <string>
+#include <string_view>
+
+namespace sandwich {
+
+/// Collectives of one process of each host: `rank` is the number of the host,
+/// `ranks` how many there are.
+class HostCommunicator : public Communicator {
+public:
+  int32_t rankOnHost() const override { return 0; }
+  int32_t ranksOnHost() const override { return 1; }
+
+  /// What lane `lane` does in an all-gather, with its part cut out: the `part`,
+  /// [count], of each host becomes a row of `all`, [ranks, count]. `part` may
+  /// be that row already.
+  virtual void gatherPart(int32_t lane, const float *part, float *all,
+                          int64_t count) = 0;
+
+  virtual std::string nameOf(int32_t host) const = 0;
+
+  /// Ends all collectives on all hosts, now and later. The other hosts' failure
+  /// is this host's name and `reason`, of which 200 bytes are kept. The first
+  /// failure counts.
+  virtual void fail(std::string_view reason) = 0;
+
+  /// Whether the failure is that a host does not answer, as this one found.
+  virtual bool lostContact() const = 0;
+
+  /// All was exchanged that there was: failures no longer matter. Without it,
+  /// the end of a host is a failure to the others.
+  virtual void finish() = 0;
+
+protected:
+  using Communicator::Communicator;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H

@@ -1,0 +1,282 @@
+//===- MPIConnection.cpp - Hosts that watch each other --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MPIConnection.h"
+
+#include "RankMessages.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace sandwich;
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// How often the watching thread looks for what others tell.
+static constexpr milliseconds glance(10);
+/// What others are given to take the last words of a host that failed.
+static constexpr milliseconds lastWords(200);
+
+//===----------------------------------------------------------------------===//
+// Start and end
+//===----------------------------------------------------------------------===//
+
+Result<std::unique_ptr<MPIConnection>> MPIConnection::open() {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized)
+    return makeError("MPI is in use in this process already");
+  int support = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &support) !=
+      MPI_SUCCESS)
+    return makeError("cannot start MPI");
+  std::unique_ptr<MPIConnection> connection(new MPIConnection);
+  if (support < MPI_THREAD_MULTIPLE)
+    connection->fail("this MPI does not work with several threads");
+  else if (Status status = connection->connect(); !status)
+    connection->fail(status.error().message);
+  SANDWICH_RETURN_IF_ERROR(connection->failure());
+  return connection;
+}
+
+Status MPIConnection::connect() {
+  for (MPI_Comm *communicator : {&messages, &beats})
+    if (!check(MPI_Comm_dup(MPI_COMM_WORLD, communicator)) ||
+        !check(MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN)))
+      return failure();
+  int size = 0;
+  MPI_Comm_rank(messages, &ownHost);
+  MPI_Comm_size(messages, &size);
+  struct Card {
+    char name[MPI_MAX_PROCESSOR_NAME];
+    int32_t process;
+  } card{};
+  int length = 0;
+  MPI_Get_processor_name(card.name, &length);
+  card.process = ::getpid();
+  std::vector<Card> cards(static_cast<size_t>(size));
+  if (!check(MPI_Allgather(&card, sizeof(card), MPI_BYTE, cards.data(),
+                           sizeof(card), MPI_BYTE, messages)))
+    return failure();
+  peers.resize(cards.size());
+  for (size_t host = 0; host < cards.size(); ++host) {
+    peers[host].name = cards[host].name;
+    peers[host].process = cards[host].process;
+  }
+  try {
+    watcher = std::thread(&MPIConnection::watch, this);
+  } catch (const std::exception &exception) {
+    return makeError("cannot start the thread that watches the other hosts: ",
+                     exception.what());
+  }
+  return {};
+}
+
+MPIConnection::~MPIConnection() {
+  {
+    std::lock_guard lock(mutex);
+    if (!finished && !failed) {
+      reason = "ended early";
+      failedHere = failed = true;
+    }
+  }
+  leaving = true;
+  if (watcher.joinable())
+    watcher.join();
+  // To leave MPI all hosts are needed.
+  if (failed)
+    return;
+  MPI_Comm_free(&messages);
+  MPI_Comm_free(&beats);
+  MPI_Finalize();
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void MPIConnection::setFailure(const std::string &why, bool own) {
+  std::lock_guard lock(mutex);
+  if (finished || failed)
+    return;
+  reason = why;
+  failedHere = own;
+  failed = true;
+}
+
+void MPIConnection::fail(std::string_view why) {
+  setFailure(std::string(why), /*own=*/true);
+}
+
+bool MPIConnection::check(int code) {
+  if (code == MPI_SUCCESS)
+    return true;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail("MPI failed: " + std::string(text, static_cast<size_t>(length)));
+  return false;
+}
+
+void MPIConnection::finish() {
+  std::lock_guard lock(mutex);
+  finished = !failed;
+}
+
+Status MPIConnection::failure() const {
+  if (!failed)
+    return {};
+  std::lock_guard lock(mutex);
+  return makeError(reason);
+}
+
+bool MPIConnection::wait(std::vector<MPI_Request> &requests) {
+  const Clock::time_point start = Clock::now();
+  while (!failed) {
+    int done = 0;
+    if (!check(MPI_Testall(static_cast<int>(requests.size()), requests.data(),
+                           &done, MPI_STATUSES_IGNORE)))
+      break;
+    if (done)
+      return true;
+    // MPI alone would spin until the next request comes.
+    const auto waited = Clock::now() - start;
+    if (waited > milliseconds(1))
+      std::this_thread::sleep_for(microseconds(50));
+    else if (waited > microseconds(50))
+      std::this_thread::yield();
+  }
+  // What arrives as long as somebody uses MPI would go to memory that is
+  // somebody else's by then.
+  while (!silent)
+    std::this_thread::sleep_for(milliseconds(1));
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Heartbeats
+//===----------------------------------------------------------------------===//
+
+// MPI_Test is what completes them.
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
+
+bool MPIConnection::complete(MPI_Request &request) {
+  int done = 0;
+  return check(MPI_Test(&request, &done, MPI_STATUS_IGNORE)) && done;
+}
+
+void MPIConnection::receive(Peer &peer) {
+  check(MPI_Irecv(&peer.received, sizeof(Beat), MPI_BYTE,
+                  static_cast<int>(&peer - peers.data()), 0, beats,
+                  &peer.receiving));
+}
+
+void MPIConnection::send(Peer &peer, BeatKind kind) {
+  peer.sent.kind = kind;
+  check(MPI_Isend(&peer.sent, sizeof(Beat), MPI_BYTE,
+                  static_cast<int>(&peer - peers.data()), 0, beats,
+                  &peer.sending));
+}
+
+void MPIConnection::look(bool counts) {
+  for (Peer &peer : peers) {
+    if (!isOther(peer) || peer.hasLeft)
+      continue;
+    while (!failed && !peer.hasLeft && complete(peer.receiving)) {
+      peer.missedLooks = 0;
+      peer.hasLeft = peer.received.kind == BeatKind::Leaving;
+      peer.received.reason[sizeof(peer.received.reason) - 1] = 0;
+      if (peer.received.kind == BeatKind::Failed)
+        setFailure("host " + peer.name + ": " + peer.received.reason,
+                   /*own=*/false);
+      else if (!peer.hasLeft)
+        receive(peer);
+    }
+    if (!counts || peer.hasLeft || ++peer.missedLooks < missedLooks || failed)
+      continue;
+    hostIsSilent = true;
+    fail("host " + peer.name + " (process " + std::to_string(peer.process) +
+         ") does not answer any more");
+  }
+}
+
+void MPIConnection::sayLast(BeatKind kind, milliseconds patience) {
+  const Clock::time_point end = Clock::now() + patience;
+  auto takes = [](Peer &peer) {
+    int done = 0;
+    MPI_Test(&peer.sending, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  };
+  std::vector<bool> told(peers.size());
+  for (bool all = false; !all && Clock::now() < end;) {
+    all = true;
+    for (size_t host = 0; host < peers.size(); ++host) {
+      Peer &peer = peers[host];
+      // Not to one that does not take what was sent before.
+      if (!isOther(peer) || (takes(peer) && told[host]))
+        continue;
+      all = false;
+      if (told[host] || peer.sending != MPI_REQUEST_NULL)
+        continue;
+      if (kind == BeatKind::Failed) {
+        std::lock_guard lock(mutex);
+        std::strncpy(peer.sent.reason, reason.c_str(),
+                     sizeof(peer.sent.reason) - 1);
+      }
+      send(peer, kind);
+      told[host] = true;
+    }
+    if (!all)
+      std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+void MPIConnection::watch() {
+  sigset_t all;
+  ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  for (Peer &peer : peers)
+    if (isOther(peer))
+      receive(peer);
+  Clock::time_point looked = Clock::now(), beaten{};
+  bool saidGoodbye = false;
+  auto othersLeft = [this] {
+    return std::ranges::all_of(
+        peers, [this](const Peer &p) { return !isOther(p) || p.hasLeft; });
+  };
+  while (!failed && !(saidGoodbye && othersLeft())) {
+    const Clock::time_point now = Clock::now();
+    const bool counts = now - looked >= milliseconds(lookMilliseconds);
+    if (counts)
+      looked = now;
+    look(counts);
+    if (leaving && !saidGoodbye && !failed) {
+      sayLast(BeatKind::Leaving, std::chrono::seconds(2));
+      saidGoodbye = true;
+    }
+    if (!saidGoodbye && now - beaten >= milliseconds(beatMilliseconds)) {
+      beaten = now;
+      for (Peer &peer : peers)
+        if (isOther(peer) && complete(peer.sending))
+          send(peer, BeatKind::Alive);
+    }
+    std::this_thread::sleep_for(glance);
+  }
+  // Whoever learned of it from another host need not tell.
+  if (failed && failedHere)
+    sayLast(BeatKind::Failed, lastWords);
+  silent = true;
+}
+
+// NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)

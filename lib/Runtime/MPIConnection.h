@@ -1,0 +1,116 @@
+//===- MPIConnection.h - Hosts that watch each other ------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_RUNTIME_MPICONNECTION_H
+#define SANDWICH_LIB_RUNTIME_MPICONNECTION_H
+
+#include "sandwich/Support/Result.h"
+
+// The C interface alone; the one for C++ left the standard with MPI 3.
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace sandwich {
+
+/// MPI in this process, and a thread that tells the other hosts that this one
+/// is alive and looks whether they are.
+class MPIConnection {
+public:
+  /// Starts MPI, which waits for the other hosts. Errors: MPI was started
+  /// already; it cannot be started, or not for several threads.
+  static Result<std::unique_ptr<MPIConnection>> open();
+  /// Waits for the others to leave as well, unless there was a failure.
+  ~MPIConnection();
+
+  int32_t host() const { return ownHost; }
+  int32_t hosts() const { return static_cast<int32_t>(peers.size()); }
+  const std::string &nameOf(int32_t host) const {
+    return peers[static_cast<size_t>(host)].name;
+  }
+  /// For messages between two hosts, of all threads: tags tell them apart.
+  MPI_Comm communicator() const { return messages; }
+
+  bool hasFailed() const { return failed.load(std::memory_order_relaxed); }
+  Status failure() const;
+  /// Failures of this host, which the others are told.
+  void fail(std::string_view reason);
+  /// Whether `code` is success; anything else is a failure.
+  bool check(int code);
+  bool lostContact() const { return hostIsSilent; }
+  /// Failures no longer matter.
+  void finish();
+
+  /// Returns true once all of `requests` are complete, or false after a
+  /// failure; their memory is not used any more then. Spins for a while, and
+  /// sleeps after that.
+  bool wait(std::vector<MPI_Request> &requests);
+
+private:
+  enum class BeatKind : uint32_t { Alive, Failed, Leaving };
+  struct Beat {
+    BeatKind kind = BeatKind::Alive;
+    char reason[252] = {};
+  };
+  struct Peer {
+    std::string name;
+    int32_t process = 0;
+    /// Of the watching thread alone.
+    Beat sent, received;
+    MPI_Request sending = MPI_REQUEST_NULL;
+    MPI_Request receiving = MPI_REQUEST_NULL;
+    int missedLooks = 0;
+    bool hasLeft = false;
+  };
+
+  MPIConnection() = default;
+  Status connect();
+  void setFailure(const std::string &why, bool own);
+  void watch();
+  bool isOther(const Peer &peer) const {
+    return &peer != &peers[static_cast<size_t>(ownHost)];
+  }
+  void receive(Peer &peer);
+  void send(Peer &peer, BeatKind kind);
+  bool complete(MPI_Request &request);
+  /// Handles the beats that came, and counts those that did not if this look
+  /// counts.
+  void look(bool counts);
+  /// Sends a last beat to all and gives it `patience` to leave.
+  void sayLast(BeatKind kind, std::chrono::milliseconds patience);
+
+  int32_t ownHost = 0;
+  MPI_Comm messages = MPI_COMM_NULL;
+  MPI_Comm beats = MPI_COMM_NULL;
+  std::vector<Peer> peers;
+
+  mutable std::mutex mutex;
+  std::string reason;
+  /// Whether the others were not told by the one that failed.
+  bool failedHere = false;
+  bool finished = false;
+  std::atomic<bool> failed{false};
+  std::atomic<bool> hostIsSilent{false};
+  std::atomic<bool> leaving{false};
+  /// The watching thread has told the failure and uses MPI no more.
+  std::atomic<bool> silent{false};
+  std::thread watcher;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_RUNTIME_MPICONNECTION_H

@@ -1,0 +1,106 @@
+//===- Hosts.cpp - Running on several hosts -------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Hosts.h"
+
+#include "Terminal.h"
+
+#ifdef SANDWICH_ENABLE_MPI
+#include "sandwich/Runtime/MPICommunicator.h"
+#endif
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+using namespace sandwich;
+
+/// How long a host that failed waits for mpirun to end it. The end of a process
+/// makes mpirun end the others at once, the first one maybe before it has told
+/// what is wrong.
+static constexpr std::chrono::seconds patience(5);
+/// The same on the first host, if another one is silent. If the network is cut,
+/// mpirun finds out by the keepalive of its own connections, but only as long
+/// as it has nothing to say over them.
+static constexpr std::chrono::seconds patienceOfFirst(1);
+
+static Result<std::shared_ptr<HostCommunicator>> joinHosts() {
+#ifdef SANDWICH_ENABLE_MPI
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<MPICommunicator> hosts,
+                            MPICommunicator::create());
+  return std::shared_ptr<HostCommunicator>(std::move(hosts));
+#else
+  return makeError("--mpi: this sandwich-run was built without MPI; install "
+                   "libopenmpi-dev and openmpi-bin, configure with "
+                   "-DSANDWICH_ENABLE_MPI=ON and build it again");
+#endif
+}
+
+/// Returns after `patience`, or if there is nobody left to end this process.
+static void waitForEnd(std::chrono::seconds patience) {
+  std::signal(SIGTERM, SIG_DFL);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const pid_t parent = ::getppid();
+  while (parent == ::getppid() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+/// Runs the ranks of a host that is not the first.
+static Status serve(const tool::EngineArguments &arguments,
+                    const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
+  EngineOptions options;
+  SANDWICH_RETURN_IF_ERROR(arguments.apply(options));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                            Engine::create(std::move(artifact), options));
+  return engine->serve();
+}
+
+Status tool::runOnHosts(EngineArguments &arguments, const std::string &artifact,
+                        const std::function<Status()> &run) {
+  if (!arguments.mpi)
+    return run();
+  SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<HostCommunicator> hosts,
+                            joinHosts());
+  if (hosts->ranks() == 1) {
+    hosts->finish();
+    return run();
+  }
+  arguments.hosts = hosts;
+  Status status;
+  const bool first = hosts->rank() == 0;
+  if (first) {
+    std::string names;
+    for (int32_t host = 0; host < hosts->ranks(); ++host)
+      names += (host > 0 ? ", " : "") + hosts->nameOf(host);
+    writeLog("info: " + std::to_string(hosts->ranks()) + " hosts: " + names);
+    status = run();
+  } else {
+    // What is for the whole group is for the first host, which ends the others
+    // when it is done.
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+      std::signal(signal, SIG_IGN);
+    status = serve(arguments, artifact);
+  }
+  if (status)
+    hosts->finish();
+  else
+    hosts->fail(status.error().message);
+  const bool silence = !status && hosts->lostContact();
+  // The others learn of it now.
+  arguments.hosts.reset();
+  hosts.reset();
+  if (status || (first && !silence))
+    return status;
+  if (first)
+    writeLog("error: " + status.error().message);
+  waitForEnd(first ? patienceOfFirst : patience);
+  throw CLI::RuntimeError(1);
+}
