@@ -39,14 +39,24 @@ std::vector<float> makeData(int32_t rank, uint32_t round, size_t count) {
   return data;
 }
 
-/// The sum in the order of ranks, as a plain loop has it.
-static std::vector<float> plainSum(int32_t ranks, uint32_t round,
-                                   size_t count) {
-  std::vector<float> sum = makeData(0, round, count);
-  for (int32_t rank = 1; rank < ranks; ++rank) {
-    std::vector<float> data = makeData(rank, round, count);
-    for (size_t i = 0; i < count; ++i)
+/// The sum in the order of hosts of their sums in the order of ranks, as plain
+/// loops have it.
+static std::vector<float> plainSum(const Communicator &communicator,
+                                   uint32_t round, size_t count) {
+  auto add = [](std::vector<float> &sum, const std::vector<float> &data) {
+    for (size_t i = 0; i < data.size(); ++i)
       sum[i] += data[i];
+  };
+  std::vector<float> sum;
+  const int32_t ranksOnHost = communicator.ranksOnHost();
+  for (int32_t first = 0; first < communicator.ranks(); first += ranksOnHost) {
+    std::vector<float> ofHost = makeData(first, round, count);
+    for (int32_t rank = first + 1; rank < first + ranksOnHost; ++rank)
+      add(ofHost, makeData(rank, round, count));
+    if (first == 0)
+      sum = std::move(ofHost);
+    else
+      add(sum, ofHost);
   }
   return sum;
 }
@@ -64,7 +74,7 @@ void checkAllReduce(Communicator &communicator, int32_t lanes, uint32_t round,
     communicator.allReduce(lane, lanes, data.data(),
                            static_cast<int64_t>(count));
   });
-  EXPECT_TRUE(sameBits(data, plainSum(communicator.ranks(), round, count)))
+  EXPECT_TRUE(sameBits(data, plainSum(communicator, round, count)))
       << count << " elements on " << lanes << " lanes";
 }
 
