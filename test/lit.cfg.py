@@ -3,8 +3,12 @@
 #   compiler       the compiler was built
 #   shared         ../shared is there (SANDWICH_SHARED overrides where)
 #   torch          Debian's python3-torch is installed
+#   mpi            sandwich-run was built with MPI
+#   hosts          mpirun is installed, and this user may make network
+#                  namespaces and connect them
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -42,6 +46,19 @@ if subprocess.run([python, "-c", "import torch"],
                   stdout=subprocess.DEVNULL,
                   stderr=subprocess.DEVNULL).returncode == 0:
     config.available_features.add("torch")
+
+if config.sandwich_has_mpi:
+    config.available_features.add("mpi")
+    # With a name of its own, as other suites may run.
+    space = f"sandwich{os.getpid()}"
+    if shutil.which("mpirun") and shutil.which("ip") and subprocess.run(
+            f"ip netns add {space} && "
+            f"ip link add cable netns {space} type veth peer name other "
+            f"netns {space} && ip netns exec {space} unshare --uts true; "
+            f"result=$?; ip netns delete {space}; exit $result",
+            shell=True, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL).returncode == 0:
+        config.available_features.add("hosts")
 
 try:
     with open("/proc/cpuinfo") as cpuinfo:

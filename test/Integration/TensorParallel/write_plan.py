@@ -12,6 +12,7 @@ import sys
 
 first, second = sorted(os.sched_getaffinity(0))[:2]
 plans = {
+    "narrow": ([[first]], [[first]]),
     "one": ([[first, second]], [[first]]),
     "wide": ([[first, second]], [[first, second]]),
     "two": ([[first], [second]], [[first], [second]]),
