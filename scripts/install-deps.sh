@@ -17,8 +17,10 @@ compiler=(
   clang-22 libclang-rt-22-dev clang-format-22 clang-tidy-22
   qemu-user zlib1g-dev libzstd-dev libxml2-dev libedit-dev libcurl4-openssl-dev
 )
+# Several hosts, and network namespaces to test them with.
+hosts=(libopenmpi-dev openmpi-bin iproute2)
 
-packages=("${runtime[@]}" "${compiler[@]}")
+packages=("${runtime[@]}" "${compiler[@]}" "${hosts[@]}")
 case "${1:-}" in
   "") ;;
   --runtime) packages=("${runtime[@]}" llvm-22-tools) ;;

@@ -4,6 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+scripts/install-deps.sh
+# What is optional is tested, too.
+cmake --preset release -DSANDWICH_ENABLE_MPI=ON --log-level=WARNING >&2
 scripts/build.sh release
 build=build/release
 status=0
