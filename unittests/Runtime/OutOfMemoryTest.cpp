@@ -25,15 +25,20 @@ using namespace sandwich::test;
 /// for none that fails.
 static thread_local int untilFailure = -1;
 
-void *operator new(size_t size) {
+// Not inlined, or GCC warns that one is freed that malloc did not give.
+[[gnu::noinline]] void *operator new(size_t size) {
   if (untilFailure >= 0 && untilFailure-- == 0)
     throw std::bad_alloc();
   if (void *memory = std::malloc(size ? size : 1))
     return memory;
   throw std::bad_alloc();
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept {
+  std::free(memory);
+}
 
 TEST(OutOfMemoryTest, CopiesOfBlocksAreMadeUpFor) {
   TemporaryFolder folder;
