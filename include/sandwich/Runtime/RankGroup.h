@@ -32,6 +32,8 @@
 
 namespace sandwich {
 
+class RankWatch;
+
 /// What rank 0 knows and the others need to load their part.
 struct RankSetup {
   uint64_t kvBlocks = 0;
@@ -100,7 +102,6 @@ public:
   Status failure() const;
 
 private:
-  class Watch;
   RankGroup();
 
   const int process;
@@ -110,7 +111,7 @@ private:
   /// `local` itself unless there are other hosts.
   std::unique_ptr<TwoLevelCommunicator> global;
   Communicator *ranks = nullptr;
-  std::unique_ptr<Watch> watch;
+  std::unique_ptr<RankWatch> watch;
 };
 
 /// Runs rank `rank`, not 0, of this host and of the group behind `descriptor`

@@ -1,0 +1,290 @@
+//===- RankWatch.cpp - Starts ranks and looks after them ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RankWatch.h"
+
+#include "sandwich/Runtime/RankGroup.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// Starting
+//===----------------------------------------------------------------------===//
+
+Result<std::string> sandwich::findRankProgram() {
+  namespace fs = std::filesystem;
+  constexpr const char *name = "sandwich-run";
+  std::error_code code;
+  const fs::path own = fs::read_symlink("/proc/self/exe", code);
+  // A program that was replaced while it runs is "NAME (deleted)".
+  if (own.filename() == name ||
+      own.filename() == std::string(name) + " (deleted)")
+    return std::string("/proc/self/exe");
+  if (const char *named = std::getenv("SANDWICH_RUN"); named && *named) {
+    if (::access(named, X_OK) != 0)
+      return makeError("SANDWICH_RUN is ", named,
+                       ", which cannot be run: ", std::strerror(errno));
+    return std::string(named);
+  }
+  Dl_info library{};
+  std::vector<fs::path> places = {own.parent_path()};
+  if (::dladdr(reinterpret_cast<void *>(&findRankProgram), &library) != 0 &&
+      library.dli_fname) {
+    const fs::path folder = fs::absolute(library.dli_fname, code).parent_path();
+    places.push_back(folder);
+    places.push_back(folder.parent_path() / "bin");
+  }
+  for (const fs::path &place : places)
+    if (::access((place / name).c_str(), X_OK) == 0)
+      return (place / name).string();
+  return makeError("cannot find sandwich-run, which runs the other ranks of "
+                   "this artifact; name it in the environment variable "
+                   "SANDWICH_RUN");
+}
+
+/// Turns the child of a fork into the program: only calls that are safe while
+/// other threads of the parent held locks.
+[[noreturn]] static void becomeRank(int descriptor, pid_t parent,
+                                    const char *const *arguments) {
+  // The end of rank 0, of whatever kind, is the end of the others.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent)
+    ::_exit(1);
+  // What is for the whole terminal or group is for rank 0, which ends the
+  // others when it is done. A fault that is blocked would end the process
+  // whatever its handler is.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    ::signal(signal, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::fcntl(descriptor, F_SETFD, 0);
+  ::execv(arguments[0], const_cast<char *const *>(arguments));
+  ::_exit(127);
+}
+
+static std::string describeEnd(const siginfo_t &end) {
+  if (end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED) {
+    const char *name = ::sigabbrev_np(end.si_status);
+    return "was killed by signal " + std::to_string(end.si_status) +
+           (name ? std::string(" (SIG") + name + ")" : std::string());
+  }
+  if (end.si_status == 127)
+    return "could not be started";
+  if (end.si_status == otherBuildStatus)
+    return "is of another build of Sandwich than this program; SANDWICH_RUN "
+           "may name the sandwich-run that belongs to it";
+  return "ended with exit status " + std::to_string(end.si_status);
+}
+
+//===----------------------------------------------------------------------===//
+// Watching
+//===----------------------------------------------------------------------===//
+
+Status RankWatch::start() {
+  stopEvent = ::eventfd(0, EFD_CLOEXEC);
+  if (stopEvent < 0)
+    return systemError("watch the ranks");
+  std::promise<Status> promise;
+  std::future<Status> status = promise.get_future();
+  // A child that was started must not get lost.
+  children.reserve(static_cast<size_t>(segment->ranks()));
+  started.reserve(static_cast<size_t>(segment->ranks()));
+  try {
+    thread = std::thread(&RankWatch::run, this, std::move(promise));
+  } catch (const std::exception &exception) {
+    return makeError("cannot start the thread that watches the ranks: ",
+                     exception.what());
+  }
+  return status.get();
+}
+
+RankWatch::~RankWatch() {
+  if (thread.joinable()) {
+    const uint64_t one = 1;
+    (void)!::write(stopEvent, &one, sizeof(one));
+    thread.join();
+  }
+  if (stopEvent >= 0)
+    ::close(stopEvent);
+}
+
+Status RankWatch::spawnRank(int32_t rank) {
+  const std::string number = "--rank=" + std::to_string(rank);
+  const std::string descriptor =
+      "--descriptor=" + std::to_string(segment->descriptor());
+  const std::array<const char *, 7> arguments = {
+      program.c_str(),  "rank", number.c_str(), descriptor.c_str(), "--",
+      artifact.c_str(), nullptr};
+  const pid_t parent = ::getpid();
+  const pid_t process = ::fork();
+  if (process < 0)
+    return systemError("start rank " + std::to_string(rank));
+  if (process == 0)
+    becomeRank(segment->descriptor(), parent, arguments.data());
+  Child child;
+  child.rank = rank;
+  child.process = process;
+  child.handle = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
+  children.push_back(child);
+  started.push_back(process);
+  return {};
+}
+
+Status RankWatch::spawn() {
+  for (int32_t rank = 1; rank < segment->ranks(); ++rank)
+    SANDWICH_RETURN_IF_ERROR(spawnRank(rank));
+  return {};
+}
+
+void RankWatch::reap(Child &child) {
+  siginfo_t end{};
+  const int found = child.handle >= 0
+                        ? ::waitid(P_PIDFD, static_cast<id_t>(child.handle),
+                                   &end, WEXITED | WNOHANG)
+                        : ::waitid(P_PID, static_cast<id_t>(child.process),
+                                   &end, WEXITED | WNOHANG);
+  // The program that uses the library may have reaped it.
+  const bool lost = found != 0 && errno == ECHILD;
+  if (!lost && (found != 0 || end.si_pid == 0))
+    return;
+  if (child.handle >= 0)
+    ::close(child.handle);
+  child.handle = -1;
+  const pid_t process = std::exchange(child.process, -1);
+  // A rank that was told to end does so with status 0.
+  if (lost || end.si_code != CLD_EXITED || end.si_status != 0)
+    segment->abort(child.rank, "(process " + std::to_string(process) + ") " +
+                                   (lost ? "ended" : describeEnd(end)));
+}
+
+/// One look at every rank of this host. The other hosts watch theirs.
+void RankWatch::look() {
+  segment->beat(0);
+  if (hosts)
+    if (Status status = hosts->failure(); !status)
+      segment->abort(SharedMemorySegment::elsewhere, status.error().message);
+  const auto now = std::chrono::steady_clock::now();
+  const bool counts =
+      now - looked >= std::chrono::milliseconds(lookMilliseconds);
+  if (counts)
+    looked = now;
+  for (Child &child : children) {
+    if (child.process < 0)
+      continue;
+    reap(child);
+    const uint64_t beat = segment->lastBeat(child.rank);
+    if (beat != child.lastBeat) {
+      child.lastBeat = beat;
+      child.missed = 0;
+    } else if (child.process >= 0 && counts &&
+               ++child.missed >= (beat > 0 ? missedLooks : firstLooks)) {
+      segment->abort(child.rank, "(process " + std::to_string(child.process) +
+                                     ") does not answer any more");
+    }
+  }
+  if (counts)
+    lookForHangs();
+}
+
+void RankWatch::lookForHangs() {
+  // The first rank may wait for another host, and is none to accuse for it.
+  if (hosts)
+    return;
+  std::vector<LateRanks::Workers> workers(1);
+  {
+    std::lock_guard lock(mutex);
+    if (!runsSteps)
+      return;
+    workers[0] = {::getpid(), ownThreads};
+  }
+  workers[0].threads.push_back(announcer);
+  for (const Child &child : children)
+    workers.push_back({child.process});
+  if (std::optional<LateRanks::Verdict> verdict = lateRanks.look(workers)) {
+    segment->abort(verdict->rank, verdict->reason);
+    ownHang = verdict->rank == 0;
+  }
+}
+
+void RankWatch::endAll() {
+  // Those who were told to end get the time to do so.
+  for (int i = 0; i < 100 && ending; ++i) {
+    for (Child &child : children)
+      if (child.process >= 0)
+        reap(child);
+    if (std::ranges::all_of(children,
+                            [](const Child &c) { return c.process < 0; }))
+      break;
+    ::usleep(10000);
+  }
+  for (Child &child : children)
+    if (child.process >= 0) {
+      // A number may be another's by now, a handle is not.
+      if (child.handle >= 0)
+        (void)::syscall(SYS_pidfd_send_signal, child.handle, SIGKILL, nullptr,
+                        0);
+      else
+        ::kill(child.process, SIGKILL);
+      for (int i = 0; i < 100 && child.process >= 0; ++i) {
+        reap(child);
+        if (child.process >= 0)
+          ::usleep(10000);
+      }
+    }
+}
+
+void RankWatch::run(std::promise<Status> status) {
+  sigset_t all;
+  ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  Status spawned = spawn();
+  const bool ok = static_cast<bool>(spawned);
+  status.set_value(std::move(spawned));
+  bool failed = false;
+  while (ok && !failed) {
+    std::vector<pollfd> events = {{stopEvent, POLLIN, 0}};
+    for (const Child &child : children)
+      if (child.handle >= 0)
+        events.push_back({child.handle, POLLIN, 0});
+    (void)::poll(events.data(), events.size(), lookMilliseconds);
+    if (events.front().revents != 0)
+      break;
+    look();
+    failed = segment->aborted() != 0;
+  }
+  if (failed && hosts && !endedHere)
+    hosts->fail(segment->failure().error().message);
+  endAll();
+  // The call that hangs cannot tell.
+  if (ownHang && onOwnHang)
+    onOwnHang(segment->failure().error());
+}
