@@ -65,7 +65,7 @@ private:
   bool nextCanStart() const;
   Status startNext();
   Status step();
-  void finish(size_t request);
+  void finish(size_t request, double lastToken);
 
   Engine &engine;
   const ServingTrace &trace;
@@ -108,8 +108,8 @@ bool Replay::nextCanStart() const {
   return arrival ? *arrival <= now() : generating.empty();
 }
 
-void Replay::finish(size_t request) {
-  served[request].lastToken = now();
+void Replay::finish(size_t request, double lastToken) {
+  served[request].lastToken = lastToken;
   freeBlocks += blocksOf(trace[request]);
   done[request] = true;
   ++doneCount;
@@ -130,7 +130,7 @@ Status Replay::startNext() {
   if (request.outputTokens > 1)
     generating.push_back({next, std::move(sequence), request.outputTokens - 1});
   else
-    finish(next);
+    finish(next, record.firstToken);
   ++next;
   return {};
 }
@@ -142,12 +142,13 @@ Status Replay::step() {
     batch.push_back(
         {&each.sequence, tokens[each.sequence.length() % tokens.size()]});
   SANDWICH_RETURN_IF_ERROR(engine.decode(batch, {}));
+  const double time = now();
   for (auto each = generating.begin(); each != generating.end();) {
     if (--each->left > 0) {
       ++each;
       continue;
     }
-    finish(each->request);
+    finish(each->request, time);
     each = generating.erase(each);
   }
   return {};
