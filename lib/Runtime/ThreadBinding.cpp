@@ -8,6 +8,8 @@
 
 #include "sandwich/Runtime/ThreadBinding.h"
 
+#include "sandwich/Support/AnonymousMemory.h"
+
 #include <hwloc.h>
 
 using namespace sandwich;
@@ -20,7 +22,10 @@ static hwloc_topology_t thisMachine() {
     if (hwloc_topology_init(&machine) != 0)
       return hwloc_topology_t{};
     hwloc_topology_set_all_types_filter(machine, HWLOC_TYPE_FILTER_KEEP_NONE);
-    if (hwloc_topology_load(machine) == 0)
+    // hwloc 2.9 writes to null where it gets no memory.
+    constexpr uint64_t enough = uint64_t{4} << 20;
+    if (AnonymousMemory::allocate(enough, "reading the machine") &&
+        hwloc_topology_load(machine) == 0)
       return machine;
     hwloc_topology_destroy(machine);
     return hwloc_topology_t{};

@@ -8,6 +8,8 @@
 
 #include "Hwloc.h"
 
+#include "sandwich/Support/AnonymousMemory.h"
+
 using namespace sandwich;
 
 Result<HwlocTopology> sandwich::createTopology() {
@@ -15,6 +17,11 @@ Result<HwlocTopology> sandwich::createTopology() {
   if (hwloc_topology_init(&topology) != 0)
     return makeError("hwloc cannot start reading a topology");
   HwlocTopology owner(topology);
+  // hwloc 2.9 writes to null where it gets no memory. This is far more than
+  // machines need, and given back at once.
+  constexpr uint64_t enough = uint64_t{16} << 20;
+  SANDWICH_RETURN_IF_ERROR(
+      AnonymousMemory::allocate(enough, "reading the topology"));
   hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   return owner;
 }
