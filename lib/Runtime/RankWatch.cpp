@@ -224,7 +224,8 @@ void RankWatch::lookForHangs() {
       return;
     workers[0] = {::getpid(), ownThreads};
   }
-  workers[0].threads.push_back(announcer);
+  if (const pid_t thread = announcer; thread > 0)
+    workers[0].threads.push_back(thread);
   for (const Child &child : children)
     workers.push_back({child.process});
   if (std::optional<LateRanks::Verdict> verdict = lateRanks.look(workers)) {
