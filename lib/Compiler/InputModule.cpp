@@ -162,6 +162,100 @@ static Status checkLayers(func::FuncOp function, int64_t layers) {
                    layers);
 }
 
+namespace {
+
+/// Tells the parts of sums over ranks, which differ between ranks, from all
+/// that ranks may read. `symbols` has the weights.
+class SumParts {
+public:
+  explicit SumParts(const SymbolTable &symbols) : symbols(symbols) {}
+
+  /// Error: `op` reads parts as though they were sums, or makes a sum of what
+  /// are not all parts. What `op` reads must have been added.
+  Status add(Operation *op);
+
+private:
+  bool hasColumns(FlatSymbolRefAttr weight) const;
+  Status addTerms(Operation *op, ValueRange terms, bool areParts);
+
+  const SymbolTable &symbols;
+  DenseSet<Value> parts;
+};
+
+} // namespace
+
+/// Whether a rank has columns of `weight`, so that what it multiplies is a
+/// part.
+bool SumParts::hasColumns(FlatSymbolRefAttr weight) const {
+  auto op = symbols.lookup<lm::WeightOp>(weight.getAttr());
+  lm::ShardAttr shard = op ? op.getShardAttr() : lm::ShardAttr();
+  return shard && shard.getKind() == lm::ShardKind::Columns;
+}
+
+/// Adds `op`, of whose operands `terms` alone may be parts, and are if
+/// `areParts`, as the result is then.
+Status SumParts::addTerms(Operation *op, ValueRange terms, bool areParts) {
+  auto name = [](Operation *named) {
+    return named->getName().getStringRef().str();
+  };
+  for (Value operand : op->getOperands())
+    if (parts.contains(operand) && !llvm::is_contained(terms, operand))
+      return makeError("the result of ", name(operand.getDefiningOp()),
+                       " must be summed by lm.all_reduce before ", name(op),
+                       " reads it");
+  for (Value term : terms)
+    if (parts.contains(term) != areParts)
+      return makeError(name(op), " sums what is one rank's part and what all "
+                                 "ranks have alike");
+  if (areParts)
+    parts.insert_range(op->getResults());
+  return {};
+}
+
+Status SumParts::add(Operation *op) {
+  if (auto linear = dyn_cast<lm::LinearOp>(op))
+    return addTerms(op, {}, hasColumns(linear.getWeightAttr()));
+  if (isa<lm::DealRowsOp>(op))
+    return addTerms(op, {}, true);
+  if (auto add = dyn_cast<lm::AddOp>(op))
+    return addTerms(op, op->getOperands(), parts.contains(add.getLhs()));
+  if (auto reduce = dyn_cast<lm::AllReduceOp>(op)) {
+    if (!parts.contains(reduce.getInput()))
+      return makeError("lm.all_reduce sums what is no part of a sum over the "
+                       "ranks");
+    return {};
+  }
+  auto matmul = dyn_cast<gemm::MatmulOp>(op);
+  if (!matmul)
+    return addTerms(op, {}, false);
+  bool isPart = hasColumns(matmul.getWeightAttr());
+  bool deals = matmul.getResidualRanks().has_value();
+  gemm::Epilogue epilogue = matmul.getEpilogue();
+  if (isPart ? epilogue != gemm::Epilogue::None &&
+                   epilogue != gemm::Epilogue::AddResidual
+             : deals)
+    return makeError("gemm.matmul has an epilogue that does not fit a weight "
+                     "of which ranks have ",
+                     isPart ? "columns" : "no columns");
+  return addTerms(
+      op, deals ? ValueRange() : OperandRange(matmul.getResidualMutable()),
+      isPart);
+}
+
+/// Whether ranks add up all in `function` that is a part of a sum, and nothing
+/// else.
+static Status checkSums(func::FuncOp function, const SymbolTable &symbols) {
+  SumParts parts(symbols);
+  Status status;
+  function.walk([&](Operation *op) {
+    status = parts.add(op);
+    return status ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (status)
+    return {};
+  return makeError("@", function.getName().str(), ": ", status.error().message);
+}
+
 /// Whether the function `name` has the caches and logits the runtime prepares,
 /// as in the compiler's `own` model.
 static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
@@ -180,7 +274,8 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
     return makeError(
         "@", name.str(), " is of type ", print(function.getFunctionType()),
         ", but this checkpoint as ", dtype, " needs ", print(expected));
-  return checkLayers(function, checkpoint.config().layers);
+  SANDWICH_RETURN_IF_ERROR(checkLayers(function, checkpoint.config().layers));
+  return checkSums(function, SymbolTable(module));
 }
 
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,

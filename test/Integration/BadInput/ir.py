@@ -21,25 +21,26 @@ class IR(BadInputTest):
         self.config["num_key_value_heads"] = 1
         self.write_model()
 
-    def emit(self, level):
+    def emit(self, level, *options):
         return subprocess.run(
             ["sandwich-compile", self.model, "-q", "--threads=2",
-             "--dtype=f32", "--target=x86-64-avx2", f"--emit={level}"],
+             "--dtype=f32", "--target=x86-64-avx2", f"--emit={level}",
+             *options],
             check=True, stdout=subprocess.PIPE).stdout.decode()
 
-    def refuse_ir(self, text, pattern):
+    def refuse_ir(self, text, pattern, *options):
         self.write("x.mlir", text)
         self.refuse_compile(pattern, "--ir=" + self.path("x.mlir"),
-                            "--dtype=f32", "--emit=asm")
+                            "--dtype=f32", "--emit=asm", *options)
         self.refuse_compile(pattern, "--ir=" + self.path("x.mlir"),
-                            "--dtype=f32")
+                            "--dtype=f32", *options)
 
-    def refuse_edits(self, text, edits):
+    def refuse_edits(self, text, edits, *options):
         for pattern, replacement, error in edits:
             edited = re.sub(pattern, replacement, text, count=1)
             self.assertNotEqual(edited, text, pattern)
             with self.subTest(pattern=pattern, replacement=replacement):
-                self.refuse_ir(edited, error)
+                self.refuse_ir(edited, error, *options)
 
     def test_files(self):
         self.refuse_compile("absent.mlir", "--ir=" + self.path("absent.mlir"))
@@ -174,6 +175,76 @@ class IR(BadInputTest):
             (r'\["model\.layers\.\{\}\.self_attn\.q_proj\.weight", ',
              "[", "x.mlir: "),
         ))
+
+    def test_sums_over_ranks(self):
+        self.config["num_key_value_heads"] = 2
+        self.write_model()
+        ranks = "--tensor-parallel=2"
+        unsummed = (r"x.mlir: @prefill: the result of %s must be summed by "
+                    r"lm\.all_reduce before %s reads it$")
+        mixed = (r"x.mlir: @prefill: %s sums what is one rank's part and what "
+                 r"all ranks have alike$")
+        whole = (r"x.mlir: @prefill: lm\.all_reduce sums what is no part of a "
+                 r"sum over the ranks$")
+        self.refuse_edits(self.emit("model-ir", ranks), (
+            # The first sum of a layer, then the second, is not used.
+            (r"lm\.rms_norm %17,", "lm.rms_norm %16,",
+             unsummed % (r"lm\.add", r"lm\.rms_norm")),
+            (r"scf\.yield %25", "scf.yield %24",
+             unsummed % (r"lm\.add", r"scf\.yield")),
+            # Rows are dealt, and then read beside the sum too, or dealt again.
+            (r"lm\.rms_norm %17,", "lm.rms_norm %15,",
+             unsummed % (r"lm\.deal_rows", r"lm\.rms_norm")),
+            (r"lm\.deal_rows %17", "lm.deal_rows %15",
+             unsummed % (r"lm\.deal_rows", r"lm\.deal_rows")),
+            # Without the linear layer's part, that is in no sum any more.
+            (r"lm\.add %15, %14", "lm.add %15, %arg6", mixed % r"lm\.add"),
+            # Every rank adds the whole residual.
+            (r"lm\.add %15, %14", "lm.add %arg6, %14", mixed % r"lm\.add"),
+            (r"lm\.all_reduce %16", "lm.all_reduce %arg6", whole),
+        ), ranks)
+        matmul = r"gemm\.matmul"
+        self.refuse_edits(self.emit("schedule-ir", ranks), (
+            (r"lm\.rms_norm %11,", "lm.rms_norm %10,",
+             unsummed % (matmul, r"lm\.rms_norm")),
+            (r"scf\.yield %15", "scf.yield %14",
+             unsummed % (matmul, r"scf\.yield")),
+            (r"residual\(%11 ", "residual(%10 ", unsummed % (matmul, matmul)),
+            (r" among 2\)", ")", mixed % matmul),
+            (r"lm\.all_reduce %10", "lm.all_reduce %arg6", whole),
+        ), ranks)
+
+    def test_epilogues_of_shards(self):
+        self.config["num_key_value_heads"] = 2
+        self.write_model()
+        ranks = "--tensor-parallel=2"
+        text = re.sub(r" schedules\(.*?>>\)| packing #gemm\.packing<.*?>", "",
+                      self.emit("schedule-ir", ranks))
+        misfit = (r"x.mlir: @prefill: gemm\.matmul has an epilogue that does "
+                  r"not fit a weight of which ranks have %s$")
+        gate_up = r"@layers\.mlp\.gate_up_proj"
+
+        def refuse(edits, error):
+            edited = text
+            for pattern, replacement in edits:
+                edited, count = re.subn(pattern, replacement, edited)
+                self.assertGreater(count, 0, pattern)
+            self.refuse_ir(edited, error, ranks)
+
+        # Gates that are parts of sums.
+        refuse(((fr"({gate_up} : tensor)<160x64xf32>(.*) shard <rows",
+                 r"\1<320x32xf32>\2 shard <columns"),
+                (fr"%12, ({gate_up}\[.*) : tensor<\?x64xf32> -> .*",
+                 r"%9, \1 : tensor<?x32xf32> -> tensor<?x160xf32>"),
+                (r"(@layers\.mlp\.down_proj : tensor)<64x80xf32>(.*) shard <.*?>",
+                 r"\1<64x160xf32>\2"),
+                (r"(@layers\.mlp\.down_proj\[.*) : tensor<\?x80xf32> ->",
+                 r"\1 : tensor<?x160xf32> ->")), misfit % "columns")
+        # A residual that is dealt to sums that every rank has whole.
+        refuse(((r"(@layers\.self_attn\.o_proj : tensor)<64x32xf32>(.*) shard <.*?>",
+                 r"\1<64x64xf32>\2"),
+                (r"%9, (@layers\.self_attn\.o_proj\[.*) : tensor<\?x32xf32> ->",
+                 r"%7, \1 : tensor<?x64xf32> ->")), misfit % "no columns")
 
 
 unittest.main()
