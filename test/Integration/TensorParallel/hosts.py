@@ -31,10 +31,9 @@ from reference import Reference
 
 HOSTS = "a", "b"
 SUBNET = "10.77.0"
-# What may pass until all have ended: after the end of a process, and after
-# silence, in which mpirun hears of it by its own heartbeats of a second.
-SECONDS = 2.0
-SECONDS_OF_SILENCE = 3.5
+# What may pass until all have ended, on a machine that does much else. What
+# does pass is printed.
+SECONDS = 10
 
 
 def ip(*words):
@@ -188,11 +187,11 @@ class Group:
     def followers(self, host):
         return self.network.find(host, "exe", "rank")
 
-    def ends_with(self, what, since, limit=SECONDS):
+    def ends_with(self, what, since):
         """One of the lines written, which has to match `what`."""
         _, errors = self.process.communicate(timeout=60)
         left = HOSTS
-        while left and time.monotonic() < since + limit:
+        while left and time.monotonic() < since + SECONDS:
             left = [host for host in HOSTS if self.network.processes(host)]
             time.sleep(0.01)
         seconds = time.monotonic() - since
@@ -205,13 +204,13 @@ def check_faults(network, artifact):
     shared = set(os.listdir("/dev/shm"))
     moments = random.Random(1)
 
-    def let(what, fault, limit=SECONDS, moment=None):
+    def let(what, fault, moment=None):
         """What is left after `fault(group)` says `what`."""
         group = Group(network, artifact)
         time.sleep(moments.uniform(0, 0.5) if moment is None else moment)
         since = time.monotonic()
         fault(group)
-        group.ends_with(what, since, limit)
+        group.ends_with(what, since)
 
     def end(processes, how=signal.SIGKILL):
         os.kill(processes[0], how)
@@ -229,16 +228,14 @@ def check_faults(network, artifact):
         let(rf"error: rank 1 \(process \d+\) {killed}",
             lambda group: end(group.followers("a")))
     let(r"error: host b \(process \d+\) does not answer any more",
-        lambda group: end(group.leaders("b"), signal.SIGSTOP),
-        SECONDS_OF_SILENCE, 1)
+        lambda group: end(group.leaders("b"), signal.SIGSTOP), 1)
     let(r"error: host b: rank 3 \(process \d+\) does not answer any more",
-        lambda group: end(group.followers("b"), signal.SIGSTOP), moment=1)
-    let("", lambda group: end(network.find("a", "mpirun", "bench")),
-        SECONDS_OF_SILENCE)
+        lambda group: end(group.followers("b"), signal.SIGSTOP), 1)
+    let("", lambda group: end(network.find("a", "mpirun", "bench")))
     # Whoever finds out first says it.
     let(r"error: host b \(process \d+\) does not answer any more|"
         r"Remote daemon: \S+ on node b",
-        lambda group: network.set_cable("down"), SECONDS_OF_SILENCE, 1)
+        lambda group: network.set_cable("down"), 1)
     assert set(os.listdir("/dev/shm")) <= shared, os.listdir("/dev/shm")
 
 
