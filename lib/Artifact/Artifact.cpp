@@ -209,6 +209,10 @@ const proto::Phase &Artifact::decode() const {
   return *artifact::findPhase(contents, artifact::decodePhase);
 }
 
+uint64_t Artifact::maxDecodeSequences() const {
+  return std::min(decode().max_tokens(), decode().max_logit_rows());
+}
+
 std::optional<std::string_view> Artifact::file(std::string_view name) const {
   auto found = smallFiles.find(name);
   if (found == smallFiles.end())

@@ -61,10 +61,8 @@ public:
       return makeError("a context of ", context,
                        " tokens has no room for a decode step");
     ServingTrace trace = fitTrace(requests, context).requests;
-    const uint64_t steps = std::min(artifact.decode().max_tokens(),
-                                    artifact.decode().max_logit_rows());
-    const auto maxBatch =
-        static_cast<int64_t>(std::min<uint64_t>(steps, usualMaxBatch));
+    const auto maxBatch = static_cast<int64_t>(
+        std::min<uint64_t>(artifact.maxDecodeSequences(), usualMaxBatch));
     const StepGrid grid =
         stepGridFor(trace, static_cast<int64_t>(context), maxBatch);
     EngineOptions options;

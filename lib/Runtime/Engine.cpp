@@ -209,8 +209,7 @@ std::string Engine::describeMemory() const {
 }
 
 uint64_t Engine::maxDecodeSequences() const {
-  return std::min(source.decode().max_tokens(),
-                  source.decode().max_logit_rows());
+  return source.maxDecodeSequences();
 }
 
 Status Engine::checkToken(int32_t token, uint64_t index) const {

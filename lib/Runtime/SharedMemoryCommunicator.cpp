@@ -204,12 +204,13 @@ void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
   fetch(blocks - 1);
 }
 
-/// Publishes `part`, [count], in blocks and calls `place(rank, block, begin,
-/// size)` with those of all ranks, whose elements begin with number `begin`.
-template <typename Place>
-void SharedMemoryCommunicator::gatherBlocks(int32_t lane, const float *part,
-                                            int64_t count, const Place &place) {
-  place(rank(), part, 0, count);
+/// Passes [0, count) in blocks through the slots of all ranks: `write(slot,
+/// begin, size)` fills an own one, `read(rank, slot, begin, size)` sees that of
+/// each other rank. A block is written before the one before is read.
+template <typename Write, typename Read>
+void SharedMemoryCommunicator::exchangeBlocks(int32_t lane, int64_t count,
+                                              const Write &write,
+                                              const Read &read) {
   if (ranks() == 1)
     return;
   int64_t block = blockOf(count, slotElements());
@@ -217,22 +218,36 @@ void SharedMemoryCommunicator::gatherBlocks(int32_t lane, const float *part,
   uint32_t first = takeSteps(lane, blocks);
   auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
   auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
-  auto write = [&](int64_t i) {
-    copyElements(slot(rank(), lane, stepOf(i)), part + i * block, sizeOf(i));
+  auto publish = [&](int64_t i) {
+    write(slot(rank(), lane, stepOf(i)), i * block, sizeOf(i));
     publishWritten(lane, stepOf(i));
   };
   if (blocks > 0)
-    write(0);
+    publish(0);
   for (int64_t i = 0; i < blocks; ++i) {
     if (i + 1 < blocks)
-      write(i + 1);
+      publish(i + 1);
     for (int32_t distance = 1; distance < ranks(); ++distance) {
       int32_t other = rankAfter(distance);
       if (!waitWritten(other, lane, stepOf(i)))
         return;
-      place(other, slot(other, lane, stepOf(i)), i * block, sizeOf(i));
+      read(other, slot(other, lane, stepOf(i)), i * block, sizeOf(i));
     }
   }
+}
+
+/// Publishes `part`, [count], and calls `place(rank, elements, begin, size)`
+/// with those of all ranks, whose elements begin with number `begin`.
+template <typename Place>
+void SharedMemoryCommunicator::gatherBlocks(int32_t lane, const float *part,
+                                            int64_t count, const Place &place) {
+  place(rank(), part, 0, count);
+  exchangeBlocks(
+      lane, count,
+      [&](float *slot, int64_t begin, int64_t size) {
+        copyElements(slot, part + begin, size);
+      },
+      place);
 }
 
 void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
@@ -266,27 +281,16 @@ void SharedMemoryCommunicator::sharePart(int32_t lane, float *data,
                                          int64_t count, int32_t root) {
   if (ranks() == 1 || !canRun(lane, lane + 1))
     return;
-  int64_t block = blockOf(count, slotElements());
-  int64_t blocks = divideUp(count, block);
-  uint32_t first = takeSteps(lane, blocks);
-  auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
-  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
-  auto write = [&](int64_t i) {
-    if (rank() == root)
-      copyElements(slot(root, lane, stepOf(i)), data + i * block, sizeOf(i));
-    publishWritten(lane, stepOf(i));
-  };
-  if (blocks > 0)
-    write(0);
-  for (int64_t i = 0; i < blocks; ++i) {
-    if (i + 1 < blocks)
-      write(i + 1);
-    for (int32_t distance = 1; distance < ranks(); ++distance)
-      if (!waitWritten(rankAfter(distance), lane, stepOf(i)))
-        return;
-    if (rank() != root)
-      copyElements(data + i * block, slot(root, lane, stepOf(i)), sizeOf(i));
-  }
+  exchangeBlocks(
+      lane, count,
+      [&](float *slot, int64_t begin, int64_t size) {
+        if (rank() == root)
+          copyElements(slot, data + begin, size);
+      },
+      [&](int32_t other, const float *slot, int64_t begin, int64_t size) {
+        if (other == root)
+          copyElements(data + begin, slot, size);
+      });
 }
 
 // In the lane of broadcasts and barriers "written" means done with: it is what

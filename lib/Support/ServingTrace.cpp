@@ -142,6 +142,13 @@ const std::vector<LengthDistribution> &sandwich::lengthDistributions() {
   return distributions;
 }
 
+const LengthDistribution *
+sandwich::findLengthDistribution(std::string_view name) {
+  const std::vector<LengthDistribution> &known = lengthDistributions();
+  auto found = std::ranges::find(known, name, &LengthDistribution::name);
+  return found == known.end() ? nullptr : &*found;
+}
+
 /// In (0, 1]; std::uniform_real_distribution differs between libraries.
 static double uniform(std::mt19937_64 &generator) {
   return (static_cast<double>(generator() >> 11) + 1) * 0x1p-53;
@@ -162,11 +169,10 @@ Result<ServingTrace> sandwich::makeServingTrace(std::string_view name,
                                                 int64_t requests,
                                                 double requestsPerSecond,
                                                 uint64_t seed) {
-  const std::vector<LengthDistribution> &known = lengthDistributions();
-  auto distribution = std::ranges::find(known, name, &LengthDistribution::name);
-  if (distribution == known.end()) {
+  const LengthDistribution *distribution = findLengthDistribution(name);
+  if (!distribution) {
     std::string names;
-    for (const LengthDistribution &each : known) {
+    for (const LengthDistribution &each : lengthDistributions()) {
       names += names.empty() ? "" : ", ";
       names += each.name;
     }
@@ -195,11 +201,9 @@ Result<ServingTrace> sandwich::makeServingTrace(std::string_view name,
 }
 
 Result<ServingTrace> sandwich::findServingTrace(const std::string &nameOrPath) {
-  constexpr int64_t requests = 64;
-  for (const LengthDistribution &distribution : lengthDistributions())
-    if (distribution.name == nameOrPath)
-      return makeServingTrace(nameOrPath, requests, /*requestsPerSecond=*/0,
-                              /*seed=*/1);
+  if (findLengthDistribution(nameOrPath))
+    return makeServingTrace(nameOrPath, usualRequests, /*requestsPerSecond=*/0,
+                            /*seed=*/1);
   return readServingTrace(nameOrPath);
 }
 

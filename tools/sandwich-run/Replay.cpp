@@ -131,23 +131,17 @@ static Json toJson(const std::optional<Distribution> &times) {
           {"p99", times->p99}};
 }
 
-static bool isBuiltIn(const std::string &trace) {
-  const auto &known = lengthDistributions();
-  return std::ranges::find(known, trace, &LengthDistribution::name) !=
-         known.end();
-}
-
 /// The requests that the arguments ask for. Error: none are left.
 static Result<ServingTrace> findTrace(const ReplayArguments &arguments) {
   ServingTrace trace;
-  if (isBuiltIn(arguments.trace)) {
-    constexpr uint64_t usual = 64;
+  if (findLengthDistribution(arguments.trace)) {
     SANDWICH_ASSIGN_OR_RETURN(
-        trace, makeServingTrace(
-                   arguments.trace,
-                   static_cast<int64_t>(arguments.skip +
-                                        arguments.requests.value_or(usual)),
-                   arguments.requestsPerSecond, arguments.seed.value_or(1)));
+        trace,
+        makeServingTrace(
+            arguments.trace,
+            static_cast<int64_t>(arguments.skip +
+                                 arguments.requests.value_or(usualRequests)),
+            arguments.requestsPerSecond, arguments.seed.value_or(1)));
   } else {
     SANDWICH_ASSIGN_OR_RETURN(trace, readServingTrace(arguments.trace));
   }
@@ -179,9 +173,8 @@ static Status run(const ReplayArguments &arguments) {
                  "tokens\n",
                  trace.cut, trace.requests.size(),
                  static_cast<unsigned long long>(context));
-  const uint64_t decodes = std::min(artifact.decode().max_tokens(),
-                                    artifact.decode().max_logit_rows());
-  const uint64_t batch = std::min(arguments.batch, decodes);
+  const uint64_t batch =
+      std::min(arguments.batch, artifact.maxDecodeSequences());
   if (batch < arguments.batch && trace.requests.size() > batch)
     std::fprintf(stderr,
                  "the artifact's decode steps take %llu sequences at a time\n",
@@ -293,7 +286,7 @@ TPOT the time of each after it.)");
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of lines");
   command->callback([arguments, &action] {
-    if (!isBuiltIn(arguments->trace) &&
+    if (!findLengthDistribution(arguments->trace) &&
         (arguments->seed || arguments->requestsPerSecond > 0))
       throw CLI::ValidationError("--seed and --requests-per-second are for "
                                  "sharegpt and lmsys; a file has its own "

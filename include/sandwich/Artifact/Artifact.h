@@ -86,6 +86,8 @@ public:
   const proto::Manifest &manifest() const { return contents; }
   const proto::Phase &prefill() const;
   const proto::Phase &decode() const;
+  /// Sequences that one decode step takes.
+  uint64_t maxDecodeSequences() const;
 
   /// Contents of a file other than the weights and the machine code, such as
   /// `artifact::tokenizerFile`; nothing if the artifact has no such file.

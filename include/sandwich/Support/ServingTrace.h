@@ -72,6 +72,11 @@ struct LengthDistribution {
 /// LMSYS-Chat-1M paper (Zheng et al., 2024, table 1). Sigma is 1 for both: an
 /// assumption, as the papers print histograms, no moments.
 const std::vector<LengthDistribution> &lengthDistributions();
+/// The one of that name, or null.
+const LengthDistribution *findLengthDistribution(std::string_view name);
+
+/// Requests of a built-in trace where nobody says otherwise.
+inline constexpr int64_t usualRequests = 64;
 
 /// `requests` requests of the distribution, the same for the same `seed`.
 /// Arrivals are a Poisson process of `requestsPerSecond`; at 0, each comes when
