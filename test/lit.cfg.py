@@ -40,6 +40,8 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
     config.substitutions.append(("%shared", os.path.realpath(shared)))
 config.substitutions.append(("%source", config.sandwich_source))
+config.substitutions.append(("%unittests",
+                             config.sandwich_binary + "/unittests"))
 python = "/usr/bin/python3"
 config.substitutions.append(("%python", python))
 if subprocess.run([python, "-c", "import torch"],

@@ -104,6 +104,21 @@ void LateRanks::readCounters() {
   }
 }
 
+void LateRanks::readHosts(const HostProgress &progress) {
+  State &first = states.front();
+  if (progress.others != hosts.others)
+    othersMoved = looks;
+  if (progress.waits || progress.own != hosts.own) {
+    // The time in which it waits is not its own. Beside others it has not moved
+    // for them, who do not wait for hosts.
+    first.asleep = 0;
+    first.before.clear();
+    if (states.size() == 1)
+      first.moved = looks;
+  }
+  hosts = progress;
+}
+
 bool LateRanks::isAhead(const State &rank, const State &other) const {
   // Of each lane, what it has written.
   for (size_t i = 0; i < rank.counters.size(); i += 2)
@@ -156,19 +171,40 @@ std::optional<std::string> LateRanks::judge(size_t rank,
   return std::nullopt;
 }
 
+std::vector<size_t> LateRanks::findLate() const {
+  std::vector<size_t> late;
+  for (size_t rank = 0; rank < states.size(); ++rank) {
+    // It waits for another host.
+    if (rank == 0 && hosts.waits)
+      continue;
+    const bool alone = states.size() == 1 && hosts.others > hosts.own;
+    if (alone || std::ranges::any_of(states, [&](const State &other) {
+          return isAhead(other, states[rank]);
+        }))
+      late.push_back(rank);
+  }
+  return late;
+}
+
+int64_t LateRanks::arrivalAt(size_t rank, std::span<const size_t> late) const {
+  if (states.size() == 1)
+    return othersMoved;
+  // The last of those who wait, or of all if each is late somewhere.
+  int64_t arrived = 0;
+  for (size_t other = 0; other < states.size(); ++other)
+    if (other != rank && (late.size() == states.size() ||
+                          std::ranges::find(late, other) == late.end()))
+      arrived = std::max(arrived, states[other].active);
+  return arrived;
+}
+
 std::optional<LateRanks::Verdict>
-LateRanks::look(std::span<const Workers> workers) {
+LateRanks::look(std::span<const Workers> workers,
+                const HostProgress &progress) {
   ++looks;
   readCounters();
-  std::vector<size_t> late;
-  bool stands = false;
-  for (size_t rank = 0; rank < states.size(); ++rank)
-    if (std::ranges::any_of(states, [&](const State &other) {
-          return isAhead(other, states[rank]);
-        })) {
-      late.push_back(rank);
-      stands |= states[rank].moved != looks;
-    }
+  readHosts(progress);
+  const std::vector<size_t> late = findLate();
   if (late.empty()) {
     for (State &state : states) {
       state.threads.clear();
@@ -178,17 +214,12 @@ LateRanks::look(std::span<const Workers> workers) {
     return std::nullopt;
   }
   // Somebody is late most of the time, but not for long.
-  if (!stands)
+  if (std::ranges::all_of(
+          late, [&](size_t rank) { return states[rank].moved == looks; }))
     return std::nullopt;
   readActivity(workers);
   for (size_t rank : late) {
-    // The last of those who wait, or of all if each is late somewhere.
-    int64_t arrived = 0;
-    for (size_t other = 0; other < states.size(); ++other)
-      if (other != rank && (late.size() == states.size() ||
-                            std::ranges::find(late, other) == late.end()))
-        arrived = std::max(arrived, states[other].active);
-    if (std::optional<std::string> reason = judge(rank, arrived))
+    if (std::optional<std::string> reason = judge(rank, arrivalAt(rank, late)))
       return Verdict{static_cast<int32_t>(rank),
                      "(process " + std::to_string(workers[rank].process) +
                          ") " + *reason};

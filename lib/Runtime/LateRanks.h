@@ -21,11 +21,15 @@
 /// Time in the kernel, waiting for a disk, and waiting for a core say nothing:
 /// a rank that is starved, stopped or served slowly is not accused.
 ///
+/// The first rank of a host that waits for other hosts is none of these, as
+/// long as it waits. Who alone is on its host is compared with the other hosts.
+///
 //===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_RUNTIME_LATERANKS_H
 #define SANDWICH_RUNTIME_LATERANKS_H
 
+#include "sandwich/Runtime/HostCommunicator.h"
 #include "sandwich/Runtime/SharedMemorySegment.h"
 
 #include <chrono>
@@ -78,9 +82,10 @@ public:
       : segment(segment), interval(interval),
         states(static_cast<size_t>(segment.ranks())) {}
 
-  /// One look, with the workers of each rank. Returns who hangs, if there is
-  /// somebody.
-  std::optional<Verdict> look(std::span<const Workers> workers);
+  /// One look, with the workers of each rank, and how far the hosts are.
+  /// Returns who hangs, if there is somebody.
+  std::optional<Verdict> look(std::span<const Workers> workers,
+                              const HostProgress &progress = {});
 
 private:
   struct State {
@@ -97,6 +102,10 @@ private:
   };
 
   void readCounters();
+  void readHosts(const HostProgress &progress);
+  std::vector<size_t> findLate() const;
+  /// The look at which those had arrived that wait for `rank`.
+  int64_t arrivalAt(size_t rank, std::span<const size_t> late) const;
   void readActivity(std::span<const Workers> workers);
   /// Whether `rank` has done more than `other` in some lane.
   bool isAhead(const State &rank, const State &other) const;
@@ -106,6 +115,9 @@ private:
   const Milliseconds interval;
   std::vector<State> states;
   int64_t looks = 0;
+  HostProgress hosts;
+  /// The look at which the last of the other hosts had moved.
+  int64_t othersMoved = 0;
 };
 
 } // namespace sandwich

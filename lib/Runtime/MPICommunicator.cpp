@@ -114,6 +114,7 @@ bool MPICommunicator::canRun(int32_t lane, int32_t lanes) {
 
 void MPICommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
                                 int64_t count) {
+  MPIConnection::Collective collective(*state->connection);
   if (ranks() == 1 || !canRun(lane, lanes))
     return;
   LanePart part = LanePart::of(count, lane, lanes);
@@ -201,12 +202,14 @@ bool MPICommunicator::gather(int32_t index, const float *part, float *all,
 
 void MPICommunicator::gatherPart(int32_t lane, const float *part, float *all,
                                  int64_t count) {
+  MPIConnection::Collective collective(*state->connection);
   if (canRun(lane, lane + 1))
     gather(lane, part, all, count);
 }
 
 void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
                                 float *whole, int64_t rows, int64_t columns) {
+  MPIConnection::Collective collective(*state->connection);
   if (!canRun(index, lanes))
     return;
   Lane &lane = state->lanes[static_cast<size_t>(index)];
@@ -223,6 +226,7 @@ void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
 }
 
 void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
+  MPIConnection::Collective collective(*state->connection, /*counts=*/false);
   auto *next = static_cast<std::byte *>(data);
   while (bytes > 0 && canRun(0, 1)) {
     const size_t size = std::min(bytes, mostBytes);
@@ -242,6 +246,7 @@ void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
 }
 
 void MPICommunicator::barrier() {
+  MPIConnection::Collective collective(*state->connection);
   if (!canRun(0, 1))
     return;
   std::vector<MPI_Request> requests;
@@ -254,6 +259,10 @@ void MPICommunicator::barrier() {
 }
 
 Status MPICommunicator::failure() const { return state->connection->failure(); }
+
+HostProgress MPICommunicator::progress() const {
+  return state->connection->progress();
+}
 
 std::string MPICommunicator::nameOf(int32_t host) const {
   return state->connection->nameOf(host);

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 using namespace sandwich;
 using Clock = std::chrono::steady_clock;
@@ -182,6 +183,7 @@ void MPIConnection::receive(Peer &peer) {
 
 void MPIConnection::send(Peer &peer, BeatKind kind) {
   peer.sent.kind = kind;
+  peer.sent.begun = begun;
   check(MPI_Isend(&peer.sent, sizeof(Beat), MPI_BYTE,
                   static_cast<int>(&peer - peers.data()), 0, beats,
                   &peer.sending));
@@ -193,6 +195,7 @@ void MPIConnection::look(bool counts) {
       continue;
     while (!failed && !peer.hasLeft && complete(peer.receiving)) {
       peer.missedLooks = 0;
+      peer.begun = peer.received.begun;
       peer.hasLeft = peer.received.kind == BeatKind::Leaving;
       peer.received.reason[sizeof(peer.received.reason) - 1] = 0;
       if (peer.received.kind == BeatKind::Failed)
@@ -207,6 +210,11 @@ void MPIConnection::look(bool counts) {
     fail("host " + peer.name + " (process " + std::to_string(peer.process) +
          ") does not answer any more");
   }
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (const Peer &peer : peers)
+    if (isOther(peer))
+      least = std::min(least, peer.begun);
+  othersBegun = least;
 }
 
 void MPIConnection::sayLast(BeatKind kind, milliseconds patience) {

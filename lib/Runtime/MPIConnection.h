@@ -9,6 +9,7 @@
 #ifndef SANDWICH_LIB_RUNTIME_MPICONNECTION_H
 #define SANDWICH_LIB_RUNTIME_MPICONNECTION_H
 
+#include "sandwich/Runtime/HostCommunicator.h"
 #include "sandwich/Support/Result.h"
 
 // The C interface alone; the one for C++ left the standard with MPI 3.
@@ -45,6 +46,31 @@ public:
   /// For messages between two hosts, of all threads: tags tell them apart.
   MPI_Comm communicator() const { return messages; }
 
+  /// As long as it exists, the thread that made it is in a collective.
+  class Collective {
+  public:
+    explicit Collective(MPIConnection &connection, bool counts = true)
+        : connection(connection) {
+      ++connection.inside;
+      if (counts)
+        ++connection.begun;
+    }
+    ~Collective() { --connection.inside; }
+    Collective(const Collective &) = delete;
+    Collective &operator=(const Collective &) = delete;
+
+  private:
+    MPIConnection &connection;
+  };
+  /// As `HostCommunicator::progress`.
+  HostProgress progress() const {
+    HostProgress progress;
+    progress.others = othersBegun;
+    progress.own = begun;
+    progress.waits = inside > 0;
+    return progress;
+  }
+
   bool hasFailed() const { return failed.load(std::memory_order_relaxed); }
   Status failure() const;
   /// Failures of this host, which the others are told.
@@ -64,7 +90,9 @@ private:
   enum class BeatKind : uint32_t { Alive, Failed, Leaving };
   struct Beat {
     BeatKind kind = BeatKind::Alive;
-    char reason[252] = {};
+    /// Collectives that the sender has begun.
+    uint64_t begun = 0;
+    char reason[240] = {};
   };
   struct Peer {
     std::string name;
@@ -75,6 +103,7 @@ private:
     MPI_Request receiving = MPI_REQUEST_NULL;
     int missedLooks = 0;
     bool hasLeft = false;
+    uint64_t begun = 0;
   };
 
   MPIConnection() = default;
@@ -97,6 +126,11 @@ private:
   MPI_Comm messages = MPI_COMM_NULL;
   MPI_Comm beats = MPI_COMM_NULL;
   std::vector<Peer> peers;
+
+  /// Collectives that count: of this host, and of the last of the others.
+  std::atomic<uint64_t> begun{0}, othersBegun{0};
+  /// Threads that are in a collective.
+  std::atomic<int32_t> inside{0};
 
   mutable std::mutex mutex;
   std::string reason;

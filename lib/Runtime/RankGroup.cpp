@@ -162,6 +162,7 @@ void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
 }
 
 std::optional<PhaseKind> RankGroup::receive(StepArguments &arguments) {
+  watch->setAnnouncer(::gettid());
   return getStep(*ranks, arguments);
 }
 

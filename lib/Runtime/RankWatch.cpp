@@ -214,9 +214,6 @@ void RankWatch::look() {
 }
 
 void RankWatch::lookForHangs() {
-  // The first rank may wait for another host, and is none to accuse for it.
-  if (hosts)
-    return;
   std::vector<LateRanks::Workers> workers(1);
   {
     std::lock_guard lock(mutex);
@@ -228,7 +225,8 @@ void RankWatch::lookForHangs() {
     workers[0].threads.push_back(thread);
   for (const Child &child : children)
     workers.push_back({child.process});
-  if (std::optional<LateRanks::Verdict> verdict = lateRanks.look(workers)) {
+  if (std::optional<LateRanks::Verdict> verdict =
+          lateRanks.look(workers, hosts ? hosts->progress() : HostProgress())) {
     segment->abort(verdict->rank, verdict->reason);
     ownHang = verdict->rank == 0;
   }

@@ -53,7 +53,7 @@ public:
   /// The ranks were told to end, and get the time to do so.
   void expectEnd() { ending = true; }
   /// From now on ranks wait for each other in steps, which `teamThreads` of
-  /// rank 0 run, and its thread `announcer`.
+  /// the first rank run, and its thread `announcer`.
   void expectSteps(std::vector<pid_t> teamThreads) {
     std::lock_guard lock(mutex);
     ownThreads = std::move(teamThreads);

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 using namespace sandwich;
@@ -58,6 +59,11 @@ static Status serve(const tool::EngineArguments &arguments,
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
   EngineOptions options;
   SANDWICH_RETURN_IF_ERROR(arguments.apply(options));
+  // The first host is told, and tells.
+  options.ranks.onOwnHang = [](const Error &) {
+    waitForEnd(patience);
+    std::_Exit(1);
+  };
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
   return engine->serve();

@@ -45,6 +45,7 @@ public:
   }
   void barrier() override { memory->barrier(); }
   Status failure() const override { return memory->failure(); }
+  HostProgress progress() const override { return {}; }
   std::string nameOf(int32_t host) const override {
     return std::to_string(host);
   }

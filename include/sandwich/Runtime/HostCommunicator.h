@@ -11,10 +11,22 @@
 
 #include "sandwich/Runtime/Communicator.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace sandwich {
+
+/// How far the hosts are in their collectives. Broadcasts do not count: those
+/// who wait for one may do so for as long as there is nothing to run.
+struct HostProgress {
+  /// What each of the others has begun at least, as was heard of last.
+  uint64_t others = 0;
+  /// What this host has begun.
+  uint64_t own = 0;
+  /// Whether a thread of this host is in a collective, and may wait for others.
+  bool waits = false;
+};
 
 /// Collectives of one process of each host: `rank` is the number of the host,
 /// `ranks` how many there are.
@@ -28,6 +40,9 @@ public:
   /// be that row already.
   virtual void gatherPart(int32_t lane, const float *part, float *all,
                           int64_t count) = 0;
+
+  /// For any thread.
+  virtual HostProgress progress() const = 0;
 
   virtual std::string nameOf(int32_t host) const = 0;
 

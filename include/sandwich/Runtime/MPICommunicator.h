@@ -46,6 +46,7 @@ public:
   void barrier() override;
   Status failure() const override;
 
+  HostProgress progress() const override;
   std::string nameOf(int32_t host) const override;
   void fail(std::string_view reason) override;
   bool lostContact() const override;

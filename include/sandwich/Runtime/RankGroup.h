@@ -50,9 +50,10 @@ struct RankGroupOptions {
   std::string program;
   /// Between the hosts that share the ranks; null for one host.
   std::shared_ptr<HostCommunicator> hosts = {};
-  /// Called once, by a thread of the group's, if it is rank 0 that hangs in a
-  /// step: the other ranks were ended then, but the call that runs the step
-  /// does not return. The error names rank 0 and says what it does.
+  /// Called once, by a thread of the group's, if it is the first rank of this
+  /// host that hangs in a step: the other ranks were ended then, and other
+  /// hosts get to know it, but the call that runs the step does not return. The
+  /// error names the rank and says what it does.
   std::function<void(const Error &)> onOwnHang = {};
 };
 

@@ -9,6 +9,8 @@ between them.
                                             reference
     hosts.py faults ARTIFACT                lets all that can end end; needs 4
                                             ranks
+    hosts.py hangs MODEL RANKS              lets ranks of that model of the unit
+                                            tests compute or sleep for ever
     hosts.py run COMMAND...                 runs COMMAND on both
 """
 import json
@@ -239,6 +241,41 @@ def check_faults(network, artifact):
     assert set(os.listdir("/dev/shm")) <= shared, os.listdir("/dev/shm")
 
 
+def check_hangs(network, model, ranks):
+    """Each rank, in the step of a prompt. What the steps do is told by
+    unittests/Runtime/Inputs/hash_model.h."""
+    work, loop, leave = 250, 251, 252
+
+    def run(*tokens):
+        command = ["sandwich-run", "logits", "--mpi", model, "--out",
+                   os.path.join(network.folder, "logits"), "--token-ids",
+                   ",".join(map(str, tokens))]
+        since = time.monotonic()
+        with network.start(command, stderr=subprocess.PIPE,
+                           text=True) as process:
+            _, errors = process.communicate(timeout=120)
+        left = HOSTS
+        while left and time.monotonic() < since + 120:
+            left = [host for host in HOSTS if network.processes(host)]
+        return process.returncode, errors, time.monotonic() - since
+
+    # A rank that takes six times as long as the others, or all that take long.
+    for tokens in (work, 120, 1, 1), (work, 20, 1, 6), (work, 1, 30, 2):
+        status, errors, seconds = run(*tokens)
+        print(f"{tokens}: {seconds:.2f} s", flush=True)
+        assert status == 0, errors
+    for rank in range(ranks):
+        host = "host b: " if rank >= ranks // len(HOSTS) else ""
+        for token, reason in ((loop, "it has computed for"),
+                              (leave, "all its threads sleep while")):
+            status, errors, seconds = run(token, rank)
+            what = rf"error: {host}rank {rank} \(process \d+\) hangs: {reason}"
+            print(f"{what}: {seconds:.2f} s", flush=True)
+            assert status != 0 and re.search(what, errors), errors
+            # The time to start is part of it.
+            assert seconds < 2 * SECONDS
+
+
 def main():
     with Network() as network:
         what, *arguments = sys.argv[1:]
@@ -246,6 +283,8 @@ def main():
             check_logits(network, arguments[0], arguments[1:])
         elif what == "faults":
             check_faults(network, arguments[0])
+        elif what == "hangs":
+            check_hangs(network, arguments[0], int(arguments[1]))
         else:
             network.run(arguments)
 
