@@ -66,7 +66,7 @@ int64_t SharedMemoryCommunicator::blockOf(int64_t count, int64_t most) const {
 }
 
 bool SharedMemoryCommunicator::canRun(int32_t lane, int32_t lanes) {
-  if (segment->aborted().load(std::memory_order_relaxed) != 0)
+  if (hasFailed())
     return false;
   if (lane >= 0 && lane < lanes && lanes <= segment->lanes())
     return true;

@@ -27,7 +27,7 @@ TwoLevelCommunicator::TwoLevelCommunicator(SharedMemoryCommunicator &local,
 void TwoLevelCommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
                                      int64_t count) {
   local.allReduce(lane, lanes, data, count);
-  if (hosts)
+  if (meetsHosts())
     hosts->allReduce(lane, lanes, data, count);
   const LanePart part = LanePart::of(count, lane, lanes);
   local.sharePart(lane, data + part.begin, part.end - part.begin, /*root=*/0);
@@ -44,7 +44,7 @@ void TwoLevelCommunicator::allGather(int32_t lane, int32_t lanes,
     all.resize(static_cast<size_t>(size * ranks()));
     float *ofHost = all.data() + firstRank * size;
     local.gatherPart(lane, part + begin, ofHost, size);
-    if (hosts)
+    if (meetsHosts())
       hosts->gatherPart(lane, ofHost, all.data(), size * local.ranks());
     local.sharePart(lane, all.data(), size * ranks(), /*root=*/0);
     for (int32_t rank = 0; rank < ranks(); ++rank)
@@ -58,7 +58,7 @@ void TwoLevelCommunicator::broadcast(void *data, size_t bytes, int32_t root) {
   const bool own = root / local.ranks() == host;
   if (own)
     local.broadcast(data, bytes, root % local.ranks());
-  if (hosts)
+  if (meetsHosts())
     hosts->broadcast(data, bytes, root / local.ranks());
   if (!own)
     local.broadcast(data, bytes, /*root=*/0);
@@ -66,7 +66,7 @@ void TwoLevelCommunicator::broadcast(void *data, size_t bytes, int32_t root) {
 
 void TwoLevelCommunicator::barrier() {
   local.barrier();
-  if (hosts)
+  if (meetsHosts())
     hosts->barrier();
   local.barrier();
 }

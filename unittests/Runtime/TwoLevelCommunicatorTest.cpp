@@ -12,8 +12,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <thread>
+#include <vector>
 
 using namespace sandwich;
 
@@ -135,4 +138,36 @@ TEST(TwoLevelCommunicatorFailureTest, FirstRankOfHostFailsWithTheHosts) {
   Segment other = *SharedMemorySegment::create(1, 1);
   other->abort(SharedMemorySegment::elsewhere, "host a: rank 0 is tired");
   EXPECT_EQ(other->failure().error().message, "host a: rank 0 is tired");
+}
+
+// What a host without one of its ranks has is not what the others wait for.
+TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
+  const std::vector<std::function<void(Communicator &, std::vector<float> &)>>
+      collectives = {
+          [](Communicator &c, std::vector<float> &v) {
+            c.allReduce(0, 1, v.data(), 16);
+          },
+          [](Communicator &c, std::vector<float> &v) {
+            c.allGather(0, 1, v.data(), v.data() + 16, 1, 16);
+          },
+          [](Communicator &c, std::vector<float> &v) {
+            c.broadcast(v.data(), 64, 2);
+          },
+          [](Communicator &c, std::vector<float> &) { c.barrier(); },
+      };
+  for (const auto &collective : collectives) {
+    Segment between = *SharedMemorySegment::create(2, 1);
+    Segment segment = *SharedMemorySegment::create(2, 1, {.firstRank = 2});
+    auto local = *SharedMemoryCommunicator::create(segment, 0);
+    NearHosts hosts(between, 1);
+    TwoLevelCommunicator leader(*local, &hosts, 2, 4);
+    segment->abort(1, "is tired");
+    std::vector<float> data(128);
+    std::future<void> done = std::async(
+        std::launch::async, [&] { collective(leader, data); });
+    // Whoever sends waits for the other host, for ever.
+    EXPECT_EQ(done.wait_for(std::chrono::seconds(10)),
+              std::future_status::ready);
+    between->abort(SharedMemorySegment::elsewhere, "the test is over");
+  }
 }

@@ -46,6 +46,11 @@ public:
   void sharePart(int32_t lane, float *data, int64_t count, int32_t root);
 
   Status failure() const override { return segment->failure(); }
+  /// As `failure`, for use between any two collectives: what the one before
+  /// has left is of no use then.
+  bool hasFailed() const {
+    return segment->aborted().load(std::memory_order_relaxed) != 0;
+  }
 
 protected:
   SharedMemoryCommunicator(std::shared_ptr<SharedMemorySegment> segment,

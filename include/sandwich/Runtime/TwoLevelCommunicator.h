@@ -45,6 +45,11 @@ public:
   Status failure() const override;
 
 private:
+  /// Whether the next part of a collective is between hosts, and this rank's. A
+  /// rank that failed leaves its host without what the others wait for, who may
+  /// not hear of it before they would have used whatever was sent instead.
+  bool meetsHosts() const { return hosts && !local.hasFailed(); }
+
   SharedMemoryCommunicator &local;
   HostCommunicator *const hosts;
   /// [lane] What it gathers.
