@@ -72,10 +72,9 @@ int main() {
       std::printf("%8lld %12.1f %14.1f\n", static_cast<long long>(bytes),
                   medianOf(own), medianOf(plain));
   }
-  if (Status status = hosts.failure(); !status) {
+  if (Status status = hosts.leave(); !status) {
     std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
     return 1;
   }
-  hosts.finish();
   return 0;
 }

@@ -276,4 +276,4 @@ bool MPICommunicator::lostContact() const {
   return state->connection->lostContact();
 }
 
-void MPICommunicator::finish() { state->connection->finish(); }
+Status MPICommunicator::leave() { return state->connection->leave(); }

@@ -82,23 +82,25 @@ Status MPIConnection::connect() {
   return {};
 }
 
-MPIConnection::~MPIConnection() {
+Status MPIConnection::leave() {
+  leaving = true;
+  watcher.join();
+  // To leave MPI all hosts are needed.
+  SANDWICH_RETURN_IF_ERROR(failure());
   {
     std::lock_guard lock(mutex);
-    if (!finished && !failed) {
-      reason = "ended early";
-      failedHere = failed = true;
-    }
+    left = true;
   }
-  leaving = true;
-  if (watcher.joinable())
-    watcher.join();
-  // To leave MPI all hosts are needed.
-  if (failed)
-    return;
   MPI_Comm_free(&messages);
   MPI_Comm_free(&beats);
   MPI_Finalize();
+  return {};
+}
+
+MPIConnection::~MPIConnection() {
+  fail("ended early");
+  if (watcher.joinable())
+    watcher.join();
 }
 
 //===----------------------------------------------------------------------===//
@@ -107,7 +109,7 @@ MPIConnection::~MPIConnection() {
 
 void MPIConnection::setFailure(const std::string &why, bool own) {
   std::lock_guard lock(mutex);
-  if (finished || failed)
+  if (left || failed)
     return;
   reason = why;
   failedHere = own;
@@ -126,11 +128,6 @@ bool MPIConnection::check(int code) {
   MPI_Error_string(code, text, &length);
   fail("MPI failed: " + std::string(text, static_cast<size_t>(length)));
   return false;
-}
-
-void MPIConnection::finish() {
-  std::lock_guard lock(mutex);
-  finished = !failed;
 }
 
 Status MPIConnection::failure() const {

@@ -35,8 +35,11 @@ public:
   /// Starts MPI, which waits for the other hosts. Errors: MPI was started
   /// already; it cannot be started, or not for several threads.
   static Result<std::unique_ptr<MPIConnection>> open();
-  /// Waits for the others to leave as well, unless there was a failure.
+  /// Tells the others of a failure unless all have left.
   ~MPIConnection();
+  /// Returns when the others leave as well, or the failure that was before.
+  /// There are no messages and no failures any more after it.
+  Status leave();
 
   int32_t host() const { return ownHost; }
   int32_t hosts() const { return static_cast<int32_t>(peers.size()); }
@@ -78,8 +81,6 @@ public:
   /// Whether `code` is success; anything else is a failure.
   bool check(int code);
   bool lostContact() const { return hostIsSilent; }
-  /// Failures no longer matter.
-  void finish();
 
   /// Returns true once all of `requests` are complete, or false after a
   /// failure; their memory is not used any more then. Spins for a while, and
@@ -136,7 +137,7 @@ private:
   std::string reason;
   /// Whether the others were not told by the one that failed.
   bool failedHere = false;
-  bool finished = false;
+  bool left = false;
   std::atomic<bool> failed{false};
   std::atomic<bool> hostIsSilent{false};
   std::atomic<bool> leaving{false};

@@ -105,8 +105,6 @@ RankGroup::~RankGroup() {
     if (leads())
       giveEnd(*ranks);
     watch->expectEnd();
-    if (hosts)
-      hosts->finish();
   }
 }
 

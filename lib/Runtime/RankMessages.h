@@ -20,7 +20,7 @@ namespace sandwich {
 /// `lookMilliseconds`. A group that is stopped and goes on loses none.
 inline constexpr int beatMilliseconds = 100;
 inline constexpr int lookMilliseconds = 50;
-inline constexpr int missedLooks = 24;
+inline constexpr int missedLooks = 20;
 /// Before the first one, while the program starts.
 inline constexpr int firstLooks = 600;
 

@@ -76,7 +76,7 @@ Status tool::runOnHosts(EngineArguments &arguments, const std::string &artifact,
   SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<HostCommunicator> hosts,
                             joinHosts());
   if (hosts->ranks() == 1) {
-    hosts->finish();
+    SANDWICH_RETURN_IF_ERROR(hosts->leave());
     return run();
   }
   arguments.hosts = hosts;
@@ -96,7 +96,7 @@ Status tool::runOnHosts(EngineArguments &arguments, const std::string &artifact,
     status = serve(arguments, artifact);
   }
   if (status)
-    hosts->finish();
+    status = hosts->leave();
   else
     hosts->fail(status.error().message);
   const bool silence = !status && hosts->lostContact();

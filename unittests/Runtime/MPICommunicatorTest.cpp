@@ -6,13 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Runs in every rank that mpiexec starts.
+// Each test runs in every rank that mpiexec starts.
 
 #include "CommunicatorChecks.h"
 
 #include "sandwich/Runtime/MPICommunicator.h"
 
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#define OMPI_SKIP_MPICXX
+#include <mpi.h>
 
 using namespace sandwich;
 
@@ -38,9 +44,31 @@ TEST(MPICommunicatorTest, AgreesWithPlainLoops) {
                           3);
   EXPECT_EQ(all, (std::vector<float>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
   EXPECT_TRUE(communicator.failure());
+  Status left = communicator.leave();
+  EXPECT_TRUE(left) << left.error().message;
   // What was exchanged stays good, whatever a host says now.
-  communicator.barrier();
-  communicator.finish();
   communicator.fail("too late");
   EXPECT_TRUE(communicator.failure());
+}
+
+TEST(MPICommunicatorTest, FailureWhileOthersLeave) {
+  Result<std::unique_ptr<MPICommunicator>> created = MPICommunicator::create();
+  ASSERT_TRUE(created) << created.error().message;
+  std::unique_ptr<MPICommunicator> communicator = std::move(*created);
+  ASSERT_EQ(communicator->ranks(), 3);
+  const std::string expected =
+      communicator->rank() == 2
+          ? "is tired"
+          : "host " + communicator->nameOf(2) + ": is tired";
+  if (communicator->rank() == 2) {
+    // The others have said that they leave by then.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    communicator->fail("is tired");
+  }
+  Status left = communicator->leave();
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().message, expected);
+  communicator.reset();
+  // It is left to MPI to end processes after a failure, but here all live.
+  MPI_Finalize();
 }

@@ -56,7 +56,7 @@ public:
     segment->abort(SharedMemorySegment::elsewhere, reason);
   }
   bool lostContact() const override { return false; }
-  void finish() override {}
+  Status leave() override { return failure(); }
 
 private:
   const Segment segment;

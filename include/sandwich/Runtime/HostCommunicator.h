@@ -54,9 +54,10 @@ public:
   /// Whether the failure is that a host does not answer, as this one found.
   virtual bool lostContact() const = 0;
 
-  /// All was exchanged that there was: failures no longer matter. Without it,
-  /// the end of a host is a failure to the others.
-  virtual void finish() = 0;
+  /// Called once, when all was exchanged that there was, and returns when all
+  /// hosts have called it. Errors: a host failed before. Without it, the end of
+  /// a host is a failure to the others.
+  virtual Status leave() = 0;
 
 protected:
   using Communicator::Communicator;

@@ -50,7 +50,7 @@ public:
   std::string nameOf(int32_t host) const override;
   void fail(std::string_view reason) override;
   bool lostContact() const override;
-  void finish() override;
+  Status leave() override;
 
 private:
   struct Lane;
