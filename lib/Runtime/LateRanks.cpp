@@ -106,8 +106,7 @@ void LateRanks::readCounters() {
 
 void LateRanks::readHosts(const HostProgress &progress) {
   State &first = states.front();
-  if (progress.others != hosts.others)
-    othersMoved = looks;
+  othersMoved = looks - progress.othersStand / interval;
   if (progress.waits || progress.own != hosts.own) {
     // The time in which it waits is not its own. Beside others it has not moved
     // for them, who do not wait for hosts.

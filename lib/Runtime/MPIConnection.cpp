@@ -18,7 +18,6 @@
 #include <limits>
 
 using namespace sandwich;
-using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -180,19 +179,27 @@ void MPIConnection::receive(Peer &peer) {
 
 void MPIConnection::send(Peer &peer, BeatKind kind) {
   peer.sent.kind = kind;
-  peer.sent.begun = begun;
+  peer.sent.begun = begunSeen;
+  peer.sent.standsMilliseconds =
+      std::chrono::duration_cast<milliseconds>(Clock::now() - moved).count();
   check(MPI_Isend(&peer.sent, sizeof(Beat), MPI_BYTE,
                   static_cast<int>(&peer - peers.data()), 0, beats,
                   &peer.sending));
 }
 
 void MPIConnection::look(bool counts) {
+  if (const uint64_t now = begun; now != begunSeen) {
+    begunSeen = now;
+    moved = Clock::now();
+  }
   for (Peer &peer : peers) {
     if (!isOther(peer) || peer.hasLeft)
       continue;
     while (!failed && !peer.hasLeft && complete(peer.receiving)) {
       peer.missedLooks = 0;
       peer.begun = peer.received.begun;
+      peer.moved =
+          Clock::now() - milliseconds(peer.received.standsMilliseconds);
       peer.hasLeft = peer.received.kind == BeatKind::Leaving;
       peer.received.reason[sizeof(peer.received.reason) - 1] = 0;
       if (peer.received.kind == BeatKind::Failed)
@@ -208,10 +215,14 @@ void MPIConnection::look(bool counts) {
          ") does not answer any more");
   }
   uint64_t least = std::numeric_limits<uint64_t>::max();
+  Clock::time_point last{};
   for (const Peer &peer : peers)
-    if (isOther(peer))
+    if (isOther(peer)) {
       least = std::min(least, peer.begun);
+      last = std::max(last, peer.moved);
+    }
   othersBegun = least;
+  othersMoved = last;
 }
 
 void MPIConnection::sayLast(BeatKind kind, milliseconds patience) {

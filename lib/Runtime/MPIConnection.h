@@ -31,6 +31,9 @@ namespace sandwich {
 /// MPI in this process, and a thread that tells the other hosts that this one
 /// is alive and looks whether they are.
 class MPIConnection {
+  using Clock = std::chrono::steady_clock;
+  using Milliseconds = std::chrono::milliseconds;
+
 public:
   /// Starts MPI, which waits for the other hosts. Errors: MPI was started
   /// already; it cannot be started, or not for several threads.
@@ -69,6 +72,8 @@ public:
   HostProgress progress() const {
     HostProgress progress;
     progress.others = othersBegun;
+    progress.othersStand = std::chrono::duration_cast<Milliseconds>(
+        Clock::now() - othersMoved.load());
     progress.own = begun;
     progress.waits = inside > 0;
     return progress;
@@ -91,9 +96,10 @@ private:
   enum class BeatKind : uint32_t { Alive, Failed, Leaving };
   struct Beat {
     BeatKind kind = BeatKind::Alive;
-    /// Collectives that the sender has begun.
+    /// Collectives that the sender has begun, the last one so long ago.
     uint64_t begun = 0;
-    char reason[240] = {};
+    int64_t standsMilliseconds = 0;
+    char reason[232] = {};
   };
   struct Peer {
     std::string name;
@@ -105,6 +111,7 @@ private:
     int missedLooks = 0;
     bool hasLeft = false;
     uint64_t begun = 0;
+    Clock::time_point moved = Clock::now();
   };
 
   MPIConnection() = default;
@@ -121,7 +128,7 @@ private:
   /// counts.
   void look(bool counts);
   /// Sends a last beat to all and gives it `patience` to leave.
-  void sayLast(BeatKind kind, std::chrono::milliseconds patience);
+  void sayLast(BeatKind kind, Milliseconds patience);
 
   int32_t ownHost = 0;
   MPI_Comm messages = MPI_COMM_NULL;
@@ -130,6 +137,11 @@ private:
 
   /// Collectives that count: of this host, and of the last of the others.
   std::atomic<uint64_t> begun{0}, othersBegun{0};
+  /// When the last of the others began its last one.
+  std::atomic<Clock::time_point> othersMoved{Clock::now()};
+  /// What the watching thread has seen this host begin, and when.
+  uint64_t begunSeen = 0;
+  Clock::time_point moved = Clock::now();
   /// Threads that are in a collective.
   std::atomic<int32_t> inside{0};
 

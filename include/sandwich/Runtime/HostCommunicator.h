@@ -11,6 +11,7 @@
 
 #include "sandwich/Runtime/Communicator.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ namespace sandwich {
 struct HostProgress {
   /// What each of the others has begun at least, as was heard of last.
   uint64_t others = 0;
+  /// How long ago the last of them began one, at most.
+  std::chrono::milliseconds othersStand{0};
   /// What this host has begun.
   uint64_t own = 0;
   /// Whether a thread of this host is in a collective, and may wait for others.
