@@ -26,11 +26,11 @@ using namespace sandwich;
 /// How long a host that failed waits for mpirun to end it. The end of a process
 /// makes mpirun end the others at once, the first one maybe before it has told
 /// what is wrong.
-static constexpr std::chrono::seconds patience(5);
+static constexpr std::chrono::milliseconds patience(5000);
 /// The same on the first host, if another one is silent. If the network is cut,
-/// mpirun finds out by the keepalive of its own connections, but only as long
-/// as it has nothing to say over them.
-static constexpr std::chrono::seconds patienceOfFirst(1);
+/// mpirun finds out by the keepalive of its own connections, within two
+/// seconds, but only as long as it has nothing to say over them.
+static constexpr std::chrono::milliseconds patienceOfFirst(1200);
 
 static Result<std::shared_ptr<HostCommunicator>> joinHosts() {
 #ifdef SANDWICH_ENABLE_MPI
@@ -45,7 +45,7 @@ static Result<std::shared_ptr<HostCommunicator>> joinHosts() {
 }
 
 /// Returns after `patience`, or if there is nobody left to end this process.
-static void waitForEnd(std::chrono::seconds patience) {
+static void waitForEnd(std::chrono::milliseconds patience) {
   std::signal(SIGTERM, SIG_DFL);
   const auto end = std::chrono::steady_clock::now() + patience;
   const pid_t parent = ::getppid();

@@ -163,8 +163,8 @@ TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
     TwoLevelCommunicator leader(*local, &hosts, 2, 4);
     segment->abort(1, "is tired");
     std::vector<float> data(128);
-    std::future<void> done = std::async(
-        std::launch::async, [&] { collective(leader, data); });
+    std::future<void> done =
+        std::async(std::launch::async, [&] { collective(leader, data); });
     // Whoever sends waits for the other host, for ever.
     EXPECT_EQ(done.wait_for(std::chrono::seconds(10)),
               std::future_status::ready);

@@ -233,6 +233,7 @@ def check_faults(network, artifact):
         lambda group: end(group.leaders("b"), signal.SIGSTOP), 1)
     let(r"error: host b: rank 3 \(process \d+\) does not answer any more",
         lambda group: end(group.followers("b"), signal.SIGSTOP), 1)
+    # What processes write goes through mpirun.
     let("", lambda group: end(network.find("a", "mpirun", "bench")))
     # Whoever finds out first says it.
     let(r"error: host b \(process \d+\) does not answer any more|"
