@@ -105,35 +105,51 @@ void SharedMemoryCommunicator::allReduce(int32_t lane, int32_t lanes,
     sumInSegments(lane, data + part.begin, size);
 }
 
-/// Every rank writes everything and sums everything; the next block is written
-/// before the last one is summed.
-void SharedMemoryCommunicator::sumAtOnce(int32_t lane, float *data,
-                                         int64_t count) {
-  int64_t block = blockOf(count, slotElements());
-  int64_t blocks = divideUp(count, block);
+/// Runs `blocks` steps of `lane`. `write(i, step)` fills own slots with block
+/// i, before `use(i - 1, step - 1)` waits for that of others and uses it; it
+/// returns false if it waits in vain.
+template <typename Write, typename Use>
+void SharedMemoryCommunicator::runBlocks(int32_t lane, int64_t blocks,
+                                         const Write &write, const Use &use) {
   uint32_t first = takeSteps(lane, blocks);
-  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
   auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
-  auto write = [&](int64_t i) {
-    copyElements(slot(rank(), lane, stepOf(i)), data + i * block, sizeOf(i));
+  auto publish = [&](int64_t i) {
+    write(i, stepOf(i));
     publishWritten(lane, stepOf(i));
   };
   if (blocks > 0)
-    write(0);
-  std::array<const float *, SharedMemorySegment::maxRanks> sources;
+    publish(0);
   for (int64_t i = 0; i < blocks; ++i) {
     if (i + 1 < blocks)
-      write(i + 1);
-    float *own = data + i * block;
-    sources[static_cast<size_t>(rank())] = own;
-    for (int32_t distance = 1; distance < ranks(); ++distance) {
-      int32_t other = rankAfter(distance);
-      if (!waitWritten(other, lane, stepOf(i)))
-        return;
-      sources[static_cast<size_t>(other)] = slot(other, lane, stepOf(i));
-    }
-    sumRanks(sources.data(), ranks(), own, nullptr, sizeOf(i));
+      publish(i + 1);
+    if (!use(i, stepOf(i)))
+      return;
   }
+}
+
+/// Every rank writes everything and sums everything.
+void SharedMemoryCommunicator::sumAtOnce(int32_t lane, float *data,
+                                         int64_t count) {
+  int64_t block = blockOf(count, slotElements());
+  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
+  std::array<const float *, SharedMemorySegment::maxRanks> sources;
+  runBlocks(
+      lane, divideUp(count, block),
+      [&](int64_t i, uint32_t step) {
+        copyElements(slot(rank(), lane, step), data + i * block, sizeOf(i));
+      },
+      [&](int64_t i, uint32_t step) {
+        float *own = data + i * block;
+        sources[static_cast<size_t>(rank())] = own;
+        for (int32_t distance = 1; distance < ranks(); ++distance) {
+          int32_t other = rankAfter(distance);
+          if (!waitWritten(other, lane, step))
+            return false;
+          sources[static_cast<size_t>(other)] = slot(other, lane, step);
+        }
+        sumRanks(sources.data(), ranks(), own, nullptr, sizeOf(i));
+        return true;
+      });
 }
 
 /// In each step, rank r sums segment r of what all have written, and all fetch
@@ -144,8 +160,6 @@ void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
   int64_t most = slotElements() / ranks() / granule * granule;
   int64_t segmentSize = blockOf(divideUp<int64_t>(count, ranks()), most);
   int64_t blocks = divideUp(count, segmentSize * ranks());
-  uint32_t first = takeSteps(lane, blocks);
-  auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
   /// The elements of segment `which` of block `i`, evenly dealt in the last.
   struct Range {
     int64_t begin;
@@ -157,56 +171,51 @@ void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
     LanePart part = LanePart::of(size, which, ranks());
     return {begin + part.begin, part.end - part.begin};
   };
-  auto slotOf = [&](int32_t rank, int64_t i, int32_t which) {
-    return slot(rank, lane, stepOf(i)) + which * segmentSize;
+  auto slotOf = [&](int32_t rank, uint32_t step, int32_t which) {
+    return slot(rank, lane, step) + which * segmentSize;
   };
-  auto write = [&](int64_t i) {
+  auto write = [&](int64_t i, uint32_t step) {
     for (int32_t distance = 1; distance < ranks(); ++distance) {
       int32_t other = rankAfter(distance);
       Range range = rangeOf(i, other);
-      copyElements(slotOf(rank(), i, other), data + range.begin, range.size);
+      copyElements(slotOf(rank(), step, other), data + range.begin, range.size);
     }
-    publishWritten(lane, stepOf(i));
   };
-  auto sum = [&](int64_t i) {
+  auto sum = [&](int64_t i, uint32_t step) {
     Range range = rangeOf(i, rank());
     float *own = data + range.begin;
     std::array<const float *, SharedMemorySegment::maxRanks> sources;
     sources[static_cast<size_t>(rank())] = own;
     for (int32_t distance = 1; distance < ranks(); ++distance) {
       int32_t other = rankAfter(distance);
-      if (!waitWritten(other, lane, stepOf(i)))
+      if (!waitWritten(other, lane, step))
         return false;
-      sources[static_cast<size_t>(other)] = slotOf(other, i, rank());
+      sources[static_cast<size_t>(other)] = slotOf(other, step, rank());
     }
-    sumRanks(sources.data(), ranks(), own, slotOf(rank(), i, rank()),
+    sumRanks(sources.data(), ranks(), own, slotOf(rank(), step, rank()),
              range.size);
-    publishSummed(lane, stepOf(i));
+    publishSummed(lane, step);
     return true;
   };
-  auto fetch = [&](int64_t i) {
+  auto fetch = [&](int64_t i, uint32_t step) {
     for (int32_t distance = 1; distance < ranks(); ++distance) {
       int32_t other = rankAfter(distance);
-      if (!waitSummed(other, lane, stepOf(i)))
+      if (!waitSummed(other, lane, step))
         return false;
       Range range = rangeOf(i, other);
-      copyElements(data + range.begin, slotOf(other, i, other), range.size);
+      copyElements(data + range.begin, slotOf(other, step, other), range.size);
     }
     return true;
   };
-  write(0);
-  for (int64_t i = 0; i < blocks; ++i) {
-    if (i + 1 < blocks)
-      write(i + 1);
-    if (!sum(i) || (i > 0 && !fetch(i - 1)))
-      return;
-  }
-  fetch(blocks - 1);
+  runBlocks(lane, blocks, write, [&](int64_t i, uint32_t step) {
+    return sum(i, step) && (i == 0 || fetch(i - 1, step - 1)) &&
+           (i + 1 < blocks || fetch(i, step));
+  });
 }
 
 /// Passes [0, count) in blocks through the slots of all ranks: `write(slot,
 /// begin, size)` fills an own one, `read(rank, slot, begin, size)` sees that of
-/// each other rank. A block is written before the one before is read.
+/// each other rank.
 template <typename Write, typename Read>
 void SharedMemoryCommunicator::exchangeBlocks(int32_t lane, int64_t count,
                                               const Write &write,
@@ -214,26 +223,21 @@ void SharedMemoryCommunicator::exchangeBlocks(int32_t lane, int64_t count,
   if (ranks() == 1)
     return;
   int64_t block = blockOf(count, slotElements());
-  int64_t blocks = divideUp(count, block);
-  uint32_t first = takeSteps(lane, blocks);
-  auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
   auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
-  auto publish = [&](int64_t i) {
-    write(slot(rank(), lane, stepOf(i)), i * block, sizeOf(i));
-    publishWritten(lane, stepOf(i));
-  };
-  if (blocks > 0)
-    publish(0);
-  for (int64_t i = 0; i < blocks; ++i) {
-    if (i + 1 < blocks)
-      publish(i + 1);
-    for (int32_t distance = 1; distance < ranks(); ++distance) {
-      int32_t other = rankAfter(distance);
-      if (!waitWritten(other, lane, stepOf(i)))
-        return;
-      read(other, slot(other, lane, stepOf(i)), i * block, sizeOf(i));
-    }
-  }
+  runBlocks(
+      lane, divideUp(count, block),
+      [&](int64_t i, uint32_t step) {
+        write(slot(rank(), lane, step), i * block, sizeOf(i));
+      },
+      [&](int64_t i, uint32_t step) {
+        for (int32_t distance = 1; distance < ranks(); ++distance) {
+          int32_t other = rankAfter(distance);
+          if (!waitWritten(other, lane, step))
+            return false;
+          read(other, slot(other, lane, step), i * block, sizeOf(i));
+        }
+        return true;
+      });
 }
 
 /// Publishes `part`, [count], and calls `place(rank, elements, begin, size)`

@@ -6,21 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Dialect/Gemm/IR/Gemm.h"
-#include "sandwich/Dialect/LM/IR/LM.h"
-#include "sandwich/Dialect/Phase/IR/Phase.h"
-#include "sandwich/Target/Target.h"
+#include "BufferPlan.h"
+
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_ASSIGNBUFFERS
@@ -33,387 +27,46 @@ using phase::ProgramArgument;
 
 namespace {
 
-/// An argument of a phase, and which one of the program takes its place.
-struct PhaseArgument {
-  ProgramArgument place;
-  StringLiteral name;
-};
-constexpr PhaseArgument phaseArguments[] = {
-    {ProgramArgument::TokenIds, "token ids"},
-    {ProgramArgument::Positions, "positions"},
-    {ProgramArgument::Sequences, "sequences"},
-    {ProgramArgument::LogitRows, "logit rows"},
-    {ProgramArgument::KVCache, "cache"}};
-
-/// What bounds the rows of a value.
-enum class RowKind { Tokens, LogitRows };
-
-/// A piece of the workspace that one or more tensors share, one after another.
-struct Buffer {
-  /// Null for the partial sums of a matmul, which have `bytes`.
-  RankedTensorType type;
-  RowKind rows;
-  int64_t bytes;
-  /// The positions in program order between which it holds a value.
-  int64_t firstUse, lastUse;
-  /// Rows follow each other without gaps, as ranks exchange them.
-  bool dense = false;
-  int64_t offset = 0;
-  /// Set once the program's operations are created.
-  Value view;
-};
-
-int64_t rowStride(const Buffer &buffer) {
-  RankedTensorType type = buffer.type;
-  return buffer.dense ? type.getDimSize(1)
-                      : sandwich::rowStride(type.getDimSize(1),
-                                            type.getElementTypeBitWidth() / 8);
-}
-
-/// Whether other ranks get what is in the buffer of `value`, or will be once
-/// others have been computed in its place.
-bool isExchanged(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (auto loop = dyn_cast<scf::ForOp>(user))
-      return isExchanged(loop.getTiedLoopRegionIterArg(&use));
-    if (auto matmul = dyn_cast<gemm::MatmulOp>(user))
-      return matmul.getResidual() == use.get() &&
-             isExchanged(matmul.getResult());
-    return isa<lm::AllReduceOp, lm::AllGatherOp>(user);
-  });
-}
-
+/// Writes the program of a phase beside it.
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp phase, const AssignBuffersOptions &limits)
-      : phase(phase), limits(limits), builder(phase.getLoc(), phase) {}
+  ProgramBuilder(func::FuncOp phase, const BufferPlan &plan)
+      : phase(phase), plan(plan), builder(phase.getLoc(), phase) {}
 
-  LogicalResult run();
+  void run(RowLimits limits, int64_t threads);
 
 private:
-  LogicalResult checkSignature();
-  LogicalResult collectBuffers();
-  LogicalResult addLoopCarried(scf::ForOp loop);
-  LogicalResult addResult(Operation *op);
-  Buffer *addBuffer(Operation *op, RankedTensorType type, RowKind rows,
-                    bool dense = false);
-  Buffer *findReused(Operation *op);
-  LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
-  LogicalResult checkArguments(Operation *op);
-  FailureOr<RowKind> getRows(Operation *op);
-  bool isLastUse(Value value, Operation *op);
-  void extendLives();
-  int64_t assignOffsets();
-  int64_t rowLimit(RowKind rows) const {
-    return rows == RowKind::Tokens ? limits.maxTokens : limits.maxLogitRows;
-  }
-  func::FuncOp createProgram(int64_t workspaceBytes);
+  func::FuncOp createProgram(RowLimits limits, int64_t threads);
+  Value createView(const Buffer &buffer);
   Value viewOf(Value tensor);
   void convertBlock(Block &source);
   void convert(Operation *op);
 
   func::FuncOp phase;
-  AssignBuffersOptions limits;
+  const BufferPlan &plan;
   ImplicitLocOpBuilder builder;
   func::FuncOp program;
-  lm::KVCacheType cacheType;
-  Value logits;
-
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  DenseMap<Value, Buffer *> bufferOf;
-  DenseMap<Operation *, Buffer *> partialSumsOf;
-  DenseMap<Operation *, int64_t> position;
+  DenseMap<const Buffer *, Value> views;
   IRMapping mapping;
   Value tokens, logitRows;
 };
 
 } // namespace
 
-static bool hasBufferForm(Operation *op) {
-  return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
-                         lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
-                         lm::AllGatherOp, gemm::MatmulOp>(op);
-}
-
-using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
-
-/// The operands that must be arguments of the phase: only of those the runtime
-/// guarantees that the tokens, positions and rows in them exist.
-static ArgumentOperands getArgumentOperands(Operation *op) {
-  auto ofCache = [](auto op) -> ArgumentOperands {
-    return {{op.getKvCache(), ProgramArgument::KVCache},
-            {op.getPositions(), ProgramArgument::Positions},
-            {op.getSequences(), ProgramArgument::Sequences}};
-  };
-  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
-      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
-        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
-      })
-      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
-        return {{table.getPositions(), ProgramArgument::Positions}};
-      })
-      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
-        return {{gather.getRows(), ProgramArgument::LogitRows}};
-      })
-      .Case([&](lm::AttentionOp attention) { return ofCache(attention); })
-      .Case([&](gemm::MatmulOp matmul) {
-        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
-      })
-      .Default([](Operation *) { return ArgumentOperands(); });
-}
-
-LogicalResult ProgramBuilder::checkSignature() {
-  FunctionType type = phase.getFunctionType();
-  Type indices =
-      RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
-  auto isIndices = [&](Type type) { return type == indices; };
-  auto isLogits = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
-  };
-  if (type.getNumInputs() != std::size(phaseArguments) ||
-      type.getNumResults() != 1 ||
-      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
-      !isa<lm::KVCacheType>(type.getInputs().back()) ||
-      !isLogits(type.getResult(0)))
-    return phase.emitError("a phase takes token ids, positions, sequences and "
-                           "logit rows (tensor<?xi32>) and a cache, and "
-                           "returns logits (tensor<?xNxf32>)");
-  if (!llvm::hasSingleElement(phase.getBody()) ||
-      !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
-    return phase.emitError("a phase is one block that returns");
-  cacheType = cast<lm::KVCacheType>(type.getInputs().back());
-  logits = phase.getBody().front().getTerminator()->getOperand(0);
-  if (!hasBufferForm(logits.getDefiningOp()) || !logits.hasOneUse())
-    return phase.emitError("a phase returns what an operation with a buffer "
-                           "form computes for nothing else");
-  return success();
-}
-
-/// Whether nothing reads `value` after `op`, nor in another iteration of a
-/// loop around it.
-bool ProgramBuilder::isLastUse(Value value, Operation *op) {
-  return value.getParentBlock() == op->getBlock() &&
-         llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user->getBlock() == op->getBlock() &&
-                  position[user] <= position[op];
-         });
-}
-
-/// A loop carries its tensor in the buffer it starts in, so the layer must
-/// compute in place: what the body yields has to be in that buffer.
-LogicalResult ProgramBuilder::addLoopCarried(scf::ForOp loop) {
-  if (loop.getInitArgs().size() != 1)
-    return loop.emitError("a loop over layers carries one tensor");
-  Value initial = loop.getInitArgs().front();
-  Buffer *buffer = bufferOf.lookup(initial);
-  if (!buffer || !isLastUse(initial, loop))
-    return loop.emitError("the tensor a loop carries must be its own");
-  bufferOf[loop.getRegionIterArg(0)] = buffer;
-  bufferOf[loop.getResult(0)] = buffer;
-  return success();
-}
-
-LogicalResult ProgramBuilder::checkArguments(Operation *op) {
-  for (auto [operand, place] : getArgumentOperands(op))
-    for (auto [argument, own] :
-         llvm::zip_equal(phaseArguments, phase.getArguments()))
-      if (argument.place == place && operand != own)
-        return op->emitOpError("must take the ")
-               << argument.name << " that its phase takes";
-  return success();
-}
-
-/// What bounds the rows of the result of `op`, or an error where its operands
-/// differ in that.
-FailureOr<RowKind> ProgramBuilder::getRows(Operation *op) {
-  // One for each token are token ids, positions and what rows are gathered of.
-  bool ofTokens = !getArgumentOperands(op).empty(), ofLogits = false;
-  for (Value operand : op->getOperands())
-    if (Buffer *buffer = bufferOf.lookup(operand))
-      (buffer->rows == RowKind::Tokens ? ofTokens : ofLogits) = true;
-  if (ofTokens && ofLogits)
-    return op->emitOpError("mixes rows of tokens with rows of logits");
-  return ofLogits || isa<lm::GatherRowsOp>(op) ? RowKind::LogitRows
-                                               : RowKind::Tokens;
-}
-
-/// A buffer that lives where `op` is; `type` may be null.
-Buffer *ProgramBuilder::addBuffer(Operation *op, RankedTensorType type,
-                                  RowKind rows, bool dense) {
-  auto buffer = std::make_unique<Buffer>();
-  buffer->type = type;
-  buffer->rows = rows;
-  buffer->bytes = 0;
-  buffer->dense = dense;
-  if (type)
-    buffer->bytes = llvm::alignTo(rowLimit(rows) * rowStride(*buffer) *
-                                      type.getElementTypeBitWidth() / 8,
-                                  cacheLineBytes);
-  buffer->firstUse = buffer->lastUse = position[op];
-  buffers.push_back(std::move(buffer));
-  return buffers.back().get();
-}
-
-/// Finds memory for what threads that share the K of `op` compute.
-LogicalResult ProgramBuilder::addPartialSums(gemm::MatmulOp op, RowKind rows) {
-  constexpr int64_t maxBytes = int64_t(1) << 36;
-  int64_t bytes = gemm::getPartialSumsBytes(op, rowLimit(rows));
-  if (bytes > maxBytes)
-    return op.emitOpError("would need ")
-           << bytes << " bytes for partial sums, more than " << maxBytes;
-  if (bytes == 0)
-    return success();
-  Buffer *buffer = addBuffer(op, nullptr, rows);
-  buffer->bytes = llvm::alignTo(bytes, cacheLineBytes);
-  partialSumsOf[op] = buffer;
-  return success();
-}
-
-/// The buffer of an operand that the result of `op` can be written over, or
-/// null: one that nobody needs any more, be it `op` itself for other channels.
-Buffer *ProgramBuilder::findReused(Operation *op) {
-  auto canReuse = [&](Value value) {
-    return value.getType() == op->getResult(0).getType() &&
-           isLastUse(value, op);
-  };
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
-    Value residual = matmul.getResidual();
-    if (residual && residual != matmul.getInput() && canReuse(residual))
-      return bufferOf[residual];
-  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op);
-             reduce && canReuse(reduce.getInput())) {
-    return bufferOf.lookup(reduce.getInput());
-  }
-  return nullptr;
-}
-
-/// Finds the buffer for the result of `op`.
-LogicalResult ProgramBuilder::addResult(Operation *op) {
-  FailureOr<RowKind> rows = getRows(op);
-  if (failed(checkArguments(op)) || failed(rows))
-    return failure();
-  Value value = op->getResult(0);
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
-      matmul && failed(addPartialSums(matmul, *rows)))
-    return failure();
-  if (value == logits) {
-    if (*rows != RowKind::LogitRows)
-      return op->emitOpError("computes logits for every token, not for the "
-                             "rows that are gathered");
-    return success();
-  }
-  Buffer *buffer = findReused(op);
-  if (isa<lm::AllReduceOp>(op) && (!buffer || !buffer->dense))
-    return op->emitOpError("must be the last to use what an operation made for "
-                           "it");
-  if (!buffer)
-    buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
-                       isExchanged(value) || isa<lm::AllGatherOp>(op));
-  else if (isExchanged(value) && !buffer->dense)
-    return op->emitOpError("makes what ranks exchange in place of what they do "
-                           "not");
-  bufferOf[value] = buffer;
-  return success();
-}
-
-LogicalResult ProgramBuilder::collectBuffers() {
-  int64_t counter = 0;
-  phase.walk<WalkOrder::PreOrder>(
-      [&](Operation *op) { position[op] = counter++; });
-
-  auto isTensor = llvm::IsaPred<TensorType, lm::KVCacheType>;
-  WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      return WalkResult(addLoopCarried(loop));
-    if (auto yield = dyn_cast<scf::YieldOp>(op)) {
-      auto loop = cast<scf::ForOp>(op->getParentOp());
-      if (bufferOf.lookup(yield.getOperand(0)) !=
-          bufferOf[loop.getRegionIterArg(0)]) {
-        yield.emitError("a layer must end by adding to its own input");
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
-    }
-    if (op == phase || isa<func::ReturnOp>(op))
-      return WalkResult::advance();
-    if (op->getNumRegions() != 0) {
-      op->emitOpError("cannot be in a phase; only loops over layers can hold "
-                      "operations");
-      return WalkResult::interrupt();
-    }
-    if (!llvm::any_of(op->getOperandTypes(), isTensor) &&
-        !llvm::any_of(op->getResultTypes(), isTensor))
-      return WalkResult::advance();
-    if (!hasBufferForm(op)) {
-      op->emitOpError("has no buffer form; convert it first");
-      return WalkResult::interrupt();
-    }
-    return WalkResult(addResult(op));
-  });
-  if (result.wasInterrupted())
-    return failure();
-  extendLives();
-  return success();
-}
-
-/// A buffer lives from its first to its last access. One that a loop's body
-/// reads but does not define lives through the whole loop, as every iteration
-/// reads it.
-void ProgramBuilder::extendLives() {
-  for (auto [value, buffer] : bufferOf) {
-    Region *home = value.getParentRegion();
-    for (Operation *user : value.getUsers()) {
-      Operation *outermost = home->findAncestorOpInRegion(*user);
-      int64_t last = position[user];
-      if (outermost != user)
-        outermost->walk([&](Operation *nested) {
-          last = std::max(last, position[nested]);
-        });
-      buffer->lastUse = std::max(buffer->lastUse, last);
-    }
-    if (auto loop = value.getDefiningOp<scf::ForOp>())
-      buffer->lastUse =
-          std::max(buffer->lastUse, position[loop.getBody()->getTerminator()]);
-  }
-}
-
-/// First fit: each buffer at the lowest offset that no living one overlaps.
-int64_t ProgramBuilder::assignOffsets() {
-  int64_t total = 0;
-  SmallVector<Buffer *> placed;
-  for (std::unique_ptr<Buffer> &buffer : buffers) {
-    SmallVector<Buffer *> living;
-    for (Buffer *other : placed)
-      if (other->firstUse <= buffer->lastUse &&
-          buffer->firstUse <= other->lastUse)
-        living.push_back(other);
-    llvm::sort(living,
-               [](Buffer *a, Buffer *b) { return a->offset < b->offset; });
-    for (Buffer *other : living)
-      if (other->offset < buffer->offset + buffer->bytes)
-        buffer->offset = std::max(buffer->offset, other->offset + other->bytes);
-    total = std::max(total, buffer->offset + buffer->bytes);
-    placed.push_back(buffer.get());
-  }
-  return total;
-}
-
-func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
+func::FuncOp ProgramBuilder::createProgram(RowLimits limits, int64_t threads) {
   MLIRContext *context = builder.getContext();
   Type i32 = builder.getI32Type(), i8 = builder.getI8Type();
   int64_t dynamic = ShapedType::kDynamic;
   auto vector = MemRefType::get({dynamic}, i32);
   auto bytes = MemRefType::get({dynamic}, i8);
-  auto logitsType = cast<RankedTensorType>(logits.getType());
+  auto logitsType = cast<RankedTensorType>(plan.logits().getType());
   Type types[phase::numProgramArguments] = {
       vector,
       vector,
       vector,
       vector,
       MemRefType::get({dynamic, dynamic}, i32),
-      cacheType.getBufferType(),
+      plan.cacheType().getBufferType(),
       MemRefType::get(logitsType.getShape(), logitsType.getElementType()),
       bytes,
       bytes,
@@ -426,17 +79,17 @@ func::FuncOp ProgramBuilder::createProgram(int64_t workspaceBytes) {
   for (auto [i, argument] : llvm::enumerate(phaseArguments))
     function.setArgAttrs(static_cast<unsigned>(argument.place),
                          phase.getArgAttrDict(i));
-  function->setAttr(
-      phase::programAttributeName,
-      phase::ProgramAttr::get(context, limits.threads, limits.maxTokens,
-                              limits.maxLogitRows, workspaceBytes));
+  function->setAttr(phase::programAttributeName,
+                    phase::ProgramAttr::get(context, threads, limits.tokens,
+                                            limits.logitRows,
+                                            plan.workspaceBytes()));
   return function;
 }
 
 Value ProgramBuilder::viewOf(Value tensor) {
-  if (tensor == logits)
+  if (tensor == plan.logits())
     return phase::getArgument(program, ProgramArgument::Logits);
-  return bufferOf[tensor]->view;
+  return views.lookup(plan.bufferOf(tensor));
 }
 
 void ProgramBuilder::convert(Operation *op) {
@@ -485,8 +138,8 @@ void ProgramBuilder::convert(Operation *op) {
       matmul.getBlockTablesMutable().assign(
           phase::getArgument(program, ProgramArgument::BlockTables));
     matmul.getDestinationMutable().assign(destination);
-    if (Buffer *sums = partialSumsOf.lookup(op))
-      matmul.getPartialSumsMutable().assign(sums->view);
+    if (const Buffer *sums = plan.partialSumsOf(op))
+      matmul.getPartialSumsMutable().assign(views.lookup(sums));
   } else if (auto norm = dyn_cast<lm::RMSNormOp>(converted)) {
     norm.getDestinationMutable().assign(destination);
   } else {
@@ -501,10 +154,29 @@ void ProgramBuilder::convertBlock(Block &source) {
     convert(&op);
 }
 
-LogicalResult ProgramBuilder::run() {
-  if (failed(checkSignature()) || failed(collectBuffers()))
-    return failure();
-  program = createProgram(assignOffsets());
+Value ProgramBuilder::createView(const Buffer &buffer) {
+  Value workspace = phase::getArgument(program, ProgramArgument::Workspace);
+  Value rows = buffer.rows == RowKind::Tokens ? tokens : logitRows;
+  Value offset = arith::ConstantIndexOp::create(builder, buffer.offset);
+  if (!buffer.type)
+    return memref::ViewOp::create(
+        builder, MemRefType::get({buffer.bytes}, builder.getI8Type()),
+        workspace, offset, ValueRange());
+  auto padded = MemRefType::get({ShapedType::kDynamic, buffer.rowStride()},
+                                buffer.type.getElementType());
+  Value view = memref::ViewOp::create(builder, padded, workspace, offset, rows);
+  if (buffer.dense)
+    return view;
+  return memref::SubViewOp::create(
+      builder, view,
+      ArrayRef<OpFoldResult>{builder.getIndexAttr(0), builder.getIndexAttr(0)},
+      ArrayRef<OpFoldResult>{rows,
+                             builder.getIndexAttr(buffer.type.getDimSize(1))},
+      ArrayRef<OpFoldResult>{builder.getIndexAttr(1), builder.getIndexAttr(1)});
+}
+
+void ProgramBuilder::run(RowLimits limits, int64_t threads) {
+  program = createProgram(limits, threads);
   builder.setInsertionPointToStart(program.addEntryBlock());
   for (auto [argument, own] :
        llvm::zip_equal(phaseArguments, phase.getArguments()))
@@ -515,36 +187,9 @@ LogicalResult ProgramBuilder::run() {
       builder, phase::getArgument(program, ProgramArgument::TokenIds), zero);
   logitRows = memref::DimOp::create(
       builder, phase::getArgument(program, ProgramArgument::LogitRows), zero);
-  Value workspace = phase::getArgument(program, ProgramArgument::Workspace);
-  for (std::unique_ptr<Buffer> &buffer : buffers) {
-    Value rows = buffer->rows == RowKind::Tokens ? tokens : logitRows;
-    Value offset = arith::ConstantIndexOp::create(builder, buffer->offset);
-    if (!buffer->type) {
-      buffer->view = memref::ViewOp::create(
-          builder, MemRefType::get({buffer->bytes}, builder.getI8Type()),
-          workspace, offset, ValueRange());
-      continue;
-    }
-    auto padded = MemRefType::get({ShapedType::kDynamic, rowStride(*buffer)},
-                                  buffer->type.getElementType());
-    Value view =
-        memref::ViewOp::create(builder, padded, workspace, offset, rows);
-    if (buffer->dense) {
-      buffer->view = view;
-      continue;
-    }
-    buffer->view = memref::SubViewOp::create(
-        builder, view,
-        ArrayRef<OpFoldResult>{builder.getIndexAttr(0),
-                               builder.getIndexAttr(0)},
-        ArrayRef<OpFoldResult>{
-            rows, builder.getIndexAttr(buffer->type.getDimSize(1))},
-        ArrayRef<OpFoldResult>{builder.getIndexAttr(1),
-                               builder.getIndexAttr(1)});
-  }
+  for (const std::unique_ptr<Buffer> &buffer : plan.buffers())
+    views[buffer.get()] = createView(*buffer);
   convertBlock(phase.getBody().front());
-  phase.erase();
-  return success();
 }
 
 namespace {
@@ -566,12 +211,13 @@ struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
       if (!function->hasAttr(lm::phaseAttributeName) ||
           phase::getProgram(function))
         continue;
-      AssignBuffersOptions limits;
-      limits.threads = lm::getThreads(function, threads);
-      limits.maxTokens = maxTokens;
-      limits.maxLogitRows = maxLogitRows;
-      if (failed(ProgramBuilder(function, limits).run()))
+      const RowLimits limits{maxTokens, maxLogitRows};
+      FailureOr<BufferPlan> plan = BufferPlan::create(function, limits);
+      if (failed(plan))
         return signalPassFailure();
+      ProgramBuilder(function, *plan)
+          .run(limits, lm::getThreads(function, threads));
+      function.erase();
     }
   }
 };

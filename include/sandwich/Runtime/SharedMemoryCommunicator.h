@@ -90,6 +90,9 @@ private:
   int64_t blockOf(int64_t count, int64_t most) const;
   void sumAtOnce(int32_t lane, float *data, int64_t count);
   void sumInSegments(int32_t lane, float *data, int64_t count);
+  template <typename Write, typename Use>
+  void runBlocks(int32_t lane, int64_t blocks, const Write &write,
+                 const Use &use);
   template <typename Write, typename Read>
   void exchangeBlocks(int32_t lane, int64_t count, const Write &write,
                       const Read &read);

@@ -1,0 +1,314 @@
+//===- BufferPlan.cpp - What of a phase shares memory ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BufferPlan.h"
+
+#include "sandwich/Target/Target.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace sandwich;
+using phase::ProgramArgument;
+
+int64_t Buffer::rowStride() const {
+  return dense ? type.getDimSize(1)
+               : sandwich::rowStride(type.getDimSize(1),
+                                     type.getElementTypeBitWidth() / 8);
+}
+
+/// Whether other ranks get what is in the buffer of `value`, or will be once
+/// others have been computed in its place.
+static bool isExchanged(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto loop = dyn_cast<scf::ForOp>(user))
+      return isExchanged(loop.getTiedLoopRegionIterArg(&use));
+    if (auto matmul = dyn_cast<gemm::MatmulOp>(user))
+      return matmul.getResidual() == use.get() &&
+             isExchanged(matmul.getResult());
+    return isa<lm::AllReduceOp, lm::AllGatherOp>(user);
+  });
+}
+
+static bool hasBufferForm(Operation *op) {
+  return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
+                         lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
+                         lm::AllGatherOp, gemm::MatmulOp>(op);
+}
+
+using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
+
+/// The operands that must be arguments of the phase: only of those the runtime
+/// guarantees that the tokens, positions and rows in them exist.
+static ArgumentOperands getArgumentOperands(Operation *op) {
+  auto ofCache = [](auto op) -> ArgumentOperands {
+    return {{op.getKvCache(), ProgramArgument::KVCache},
+            {op.getPositions(), ProgramArgument::Positions},
+            {op.getSequences(), ProgramArgument::Sequences}};
+  };
+  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
+      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
+        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
+      })
+      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
+        return {{table.getPositions(), ProgramArgument::Positions}};
+      })
+      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
+        return {{gather.getRows(), ProgramArgument::LogitRows}};
+      })
+      .Case([&](lm::AttentionOp attention) { return ofCache(attention); })
+      .Case([&](gemm::MatmulOp matmul) {
+        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
+      })
+      .Default([](Operation *) { return ArgumentOperands(); });
+}
+
+LogicalResult BufferPlan::checkSignature() {
+  FunctionType type = phase.getFunctionType();
+  Type indices = RankedTensorType::get(
+      {ShapedType::kDynamic}, IntegerType::get(phase.getContext(), 32));
+  auto isIndices = [&](Type type) { return type == indices; };
+  auto isLogits = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
+  };
+  if (type.getNumInputs() != std::size(phaseArguments) ||
+      type.getNumResults() != 1 ||
+      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
+      !isa<lm::KVCacheType>(type.getInputs().back()) ||
+      !isLogits(type.getResult(0)))
+    return phase.emitError("a phase takes token ids, positions, sequences and "
+                           "logit rows (tensor<?xi32>) and a cache, and "
+                           "returns logits (tensor<?xNxf32>)");
+  if (!llvm::hasSingleElement(phase.getBody()) ||
+      !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
+    return phase.emitError("a phase is one block that returns");
+  cache = cast<lm::KVCacheType>(type.getInputs().back());
+  returned = phase.getBody().front().getTerminator()->getOperand(0);
+  if (!hasBufferForm(returned.getDefiningOp()) || !returned.hasOneUse())
+    return phase.emitError("a phase returns what an operation with a buffer "
+                           "form computes for nothing else");
+  return success();
+}
+
+/// Whether nothing reads `value` after `op`, nor in another iteration of a
+/// loop around it.
+bool BufferPlan::isLastUse(Value value, Operation *op) {
+  return value.getParentBlock() == op->getBlock() &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           return user->getBlock() == op->getBlock() &&
+                  position[user] <= position[op];
+         });
+}
+
+/// A loop carries its tensor in the buffer it starts in, so the layer must
+/// compute in place: what the body yields has to be in that buffer.
+LogicalResult BufferPlan::addLoopCarried(scf::ForOp loop) {
+  if (loop.getInitArgs().size() != 1)
+    return loop.emitError("a loop over layers carries one tensor");
+  Value initial = loop.getInitArgs().front();
+  Buffer *buffer = tensorBuffers.lookup(initial);
+  if (!buffer || !isLastUse(initial, loop))
+    return loop.emitError("the tensor a loop carries must be its own");
+  tensorBuffers[loop.getRegionIterArg(0)] = buffer;
+  tensorBuffers[loop.getResult(0)] = buffer;
+  return success();
+}
+
+LogicalResult BufferPlan::checkArguments(Operation *op) {
+  for (auto [operand, place] : getArgumentOperands(op))
+    for (auto [argument, own] :
+         llvm::zip_equal(phaseArguments, phase.getArguments()))
+      if (argument.place == place && operand != own)
+        return op->emitOpError("must take the ")
+               << argument.name << " that its phase takes";
+  return success();
+}
+
+/// What bounds the rows of the result of `op`, or an error where its operands
+/// differ in that.
+FailureOr<RowKind> BufferPlan::getRows(Operation *op) {
+  // One for each token are token ids, positions and what rows are gathered of.
+  bool ofTokens = !getArgumentOperands(op).empty(), ofLogits = false;
+  for (Value operand : op->getOperands())
+    if (Buffer *buffer = tensorBuffers.lookup(operand))
+      (buffer->rows == RowKind::Tokens ? ofTokens : ofLogits) = true;
+  if (ofTokens && ofLogits)
+    return op->emitOpError("mixes rows of tokens with rows of logits");
+  return ofLogits || isa<lm::GatherRowsOp>(op) ? RowKind::LogitRows
+                                               : RowKind::Tokens;
+}
+
+/// A buffer that lives where `op` is; `type` may be null.
+Buffer *BufferPlan::addBuffer(Operation *op, RankedTensorType type,
+                              RowKind rows, bool dense) {
+  auto buffer = std::make_unique<Buffer>();
+  buffer->type = type;
+  buffer->rows = rows;
+  buffer->bytes = 0;
+  buffer->dense = dense;
+  if (type)
+    buffer->bytes = llvm::alignTo(limits.of(rows) * buffer->rowStride() *
+                                      type.getElementTypeBitWidth() / 8,
+                                  cacheLineBytes);
+  buffer->firstUse = buffer->lastUse = position[op];
+  owned.push_back(std::move(buffer));
+  return owned.back().get();
+}
+
+/// Finds memory for what threads that share the K of `op` compute.
+LogicalResult BufferPlan::addPartialSums(gemm::MatmulOp op, RowKind rows) {
+  constexpr int64_t maxBytes = int64_t(1) << 36;
+  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows));
+  if (bytes > maxBytes)
+    return op.emitOpError("would need ")
+           << bytes << " bytes for partial sums, more than " << maxBytes;
+  if (bytes == 0)
+    return success();
+  Buffer *buffer = addBuffer(op, nullptr, rows);
+  buffer->bytes = llvm::alignTo(bytes, cacheLineBytes);
+  partialSums[op] = buffer;
+  return success();
+}
+
+/// The buffer of an operand that the result of `op` can be written over, or
+/// null: one that nobody needs any more, be it `op` itself for other channels.
+Buffer *BufferPlan::findReused(Operation *op) {
+  auto canReuse = [&](Value value) {
+    return value.getType() == op->getResult(0).getType() &&
+           isLastUse(value, op);
+  };
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+    Value residual = matmul.getResidual();
+    if (residual && residual != matmul.getInput() && canReuse(residual))
+      return tensorBuffers[residual];
+  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op);
+             reduce && canReuse(reduce.getInput())) {
+    return tensorBuffers.lookup(reduce.getInput());
+  }
+  return nullptr;
+}
+
+/// Finds the buffer for the result of `op`.
+LogicalResult BufferPlan::addResult(Operation *op) {
+  FailureOr<RowKind> rows = getRows(op);
+  if (failed(checkArguments(op)) || failed(rows))
+    return failure();
+  Value value = op->getResult(0);
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
+      matmul && failed(addPartialSums(matmul, *rows)))
+    return failure();
+  if (value == returned) {
+    if (*rows != RowKind::LogitRows)
+      return op->emitOpError("computes logits for every token, not for the "
+                             "rows that are gathered");
+    return success();
+  }
+  Buffer *buffer = findReused(op);
+  if (isa<lm::AllReduceOp>(op) && (!buffer || !buffer->dense))
+    return op->emitOpError("must be the last to use what an operation made for "
+                           "it");
+  if (!buffer)
+    buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
+                       isExchanged(value) || isa<lm::AllGatherOp>(op));
+  else if (isExchanged(value) && !buffer->dense)
+    return op->emitOpError("makes what ranks exchange in place of what they do "
+                           "not");
+  tensorBuffers[value] = buffer;
+  return success();
+}
+
+LogicalResult BufferPlan::collectBuffers() {
+  int64_t counter = 0;
+  phase.walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { position[op] = counter++; });
+
+  auto isTensor = llvm::IsaPred<TensorType, lm::KVCacheType>;
+  WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      return WalkResult(addLoopCarried(loop));
+    if (auto yield = dyn_cast<scf::YieldOp>(op)) {
+      auto loop = cast<scf::ForOp>(op->getParentOp());
+      if (tensorBuffers.lookup(yield.getOperand(0)) !=
+          tensorBuffers[loop.getRegionIterArg(0)]) {
+        yield.emitError("a layer must end by adding to its own input");
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    }
+    if (op == phase || isa<func::ReturnOp>(op))
+      return WalkResult::advance();
+    if (op->getNumRegions() != 0) {
+      op->emitOpError("cannot be in a phase; only loops over layers can hold "
+                      "operations");
+      return WalkResult::interrupt();
+    }
+    if (!llvm::any_of(op->getOperandTypes(), isTensor) &&
+        !llvm::any_of(op->getResultTypes(), isTensor))
+      return WalkResult::advance();
+    if (!hasBufferForm(op)) {
+      op->emitOpError("has no buffer form; convert it first");
+      return WalkResult::interrupt();
+    }
+    return WalkResult(addResult(op));
+  });
+  if (result.wasInterrupted())
+    return failure();
+  extendLives();
+  return success();
+}
+
+/// A buffer lives from its first to its last access. One that a loop's body
+/// reads but does not define lives through the whole loop, as every iteration
+/// reads it.
+void BufferPlan::extendLives() {
+  for (auto [value, buffer] : tensorBuffers) {
+    Region *home = value.getParentRegion();
+    for (Operation *user : value.getUsers()) {
+      Operation *outermost = home->findAncestorOpInRegion(*user);
+      int64_t last = position[user];
+      if (outermost != user)
+        outermost->walk([&](Operation *nested) {
+          last = std::max(last, position[nested]);
+        });
+      buffer->lastUse = std::max(buffer->lastUse, last);
+    }
+    if (auto loop = value.getDefiningOp<scf::ForOp>())
+      buffer->lastUse =
+          std::max(buffer->lastUse, position[loop.getBody()->getTerminator()]);
+  }
+}
+
+/// First fit: each buffer at the lowest offset that no living one overlaps.
+void BufferPlan::assignOffsets() {
+  SmallVector<Buffer *> placed;
+  for (std::unique_ptr<Buffer> &buffer : owned) {
+    SmallVector<Buffer *> living;
+    for (Buffer *other : placed)
+      if (other->firstUse <= buffer->lastUse &&
+          buffer->firstUse <= other->lastUse)
+        living.push_back(other);
+    llvm::sort(living,
+               [](Buffer *a, Buffer *b) { return a->offset < b->offset; });
+    for (Buffer *other : living)
+      if (other->offset < buffer->offset + buffer->bytes)
+        buffer->offset = std::max(buffer->offset, other->offset + other->bytes);
+    workspace = std::max(workspace, buffer->offset + buffer->bytes);
+    placed.push_back(buffer.get());
+  }
+}
+
+FailureOr<BufferPlan> BufferPlan::create(func::FuncOp phase, RowLimits limits) {
+  BufferPlan plan(phase, limits);
+  if (failed(plan.checkSignature()) || failed(plan.collectBuffers()))
+    return failure();
+  plan.assignOffsets();
+  return plan;
+}

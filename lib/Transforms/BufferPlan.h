@@ -1,0 +1,119 @@
+//===- BufferPlan.h - What of a phase shares memory -------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
+#define SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <memory>
+#include <vector>
+
+namespace sandwich {
+
+/// An argument of a phase, and which one of the program takes its place.
+struct PhaseArgument {
+  phase::ProgramArgument place;
+  llvm::StringLiteral name;
+};
+inline constexpr PhaseArgument phaseArguments[] = {
+    {phase::ProgramArgument::TokenIds, "token ids"},
+    {phase::ProgramArgument::Positions, "positions"},
+    {phase::ProgramArgument::Sequences, "sequences"},
+    {phase::ProgramArgument::LogitRows, "logit rows"},
+    {phase::ProgramArgument::KVCache, "cache"}};
+
+/// What bounds the rows of a value.
+enum class RowKind { Tokens, LogitRows };
+
+/// The most rows that a step can have.
+struct RowLimits {
+  int64_t tokens;
+  int64_t logitRows;
+
+  int64_t of(RowKind rows) const {
+    return rows == RowKind::Tokens ? tokens : logitRows;
+  }
+};
+
+/// A piece of the workspace that one or more tensors share, one after another.
+struct Buffer {
+  /// Null for the partial sums of a matmul, which have `bytes`.
+  mlir::RankedTensorType type;
+  RowKind rows;
+  int64_t bytes;
+  /// The positions in program order between which it holds a value.
+  int64_t firstUse, lastUse;
+  /// Rows follow each other without gaps, as ranks exchange them.
+  bool dense = false;
+  /// In bytes, in the workspace.
+  int64_t offset = 0;
+
+  /// Elements from one row to the next. There is a `type`.
+  int64_t rowStride() const;
+};
+
+/// Where the tensors of a phase are when it runs. What is not there, is an
+/// error at the operation it is about: a phase has a fixed signature, and its
+/// operations a form on buffers; layers compute in place.
+class BufferPlan {
+public:
+  static llvm::FailureOr<BufferPlan> create(mlir::func::FuncOp phase,
+                                            RowLimits limits);
+
+  lm::KVCacheType cacheType() const { return cache; }
+  /// What the phase returns, which has no buffer.
+  mlir::Value logits() const { return returned; }
+  /// In the order in which they are first used.
+  llvm::ArrayRef<std::unique_ptr<Buffer>> buffers() const { return owned; }
+  const Buffer *bufferOf(mlir::Value tensor) const {
+    return tensorBuffers.lookup(tensor);
+  }
+  /// What threads that share the K of `matmul` compute; null if none do.
+  const Buffer *partialSumsOf(mlir::Operation *matmul) const {
+    return partialSums.lookup(matmul);
+  }
+  int64_t workspaceBytes() const { return workspace; }
+
+private:
+  BufferPlan(mlir::func::FuncOp phase, RowLimits limits)
+      : phase(phase), limits(limits) {}
+
+  llvm::LogicalResult checkSignature();
+  llvm::LogicalResult collectBuffers();
+  llvm::LogicalResult addLoopCarried(mlir::scf::ForOp loop);
+  llvm::LogicalResult addResult(mlir::Operation *op);
+  Buffer *addBuffer(mlir::Operation *op, mlir::RankedTensorType type,
+                    RowKind rows, bool dense = false);
+  Buffer *findReused(mlir::Operation *op);
+  llvm::LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
+  llvm::LogicalResult checkArguments(mlir::Operation *op);
+  llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
+  bool isLastUse(mlir::Value value, mlir::Operation *op);
+  void extendLives();
+  void assignOffsets();
+
+  mlir::func::FuncOp phase;
+  RowLimits limits;
+  lm::KVCacheType cache;
+  mlir::Value returned;
+  std::vector<std::unique_ptr<Buffer>> owned;
+  llvm::DenseMap<mlir::Value, Buffer *> tensorBuffers;
+  llvm::DenseMap<mlir::Operation *, Buffer *> partialSums;
+  llvm::DenseMap<mlir::Operation *, int64_t> position;
+  int64_t workspace = 0;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
