@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/MPICommunicator.h"
+#include "sandwich/Support/Statistics.h"
 
 // The C interface alone; the one for C++ left the standard with MPI 3.
 #define OMPI_SKIP_MPICXX
@@ -41,11 +42,6 @@ static double measure(Communicator &hosts, const std::function<void()> &work) {
          calls;
 }
 
-static double medianOf(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + measurements / 2);
-  return values[measurements / 2];
-}
-
 int main() {
   Result<std::unique_ptr<MPICommunicator>> created = MPICommunicator::create();
   if (!created) {
@@ -70,7 +66,7 @@ int main() {
     }
     if (hosts.rank() == 0)
       std::printf("%8lld %12.1f %14.1f\n", static_cast<long long>(bytes),
-                  medianOf(own), medianOf(plain));
+                  median(own), median(plain));
   }
   if (Status status = hosts.leave(); !status) {
     std::fprintf(stderr, "error: %s\n", status.error().message.c_str());

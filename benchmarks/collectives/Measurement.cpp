@@ -9,6 +9,8 @@
 #include "Measurement.h"
 
 #include "sandwich/Runtime/MasterCopiesCommunicator.h"
+#include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/Statistics.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -45,13 +47,6 @@ std::vector<int> allowedCpus() {
       if (CPU_ISSET(cpu, &mask))
         cpus.push_back(cpu);
   return cpus;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle]
-                           : (values[middle - 1] + values[middle]) / 2;
 }
 
 /// Small integers, whose sums are exact in any order.
@@ -184,8 +179,7 @@ sandwich::benchmark::measure(const Segments &segments, int32_t rank, Peer *peer,
         Clock::time_point begin = Clock::now();
         for (int64_t i = 0; i < options.iterations; ++i)
           scheme.allReduce(data.data(), count);
-        double seconds =
-            std::chrono::duration<double>(Clock::now() - begin).count();
+        double seconds = secondsSince(begin);
         shifted->barrier();
         // The first round warms up.
         if (round > 0)

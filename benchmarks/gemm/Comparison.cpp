@@ -14,6 +14,8 @@
 #include "sandwich/Compiler/WeightPacker.h"
 #include "sandwich/Runtime/MemoryReading.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/Statistics.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
 #include <algorithm>
@@ -28,17 +30,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle]
-                           : (values[middle - 1] + values[middle]) / 2;
-}
-
 double secondsOf(const std::function<void()> &work) {
   Clock::time_point begin = Clock::now();
   work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return secondsSince(begin);
 }
 
 /// Both programs for one shape, and their operands.

@@ -10,6 +10,7 @@
 
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/Target.h"
 #include "sandwich/Topology/ModelledEvaluator.h"
@@ -115,9 +116,7 @@ static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
   }
   std::ranges::stable_sort(run, {}, &ServiceConfiguration::predictedMs);
   plan.search.configurations = std::move(run);
-  plan.search.statistics.seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  plan.search.statistics.seconds += secondsSince(start);
   return {};
 }
 

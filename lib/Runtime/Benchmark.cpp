@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/Benchmark.h"
 #include "sandwich/Runtime/MemoryReading.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
 #include <array>
@@ -24,10 +25,6 @@ using namespace sandwich;
 namespace {
 using Clock = std::chrono::steady_clock;
 } // namespace
-
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
   std::set<std::string> read;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/HardwareCounters.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <linux/perf_event.h>
 #include <sys/resource.h>
@@ -263,9 +264,7 @@ void HardwareCounters::start() {
 }
 
 void HardwareCounters::stop() {
-  seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                           startTime)
-                 .count();
+  seconds += secondsSince(startTime);
   for (Event &event : events)
     for (Counter &counter : event.counters) {
       PerfEvents::Count now;

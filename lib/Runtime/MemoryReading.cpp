@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include "WidestVectors.h"
 
@@ -69,5 +70,5 @@ double sandwich::readSeconds(PhaseTeam &team, unsigned threads,
   ReadTask task{memory, threads};
   Clock::time_point begin = Clock::now();
   team.run(threads, readPart, &task);
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return secondsSince(begin);
 }

@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/StepMeasurement.h"
 
 #include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,10 +23,6 @@ using Clock = std::chrono::steady_clock;
 
 /// The most decode steps in a row, for which sequences have room.
 static constexpr uint64_t maxDecodeSteps = 32;
-
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 uint64_t StepMeasurement::cacheTokens(const StepGrid &grid) {
   uint64_t tokens = static_cast<uint64_t>(grid.promptTokens.back());

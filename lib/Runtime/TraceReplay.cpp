@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/TraceReplay.h"
 
 #include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
 #include <chrono>
@@ -54,9 +55,7 @@ private:
     int64_t left;
   };
 
-  double now() const {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  }
+  double now() const { return secondsSince(start); }
   bool stopped() const { return options.stop && options.stop(); }
   static uint64_t blocksOf(const ServingRequest &request) {
     return KVCache::blocksFor(tokensOf(request));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Topology/ConfigurationSearch.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include "CrossSection.h"
 #include "RemoveWalk.h"
@@ -232,9 +233,7 @@ sandwich::searchConfigurations(const TopoTree &tree,
   Result<SearchResult> result =
       Search(*space, evaluator, options, interrupted).run();
   if (result)
-    result->statistics.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
+    result->statistics.seconds = secondsSince(start);
   return result;
 }
 

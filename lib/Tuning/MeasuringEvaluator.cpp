@@ -11,6 +11,7 @@
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
@@ -239,7 +240,7 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
         static_cast<Run *>(context)->work(thread);
       },
       &run);
-  double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  double seconds = secondsSince(begin);
   return seconds / static_cast<double>(repetitions);
 }
 
@@ -419,8 +420,7 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
             static_cast<PeakRun *>(context)->work(thread);
           },
           &run);
-      samples.push_back(
-          std::chrono::duration<double>(Clock::now() - begin).count());
+      samples.push_back(secondsSince(begin));
     }
     peak = std::max(peak, run.flops() / median(samples));
   }
@@ -567,8 +567,7 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
     nest(call);
     // The first one warms the code and the input up.
     if (i > 0)
-      samples.push_back(
-          std::chrono::duration<double>(Clock::now() - begin).count());
+      samples.push_back(secondsSince(begin));
   }
   return median(samples) * bN / payload.shape.n;
 }

@@ -15,10 +15,6 @@
 using namespace sandwich;
 using namespace sandwich::measuring;
 
-double measuring::secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 Status measuring::report(const MeasurementProgress &progress,
                          std::string_view stage, double done) {
   return progress ? progress(stage, std::min(done, 1.0)) : Status();

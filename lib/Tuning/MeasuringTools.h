@@ -10,6 +10,7 @@
 #define SANDWICH_LIB_TUNING_MEASURINGTOOLS_H
 
 #include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Tuning/MachineMeasurement.h"
 
 #include <chrono>
@@ -20,8 +21,6 @@
 namespace sandwich::measuring {
 
 using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point begin);
 
 /// Tells `progress`, if there is one. Error: that of `progress`.
 Status report(const MeasurementProgress &progress, std::string_view stage,

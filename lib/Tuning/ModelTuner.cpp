@@ -8,6 +8,7 @@
 
 #include "sandwich/Tuning/ModelTuner.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 
 #include <algorithm>
@@ -249,7 +250,7 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
       return stopped ? *stopped : peak.error();
     result.flopsPerSecond = *peak;
   }
-  result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  result.seconds = secondsSince(begin);
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Target/CpuFeatures.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -338,7 +339,7 @@ Status NestLibrary::compileMissing(const std::set<Key> &needed) {
     SANDWICH_ASSIGN_OR_RETURN(Loaded code, load(**results[i]));
     loaded.emplace(missing[i], code);
   }
-  seconds += std::chrono::duration<double>(Clock::now() - begin).count();
+  seconds += secondsSince(begin);
   if (stopped)
     return stoppedError();
   return {};

@@ -13,6 +13,7 @@
 #include "TemporaryFolder.h"
 
 #include "sandwich/Runtime/Engine.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -70,9 +71,6 @@ protected:
   TemporaryFolder folder;
 };
 
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 } // namespace
 
 TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
