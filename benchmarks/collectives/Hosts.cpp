@@ -49,6 +49,7 @@ int main() {
     return 1;
   }
   MPICommunicator &hosts = **created;
+  hosts.prepare(/*lanes=*/1);
   if (hosts.rank() == 0)
     std::printf("%d hosts, microseconds\n%8s %12s %14s\n", hosts.ranks(),
                 "bytes", "all-reduce", "MPI_Allreduce");

@@ -190,6 +190,9 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     BenchmarkResult result;
     result.test = test.name();
     std::vector<double> bandwidths;
+    // This process may read a shard only, and so would its threads.
+    const bool measuresBandwidth =
+        test.generates && engine.rankPlacement().size() == 1;
     auto all = std::span<const int32_t>(tokens);
     auto part = all.subspan(test.context, test.tokens);
     Sequence sequence(engine);
@@ -203,7 +206,7 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     for (uint64_t i = 0; i <= options.repetitions; ++i) {
       if (stopRequested && stopRequested())
         return results;
-      if (test.generates && i > 0)
+      if (measuresBandwidth && i > 0)
         bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
       if (options.profile && i == 1)
         profile.start();
@@ -217,8 +220,7 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     }
     result.tokensPerSecond = mean(result.samples);
     result.standardDeviation = sampleStandardDeviation(result.samples);
-    // This process reads a shard only, and so would its threads.
-    if (test.generates && engine.rankPlacement().size() == 1)
+    if (measuresBandwidth)
       result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
                           mean(bandwidths)};
     result.profile = profile.profiles();

@@ -76,9 +76,14 @@ static uint64_t stackBytes(const Artifact &artifact) {
 static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
                                        const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
+  const HostCommunicator *hosts = options.ranks.hosts.get();
   SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
   MemoryNeeds needs;
   needs.ranks = ranks;
+  if (hosts) {
+    needs.hosts = static_cast<uint64_t>(hosts->ranks());
+    needs.host = static_cast<uint64_t>(hosts->rank());
+  }
   SANDWICH_ASSIGN_OR_RETURN(needs.nodes,
                             nodesOfRanks(artifact, ranks, options));
   needs.sharedWeights = manifest.common_weight_bytes();
@@ -90,7 +95,7 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
   needs.stacks = stackBytes(artifact);
   if (artifact::ranks(manifest) > 1) {
     SANDWICH_ASSIGN_OR_RETURN(needs.exchange,
-                              RankGroup::exchangeBytes(artifact, ranks));
+                              RankGroup::exchangeBytes(artifact, ranks, hosts));
   }
   needs.kvBlock = manifest.kv_cache().block_bytes();
   needs.wantedTokens = options.kvCacheTokens
@@ -138,11 +143,10 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   if (!memory)
     return memory.error().inContext(artifact.path());
   if (hosts && hosts->rank() == 0) {
-    needs.kvMemory = memory->kvBlocks * needs.kvBlock * needs.ranks;
+    needs.kvMemory =
+        memory->kvBlocks * needs.kvBlock * needs.ranks * needs.hosts;
     SANDWICH_RETURN_IF_ERROR(exchangeBlocks(*hosts, needs));
   }
-  for (const std::string &warning : memory->warnings)
-    report(options.log, LogLevel::Warning, artifact.path() + ": " + warning);
 
   PhaseExecutorOptions own;
   own.kvBlocks = memory->kvBlocks;
@@ -158,6 +162,8 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
       warnings.push_back(message);
     report(options.log, level, message);
   };
+  for (const std::string &warning : memory->warnings)
+    own.log(LogLevel::Warning, artifact.path() + ": " + warning);
   std::unique_ptr<Engine> engine(new Engine(std::move(artifact)));
   // The others load while this rank does.
   if (artifact::ranks(engine->source.manifest()) > 1) {

@@ -107,9 +107,9 @@ void LateRanks::readCounters() {
 void LateRanks::readHosts(const HostProgress &progress) {
   State &first = states.front();
   othersMoved = looks - progress.othersStand / interval;
-  if (progress.waits || progress.own != hosts.own) {
-    // The time in which it waits is not its own. Beside others it has not moved
-    // for them, who do not wait for hosts.
+  if (progress.waits || progress.ownCalls != hosts.ownCalls) {
+    // The time in which it waits, for the next step too, is not its own. Beside
+    // others it has not moved for them, who do not wait for hosts.
     first.asleep = 0;
     first.before.clear();
     if (states.size() == 1)

@@ -14,7 +14,7 @@
 /// All ranks run the same code on shards of the same size. So a rank hangs if
 /// the others wait for it in a collective, and
 /// - one of its threads has computed since then, as the system counts the time
-///   of threads, for more than `leastHang` and `hangFactor` times as long as
+///   of threads, for `leastHang` more than `hangFactor` times as long as
 ///   the others took to arrive there; or
 /// - all its threads have been asleep for `asleepHang`, though there is nobody
 ///   whom it could wait for.

@@ -21,8 +21,9 @@
 using namespace sandwich;
 
 namespace {
-/// MPI counts in 32 bits; so much goes in one call, and is buffered.
-constexpr int64_t mostElements = int64_t(1) << 20;
+/// Of all hosts together that a lane buffers.
+constexpr int64_t mostElements = int64_t(1) << 19;
+/// MPI counts in 32 bits.
 constexpr size_t mostBytes = size_t(1) << 30;
 /// From this size on every one of more than two hosts sums one segment.
 constexpr int64_t leastInSegments = 16384 / sizeof(float);
@@ -31,30 +32,38 @@ constexpr int broadcastTag = SANDWICH_MAX_THREADS;
 constexpr int barrierTag = SANDWICH_MAX_THREADS + 1;
 } // namespace
 
-/// What one thread uses.
-struct MPICommunicator::Lane {
-  std::vector<float> buffer;
+/// Messages that are under way, one to and one from each other host.
+struct MPICommunicator::Messages {
   std::vector<MPI_Request> requests;
 
-  /// Memory for `count` elements.
-  float *reserve(int64_t count) {
-    if (buffer.size() < static_cast<size_t>(count))
-      buffer.resize(static_cast<size_t>(count));
-    return buffer.data();
+  explicit Messages(int32_t hosts) {
+    requests.reserve(2 * static_cast<size_t>(hosts));
   }
+};
+
+/// What one thread uses. Nothing is allocated in a collective, where compiled
+/// code and other hosts cannot be told of it.
+struct MPICommunicator::Lane : Messages {
+  std::unique_ptr<float[]> buffer =
+      std::make_unique_for_overwrite<float[]>(mostElements);
+  std::vector<const float *> sources;
+
+  explicit Lane(int32_t hosts)
+      : Messages(hosts), sources(static_cast<size_t>(hosts)) {}
 };
 
 struct MPICommunicator::State {
   std::unique_ptr<MPIConnection> connection;
-  std::vector<Lane> lanes = std::vector<Lane>(SANDWICH_MAX_THREADS);
+  std::vector<Lane> lanes;
+  /// Of broadcasts, and of barriers.
+  Messages broadcasts, barriers;
 };
 
 /// Messages between this host and others, all of which are under way at once.
 class MPICommunicator::Exchange {
 public:
-  Exchange(MPIConnection &connection, std::vector<MPI_Request> &requests,
-           int tag)
-      : connection(connection), requests(requests), tag(tag) {
+  Exchange(MPIConnection &connection, Messages &messages, int tag)
+      : connection(connection), requests(messages.requests), tag(tag) {
     requests.clear();
   }
 
@@ -94,18 +103,33 @@ MPICommunicator::MPICommunicator(int32_t rank, int32_t ranks,
 MPICommunicator::~MPICommunicator() = default;
 
 Result<std::unique_ptr<MPICommunicator>> MPICommunicator::create() {
-  auto state = std::make_unique<State>();
-  SANDWICH_ASSIGN_OR_RETURN(state->connection, MPIConnection::open());
-  const int32_t host = state->connection->host();
-  const int32_t hosts = state->connection->hosts();
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<MPIConnection> connection,
+                            MPIConnection::open());
+  const int32_t host = connection->host();
+  const int32_t hosts = connection->hosts();
+  std::unique_ptr<State> state(new State{.connection = std::move(connection),
+                                         .lanes = {},
+                                         .broadcasts = Messages(hosts),
+                                         .barriers = Messages(hosts)});
   return std::unique_ptr<MPICommunicator>(
       new MPICommunicator(host, hosts, std::move(state)));
+}
+
+uint64_t MPICommunicator::bytesFor(int32_t lanes) const {
+  return static_cast<uint64_t>(lanes) * mostElements * sizeof(float);
+}
+
+void MPICommunicator::prepare(int32_t lanes) {
+  state->lanes.reserve(static_cast<size_t>(lanes));
+  while (state->lanes.size() < static_cast<size_t>(lanes))
+    state->lanes.emplace_back(ranks());
 }
 
 bool MPICommunicator::canRun(int32_t lane, int32_t lanes) {
   if (state->connection->hasFailed())
     return false;
-  if (lane >= 0 && lane < lanes && lanes <= SANDWICH_MAX_THREADS)
+  if (lane >= 0 && lane < lanes &&
+      static_cast<size_t>(lanes) <= state->lanes.size())
     return true;
   state->connection->fail("ran a collective as thread " + std::to_string(lane) +
                           " of " + std::to_string(lanes));
@@ -118,8 +142,9 @@ void MPICommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
   if (ranks() == 1 || !canRun(lane, lanes))
     return;
   LanePart part = LanePart::of(count, lane, lanes);
-  for (int64_t begin = part.begin; begin < part.end; begin += mostElements) {
-    int64_t size = std::min(mostElements, part.end - begin);
+  const int64_t most = mostElements / ranks();
+  for (int64_t begin = part.begin; begin < part.end; begin += most) {
+    int64_t size = std::min(most, part.end - begin);
     // Two hosts send each other as much either way.
     if (ranks() == 2 || size < leastInSegments
             ? !sumAtOnce(lane, data + begin, size)
@@ -131,19 +156,19 @@ void MPICommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
 // MPI_Allreduce does not promise that all ranks get the same bits.
 bool MPICommunicator::sumAtOnce(int32_t index, float *data, int64_t count) {
   Lane &lane = state->lanes[static_cast<size_t>(index)];
-  float *all = lane.reserve(count * ranks());
-  Exchange exchange(*state->connection, lane.requests, index);
-  std::vector<const float *> sources(static_cast<size_t>(ranks()), data);
+  float *all = lane.buffer.get();
+  Exchange exchange(*state->connection, lane, index);
+  lane.sources[static_cast<size_t>(rank())] = data;
   for (int32_t distance = 1; distance < ranks(); ++distance) {
     const int32_t other = rankAfter(distance);
-    sources[static_cast<size_t>(other)] = all + other * count;
+    lane.sources[static_cast<size_t>(other)] = all + other * count;
     exchange.receive(other, all + other * count, count);
   }
   for (int32_t distance = 1; distance < ranks(); ++distance)
     exchange.send(rankAfter(distance), data, count);
   if (!exchange.wait())
     return false;
-  sumRanks(sources.data(), ranks(), data, nullptr, count);
+  sumRanks(lane.sources.data(), ranks(), data, nullptr, count);
   return true;
 }
 
@@ -158,14 +183,13 @@ bool MPICommunicator::sumInSegments(int32_t index, float *data, int64_t count) {
   };
   const LanePart own = partOf(rank());
   const int64_t size = sizeOf(rank());
-  float *terms = lane.reserve(size * ranks());
-  std::vector<const float *> sources(static_cast<size_t>(ranks()),
-                                     data + own.begin);
+  float *terms = lane.buffer.get();
+  lane.sources[static_cast<size_t>(rank())] = data + own.begin;
   {
-    Exchange exchange(*state->connection, lane.requests, index);
+    Exchange exchange(*state->connection, lane, index);
     for (int32_t distance = 1; distance < ranks(); ++distance) {
       const int32_t other = rankAfter(distance);
-      sources[static_cast<size_t>(other)] = terms + other * size;
+      lane.sources[static_cast<size_t>(other)] = terms + other * size;
       exchange.receive(other, terms + other * size, size);
     }
     for (int32_t distance = 1; distance < ranks(); ++distance) {
@@ -175,8 +199,8 @@ bool MPICommunicator::sumInSegments(int32_t index, float *data, int64_t count) {
     if (!exchange.wait())
       return false;
   }
-  sumRanks(sources.data(), ranks(), data + own.begin, nullptr, size);
-  Exchange exchange(*state->connection, lane.requests, index);
+  sumRanks(lane.sources.data(), ranks(), data + own.begin, nullptr, size);
+  Exchange exchange(*state->connection, lane, index);
   for (int32_t distance = 1; distance < ranks(); ++distance) {
     const int32_t other = rankAfter(distance);
     exchange.receive(other, data + partOf(other).begin, sizeOf(other));
@@ -188,8 +212,8 @@ bool MPICommunicator::sumInSegments(int32_t index, float *data, int64_t count) {
 
 bool MPICommunicator::gather(int32_t index, const float *part, float *all,
                              int64_t count) {
-  Lane &lane = state->lanes[static_cast<size_t>(index)];
-  Exchange exchange(*state->connection, lane.requests, index);
+  Exchange exchange(*state->connection,
+                    state->lanes[static_cast<size_t>(index)], index);
   for (int32_t distance = 1; distance < ranks(); ++distance)
     exchange.receive(rankAfter(distance), all + rankAfter(distance) * count,
                      count);
@@ -214,9 +238,10 @@ void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
     return;
   Lane &lane = state->lanes[static_cast<size_t>(index)];
   LanePart own = LanePart::of(rows * columns, index, lanes);
-  for (int64_t begin = own.begin; begin < own.end; begin += mostElements) {
-    int64_t size = std::min(mostElements, own.end - begin);
-    float *all = lane.reserve(size * ranks());
+  const int64_t most = mostElements / ranks();
+  for (int64_t begin = own.begin; begin < own.end; begin += most) {
+    int64_t size = std::min(most, own.end - begin);
+    float *all = lane.buffer.get();
     if (!gather(index, part + begin, all, size))
       return;
     for (int32_t rank = 0; rank < ranks(); ++rank)
@@ -228,10 +253,9 @@ void MPICommunicator::allGather(int32_t index, int32_t lanes, const float *part,
 void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
   MPIConnection::Collective collective(*state->connection, /*counts=*/false);
   auto *next = static_cast<std::byte *>(data);
-  while (bytes > 0 && canRun(0, 1)) {
+  while (bytes > 0 && !state->connection->hasFailed()) {
     const size_t size = std::min(bytes, mostBytes);
-    std::vector<MPI_Request> requests;
-    Exchange exchange(*state->connection, requests, broadcastTag);
+    Exchange exchange(*state->connection, state->broadcasts, broadcastTag);
     if (rank() != root)
       exchange.receive(root, static_cast<void *>(next), size);
     else
@@ -247,10 +271,9 @@ void MPICommunicator::broadcast(void *data, size_t bytes, int32_t root) {
 
 void MPICommunicator::barrier() {
   MPIConnection::Collective collective(*state->connection);
-  if (!canRun(0, 1))
+  if (state->connection->hasFailed())
     return;
-  std::vector<MPI_Request> requests;
-  Exchange exchange(*state->connection, requests, barrierTag);
+  Exchange exchange(*state->connection, state->barriers, barrierTag);
   for (int32_t distance = 1; distance < ranks(); ++distance) {
     exchange.receive(rankAfter(distance), static_cast<void *>(nullptr), 0);
     exchange.send(rankAfter(distance), static_cast<const void *>(nullptr), 0);

@@ -58,6 +58,7 @@ public:
     explicit Collective(MPIConnection &connection, bool counts = true)
         : connection(connection) {
       ++connection.inside;
+      ++connection.calls;
       if (counts)
         ++connection.begun;
     }
@@ -75,6 +76,7 @@ public:
     progress.othersStand = std::chrono::duration_cast<Milliseconds>(
         Clock::now() - othersMoved.load());
     progress.own = begun;
+    progress.ownCalls = calls;
     progress.waits = inside > 0;
     return progress;
   }
@@ -135,7 +137,9 @@ private:
   MPI_Comm beats = MPI_COMM_NULL;
   std::vector<Peer> peers;
 
-  /// Collectives that count: of this host, and of the last of the others.
+  /// Collectives of this host, also those that do not count.
+  std::atomic<uint64_t> calls{0};
+  /// Those that count: of this host, and of the last of the others.
   std::atomic<uint64_t> begun{0}, othersBegun{0};
   /// When the last of the others began its last one.
   std::atomic<Clock::time_point> othersMoved{Clock::now()};

@@ -77,7 +77,8 @@ static std::optional<Share> shareOf(const MemoryNeeds &needs,
     share.ranks = 0;
     for (size_t rank = 0; rank < needs.nodes.size(); ++rank)
       if (needs.nodes[rank] == limit.numaNode) {
-        ranks += (share.ranks ? ", " : "") + std::to_string(rank);
+        ranks += (share.ranks ? ", " : "") +
+                 std::to_string(needs.host * needs.ranks + rank);
         ++share.ranks;
       }
     if (share.ranks == 0)
@@ -99,6 +100,11 @@ static std::optional<Share> shareOf(const MemoryNeeds &needs,
   share.exchange = first ? needs.exchange : 0;
   share.kvBlock = product(needs.kvBlock, share.ranks);
   return share;
+}
+
+/// One block of the KV cache, of the ranks of all hosts.
+static uint64_t blockOfAll(const MemoryNeeds &needs) {
+  return product(needs.kvBlock, product(needs.ranks, needs.hosts));
 }
 
 static uint64_t requiredBlocks(const MemoryNeeds &needs) {
@@ -124,8 +130,8 @@ static std::string advice(const MemoryNeeds &needs, const Share &share,
   uint64_t required = product(requiredBlocks(needs), share.kvBlock);
   if (sum(others, required) <= limit.available) {
     // The option is about all ranks.
-    uint64_t most = product((limit.available - others) / share.kvBlock,
-                            product(needs.kvBlock, needs.ranks));
+    uint64_t most =
+        product((limit.available - others) / share.kvBlock, blockOfAll(needs));
     return "give --kv-memory at most " + std::to_string(most) + " (" +
            formatBytes(most) + ")";
   }
@@ -156,7 +162,7 @@ static std::string nameRoom(const Share &share, const MemoryLimit &limit) {
 
 /// The blocks that `kvMemory` bytes make.
 static Result<uint64_t> requestedBlocks(const MemoryNeeds &needs) {
-  const uint64_t kvBlock = product(needs.kvBlock, needs.ranks);
+  const uint64_t kvBlock = blockOfAll(needs);
   uint64_t blocks = *needs.kvMemory / kvBlock;
   uint64_t required = requiredBlocks(needs);
   std::string least = std::to_string(product(required, kvBlock)) + " (" +

@@ -46,9 +46,16 @@ static Result<SegmentShape> shapeFor(const Artifact &artifact, uint32_t ranks) {
 }
 
 Result<uint64_t> RankGroup::exchangeBytes(const Artifact &artifact,
-                                          uint32_t ranks) {
+                                          uint32_t ranks,
+                                          const HostCommunicator *hosts) {
   SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape, shapeFor(artifact, ranks));
-  return SharedMemorySegment::sizeFor(shape.ranks, shape.lanes, shape.options);
+  SANDWICH_ASSIGN_OR_RETURN(
+      uint64_t bytes,
+      SharedMemorySegment::sizeFor(shape.ranks, shape.lanes, shape.options));
+  if (hosts)
+    bytes += hosts->bytesFor(shape.lanes) +
+             ranks * TwoLevelCommunicator::bytesFor(shape.lanes);
+  return bytes;
 }
 
 RankGroup::RankGroup() : process(::getpid()) {}
@@ -75,8 +82,9 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
       group->local, SharedMemoryCommunicator::create(segment, /*rank=*/0));
   group->ranks = group->local.get();
   if (hosts) {
+    hosts->prepare(shape.lanes);
     group->global = std::make_unique<TwoLevelCommunicator>(
-        *group->local, hosts, shape.options.firstRank, all);
+        *group->local, hosts, shape.options.firstRank, all, shape.lanes);
     group->ranks = group->global.get();
   }
   group->watch =
@@ -224,9 +232,10 @@ static Status serve(SharedMemoryCommunicator &local, int32_t firstRank,
   SANDWICH_ASSIGN_OR_RETURN(RankSetup setup,
                             getSetup(local, checksumOf(artifact)));
   const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
-  TwoLevelCommunicator global(local, /*hosts=*/nullptr, firstRank, all);
-  Communicator &ranks =
-      local.ranks() == all ? static_cast<Communicator &>(local) : global;
+  std::optional<TwoLevelCommunicator> global;
+  if (local.ranks() < all)
+    global.emplace(local, /*hosts=*/nullptr, firstRank, all, local.lanes());
+  Communicator &ranks = global ? static_cast<Communicator &>(*global) : local;
   PhaseExecutorOptions options;
   options.kvBlocks = setup.kvBlocks;
   options.weightPlacement = setup.weightPlacement;

@@ -15,14 +15,22 @@
 
 using namespace sandwich;
 
-/// Elements of each rank that go at once, to bound the buffers.
+/// Of all ranks together that go at once in a lane.
 static constexpr int64_t mostElements = int64_t(1) << 18;
 
 TwoLevelCommunicator::TwoLevelCommunicator(SharedMemoryCommunicator &local,
                                            HostCommunicator *hosts,
-                                           int32_t firstRank, int32_t ranks)
-    : Communicator(firstRank + local.rank(), ranks), local(local), hosts(hosts),
-      buffers(SANDWICH_MAX_THREADS) {}
+                                           int32_t firstRank, int32_t ranks,
+                                           int32_t lanes)
+    : Communicator(firstRank + local.rank(), ranks), local(local),
+      hosts(hosts) {
+  for (int32_t lane = 0; lane < lanes; ++lane)
+    buffers.push_back(std::make_unique_for_overwrite<float[]>(mostElements));
+}
+
+uint64_t TwoLevelCommunicator::bytesFor(int32_t lanes) {
+  return static_cast<uint64_t>(lanes) * mostElements * sizeof(float);
+}
 
 void TwoLevelCommunicator::allReduce(int32_t lane, int32_t lanes, float *data,
                                      int64_t count) {
@@ -38,18 +46,18 @@ void TwoLevelCommunicator::allGather(int32_t lane, int32_t lanes,
                                      int64_t rows, int64_t columns) {
   const LanePart own = LanePart::of(rows * columns, lane, lanes);
   const int64_t firstRank = rank() - local.rank();
-  for (int64_t begin = own.begin; begin < own.end; begin += mostElements) {
-    const int64_t size = std::min(mostElements, own.end - begin);
-    std::vector<float> &all = buffers[static_cast<size_t>(lane)];
-    all.resize(static_cast<size_t>(size * ranks()));
-    float *ofHost = all.data() + firstRank * size;
+  const int64_t most = mostElements / ranks();
+  for (int64_t begin = own.begin; begin < own.end; begin += most) {
+    const int64_t size = std::min(most, own.end - begin);
+    float *all = buffers[static_cast<size_t>(lane)].get();
+    float *ofHost = all + firstRank * size;
     local.gatherPart(lane, part + begin, ofHost, size);
     if (meetsHosts())
-      hosts->gatherPart(lane, ofHost, all.data(), size * local.ranks());
-    local.sharePart(lane, all.data(), size * ranks(), /*root=*/0);
+      hosts->gatherPart(lane, ofHost, all, size * local.ranks());
+    local.sharePart(lane, all, size * ranks(), /*root=*/0);
     for (int32_t rank = 0; rank < ranks(); ++rank)
       placeElements(whole + rank * columns, columns * ranks(),
-                    all.data() + rank * size, begin, size, columns);
+                    all + rank * size, begin, size, columns);
   }
 }
 

@@ -203,6 +203,25 @@ TEST(MemoryPlanTest, RanksCountTogetherOnTheirMachine) {
   EXPECT_EQ(plan(needs, {}).kvBlocks, 896u);
 }
 
+TEST(MemoryPlanTest, RanksOfOtherHostsShareWhatIsAskedFor) {
+  MemoryNeeds needs = makeNeedsOfRanks();
+  needs.ranks = 2;
+  needs.nodes = {0, 0};
+  needs.hosts = 2;
+  needs.host = 1;
+  needs.weightsCopied = true;
+  needs.kvMemory = 896 * MiB;
+  EXPECT_EQ(plan(needs, {}).kvBlocks, 896u);
+  EXPECT_NE(
+      error(needs,
+            {{.available = GiB, .where = "on NUMA node 0", .numaNode = 0}})
+          .find("on NUMA node 0 for ranks 2, 3: "),
+      std::string::npos);
+  needs.requiredTokens = needs.wantedTokens;
+  EXPECT_NE(error(needs, {}).find("give at least 1073741824 (1 GiB)"),
+            std::string::npos);
+}
+
 TEST(MemoryPlanTest, ANodeHasRoomForTheRanksThatAreBoundToIt) {
   MemoryNeeds needs = makeNeedsOfRanks();
   needs.weightsCopied = true;

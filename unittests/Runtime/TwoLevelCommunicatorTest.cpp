@@ -48,6 +48,8 @@ public:
   }
   void barrier() override { memory->barrier(); }
   Status failure() const override { return memory->failure(); }
+  uint64_t bytesFor(int32_t) const override { return 0; }
+  void prepare(int32_t) override {}
   HostProgress progress() const override { return {}; }
   std::string nameOf(int32_t host) const override {
     return std::to_string(host);
@@ -82,7 +84,7 @@ protected:
           if (rank == 0)
             near = std::make_unique<NearHosts>(between, host);
           TwoLevelCommunicator all(*local, near.get(), host * ranksOnHost,
-                                   hosts * ranksOnHost);
+                                   hosts * ranksOnHost, /*lanes=*/3);
           EXPECT_EQ(all.rank(), host * ranksOnHost + rank);
           EXPECT_EQ(all.ranksOnHost(), ranksOnHost);
           work(all);
@@ -127,8 +129,8 @@ TEST(TwoLevelCommunicatorFailureTest, FirstRankOfHostFailsWithTheHosts) {
   auto first = *SharedMemoryCommunicator::create(segment, 0);
   auto second = *SharedMemoryCommunicator::create(segment, 1);
   NearHosts hosts(between, 1);
-  TwoLevelCommunicator leader(*first, &hosts, 2, 4);
-  TwoLevelCommunicator follower(*second, nullptr, 2, 4);
+  TwoLevelCommunicator leader(*first, &hosts, 2, 4, /*lanes=*/1);
+  TwoLevelCommunicator follower(*second, nullptr, 2, 4, /*lanes=*/1);
   EXPECT_TRUE(leader.failure());
   hosts.fail("the other host burns");
   EXPECT_EQ(leader.failure().error().message, "the other host burns");
@@ -151,7 +153,9 @@ TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
             c.allGather(0, 1, v.data(), v.data() + 16, 1, 16);
           },
           [](Communicator &c, std::vector<float> &v) {
-            c.broadcast(v.data(), 64, 2);
+            // The first ones have slots for all.
+            for (uint32_t i = 0; i <= SharedMemorySegment::slotsPerLane; ++i)
+              c.broadcast(v.data(), 64, 2);
           },
           [](Communicator &c, std::vector<float> &) { c.barrier(); },
       };
@@ -160,7 +164,7 @@ TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
     Segment segment = *SharedMemorySegment::create(2, 1, {.firstRank = 2});
     auto local = *SharedMemoryCommunicator::create(segment, 0);
     NearHosts hosts(between, 1);
-    TwoLevelCommunicator leader(*local, &hosts, 2, 4);
+    TwoLevelCommunicator leader(*local, &hosts, 2, 4, /*lanes=*/1);
     segment->abort(1, "is tired");
     std::vector<float> data(128);
     std::future<void> done =

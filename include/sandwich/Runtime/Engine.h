@@ -45,8 +45,8 @@ struct EngineOptions {
   uint64_t maxSequences = 1;
   /// Tokens of one sequence without which there is no use in loading the model.
   uint64_t requiredTokens = 0;
-  /// The size of the KV cache of all ranks in bytes, whatever `kvCacheTokens`
-  /// says.
+  /// The size of the KV cache of all ranks of all hosts in bytes, whatever
+  /// `kvCacheTokens` says.
   std::optional<uint64_t> kvMemory = {};
   /// The NUMA node, as the operating system counts them, that weights and
   /// buffers of all ranks are bound to.

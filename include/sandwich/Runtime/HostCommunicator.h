@@ -25,8 +25,8 @@ struct HostProgress {
   uint64_t others = 0;
   /// How long ago the last of them began one, at most.
   std::chrono::milliseconds othersStand{0};
-  /// What this host has begun.
-  uint64_t own = 0;
+  /// What this host has begun, and that with broadcasts.
+  uint64_t own = 0, ownCalls = 0;
   /// Whether a thread of this host is in a collective, and may wait for others.
   bool waits = false;
 };
@@ -43,6 +43,11 @@ public:
   /// be that row already.
   virtual void gatherPart(int32_t lane, const float *part, float *all,
                           int64_t count) = 0;
+
+  /// What `lanes` lanes use besides what they exchange, in bytes.
+  virtual uint64_t bytesFor(int32_t lanes) const = 0;
+  /// Gets that memory, without which no collective runs.
+  virtual void prepare(int32_t lanes) = 0;
 
   /// For any thread.
   virtual HostProgress progress() const = 0;

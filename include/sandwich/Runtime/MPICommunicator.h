@@ -46,6 +46,8 @@ public:
   void barrier() override;
   Status failure() const override;
 
+  uint64_t bytesFor(int32_t lanes) const override;
+  void prepare(int32_t lanes) override;
   HostProgress progress() const override;
   std::string nameOf(int32_t host) const override;
   void fail(std::string_view reason) override;
@@ -53,6 +55,7 @@ public:
   Status leave() override;
 
 private:
+  struct Messages;
   struct Lane;
   struct State;
   class Exchange;

@@ -29,7 +29,10 @@ namespace sandwich {
 /// What a model takes. Sizes are bytes of one process, a rank, unless they say
 /// otherwise.
 struct MemoryNeeds {
+  /// Of this host, which is number `host` of `hosts`.
   uint64_t ranks = 1;
+  uint64_t hosts = 1;
+  uint64_t host = 0;
   /// The NUMA node that each rank is bound to, if there is one.
   std::vector<std::optional<unsigned>> nodes = {};
   /// A rank's own part of the weights; all of them for a single one.
@@ -57,7 +60,7 @@ struct MemoryNeeds {
   uint64_t sequences = 1;
   /// Tokens of one sequence for which there must be room.
   uint64_t requiredTokens = 0;
-  /// The size of the KV cache of all ranks, if it was asked for.
+  /// The size of the KV cache of all ranks of all hosts, if it was asked for.
   std::optional<uint64_t> kvMemory = {};
 };
 

@@ -66,9 +66,12 @@ Result<uint32_t> ranksOnHost(const Artifact &artifact, HostCommunicator *hosts);
 /// time.
 class RankGroup {
 public:
-  /// Bytes of memory that `ranks` of `artifact` exchange data in on one host.
+  /// Bytes of memory in which the `ranks` ranks of `artifact` that are on this
+  /// host exchange data with each other, and with those on other `hosts`, which
+  /// may be null.
   static Result<uint64_t> exchangeBytes(const Artifact &artifact,
-                                        uint32_t ranks);
+                                        uint32_t ranks,
+                                        const HostCommunicator *hosts);
 
   /// Starts the other ranks of `artifact`, which begin to load. Errors: no
   /// program to run them; memory or processes that the system does not grant.

@@ -32,6 +32,9 @@ public:
   static Result<std::unique_ptr<SharedMemoryCommunicator>>
   create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank);
 
+  /// The most lanes of a collective.
+  int32_t lanes() const { return segment->lanes(); }
+
   void allReduce(int32_t lane, int32_t lanes, float *data,
                  int64_t count) override;
   void allGather(int32_t lane, int32_t lanes, const float *part, float *whole,

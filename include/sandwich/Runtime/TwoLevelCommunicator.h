@@ -19,6 +19,7 @@
 #include "sandwich/Runtime/HostCommunicator.h"
 #include "sandwich/Runtime/SharedMemoryCommunicator.h"
 
+#include <memory>
 #include <vector>
 
 namespace sandwich {
@@ -28,10 +29,13 @@ namespace sandwich {
 /// which are those of a single host where each host has one rank.
 class TwoLevelCommunicator final : public Communicator {
 public:
-  /// This process is a rank of `local`, whose first is rank `firstRank` of
-  /// `ranks`. `hosts` is null but on the first. Both live longer than this.
+  /// For collectives of up to `lanes` lanes. This process is a rank of `local`,
+  /// whose first is rank `firstRank` of `ranks`. `hosts` is null but on the
+  /// first. Both live longer than this.
   TwoLevelCommunicator(SharedMemoryCommunicator &local, HostCommunicator *hosts,
-                       int32_t firstRank, int32_t ranks);
+                       int32_t firstRank, int32_t ranks, int32_t lanes);
+  /// What a rank uses besides what it exchanges, in bytes.
+  static uint64_t bytesFor(int32_t lanes);
 
   int32_t rankOnHost() const override { return local.rank(); }
   int32_t ranksOnHost() const override { return local.ranks(); }
@@ -52,8 +56,9 @@ private:
 
   SharedMemoryCommunicator &local;
   HostCommunicator *const hosts;
-  /// [lane] What it gathers.
-  std::vector<std::vector<float>> buffers;
+  /// [lane] What it gathers. Nothing is allocated in a collective, where
+  /// compiled code and other ranks cannot be told of it.
+  std::vector<std::unique_ptr<float[]>> buffers;
 };
 
 } // namespace sandwich

@@ -165,6 +165,21 @@ def check_logits(network, model, artifacts):
             # The order of additions is the same with one rank on each host.
             if ranks == len(HOSTS) and not np.array_equal(alone, actual):
                 sys.exit(f"{what}: bits differ from those of one host")
+        check_cache_size(network, artifact)
+
+
+def check_cache_size(network, artifact):
+    """--kv-memory is the size of all ranks' parts, wherever they are."""
+    sizes = []
+    for start, more in (subprocess.Popen, []), (network.start, ["--mpi"]):
+        with start(["sandwich-run", "generate", artifact, "--token-ids", "1,2",
+                    "--max-tokens", "2", "--kv-memory=1MiB", *more],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                   text=True) as process:
+            _, log = process.communicate(timeout=60)
+        assert process.returncode == 0, log
+        sizes += re.findall(r"KV cache .* for (\d+) tokens", log)
+    assert len(sizes) == 2 and sizes[0] == sizes[1], sizes
 
 
 class Group:
