@@ -108,10 +108,17 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
 }
 
 /// The KV cache of all hosts is as large as that of host 0, which has decided.
-static Status exchangeBlocks(HostCommunicator &hosts, MemoryNeeds &needs) {
-  uint64_t bytes = needs.kvMemory.value_or(0);
-  hosts.broadcast(&bytes, sizeof(bytes), /*root=*/0);
-  needs.kvMemory = bytes;
+static Status giveBlocks(HostCommunicator &hosts, uint64_t blocks) {
+  hosts.broadcast(&blocks, sizeof(blocks), /*root=*/0);
+  return hosts.failure();
+}
+static Status getBlocks(HostCommunicator &hosts, MemoryNeeds &needs) {
+  uint64_t blocks = 0;
+  hosts.broadcast(&blocks, sizeof(blocks), /*root=*/0);
+  needs.kvMemory = blocks * needs.kvBlock * needs.ranks * needs.hosts;
+  // Whether that is what was wanted, is told there.
+  needs.wantedTokens = blocks * SANDWICH_KV_BLOCK_TOKENS;
+  needs.sequences = 1;
   return hosts.failure();
 }
 
@@ -137,16 +144,13 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs,
                             memoryNeeds(artifact, here, options));
   if (hosts && hosts->rank() > 0)
-    SANDWICH_RETURN_IF_ERROR(exchangeBlocks(*hosts, needs));
+    SANDWICH_RETURN_IF_ERROR(getBlocks(*hosts, needs));
   Result<MemoryPlan> memory =
       planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
   if (!memory)
     return memory.error().inContext(artifact.path());
-  if (hosts && hosts->rank() == 0) {
-    needs.kvMemory =
-        memory->kvBlocks * needs.kvBlock * needs.ranks * needs.hosts;
-    SANDWICH_RETURN_IF_ERROR(exchangeBlocks(*hosts, needs));
-  }
+  if (hosts && hosts->rank() == 0)
+    SANDWICH_RETURN_IF_ERROR(giveBlocks(*hosts, memory->kvBlocks));
 
   PhaseExecutorOptions own;
   own.kvBlocks = memory->kvBlocks;

@@ -178,6 +178,7 @@ def check_cache_size(network, artifact):
                    text=True) as process:
             _, log = process.communicate(timeout=60)
         assert process.returncode == 0, log
+        assert "rank " not in log, log
         sizes += re.findall(r"KV cache .* for (\d+) tokens", log)
     assert len(sizes) == 2 and sizes[0] == sizes[1], sizes
 
