@@ -24,12 +24,14 @@ int64_t Buffer::rowStride() const {
 }
 
 /// Whether other ranks get what is in the buffer of `value`, or will be once
-/// others have been computed in its place.
+/// others have been computed in its place: through every operation that hands
+/// its buffer on, so that all that is exchanged is in one made for it.
 static bool isExchanged(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
     if (auto loop = dyn_cast<scf::ForOp>(user))
-      return isExchanged(loop.getTiedLoopRegionIterArg(&use));
+      return isExchanged(loop.getTiedLoopRegionIterArg(&use)) ||
+             isExchanged(loop.getTiedLoopResult(&use));
     if (auto matmul = dyn_cast<gemm::MatmulOp>(user))
       return matmul.getResidual() == use.get() &&
              isExchanged(matmul.getResult());
@@ -209,18 +211,18 @@ LogicalResult BufferPlan::addResult(Operation *op) {
     if (*rows != RowKind::LogitRows)
       return op->emitOpError("computes logits for every token, not for the "
                              "rows that are gathered");
+    if (isa<lm::AllReduceOp>(op))
+      return op->emitOpError("sums in the workspace, where logits are not; "
+                             "divide their channels and use lm.all_gather");
     return success();
   }
   Buffer *buffer = findReused(op);
-  if (isa<lm::AllReduceOp>(op) && (!buffer || !buffer->dense))
+  if (isa<lm::AllReduceOp>(op) && !buffer)
     return op->emitOpError("must be the last to use what an operation made for "
                            "it");
   if (!buffer)
     buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
                        isExchanged(value) || isa<lm::AllGatherOp>(op));
-  else if (isExchanged(value) && !buffer->dense)
-    return op->emitOpError("makes what ranks exchange in place of what they do "
-                           "not");
   tensorBuffers[value] = buffer;
   return success();
 }

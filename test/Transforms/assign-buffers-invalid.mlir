@@ -484,3 +484,18 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
   %l = gemm.matmul %g, @head epilogue(<none>) : tensor<?x64xf32> -> tensor<?x320xf32>
   return %l : tensor<?x320xf32>
 }
+
+// -----
+
+// The workspace is where ranks add up, and logits are not there.
+lm.weight @embedding : tensor<320x64xf32> from ["e"]
+lm.weight @head : tensor<320x64xf32> from ["h"] shard <columns, ranks = 2>
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  %l = gemm.matmul %g, @head epilogue(<none>) : tensor<?x64xf32> -> tensor<?x320xf32>
+  // expected-error @below {{'lm.all_reduce' op sums in the workspace, where logits are not; divide their channels and use lm.all_gather}}
+  %s = lm.all_reduce %l : tensor<?x320xf32> -> tensor<?x320xf32>
+  return %s : tensor<?x320xf32>
+}
