@@ -111,12 +111,21 @@ MemoryRange BarrierInserter::rangeOf(Value buffer) {
 
 /// Whether threads touch the program's buffers in `op`, or meet.
 static bool concernsThreads(Operation *op) {
-  return isa<phase::BarrierOp>(op) ||
+  return isa<phase::BarrierOp, phase::AllReduceOp, phase::AllGatherOp>(op) ||
          isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(op->getDialect());
 }
 
 SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
   SmallVector<Access> accesses;
+  // These have more effects than those on buffers.
+  if (auto reduce = dyn_cast<phase::AllReduceOp>(op))
+    return {{rangeOf(reduce.getData()), reduce.getData(), /*isWrite=*/true,
+             /*byRows=*/false}};
+  if (auto gather = dyn_cast<phase::AllGatherOp>(op))
+    return {{rangeOf(gather.getPart()), gather.getPart(), /*isWrite=*/false,
+             /*byRows=*/false},
+            {rangeOf(gather.getWhole()), gather.getWhole(), /*isWrite=*/true,
+             /*byRows=*/false}};
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface || !concernsThreads(op))
     return accesses;

@@ -260,3 +260,37 @@ func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>, %y: memref<?x64
   gemm.matmul %x, @w epilogue(<none>) into %y : memref<?x64xf32> into memref<?x64xf32>
   return
 }
+
+// -----
+
+// What ranks exchange is read and written by all threads, also where it is said
+// in the dialect of programs.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @w : tensor<32x64xf32> from ["w"] shard <rows, ranks = 2>
+// CHECK-LABEL: func @ranks
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c4096 = arith.constant 4096 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %part = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.all_reduce
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: gemm.matmul
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: phase.all_gather
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.gather_rows
+  // CHECK-NEXT: return
+  lm.embed %ids, @e into %x : memref<?xi32> into memref<?x64xf32>
+  phase.all_reduce %team, %x : memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<none>) into %part : memref<?x64xf32> into memref<?x32xf32>
+  phase.all_gather %team, %part into %x : memref<?x32xf32> into memref<?x64xf32>
+  lm.gather_rows %x, %rows into %logits : memref<?x64xf32>, memref<?xi32> into memref<?x64xf32>
+  return
+}
