@@ -16,6 +16,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_INSERTMARKS
@@ -56,16 +57,26 @@ static gemm::MatmulOp findWriter(Operation *op, Value buffer) {
   return {};
 }
 
+/// The weight that `op` reads, beside smaller ones; or null.
+static lm::WeightOp weightOf(Operation *op) {
+  auto name =
+      llvm::TypeSwitch<Operation *, FlatSymbolRefAttr>(op)
+          .Case<lm::EmbedOp, lm::RMSNormOp, lm::LinearOp, gemm::MatmulOp>(
+              [](auto reader) { return reader.getWeightAttr(); })
+          .Default([](Operation *) { return FlatSymbolRefAttr(); });
+  return name ? lm::lookupWeight(op, name) : lm::WeightOp();
+}
+
 /// "rms_norm layers.input_layernorm"; what ranks exchange is told by the weight
 /// that it was made with.
 static std::string nameOf(Operation *op) {
   std::string name = op->getName().stripDialect().str();
-  auto weight = op->getAttrOfType<FlatSymbolRefAttr>("weight");
+  lm::WeightOp weight = weightOf(op);
   if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
     if (gemm::MatmulOp writer = findWriter(op, op->getOperand(0)))
-      weight = writer.getWeightAttr();
+      weight = weightOf(writer);
   if (weight)
-    name += " " + weight.getValue().str();
+    name += " " + weight.getSymName().str();
   return name;
 }
 
@@ -102,11 +113,9 @@ static void addMark(Operation *op, func::FuncOp program, int64_t ranks) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   std::string name = nameOf(op);
-  lm::WeightOp weight;
-  if (auto weightName = op->getAttrOfType<FlatSymbolRefAttr>("weight")) {
-    weight = lm::lookupWeight(op, weightName);
+  lm::WeightOp weight = weightOf(op);
+  if (weight)
     name += " " + shapeOf(weight.getTensorType());
-  }
   if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
     name += " " + std::to_string(channelsOf(op->getOperand(0))) + " of " +
             std::to_string(ranks) + " ranks";
@@ -116,7 +125,7 @@ static void addMark(Operation *op, func::FuncOp program, int64_t ranks) {
   auto mark = phase::MarkOp::create(
       builder, op->getLoc(),
       phase::getArgument(program, phase::ProgramArgument::Team), name);
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op); matmul && weight) {
     mark.setBytes(weight.getSliceBytes());
     int64_t flops = 2 * weight.getTensorType().getNumElements();
     if (writesLogits(matmul, program))

@@ -135,3 +135,19 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   lm.all_gather %part into %logits : memref<?x160xf32> into memref<?x320xf32>
   return
 }
+
+// -----
+
+// A weight is what the operation says it is, not any attribute of that name.
+
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// CHECK-LABEL: func @other_attributes
+func.func @other_attributes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  // CHECK: phase.mark %{{.*}}, "gather_rows"{{$}}
+  lm.gather_rows %logits, %rows into %logits {weight = @nothing} : memref<?x64xf32>, memref<?xi32> into memref<?x64xf32>
+  // CHECK: phase.mark %{{.*}}, "barrier after gather_rows"{{$}}
+  phase.barrier %team {weight = @e}
+  return
+}
