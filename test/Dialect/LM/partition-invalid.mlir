@@ -22,6 +22,14 @@ func.func @kv_heads(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 2, heads
 
 // -----
 
+// Also those of a cache that nothing reads.
+// expected-error @below {{'func.func' op cannot be divided: 4 ranks do not divide 2 KV heads; 1 and 2 are possible}}
+func.func @unused_cache(%x: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>) attributes {lm.phase = #lm.phase<decode>} {
+  return
+}
+
+// -----
+
 // expected-error @below {{'func.func' op cannot be divided: 4 ranks do not divide 98 intermediate features; 1, 2, 7, 14 and 49 are possible}}
 func.func @intermediate(%x: tensor<?x98xf32>) attributes {lm.phase = #lm.phase<decode>} {
   %s = lm.silu_mul %x, %x : tensor<?x98xf32>

@@ -92,6 +92,9 @@ LogicalResult Partitioner::checkSizes(func::FuncOp phase) {
           check(sizes.vocabSize, channelsOf(value));
     }
   });
+  for (Type type : phase.getArgumentTypes())
+    if (auto cache = dyn_cast<KVCacheType>(type))
+      check(sizes.kvHeads, cache.getHeads());
   if (reason)
     return phase.emitOpError("cannot be divided: ") << *reason;
   return success();
@@ -305,6 +308,11 @@ struct Partition : lm::impl::PartitionBase<Partition> {
   using PartitionBase::PartitionBase;
 
   void runOnOperation() override {
+    if (ranks < 1 || ranks > maxTensorParallelRanks) {
+      getOperation().emitError("ranks must be between 1 and ")
+          << maxTensorParallelRanks;
+      return signalPassFailure();
+    }
     if (ranks == 1)
       return;
     if (failed(Partitioner(getOperation(), ranks).run()))
