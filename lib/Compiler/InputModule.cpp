@@ -130,6 +130,11 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
   return {};
 }
 
+/// "lm.embed"
+static std::string nameOf(Operation *op) {
+  return op->getName().getStringRef().str();
+}
+
 /// Whether `value` counts layers and stays below `layers`.
 static bool isLayer(Value value, int64_t layers) {
   auto argument = dyn_cast<BlockArgument>(value);
@@ -155,58 +160,107 @@ static Status checkLayers(func::FuncOp function, int64_t layers) {
   });
   if (!wrong)
     return {};
-  return makeError("@", function.getName().str(), ": ",
-                   wrong->getName().getStringRef().str(),
+  return makeError("@", function.getName().str(), ": ", nameOf(wrong),
                    " has a layer that is not counted by a loop from 0 to at "
                    "most ",
                    layers);
 }
 
+/// What a rank has of the weight `name` that `user` names, or nothing if that
+/// is all of it.
+static std::optional<lm::ShardKind> findShard(Operation *user,
+                                              FlatSymbolRefAttr name) {
+  lm::ShardAttr shard = lm::lookupWeight(user, name).getShardAttr();
+  return shard ? std::optional(shard.getKind()) : std::nullopt;
+}
+
+/// Whether ranks have of the weight `name`, if there is one, what `op` needs.
+static Status checkShard(Operation *op, FlatSymbolRefAttr name,
+                         std::optional<lm::ShardKind> needed) {
+  auto describe = [](std::optional<lm::ShardKind> kind) {
+    return kind ? "in shards of '" + lm::stringifyShardKind(*kind).str() + "'"
+                : "whole";
+  };
+  std::optional<lm::ShardKind> actual = name ? findShard(op, name) : needed;
+  if (actual == needed)
+    return {};
+  return makeError(nameOf(op), " needs weight ", name.getValue().str(), " ",
+                   describe(needed), ", not ", describe(actual));
+}
+
+/// Whether ranks have of the weights of `op` what makes its result the same on
+/// all of them, their own channels, or their part of a sum; and whether each
+/// token of the `vocabulary` has its row, as the code does not check token ids.
+static Status checkWeights(Operation *op, int64_t vocabulary) {
+  if (auto embed = dyn_cast<lm::EmbedOp>(op)) {
+    FlatSymbolRefAttr table = embed.getWeightAttr();
+    SANDWICH_RETURN_IF_ERROR(checkShard(op, table, std::nullopt));
+    int64_t rows = lm::lookupWeight(op, table).getTensorType().getDimSize(0);
+    if (rows < vocabulary)
+      return makeError(nameOf(op), " needs the ", vocabulary,
+                       " rows of the vocabulary, weight ",
+                       table.getValue().str(), " has ", rows);
+    return {};
+  }
+  if (auto norm = dyn_cast<lm::RMSNormOp>(op))
+    return checkShard(op, norm.getWeightAttr(), std::nullopt);
+  FlatSymbolRefAttr weight, bias;
+  if (auto linear = dyn_cast<lm::LinearOp>(op)) {
+    weight = linear.getWeightAttr();
+    bias = linear.getBiasAttr();
+  } else if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+    weight = matmul.getWeightAttr();
+    bias = matmul.getBiasAttr();
+    for (FlatSymbolRefAttr norm :
+         {matmul.getQueryNormAttr(), matmul.getKeyNormAttr()})
+      SANDWICH_RETURN_IF_ERROR(checkShard(op, norm, std::nullopt));
+  } else {
+    return {};
+  }
+  std::optional<lm::ShardKind> kind = findShard(op, weight);
+  if (kind == lm::ShardKind::First)
+    return checkShard(op, weight, std::nullopt);
+  if (kind == lm::ShardKind::Columns)
+    kind = lm::ShardKind::First;
+  return checkShard(op, bias, kind);
+}
+
 namespace {
 
 /// Tells the parts of sums over ranks, which differ between ranks, from all
-/// that ranks may read. `symbols` has the weights.
+/// that ranks may read.
 class SumParts {
 public:
-  explicit SumParts(const SymbolTable &symbols) : symbols(symbols) {}
-
   /// Error: `op` reads parts as though they were sums, or makes a sum of what
   /// are not all parts. What `op` reads must have been added.
   Status add(Operation *op);
 
 private:
-  bool hasColumns(FlatSymbolRefAttr weight) const;
   Status addTerms(Operation *op, ValueRange terms, bool areParts);
 
-  const SymbolTable &symbols;
   DenseSet<Value> parts;
 };
 
 } // namespace
 
-/// Whether a rank has columns of `weight`, so that what it multiplies is a
+/// Whether a rank has columns of `weight`, so that what `op` multiplies is a
 /// part.
-bool SumParts::hasColumns(FlatSymbolRefAttr weight) const {
-  auto op = symbols.lookup<lm::WeightOp>(weight.getAttr());
-  lm::ShardAttr shard = op ? op.getShardAttr() : lm::ShardAttr();
-  return shard && shard.getKind() == lm::ShardKind::Columns;
+static bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
+  return findShard(op, weight) == lm::ShardKind::Columns;
 }
 
 /// Adds `op`, of whose operands `terms` alone may be parts, and are if
 /// `areParts`, as the result is then.
 Status SumParts::addTerms(Operation *op, ValueRange terms, bool areParts) {
-  auto name = [](Operation *named) {
-    return named->getName().getStringRef().str();
-  };
   for (Value operand : op->getOperands())
     if (parts.contains(operand) && !llvm::is_contained(terms, operand))
-      return makeError("the result of ", name(operand.getDefiningOp()),
-                       " must be summed by lm.all_reduce before ", name(op),
+      return makeError("the result of ", nameOf(operand.getDefiningOp()),
+                       " must be summed by lm.all_reduce before ", nameOf(op),
                        " reads it");
   for (Value term : terms)
     if (parts.contains(term) != areParts)
-      return makeError(name(op), " sums what is one rank's part and what all "
-                                 "ranks have alike");
+      return makeError(nameOf(op), " sums what is one rank's part and what all "
+                                   "ranks have alike");
   if (areParts)
     parts.insert_range(op->getResults());
   return {};
@@ -214,7 +268,7 @@ Status SumParts::addTerms(Operation *op, ValueRange terms, bool areParts) {
 
 Status SumParts::add(Operation *op) {
   if (auto linear = dyn_cast<lm::LinearOp>(op))
-    return addTerms(op, {}, hasColumns(linear.getWeightAttr()));
+    return addTerms(op, {}, hasColumns(op, linear.getWeightAttr()));
   if (isa<lm::DealRowsOp>(op))
     return addTerms(op, {}, true);
   if (auto add = dyn_cast<lm::AddOp>(op))
@@ -228,7 +282,7 @@ Status SumParts::add(Operation *op) {
   auto matmul = dyn_cast<gemm::MatmulOp>(op);
   if (!matmul)
     return addTerms(op, {}, false);
-  bool isPart = hasColumns(matmul.getWeightAttr());
+  bool isPart = hasColumns(op, matmul.getWeightAttr());
   bool deals = matmul.getResidualRanks().has_value();
   gemm::Epilogue epilogue = matmul.getEpilogue();
   if (isPart ? epilogue != gemm::Epilogue::None &&
@@ -242,13 +296,15 @@ Status SumParts::add(Operation *op) {
       isPart);
 }
 
-/// Whether ranks add up all in `function` that is a part of a sum, and nothing
-/// else.
-static Status checkSums(func::FuncOp function, const SymbolTable &symbols) {
-  SumParts parts(symbols);
+/// Whether the weights in `function` fit its operations, and ranks add up all
+/// in it that is a part of a sum, and nothing else.
+static Status checkOperations(func::FuncOp function, int64_t vocabulary) {
+  SumParts parts;
   Status status;
   function.walk([&](Operation *op) {
-    status = parts.add(op);
+    status = checkWeights(op, vocabulary);
+    if (status)
+      status = parts.add(op);
     return status ? WalkResult::advance() : WalkResult::interrupt();
   });
   if (status)
@@ -275,7 +331,7 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
         "@", name.str(), " is of type ", print(function.getFunctionType()),
         ", but this checkpoint as ", dtype, " needs ", print(expected));
   SANDWICH_RETURN_IF_ERROR(checkLayers(function, checkpoint.config().layers));
-  return checkSums(function, SymbolTable(module));
+  return checkOperations(function, checkpoint.config().vocabSize);
 }
 
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
