@@ -62,7 +62,7 @@ private:
   Status partition(ModuleOp whole);
   Status buildModule();
   Status checkSchedules();
-  void assignTeams();
+  Status assignTeams();
   Status writeText(const std::string &text);
   Status writeModule();
 
@@ -105,6 +105,13 @@ Status Compilation::buildModule() {
     if (ranks != 1 && ranks != options.tensorParallel)
       return makeError("is of one of ", ranks,
                        " ranks; compile it with --tensor-parallel=", ranks);
+    // Matmuls that are fused and scheduled do not tell what they are for.
+    if (ranks != options.tensorParallel &&
+        module->walk([](gemm::MatmulOp) { return WalkResult::interrupt(); })
+            .wasInterrupted())
+      return makeError("is schedule IR of one rank, which cannot be divided; "
+                       "give model IR, or IR made with --tensor-parallel=",
+                       options.tensorParallel);
     OwningOpRef<ModuleOp> own =
         buildModel(&context, checkpoint.config(), elementType());
     if (ranks > 1)
@@ -150,18 +157,28 @@ Status Compilation::checkSchedules() {
                    target.name, " lacks");
 }
 
-/// Says in the IR how many threads run each phase, where they differ.
-void Compilation::assignTeams() {
+/// Says in the IR how many threads run each phase, where they differ, or
+/// whether that is what IR from outside says already.
+Status Compilation::assignTeams() {
   const auto type = IntegerType::get(&context, 64);
   for (auto function : module->getOps<func::FuncOp>()) {
     auto phase = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
-    if (!phase || function->hasAttr(lm::threadsAttributeName))
+    if (!phase)
       continue;
     const int64_t threads = threadsOf(options, phase.getValue());
-    if (threads != options.threads)
+    const int64_t there = lm::getThreads(function, threads);
+    const bool isDecode = phase.getValue() == lm::Phase::Decode;
+    const bool isAsked = !options.threadsAreDefault || options.plan ||
+                         (isDecode && options.decodeThreads);
+    if (there != threads && isAsked)
+      return makeError("@", function.getName().str(), " has ",
+                       lm::threadsAttributeName.str(), " = ", there,
+                       ", but the options ask for ", threads);
+    if (there != options.threads)
       function->setAttr(lm::threadsAttributeName,
-                        IntegerAttr::get(type, threads));
+                        IntegerAttr::get(type, there));
   }
+  return {};
 }
 
 Status Compilation::run(TuningSummary *summary) {
@@ -173,7 +190,8 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
-  assignTeams();
+  if (Status status = assignTeams(); !status)
+    return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)
     return writeModule();
 

@@ -429,6 +429,7 @@ int main(int argc, char **argv) try {
   if (app.count("--threads") == 0 && !options.plan) {
     const int64_t processes = std::max<int64_t>(options.tensorParallel, 1);
     options.threads = std::max<int64_t>(budget->threads() / processes, 1);
+    options.threadsAreDefault = true;
     if (!quiet)
       std::fprintf(stderr, "using %lld threads%s, limited by %s\n",
                    static_cast<long long>(options.threads),

@@ -59,6 +59,8 @@ struct CompileOptions {
   /// Of the prefill team of each process, and of its decode team where they
   /// differ.
   int64_t threads = 1;
+  /// Nobody asked for `threads`: `inputIR` may say otherwise (`lm.threads`).
+  bool threadsAreDefault = false;
   std::optional<int64_t> decodeThreads;
   /// Processes that run the model together, each with threads of its own and
   /// its own shard of the weights.

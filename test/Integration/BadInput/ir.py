@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """IR that sandwich-compile must refuse: malformed, of another model, or with
 sizes that nothing could hold."""
+import json
 import os
 import re
 import subprocess
@@ -110,6 +111,12 @@ class IR(BadInputTest):
             (r"lm\.append_kv .*\n", "\n", r"line \d+: "),
             (r"lm.phase<prefill>", "lm.phase<decode>", "."),
             (r"return %5", "return %arg0", "."),
+            # Weights of its own.
+            (r"(%0 = lm\.rotary_table )",
+             r"builtin.module { lm.weight @e : tensor<320x64xf32> from "
+             r'["model.embed_tokens.weight"] func.func @f(%i: tensor<?xi32>) {'
+             r" %x = lm.embed %i, @e : tensor<?xi32> -> tensor<?x64xf32>"
+             r" return } }\n\1", "cannot be in a phase"),
             # What the runtime checks the ranges of.
             ("positions %arg1", "positions %arg0", "must take the positions"),
             ("sequences %arg2", "sequences %arg1", "must take the sequences"),
@@ -175,6 +182,108 @@ class IR(BadInputTest):
             (r'\["model\.layers\.\{\}\.self_attn\.q_proj\.weight", ',
              "[", "x.mlir: "),
         ))
+
+    def test_embedding_tables(self):
+        self.config["num_key_value_heads"] = 2
+        self.write_model()
+        small = (r'\1  lm.weight @small : tensor<64x64xf32> from '
+                 r'["model.layers.0.self_attn.q_proj.weight"]\n\2@small')
+        for options in ((), ("--tensor-parallel=2",)):
+            for level in ("model-ir", "schedule-ir"):
+                self.refuse_edits(self.emit(level, *options), (
+                    # A token id can be any of the vocabulary.
+                    (r"(?s)(module {\n)(.*?lm\.embed %arg0, )@embedding", small,
+                     r"x.mlir: @prefill: lm\.embed needs the 320 rows of the "
+                     r"vocabulary, weight small has 64$"),
+                ), *options)
+
+    def test_what_ranks_have_of_weights(self):
+        self.config.update(num_key_value_heads=2, attention_bias=True,
+                           architectures=["Qwen3ForCausalLM"],
+                           model_type="qwen3")
+        self.write_model()
+        ranks = "--tensor-parallel=2"
+        attention = r"layers.self_attn\."
+        first = " shard <first, ranks = 2>"
+
+        def has(op, weight, needed, actual):
+            return (rf"x.mlir: @prefill: {op} needs weight {weight} {needed}, "
+                    rf"not {actual}$")
+
+        def in_shards(kind):
+            return rf"in shards of '{kind}'"
+
+        # All ranks look up all tokens, and normalize all channels alike.
+        whole = (
+            (r"(@embedding : tensor)<320x(64xf32> from .*)",
+             r"\1<160x\2 shard <rows, ranks = 2>",
+             has(r"lm\.embed", "embedding", "whole", in_shards("rows"))),
+            (r"(@embedding : .*)", r"\1" + first,
+             has(r"lm\.embed", "embedding", "whole", in_shards("first"))),
+            (r"(@final_norm : .*)", r"\1" + first,
+             has(r"lm\.rms_norm", "final_norm", "whole", in_shards("first"))),
+        )
+        for level, linear, norm, projection, source in (
+                ("model-ir", r"lm\.linear", r"lm\.rms_norm", "q_proj",
+                 "k_proj"),
+                ("schedule-ir", r"gemm\.matmul", r"gemm\.matmul", "qkv_proj",
+                 "q_proj")):
+            self.refuse_edits(self.emit(level, ranks), whole + (
+                (rf"(@{attention}q_norm : .*)", r"\1" + first,
+                 has(norm, attention + "q_norm", "whole", in_shards("first"))),
+                (rf"(@{attention}k_norm : .*)", r"\1" + first,
+                 has(norm, attention + "k_norm", "whole", in_shards("first"))),
+                # Every rank would add the bias to its part of the sum.
+                (rf"(@{attention}o_proj\.bias : .*){first}", r"\1",
+                 has(linear, attention + r"o_proj\.bias", in_shards("first"),
+                     "whole")),
+                # What nobody adds up would differ from rank to rank.
+                (rf"(@{attention}{projection}\.bias : .* from ).*",
+                 rf'\1["model.layers.{{}}.self_attn.{source}.bias"]{first}',
+                 has(linear, attention + rf"{projection}\.bias",
+                     in_shards("rows"), in_shards("first"))),
+                (r"(@head : tensor<160x64xf32> from ).*",
+                 rf'\1["model.layers.0.mlp.gate_proj.weight"]{first}',
+                 has(linear, "head", "whole", in_shards("first"))),
+            ), ranks)
+
+    def test_schedule_ir_of_one_rank(self):
+        self.config["num_key_value_heads"] = 2
+        self.write_model()
+        self.refuse_ir(self.emit("schedule-ir"),
+                       "x.mlir: is schedule IR of one rank, which cannot be "
+                       "divided; give model IR, or IR made with "
+                       "--tensor-parallel=2$", "--tensor-parallel=2")
+
+    def test_threads(self):
+        def differ(phase, there, asked):
+            return (rf"x.mlir: @{phase} has lm\.threads = {there}, but the "
+                    rf"options ask for {asked}$")
+
+        text = self.emit("model-ir", "--decode-threads=1")
+        self.refuse_ir(text, differ("decode", 1, 2))
+        self.refuse_ir(text, differ("decode", 1, 3), "--decode-threads=3")
+        self.refuse_ir(self.emit("schedule-ir", "--decode-threads=1"),
+                       differ("decode", 1, 2))
+        prefill = text.replace("#lm.phase<prefill>",
+                               "#lm.phase<prefill>, lm.threads = 1 : i64")
+        self.refuse_ir(prefill, differ("prefill", 1, 2), "--decode-threads=1")
+        # That of the other phase says nothing about it.
+        self.emit("asm", "--ir=" + self.write("x.mlir", text),
+                  "--decode-threads=1")
+        # Nobody asked for as many as this machine has.
+        command = ["sandwich-compile", self.model, "-q", "--dtype=f32",
+                   "--target=x86-64-avx2", "--ir=" + self.path("x.mlir")]
+        loops = subprocess.run(command + ["--emit=loop-ir"], check=True,
+                               stdout=subprocess.PIPE).stdout.decode()
+        self.assertRegex(loops, r"@decode\(.* #phase\.program<threads = 1,")
+        cpu = min(os.sched_getaffinity(0))
+        plan = {"prefill_cores": [[cpu]], "decode_cores": [[cpu]]}
+        self.write("plan.json", json.dumps({"configurations": [plan]}))
+        self.write("x.mlir", text.replace("lm.threads = 1", "lm.threads = 2"))
+        self.refuse(command + ["--emit=asm",
+                               "--plan=" + self.path("plan.json")],
+                    differ("decode", 2, 1))
 
     def test_sums_over_ranks(self):
         self.config["num_key_value_heads"] = 2
