@@ -386,6 +386,16 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
 
 // -----
 
+// gemm.matmul (C3): as many as a group can have.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) a residual is dealt among 2 to 64 ranks}}
+  %y = gemm.matmul %x, @w epilogue(<add_residual>) residual(%r : tensor<?x32xf32> among 65) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
 // gemm.matmul (C3): which needs it.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {

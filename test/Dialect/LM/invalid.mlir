@@ -480,6 +480,16 @@ func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xf32> {
 
 // -----
 
+// lm.attention (C1): a cache that is a value gives values.
+func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>, %y: memref<?x32xf32>) {
+  // expected-error @below {{'lm.attention' op (C1) mixes tensor form and buffer form}}
+  lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0 into %y
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
 // lm.attention (C2): as many channels out as in.
 func.func @f(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
   // expected-error @below {{'lm.attention' op (C2) query and result differ in channels}}
@@ -536,6 +546,15 @@ func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, h
   %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 0x7F800000
     : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.gather_rows (C1): rows are copied to somewhere.
+func.func @f(%x: memref<?x64xf32>, %rows: memref<?xi32>) {
+  // expected-error @below {{'lm.gather_rows' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  lm.gather_rows %x, %rows : memref<?x64xf32>, memref<?xi32>
+  return
 }
 
 // -----
@@ -654,13 +673,13 @@ func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, h
 
 // -----
 
-// lm.shard (C1): one rank has the whole weight.
+// #lm.shard (C1): one rank has the whole weight.
 // expected-error @below {{(C1) ranks must be between 2 and 64}}
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 1>
 
 // -----
 
-// lm.shard (C1): there is a largest group.
+// #lm.shard (C1): there is a largest group.
 // expected-error @below {{(C1) ranks must be between 2 and 64}}
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 65>
 
@@ -694,6 +713,24 @@ func.func @f(%x: tensor<?x64xf32>) {
 func.func @f(%x: tensor<?x64xf32>) {
   // expected-error @below {{'lm.deal_rows' op (C1) ranks must be between 2 and 64}}
   %y = lm.deal_rows %x among 65 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C1): sums are a value or in a buffer.
+func.func @f(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.all_reduce' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  lm.all_reduce %x : memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.all_reduce (C1): where their terms are.
+func.func @f(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.all_reduce' op (C1) mixes tensor form and buffer form}}
+  lm.all_reduce %x into %y : tensor<?x64xf32> into memref<?x64xf32>
   return
 }
 
@@ -735,6 +772,42 @@ func.func @f(%x: memref<?x64xf32, strided<[96, 1]>>) {
 
 // -----
 
+// lm.all_gather (C1): channels are gathered somewhere.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  lm.all_gather %x : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C1): where they come from.
+func.func @f(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C1) mixes tensor form and buffer form}}
+  %y = lm.all_gather %x : memref<?x64xf32> -> tensor<?x128xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C2): ranks exchange f32.
+func.func @f(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
+  %y = lm.all_gather %x : tensor<?x64xbf16> -> tensor<?x128xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C2): and do not convert it.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
+  %y = lm.all_gather %x : tensor<?x64xf32> -> tensor<?x128xbf16>
+  return
+}
+
+// -----
+
 // lm.all_gather (C2): every rank has as many channels.
 func.func @f(%x: tensor<?x64xf32>) {
   // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
@@ -753,9 +826,27 @@ func.func @f(%x: tensor<?x64xf32>) {
 
 // -----
 
+// lm.all_gather (C2): and not more than a group can have.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.all_gather' op (C2) input and result must be f32, the result with 2 to 64 times the input's channels}}
+  %y = lm.all_gather %x : tensor<?x64xf32> -> tensor<?x4160xf32>
+  return
+}
+
+// -----
+
 // lm.all_gather (C3): as pieces of memory.
 func.func @f(%x: memref<?x64xf32, strided<[96, 1]>>, %y: memref<?x128xf32>) {
   // expected-error @below {{'lm.all_gather' op (C3) rows must follow each other without gaps}}
   lm.all_gather %x into %y : memref<?x64xf32, strided<[96, 1]>> into memref<?x128xf32>
+  return
+}
+
+// -----
+
+// lm.all_gather (C3): into one piece.
+func.func @f(%x: memref<?x64xf32>, %y: memref<?x128xf32, strided<[160, 1]>>) {
+  // expected-error @below {{'lm.all_gather' op (C3) rows must follow each other without gaps}}
+  lm.all_gather %x into %y : memref<?x64xf32> into memref<?x128xf32, strided<[160, 1]>>
   return
 }
