@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # Part of the Sandwich project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
