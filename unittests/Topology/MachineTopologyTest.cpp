@@ -382,8 +382,9 @@ TEST_F(MachineTopologyTest, FilesThatContradictThemselves) {
       size_t begin = at + std::string(name).size();
       xml.replace(begin, xml.find('"', begin) - begin, set);
       Result<Machine> machine = readMachineXml("made.xml", xml);
-      if (machine)
+      if (machine) {
         EXPECT_GT(countParts(machine->root, "cpu"), 0u);
+      }
     }
 }
 
