@@ -325,7 +325,8 @@ void GroupWriter::write() {
   std::ranges::stable_sort(longest, [&](int64_t a, int64_t b) {
     return paths[a].size() > paths[b].size();
   });
-  longest.resize(std::min(longest.size(), shownPaths));
+  if (longest.size() > shownPaths)
+    longest.erase(longest.begin() + shownPaths, longest.end());
   std::ranges::sort(longest);
   for (int64_t rows : longest)
     writePath(rows, paths[rows]);
