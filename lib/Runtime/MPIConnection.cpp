@@ -8,14 +8,17 @@
 
 #include "MPIConnection.h"
 
-#include "RankMessages.h"
+#include "Heartbeats.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <limits>
+#include <new>
 
 using namespace sandwich;
 using std::chrono::microseconds;
@@ -106,17 +109,20 @@ MPIConnection::~MPIConnection() {
 // Failures
 //===----------------------------------------------------------------------===//
 
-void MPIConnection::setFailure(const std::string &why, bool own) {
+void MPIConnection::setFailure(std::string_view why, bool own) {
   std::lock_guard lock(mutex);
   if (left || failed)
     return;
-  reason = why;
+  try {
+    reason = why;
+  } catch (const std::bad_alloc &) {
+  }
   failedHere = own;
   failed = true;
 }
 
 void MPIConnection::fail(std::string_view why) {
-  setFailure(std::string(why), /*own=*/true);
+  setFailure(why, /*own=*/true);
 }
 
 bool MPIConnection::check(int code) {
@@ -196,7 +202,7 @@ void MPIConnection::look(bool counts) {
     if (!isOther(peer) || peer.hasLeft)
       continue;
     while (!failed && !peer.hasLeft && complete(peer.receiving)) {
-      peer.missedLooks = 0;
+      peer.missed = 0;
       peer.begun = peer.received.begun;
       peer.moved =
           Clock::now() - milliseconds(peer.received.standsMilliseconds);
@@ -208,7 +214,7 @@ void MPIConnection::look(bool counts) {
       else if (!peer.hasLeft)
         receive(peer);
     }
-    if (!counts || peer.hasLeft || ++peer.missedLooks < missedLooks || failed)
+    if (!counts || peer.hasLeft || ++peer.missed < mostMissedLooks || failed)
       continue;
     hostIsSilent = true;
     fail("host " + peer.name + " (process " + std::to_string(peer.process) +
@@ -262,6 +268,28 @@ void MPIConnection::watch() {
   for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
     ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  // Nobody catches what a thread throws.
+  const auto runOrFail = [this](const auto &work) {
+    try {
+      work();
+    } catch (const std::exception &exception) {
+      // There may be no memory for a string.
+      std::array<char, 200> why;
+      std::snprintf(why.data(), why.size(), "cannot watch the other hosts: %s",
+                    exception.what());
+      fail(why.data());
+    }
+  };
+  runOrFail([this] { beatUntilEnd(); });
+  runOrFail([this] {
+    // Whoever learned of it from another host need not tell.
+    if (failed && failedHere)
+      sayLast(BeatKind::Failed, lastWords);
+  });
+  silent = true;
+}
+
+void MPIConnection::beatUntilEnd() {
   for (Peer &peer : peers)
     if (isOther(peer))
       receive(peer);
@@ -289,10 +317,6 @@ void MPIConnection::watch() {
     }
     std::this_thread::sleep_for(glance);
   }
-  // Whoever learned of it from another host need not tell.
-  if (failed && failedHere)
-    sayLast(BeatKind::Failed, lastWords);
-  silent = true;
 }
 
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)

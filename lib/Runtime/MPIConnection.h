@@ -101,7 +101,7 @@ private:
     /// Collectives that the sender has begun, the last one so long ago.
     uint64_t begun = 0;
     int64_t standsMilliseconds = 0;
-    char reason[232] = {};
+    char reason[HostCommunicator::keptReasonBytes + 1] = {};
   };
   struct Peer {
     std::string name;
@@ -110,7 +110,7 @@ private:
     Beat sent, received;
     MPI_Request sending = MPI_REQUEST_NULL;
     MPI_Request receiving = MPI_REQUEST_NULL;
-    int missedLooks = 0;
+    int missed = 0;
     bool hasLeft = false;
     uint64_t begun = 0;
     Clock::time_point moved = Clock::now();
@@ -118,8 +118,9 @@ private:
 
   MPIConnection() = default;
   Status connect();
-  void setFailure(const std::string &why, bool own);
+  void setFailure(std::string_view why, bool own);
   void watch();
+  void beatUntilEnd();
   bool isOther(const Peer &peer) const {
     return &peer != &peers[static_cast<size_t>(ownHost)];
   }
@@ -150,7 +151,8 @@ private:
   std::atomic<int32_t> inside{0};
 
   mutable std::mutex mutex;
-  std::string reason;
+  /// Kept where there is no memory for the reason.
+  std::string reason = "failed";
   /// Whether the others were not told by the one that failed.
   bool failedHere = false;
   bool left = false;

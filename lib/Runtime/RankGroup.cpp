@@ -8,19 +8,17 @@
 
 #include "sandwich/Runtime/RankGroup.h"
 
+#include "RankHeartbeat.h"
 #include "RankMessages.h"
 #include "RankWatch.h"
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Topology/CpuBudget.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 
 using namespace sandwich;
 
@@ -109,10 +107,10 @@ RankGroup::~RankGroup() {
     // They may wait for anything.
     watch->abort("ended before all had loaded");
   } else if (ranks->failure()) {
+    watch->expectEnd();
     // Other hosts were told by rank 0.
     if (leads())
       giveEnd(*ranks);
-    watch->expectEnd();
   }
 }
 
@@ -169,7 +167,10 @@ void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
 
 std::optional<PhaseKind> RankGroup::receive(StepArguments &arguments) {
   watch->setAnnouncer(::gettid());
-  return getStep(*ranks, arguments);
+  const std::optional<PhaseKind> phase = getStep(*ranks, arguments);
+  if (!phase && ranks->failure())
+    watch->expectEnd();
+  return phase;
 }
 
 //===----------------------------------------------------------------------===//
@@ -227,14 +228,18 @@ Result<uint32_t> sandwich::ranksOnHost(const Artifact &artifact,
 
 /// Loads and serves. Errors are not known to rank 0 yet, unless the group
 /// failed.
-static Status serve(SharedMemoryCommunicator &local, int32_t firstRank,
-                    const Artifact &artifact) {
+static Status serve(SharedMemorySegment &segment,
+                    SharedMemoryCommunicator &local, const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<RankHeartbeat> heartbeat,
+                            RankHeartbeat::start(segment, local.rank()));
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
   SANDWICH_ASSIGN_OR_RETURN(RankSetup setup,
                             getSetup(local, checksumOf(artifact)));
   const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
   std::optional<TwoLevelCommunicator> global;
   if (local.ranks() < all)
-    global.emplace(local, /*hosts=*/nullptr, firstRank, all, local.lanes());
+    global.emplace(local, /*hosts=*/nullptr, segment.firstRank(), all,
+                   local.lanes());
   Communicator &ranks = global ? static_cast<Communicator &>(*global) : local;
   PhaseExecutorOptions options;
   options.kvBlocks = setup.kvBlocks;
@@ -264,20 +269,11 @@ Result<bool> sandwich::serveRank(int descriptor, int32_t rank,
     std::_Exit(otherBuildStatus);
   SANDWICH_ASSIGN_OR_RETURN(std::shared_ptr<SharedMemorySegment> segment,
                             SharedMemorySegment::attach(descriptor));
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,
-                            SharedMemoryCommunicator::create(segment, rank));
-  std::jthread heart([&](const std::stop_token &stop) {
-    ::pthread_setname_np(::pthread_self(), heartbeatName);
-    while (!stop.stop_requested()) {
-      segment->beat(rank);
-      std::this_thread::sleep_for(std::chrono::milliseconds(beatMilliseconds));
-    }
-  });
-  // Rank 0 tells the user, if this is the first that goes wrong.
   try {
-    Result<Artifact> artifact = Artifact::open(path);
-    Status status = artifact ? serve(*ranks, segment->firstRank(), *artifact)
-                             : artifact.error();
+    SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryCommunicator> ranks,
+                              SharedMemoryCommunicator::create(segment, rank));
+    // Rank 0 tells the user, if this is the first that goes wrong.
+    const Status status = serve(*segment, *ranks, path);
     if (!status)
       segment->abort(rank, "failed: " + status.error().message);
     return static_cast<bool>(status);

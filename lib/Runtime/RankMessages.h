@@ -16,14 +16,6 @@
 
 namespace sandwich {
 
-/// Heartbeats of a rank: so often, and not missing for so many looks, one each
-/// `lookMilliseconds`. A group that is stopped and goes on loses none.
-inline constexpr int beatMilliseconds = 100;
-inline constexpr int lookMilliseconds = 50;
-inline constexpr int missedLooks = 20;
-/// Before the first one, while the program starts.
-inline constexpr int firstLooks = 600;
-
 /// Both sides call the same functions in the same order; rank 0 gives what the
 /// others get. What arrives after a failure of the group is nothing.
 void giveSetup(Communicator &ranks, const RankSetup &setup,

@@ -24,9 +24,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -107,22 +109,44 @@ static std::string describeEnd(const siginfo_t &end) {
 // Watching
 //===----------------------------------------------------------------------===//
 
+static void blockSignals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+/// Such a process has no threads that could beat, and has not ended yet.
+static bool isDumpingCore(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(file, line);)
+    if (line == "CoreDumping:\t1")
+      return true;
+  return false;
+}
+
 Status RankWatch::start() {
   stopEvent = ::eventfd(0, EFD_CLOEXEC);
   if (stopEvent < 0)
     return systemError("watch the ranks");
-  std::promise<Status> promise;
-  std::future<Status> status = promise.get_future();
-  // A child that was started must not get lost.
-  children.reserve(static_cast<size_t>(segment->ranks()));
-  started.reserve(static_cast<size_t>(segment->ranks()));
+  // A child that was started must not get lost, nor a wait need memory.
+  const auto count = static_cast<size_t>(segment->ranks());
+  children.reserve(count);
+  started.reserve(count);
+  events.reserve(count);
+  std::packaged_task<Status()> spawning([this] { return spawn(); });
+  std::future<Status> spawned = spawning.get_future();
   try {
-    thread = std::thread(&RankWatch::run, this, std::move(promise));
+    thread = std::thread([this, spawning = std::move(spawning)]() mutable {
+      blockSignals();
+      spawning();
+      run();
+    });
+    return spawned.get();
   } catch (const std::exception &exception) {
-    return makeError("cannot start the thread that watches the ranks: ",
-                     exception.what());
+    return makeError("cannot start the ranks: ", exception.what());
   }
-  return status.get();
 }
 
 RankWatch::~RankWatch() {
@@ -163,25 +187,65 @@ Status RankWatch::spawn() {
   return {};
 }
 
-void RankWatch::reap(Child &child) {
+bool RankWatch::wait(int event, int milliseconds) {
+  events.assign(1, {event, POLLIN, 0});
+  for (const Child &child : children)
+    if (!child.ended && child.handle >= 0)
+      events.push_back({child.handle, POLLIN, 0});
+  (void)::poll(events.data(), events.size(), milliseconds);
+  return events.front().revents != 0;
+}
+
+std::optional<siginfo_t> RankWatch::reap(Child &child) {
+  if (child.ended)
+    return std::nullopt;
   siginfo_t end{};
   const int found = child.handle >= 0
                         ? ::waitid(P_PIDFD, static_cast<id_t>(child.handle),
                                    &end, WEXITED | WNOHANG)
                         : ::waitid(P_PID, static_cast<id_t>(child.process),
                                    &end, WEXITED | WNOHANG);
-  // The program that uses the library may have reaped it.
-  const bool lost = found != 0 && errno == ECHILD;
-  if (!lost && (found != 0 || end.si_pid == 0))
-    return;
+  if (found != 0) {
+    if (errno != ECHILD)
+      return std::nullopt;
+    // The program that uses the library has reaped it, and knows how it ended.
+    end = {};
+    end.si_code = CLD_EXITED;
+  } else if (end.si_pid == 0) {
+    return std::nullopt;
+  }
   if (child.handle >= 0)
     ::close(child.handle);
   child.handle = -1;
-  const pid_t process = std::exchange(child.process, -1);
-  // A rank that was told to end does so with status 0.
-  if (lost || end.si_code != CLD_EXITED || end.si_status != 0)
-    segment->abort(child.rank, "(process " + std::to_string(process) + ") " +
-                                   (lost ? "ended" : describeEnd(end)));
+  child.ended = true;
+  child.missed = 0;
+  return end;
+}
+
+void RankWatch::abort(const Child &child, const std::string &reason) {
+  segment->abort(child.rank,
+                 "(process " + std::to_string(child.process) + ") " + reason);
+}
+
+void RankWatch::look(Child &child, bool counts) {
+  if (const std::optional<siginfo_t> end = reap(child);
+      end && (end->si_code != CLD_EXITED || end->si_status != 0))
+    abort(child, describeEnd(*end));
+  const uint64_t beat = segment->lastBeat(child.rank);
+  if (beat != child.lastBeat) {
+    child.lastBeat = beat;
+    child.missed = 0;
+  } else if (counts) {
+    ++child.missed;
+  }
+  if (child.ended) {
+    if (!ending && (beat == 0 || child.missed >= mostUntoldLooks))
+      abort(child, "ended before it was told to");
+  } else if (child.missed >= (beat > 0 ? mostMissedLooks : mostFirstLooks)) {
+    abort(child, isDumpingCore(segment->processOf(child.rank))
+                     ? "crashed, and takes long to write its core"
+                     : "does not answer any more");
+  }
 }
 
 /// One look at every rank of this host. The other hosts watch theirs.
@@ -195,20 +259,8 @@ void RankWatch::look() {
       now - looked >= std::chrono::milliseconds(lookMilliseconds);
   if (counts)
     looked = now;
-  for (Child &child : children) {
-    if (child.process < 0)
-      continue;
-    reap(child);
-    const uint64_t beat = segment->lastBeat(child.rank);
-    if (beat != child.lastBeat) {
-      child.lastBeat = beat;
-      child.missed = 0;
-    } else if (child.process >= 0 && counts &&
-               ++child.missed >= (beat > 0 ? missedLooks : firstLooks)) {
-      segment->abort(child.rank, "(process " + std::to_string(child.process) +
-                                     ") does not answer any more");
-    }
-  }
+  for (Child &child : children)
+    look(child, counts);
   if (counts)
     lookForHangs();
 }
@@ -223,8 +275,9 @@ void RankWatch::lookForHangs() {
   }
   if (const pid_t thread = announcer; thread > 0)
     workers[0].threads.push_back(thread);
+  // Those of the rank itself, whose parent a wrapper may be.
   for (const Child &child : children)
-    workers.push_back({child.process});
+    workers.push_back({segment->processOf(child.rank)});
   if (std::optional<LateRanks::Verdict> verdict =
           lateRanks.look(workers, hosts ? hosts->progress() : HostProgress())) {
     segment->abort(verdict->rank, verdict->reason);
@@ -232,58 +285,67 @@ void RankWatch::lookForHangs() {
   }
 }
 
-void RankWatch::endAll() {
-  // Those who were told to end get the time to do so.
-  for (int i = 0; i < 100 && ending; ++i) {
+/// Gives all ranks a second to end.
+void RankWatch::waitForEnds() {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (true) {
     for (Child &child : children)
-      if (child.process >= 0)
-        reap(child);
-    if (std::ranges::all_of(children,
-                            [](const Child &c) { return c.process < 0; }))
-      break;
-    ::usleep(10000);
+      (void)reap(child);
+    if (std::ranges::all_of(children, &Child::ended) ||
+        std::chrono::steady_clock::now() >= end)
+      return;
+    (void)wait(/*event=*/-1, /*milliseconds=*/10);
   }
-  for (Child &child : children)
-    if (child.process >= 0) {
-      // A number may be another's by now, a handle is not.
-      if (child.handle >= 0)
-        (void)::syscall(SYS_pidfd_send_signal, child.handle, SIGKILL, nullptr,
-                        0);
-      else
-        ::kill(child.process, SIGKILL);
-      for (int i = 0; i < 100 && child.process >= 0; ++i) {
-        reap(child);
-        if (child.process >= 0)
-          ::usleep(10000);
-      }
-    }
 }
 
-void RankWatch::run(std::promise<Status> status) {
-  sigset_t all;
-  ::sigfillset(&all);
-  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
-    ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  Status spawned = spawn();
-  const bool ok = static_cast<bool>(spawned);
-  status.set_value(std::move(spawned));
-  bool failed = false;
-  while (ok && !failed) {
-    std::vector<pollfd> events = {{stopEvent, POLLIN, 0}};
-    for (const Child &child : children)
-      if (child.handle >= 0)
-        events.push_back({child.handle, POLLIN, 0});
-    (void)::poll(events.data(), events.size(), lookMilliseconds);
-    if (events.front().revents != 0)
-      break;
-    look();
-    failed = segment->aborted() != 0;
+void RankWatch::endAll() {
+  if (ending)
+    waitForEnds();
+  for (const Child &child : children) {
+    if (child.ended)
+      continue;
+    // A number may be another's by now, a handle is not.
+    if (child.handle >= 0)
+      (void)::syscall(SYS_pidfd_send_signal, child.handle, SIGKILL, nullptr, 0);
+    else
+      ::kill(child.process, SIGKILL);
   }
-  if (failed && hosts && !endedHere)
-    hosts->fail(segment->failure().error().message);
+  waitForEnds();
+}
+
+void RankWatch::watch() {
+  do
+    look();
+  while (segment->aborted() == 0 && !wait(stopEvent, lookMilliseconds));
+}
+
+template <typename Work> void RankWatch::runOrAbort(const Work &work) {
+  const auto fail = [this](const char *what) {
+    // There may be no memory for a string.
+    std::array<char, 200> reason;
+    std::snprintf(reason.data(), reason.size(),
+                  "cannot watch the others any more: %s", what);
+    segment->abort(0, reason.data());
+  };
+  try {
+    work();
+  } catch (const std::exception &exception) {
+    fail(exception.what());
+  } catch (...) {
+    fail("an exception of another kind");
+  }
+}
+
+void RankWatch::run() {
+  runOrAbort([this] { watch(); });
+  runOrAbort([this] {
+    if (segment->aborted() != 0 && hosts && !endedHere)
+      hosts->fail(segment->failure().error().message);
+  });
   endAll();
   // The call that hangs cannot tell.
-  if (ownHang && onOwnHang)
-    onOwnHang(segment->failure().error());
+  runOrAbort([this] {
+    if (ownHang && onOwnHang)
+      onOwnHang(segment->failure().error());
+  });
 }

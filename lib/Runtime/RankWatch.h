@@ -9,22 +9,24 @@
 #ifndef SANDWICH_LIB_RUNTIME_RANKWATCH_H
 #define SANDWICH_LIB_RUNTIME_RANKWATCH_H
 
+#include "Heartbeats.h"
 #include "LateRanks.h"
-#include "RankMessages.h"
 
 #include "sandwich/Runtime/HostCommunicator.h"
 #include "sandwich/Runtime/SharedMemorySegment.h"
 #include "sandwich/Support/Result.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,17 +72,31 @@ private:
   struct Child {
     int32_t rank = 0;
     pid_t process = -1;
+    /// Of the process; -1 if the system gave none.
     int handle = -1;
+    bool ended = false;
     uint64_t lastBeat = 0;
+    /// Looks since the last beat, or since it ended.
     int missed = 0;
   };
 
   Status spawn();
   Status spawnRank(int32_t rank);
-  void run(std::promise<Status> status);
+  void run();
+  void watch();
+  /// Does what may throw, which is the end of the group then, not of the
+  /// program.
+  template <typename Work> void runOrAbort(const Work &work);
+  /// Waits for `event`, -1 for none, and the ends of ranks. Returns whether
+  /// `event` came.
+  bool wait(int event, int milliseconds);
   void look();
+  void look(Child &child, bool counts);
   void lookForHangs();
-  void reap(Child &child);
+  /// How `child` has ended, told once, or nothing.
+  std::optional<siginfo_t> reap(Child &child);
+  void abort(const Child &child, const std::string &reason);
+  void waitForEnds();
   void endAll();
 
   const std::shared_ptr<SharedMemorySegment> segment;
@@ -94,6 +110,7 @@ private:
   /// From here on of the thread alone.
   LateRanks lateRanks;
   std::vector<Child> children;
+  std::vector<pollfd> events;
   std::chrono::steady_clock::time_point looked;
   bool ownHang = false;
   /// Complete once `start` has returned.

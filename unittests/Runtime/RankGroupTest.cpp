@@ -8,70 +8,23 @@
 
 #include "sandwich/Runtime/RankGroup.h"
 
-#include "HashModel.h"
 #include "Inputs/hash_model.h"
-#include "TemporaryFolder.h"
+#include "RankGroupFixture.h"
 
-#include "sandwich/Runtime/Engine.h"
 #include "sandwich/Support/ElapsedTime.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <future>
 #include <thread>
 
 using namespace sandwich;
 using namespace sandwich::test;
 using namespace std::chrono_literals;
-
-namespace {
 using Clock = std::chrono::steady_clock;
-
-class RankGroupTest : public ::testing::Test {
-protected:
-  Result<std::unique_ptr<Engine>> create(HashModelOptions model,
-                                         EngineOptions options = {}) {
-    if (model.ranks == 1)
-      model.ranks = 2;
-    const std::string path = folder.file("model.sandwich");
-    Status written = writeHashModel(path, model);
-    EXPECT_TRUE(written) << written.error().message;
-    Result<Artifact> artifact = Artifact::open(path);
-    EXPECT_TRUE(artifact) << artifact.error().message;
-    if (options.ranks.program.empty())
-      options.ranks.program = SANDWICH_TEST_RUN;
-    return Engine::create(std::move(*artifact), options);
-  }
-
-  std::unique_ptr<Engine> load(const HashModelOptions &model = {},
-                               const EngineOptions &options = {}) {
-    Result<std::unique_ptr<Engine>> engine = create(model, options);
-    EXPECT_TRUE(engine) << engine.error().message;
-    return engine ? std::move(*engine) : nullptr;
-  }
-
-  /// The error of a step of `tokens`, or "".
-  static std::string feed(Engine &engine, const std::vector<int32_t> &tokens) {
-    Sequence sequence(engine);
-    Status status = engine.feed(sequence, tokens, LogitRows::Last);
-    return status ? "" : status.error().message;
-  }
-
-  static std::string nameOf(const Engine &engine, size_t rank) {
-    return "rank " + std::to_string(rank) + " (process " +
-           std::to_string(engine.rankProcesses()[rank - 1]) + ") ";
-  }
-
-  TemporaryFolder folder;
-};
-
-} // namespace
 
 TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
   for (uint32_t ranks : {2, 4}) {
@@ -147,59 +100,6 @@ TEST_F(RankGroupTest, RankZeroTellsThatItHangs) {
       },
       testing::ExitedWithCode(7),
       "rank 0 \\(process [0-9]+\\) hangs: it has computed for ");
-}
-
-TEST_F(RankGroupTest, AFailureEndsALongStepAtItsNextCollective) {
-  for (unsigned threads : {1, 2, 3}) {
-    std::unique_ptr<Engine> engine = load({.threads = threads});
-    ASSERT_TRUE(engine);
-    std::future<std::string> error = std::async(std::launch::async, [&] {
-      // It would take half a minute.
-      return feed(*engine, {HASH_MODEL_WORK, 10, 250, 1});
-    });
-    std::this_thread::sleep_for(300ms);
-    const Clock::time_point start = Clock::now();
-    ::kill(engine->rankProcesses()[0], SIGKILL);
-    EXPECT_EQ(error.get(),
-              nameOf(*engine, 1) + "was killed by signal 9 (SIGKILL)");
-    EXPECT_LT(secondsSince(start), 4);
-  }
-}
-
-TEST_F(RankGroupTest, AFailureStopsLoading) {
-  // A shard of 48 MiB, which is some pieces.
-  int calls = 0;
-  EngineOptions options;
-  options.ranks.program = folder.write("fails", "#!/bin/sh\nsleep 1\nexit 1\n");
-  ASSERT_EQ(::chmod(options.ranks.program.c_str(), 0700), 0);
-  options.progress = [&](uint64_t, uint64_t) {
-    if (++calls == 1)
-      std::this_thread::sleep_for(2s);
-  };
-  Result<std::unique_ptr<Engine>> engine =
-      create({.threads = 1, .shardRegions = 24}, options);
-  ASSERT_FALSE(engine);
-  EXPECT_TRUE(engine.error().message.ends_with(") ended with exit status 1"))
-      << engine.error().message;
-  EXPECT_EQ(calls, 1);
-}
-
-TEST_F(RankGroupTest, AnotherBuildIsOneClearError) {
-  EngineOptions options;
-  options.ranks.program = folder.write("other", "#!/bin/sh\nexit 125\n");
-  ASSERT_EQ(::chmod(options.ranks.program.c_str(), 0700), 0);
-  Result<std::unique_ptr<Engine>> engine = create({}, options);
-  ASSERT_FALSE(engine);
-  EXPECT_TRUE(engine.error().message.ends_with(
-      ") is of another build of Sandwich than this program; SANDWICH_RUN may "
-      "name the sandwich-run that belongs to it"))
-      << engine.error().message;
-  // That is what sandwich-run does if it finds one.
-  auto segment = *SharedMemorySegment::create(2, 1);
-  ASSERT_EQ(::pwrite(segment->descriptor(), "0.0.0", 5, /*after the magic*/ 8),
-            5);
-  EXPECT_EXIT((void)serveRank(segment->descriptor(), 1, "none"),
-              testing::ExitedWithCode(otherBuildStatus), "");
 }
 
 TEST_F(RankGroupTest, WarningsOfAllRanksAreTold) {

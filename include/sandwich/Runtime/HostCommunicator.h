@@ -12,6 +12,7 @@
 #include "sandwich/Runtime/Communicator.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct HostProgress {
 /// `ranks` how many there are.
 class HostCommunicator : public Communicator {
 public:
+  static constexpr size_t keptReasonBytes = 231;
+
   int32_t rankOnHost() const override { return 0; }
   int32_t ranksOnHost() const override { return 1; }
 
@@ -55,8 +58,8 @@ public:
   virtual std::string nameOf(int32_t host) const = 0;
 
   /// Ends all collectives on all hosts, now and later. The other hosts' failure
-  /// is this host's name and `reason`, of which 200 bytes are kept. The first
-  /// failure counts.
+  /// is this host's name and `reason`, of which `keptReasonBytes` are kept. The
+  /// first failure counts.
   virtual void fail(std::string_view reason) = 0;
 
   /// Whether the failure is that a host does not answer, as this one found.

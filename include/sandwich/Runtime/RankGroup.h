@@ -120,8 +120,9 @@ private:
 
 /// Runs rank `rank`, not 0, of this host and of the group behind `descriptor`
 /// until rank 0 ends it. Returns false if it failed before, which rank 0 knows.
-/// Error: there is no such group. What another build of Sandwich calls ends
-/// this process with `otherBuildStatus`, which tells rank 0.
+/// Error: there is no such group, or no such rank to be taken. What another
+/// build of Sandwich calls ends this process with `otherBuildStatus`, which
+/// tells rank 0.
 inline constexpr int otherBuildStatus = 125;
 Result<bool> serveRank(int descriptor, int32_t rank,
                        const std::string &artifact);
