@@ -3,7 +3,7 @@
 set(hashes "LLVM ${LLVM}\n")
 foreach(folder ${FOLDERS})
   file(GLOB files RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/${folder}/*.h
-       ${SOURCE_DIR}/${folder}/*.cpp)
+       ${SOURCE_DIR}/${folder}/*.cpp ${SOURCE_DIR}/${folder}/*.proto)
   list(SORT files)
   foreach(file ${files})
     file(SHA256 ${SOURCE_DIR}/${file} hash)

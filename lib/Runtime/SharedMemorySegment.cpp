@@ -115,6 +115,18 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
   return layout;
 }
 
+/// A file in memory that others can be given, or -1.
+static int createFile() {
+  // Not all C libraries have it. From Linux 6.3 on vm.memfd_noexec may demand
+  // that nobody can make the file executable.
+  constexpr unsigned noExecSeal = 8; // MFD_NOEXEC_SEAL
+  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int file = ::memfd_create("sandwich-ranks", flags | noExecSeal);
+  if (file >= 0 || errno != EINVAL)
+    return file;
+  return ::memfd_create("sandwich-ranks", flags);
+}
+
 /// Takes `bytes` of memory for the file from the system, and fixes its size.
 static Status reserve(int descriptor, uint64_t bytes) {
   // Who takes more than that is not refused but ended by a signal.
@@ -188,8 +200,7 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
       Layout layout, layOut(static_cast<uint64_t>(int64_t(ranks)),
                             static_cast<uint64_t>(int64_t(lanes)), slotBytes));
   std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
-  segment->file =
-      ::memfd_create("sandwich-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  segment->file = createFile();
   if (segment->file < 0)
     return systemError("create the memory that ranks share");
   if (Status status = reserve(segment->file, layout.bytes); !status)

@@ -116,6 +116,20 @@ TEST(SharedMemorySegmentTest, MemoryIsThereAndStays) {
   EXPECT_EQ(::fcntl(segment->descriptor(), F_GETFD), FD_CLOEXEC);
 }
 
+TEST(SharedMemorySegmentTest, NobodyCanRunIt) {
+  // Linux may be told to refuse files in memory that could be made executable.
+  constexpr unsigned noExecSeal = 8;
+  const int probe = ::memfd_create("test", MFD_CLOEXEC | noExecSeal);
+  if (probe < 0)
+    GTEST_SKIP() << "this Linux is older than 6.3";
+  ::close(probe);
+  Segment segment = *SharedMemorySegment::create(2, 1);
+  struct stat status;
+  ASSERT_EQ(::fstat(segment->descriptor(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0111, 0u);
+  EXPECT_NE(::fchmod(segment->descriptor(), 0700), 0);
+}
+
 TEST(SharedMemorySegmentTest, RefusesWhatIsNoSegment) {
   Segment segment = *SharedMemorySegment::create(2, 1);
   std::vector<char> header = headerOf(segment);
