@@ -15,7 +15,13 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../Inputs"))
+import leftovers
+
 RANKS = 4
+# How often each rank is killed.
+MOMENTS = 20
+MARK = leftovers.mark_processes()
 # What a group may take to find out and to end.
 SECONDS = 2.0
 
@@ -70,6 +76,11 @@ class Group:
             alive = [rank for rank in alive if is_alive(rank)]
         assert not alive, f"processes {alive} are left"
 
+    def shares_memory(self):
+        """Whether all processes have it, when all have loaded."""
+        holders = leftovers.holders_of_rank_memory(MARK)
+        return {self.process.pid, *self.ranks} <= set(holders)
+
 
 def weights_in_memory(processes):
     """Proportional set size of weights.bin in all `processes` together."""
@@ -95,7 +106,6 @@ def is_alive(process):
 
 def main():
     artifact = sys.argv[1]
-    shared = set(os.listdir("/dev/shm"))
     moments = random.Random(1)
 
     # One copy of the weights, for all processes and both phases.
@@ -104,15 +114,15 @@ def main():
     held = weights_in_memory([group.process.pid, *group.ranks])
     packed = os.path.getsize(os.path.join(artifact, "weights.bin"))
     assert 0.5 * packed < held <= 1.02 * packed, (held, packed)
+    assert group.shares_memory()
     group.process.kill()
     group.process.communicate()
     group.leaves_nothing()
 
     # Each rank at random moments: while it loads, and while it works.
-    for i in range(20):
+    for rank in [*range(1, RANKS)] * MOMENTS:
         group = Group(artifact)
         time.sleep(moments.uniform(0, 0.5))
-        rank = 1 + i % (RANKS - 1)
         since = time.monotonic()
         os.kill(group.ranks[rank - 1], signal.SIGKILL)
         group.ends_with(rf"rank {rank} \(process {group.ranks[rank - 1]}\) was "
@@ -146,7 +156,8 @@ def main():
     second.process.communicate()
     second.leaves_nothing()
 
-    assert set(os.listdir("/dev/shm")) <= shared, os.listdir("/dev/shm")
+    left = leftovers.marked_processes(MARK)
+    assert not left, f"processes {left} are left"
 
 
 main()
