@@ -641,8 +641,11 @@ class RanksTest(RunTest):
             def enter():
                 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
+            # Whether a thread gets addresses of its own to allocate from, 64 MiB,
+            # is chance.
             return subprocess.run([RUN, *map(str, self.generate(model, *options))],
                                   capture_output=True, timeout=120,
+                                  env={**os.environ, "MALLOC_ARENA_MAX": "1"},
                                   preexec_fn=enter)  # fmt: skip
 
         least = next((n << 20 for n in range(16, 512, 4)
