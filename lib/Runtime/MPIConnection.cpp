@@ -116,6 +116,8 @@ void MPIConnection::setFailure(std::string_view why, bool own) {
   try {
     reason = why;
   } catch (const std::bad_alloc &) {
+    // What there is memory for.
+    reason = why.substr(0, reason.capacity());
   }
   failedHere = own;
   failed = true;

@@ -151,8 +151,7 @@ private:
   std::atomic<int32_t> inside{0};
 
   mutable std::mutex mutex;
-  /// Kept where there is no memory for the reason.
-  std::string reason = "failed";
+  std::string reason;
   /// Whether the others were not told by the one that failed.
   bool failedHere = false;
   bool left = false;
