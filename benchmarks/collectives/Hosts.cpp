@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/MPICommunicator.h"
+#include "sandwich/Runtime/Communication/MPICommunicator.h"
 #include "sandwich/Support/Statistics.h"
 
 // The C interface alone; the one for C++ left the standard with MPI 3.

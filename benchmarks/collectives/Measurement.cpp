@@ -8,7 +8,7 @@
 
 #include "Measurement.h"
 
-#include "sandwich/Runtime/MasterCopiesCommunicator.h"
+#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Statistics.h"
 

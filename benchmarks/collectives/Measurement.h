@@ -10,7 +10,7 @@
 #define SANDWICH_BENCHMARKS_COLLECTIVES_MEASUREMENT_H
 
 #include "Peer.h"
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 #include "sandwich/Support/Result.h"
 
 #include <memory>

@@ -29,8 +29,8 @@
 #ifndef SANDWICH_RUNTIME_LATERANKS_H
 #define SANDWICH_RUNTIME_LATERANKS_H
 
-#include "sandwich/Runtime/HostCommunicator.h"
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/HostCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 
 #include <chrono>
 #include <map>

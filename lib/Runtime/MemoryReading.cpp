@@ -9,7 +9,7 @@
 #include "sandwich/Runtime/MemoryReading.h"
 #include "sandwich/Support/ElapsedTime.h"
 
-#include "WidestVectors.h"
+#include "sandwich/Support/WidestVectors.h"
 
 #include <atomic>
 #include <chrono>

@@ -8,8 +8,8 @@
 
 #include "RankHeartbeat.h"
 
-#include "Heartbeats.h"
 #include "LateRanks.h"
+#include "sandwich/Runtime/Communication/Heartbeats.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_LIB_RUNTIME_RANKHEARTBEAT_H
 #define SANDWICH_LIB_RUNTIME_RANKHEARTBEAT_H
 
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstdint>

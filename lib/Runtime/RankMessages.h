@@ -9,7 +9,7 @@
 #ifndef SANDWICH_RUNTIME_RANKMESSAGES_H
 #define SANDWICH_RUNTIME_RANKMESSAGES_H
 
-#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/Communication/Communicator.h"
 #include "sandwich/Runtime/RankGroup.h"
 
 #include <optional>

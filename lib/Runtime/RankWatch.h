@@ -9,11 +9,11 @@
 #ifndef SANDWICH_LIB_RUNTIME_RANKWATCH_H
 #define SANDWICH_LIB_RUNTIME_RANKWATCH_H
 
-#include "Heartbeats.h"
 #include "LateRanks.h"
+#include "sandwich/Runtime/Communication/Heartbeats.h"
 
-#include "sandwich/Runtime/HostCommunicator.h"
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/HostCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 #include "sandwich/Support/Result.h"
 
 #include <poll.h>

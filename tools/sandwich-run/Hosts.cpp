@@ -11,7 +11,7 @@
 #include "Terminal.h"
 
 #ifdef SANDWICH_ENABLE_MPI
-#include "sandwich/Runtime/MPICommunicator.h"
+#include "sandwich/Runtime/Communication/MPICommunicator.h"
 #endif
 
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_UNITTESTS_RUNTIME_COMMUNICATORCHECKS_H
 #define SANDWICH_UNITTESTS_RUNTIME_COMMUNICATORCHECKS_H
 
-#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/Communication/Communicator.h"
 
 #include <vector>
 

@@ -8,7 +8,7 @@
 
 #include "CommunicatorChecks.h"
 
-#include "sandwich/Runtime/MasterCopiesCommunicator.h"
+#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -10,7 +10,7 @@
 
 #include "CommunicatorChecks.h"
 
-#include "sandwich/Runtime/MPICommunicator.h"
+#include "sandwich/Runtime/Communication/MPICommunicator.h"
 
 #include <gtest/gtest.h>
 

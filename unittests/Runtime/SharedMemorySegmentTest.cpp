@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "CommunicatorChecks.h"
 
-#include "sandwich/Runtime/TwoLevelCommunicator.h"
+#include "sandwich/Runtime/Communication/TwoLevelCommunicator.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #define SANDWICH_RUNTIME_PHASEEXECUTOR_H
 
 #include "sandwich/Artifact/Artifact.h"
-#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/Communication/Communicator.h"
 #include "sandwich/Runtime/KVCache.h"
 #include "sandwich/Runtime/Log.h"
 #include "sandwich/Runtime/PhasePlacement.h"

@@ -22,7 +22,7 @@
 #ifndef SANDWICH_RUNTIME_PHASETEAM_H
 #define SANDWICH_RUNTIME_PHASETEAM_H
 
-#include "sandwich/Runtime/WaitableCounter.h"
+#include "sandwich/Runtime/Communication/WaitableCounter.h"
 #include "sandwich/Support/Result.h"
 
 #include <atomic>

@@ -21,8 +21,8 @@
 #define SANDWICH_RUNTIME_RANKGROUP_H
 
 #include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Communication/TwoLevelCommunicator.h"
 #include "sandwich/Runtime/PhaseExecutor.h"
-#include "sandwich/Runtime/TwoLevelCommunicator.h"
 #include "sandwich/Support/Result.h"
 
 #include <functional>

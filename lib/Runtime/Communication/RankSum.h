@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_RUNTIME_RANKSUM_H
-#define SANDWICH_LIB_RUNTIME_RANKSUM_H
+#ifndef SANDWICH_LIB_RUNTIME_COMMUNICATION_RANKSUM_H
+#define SANDWICH_LIB_RUNTIME_COMMUNICATION_RANKSUM_H
 
 #include <cstdint>
 
@@ -22,4 +22,4 @@ void sumRanks(const float *const *sources, int32_t ranks, float *result,
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_RUNTIME_RANKSUM_H
+#endif // SANDWICH_LIB_RUNTIME_COMMUNICATION_RANKSUM_H

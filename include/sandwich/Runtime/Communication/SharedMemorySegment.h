@@ -18,10 +18,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H
-#define SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYSEGMENT_H
+#define SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYSEGMENT_H
 
-#include "sandwich/Runtime/WaitableCounter.h"
+#include "sandwich/Runtime/Communication/WaitableCounter.h"
 #include "sandwich/Support/Result.h"
 
 #include <atomic>
@@ -157,4 +157,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_SHAREDMEMORYSEGMENT_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYSEGMENT_H

@@ -13,10 +13,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_MASTERCOPIESCOMMUNICATOR_H
-#define SANDWICH_RUNTIME_MASTERCOPIESCOMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
 
-#include "sandwich/Runtime/SharedMemoryCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 namespace sandwich {
 
@@ -37,4 +37,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_MASTERCOPIESCOMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/TwoLevelCommunicator.h"
+#include "sandwich/Runtime/Communication/TwoLevelCommunicator.h"
 
 #include "GatheredRows.h"
 #include "sandwich/Runtime/PhaseABI.h"

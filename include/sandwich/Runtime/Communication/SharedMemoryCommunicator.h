@@ -14,11 +14,11 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H
-#define SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYCOMMUNICATOR_H
 
-#include "sandwich/Runtime/Communicator.h"
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/Communicator.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 
 #include <memory>
 #include <vector>
@@ -116,4 +116,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_SHAREDMEMORYCOMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYCOMMUNICATOR_H

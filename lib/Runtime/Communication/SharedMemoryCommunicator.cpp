@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/SharedMemoryCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 #include "GatheredRows.h"
 #include "RankSum.h"

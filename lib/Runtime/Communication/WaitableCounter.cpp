@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/WaitableCounter.h"
+#include "sandwich/Runtime/Communication/WaitableCounter.h"
 
 #include <linux/futex.h>
 #include <sys/resource.h>

@@ -8,7 +8,7 @@
 
 #include "RankSum.h"
 
-#include "WidestVectors.h"
+#include "sandwich/Support/WidestVectors.h"
 
 using namespace sandwich;
 

@@ -16,10 +16,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_MPICOMMUNICATOR_H
-#define SANDWICH_RUNTIME_MPICOMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_MPICOMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_MPICOMMUNICATOR_H
 
-#include "sandwich/Runtime/HostCommunicator.h"
+#include "sandwich/Runtime/Communication/HostCommunicator.h"
 
 #include <memory>
 #include <span>
@@ -74,4 +74,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_MPICOMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_MPICOMMUNICATOR_H

@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_RUNTIME_HEARTBEATS_H
-#define SANDWICH_LIB_RUNTIME_HEARTBEATS_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_HEARTBEATS_H
+#define SANDWICH_RUNTIME_COMMUNICATION_HEARTBEATS_H
 
 namespace sandwich {
 
@@ -31,4 +31,4 @@ inline constexpr int mostUntoldLooks = 10;
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_RUNTIME_HEARTBEATS_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_HEARTBEATS_H

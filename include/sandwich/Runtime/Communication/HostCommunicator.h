@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H
-#define SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_HOSTCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_HOSTCOMMUNICATOR_H
 
-#include "sandwich/Runtime/Communicator.h"
+#include "sandwich/Runtime/Communication/Communicator.h"
 
 #include <chrono>
 #include <cstddef>
@@ -76,4 +76,4 @@ protected:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_HOSTCOMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_HOSTCOMMUNICATOR_H

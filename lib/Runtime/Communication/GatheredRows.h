@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_RUNTIME_GATHEREDROWS_H
-#define SANDWICH_LIB_RUNTIME_GATHEREDROWS_H
+#ifndef SANDWICH_LIB_RUNTIME_COMMUNICATION_GATHEREDROWS_H
+#define SANDWICH_LIB_RUNTIME_COMMUNICATION_GATHEREDROWS_H
 
 #include <algorithm>
 #include <cstdint>
@@ -34,4 +34,4 @@ inline void placeElements(float *to, int64_t stride, const float *from,
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_RUNTIME_GATHEREDROWS_H
+#endif // SANDWICH_LIB_RUNTIME_COMMUNICATION_GATHEREDROWS_H

@@ -8,7 +8,7 @@
 
 #include "MPIConnection.h"
 
-#include "Heartbeats.h"
+#include "sandwich/Runtime/Communication/Heartbeats.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -19,8 +19,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_COMMUNICATOR_H
-#define SANDWICH_RUNTIME_COMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_COMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_COMMUNICATOR_H
 
 #include "sandwich/Support/Result.h"
 
@@ -96,4 +96,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_COMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_COMMUNICATOR_H

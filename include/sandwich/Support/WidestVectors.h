@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_RUNTIME_WIDESTVECTORS_H
-#define SANDWICH_LIB_RUNTIME_WIDESTVECTORS_H
+#ifndef SANDWICH_SUPPORT_WIDESTVECTORS_H
+#define SANDWICH_SUPPORT_WIDESTVECTORS_H
 
 /// Before a function: it is compiled for several kinds of vectors, and the
 /// program's start chooses the one for the widest that this CPU has.
@@ -19,4 +19,4 @@
 #define SANDWICH_WIDEST_VECTORS
 #endif
 
-#endif // SANDWICH_LIB_RUNTIME_WIDESTVECTORS_H
+#endif // SANDWICH_SUPPORT_WIDESTVECTORS_H

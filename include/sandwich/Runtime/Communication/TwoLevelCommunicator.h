@@ -13,11 +13,11 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_TWOLEVELCOMMUNICATOR_H
-#define SANDWICH_RUNTIME_TWOLEVELCOMMUNICATOR_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_TWOLEVELCOMMUNICATOR_H
+#define SANDWICH_RUNTIME_COMMUNICATION_TWOLEVELCOMMUNICATOR_H
 
-#include "sandwich/Runtime/HostCommunicator.h"
-#include "sandwich/Runtime/SharedMemoryCommunicator.h"
+#include "sandwich/Runtime/Communication/HostCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 #include <memory>
 #include <vector>
@@ -63,4 +63,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_TWOLEVELCOMMUNICATOR_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_TWOLEVELCOMMUNICATOR_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/SharedMemorySegment.h"
+#include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 
+#include "sandwich/Runtime/Communication/RanksBuild.h"
 #include "sandwich/Runtime/PhaseABI.h"
-#include "sandwich/Runtime/RanksBuild.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Topology/MemoryBudget.h"

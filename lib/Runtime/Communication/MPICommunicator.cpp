@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/MPICommunicator.h"
+#include "sandwich/Runtime/Communication/MPICommunicator.h"
 
 #include "GatheredRows.h"
 #include "MPIConnection.h"

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_LIB_RUNTIME_MPICONNECTION_H
-#define SANDWICH_LIB_RUNTIME_MPICONNECTION_H
+#ifndef SANDWICH_LIB_RUNTIME_COMMUNICATION_MPICONNECTION_H
+#define SANDWICH_LIB_RUNTIME_COMMUNICATION_MPICONNECTION_H
 
-#include "sandwich/Runtime/HostCommunicator.h"
+#include "sandwich/Runtime/Communication/HostCommunicator.h"
 #include "sandwich/Support/Result.h"
 
 // The C interface alone; the one for C++ left the standard with MPI 3.
@@ -165,4 +165,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_LIB_RUNTIME_MPICONNECTION_H
+#endif // SANDWICH_LIB_RUNTIME_COMMUNICATION_MPICONNECTION_H

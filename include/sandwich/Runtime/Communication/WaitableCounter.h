@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_WAITABLECOUNTER_H
-#define SANDWICH_RUNTIME_WAITABLECOUNTER_H
+#ifndef SANDWICH_RUNTIME_COMMUNICATION_WAITABLECOUNTER_H
+#define SANDWICH_RUNTIME_COMMUNICATION_WAITABLECOUNTER_H
 
 #include <atomic>
 #include <chrono>
@@ -86,4 +86,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_WAITABLECOUNTER_H
+#endif // SANDWICH_RUNTIME_COMMUNICATION_WAITABLECOUNTER_H

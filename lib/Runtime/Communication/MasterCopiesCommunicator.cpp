@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/MasterCopiesCommunicator.h"
+#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
 
 #include "RankSum.h"
 
