@@ -110,9 +110,14 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
                               PendingFile::create(*options.tuningReport));
   }
   // The first team chooses the packings, which hold for all.
-  std::vector<int64_t> teams = {threadsOf(options, lm::Phase::Prefill)};
-  if (threadsOf(options, lm::Phase::Decode) != teams.front())
-    teams.push_back(threadsOf(options, lm::Phase::Decode));
+  std::vector<int64_t> teams;
+  for (lm::Phase phase : {lm::Phase::Prefill, lm::Phase::Decode})
+    for (auto function : module.getOps<func::FuncOp>()) {
+      auto own = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
+      const int64_t threads = lm::getThreads(function, options.threads);
+      if (own && own.getValue() == phase && !llvm::is_contained(teams, threads))
+        teams.push_back(threads);
+    }
   TunedModel result;
   for (size_t i = 0; i < teams.size(); ++i) {
     SANDWICH_ASSIGN_OR_RETURN(

@@ -80,9 +80,12 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
   SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
   MemoryNeeds needs;
   needs.ranks = ranks;
+  needs.logits = buffers.logits;
   if (hosts) {
     needs.hosts = static_cast<uint64_t>(hosts->ranks());
     needs.host = static_cast<uint64_t>(hosts->rank());
+    needs.logits += TwoLevelCommunicator::bytesFor(static_cast<int32_t>(
+        std::max(artifact.prefill().threads(), artifact.decode().threads())));
   }
   SANDWICH_ASSIGN_OR_RETURN(needs.nodes,
                             nodesOfRanks(artifact, ranks, options));
@@ -91,7 +94,6 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
   needs.weightsCopied = options.weightPlacement == WeightPlacement::HugePages;
   needs.wideWeights = manifest.target().dtype() == "f32";
   needs.workspace = buffers.workspace;
-  needs.logits = buffers.logits;
   needs.stacks = stackBytes(artifact);
   if (artifact::ranks(manifest) > 1) {
     SANDWICH_ASSIGN_OR_RETURN(needs.exchange,

@@ -51,8 +51,7 @@ Result<uint64_t> RankGroup::exchangeBytes(const Artifact &artifact,
       uint64_t bytes,
       SharedMemorySegment::sizeFor(shape.ranks, shape.lanes, shape.options));
   if (hosts)
-    bytes += hosts->bytesFor(shape.lanes) +
-             ranks * TwoLevelCommunicator::bytesFor(shape.lanes);
+    bytes += hosts->bytesFor(shape.lanes);
   return bytes;
 }
 
@@ -82,7 +81,7 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   if (hosts) {
     hosts->prepare(shape.lanes);
     group->global = std::make_unique<TwoLevelCommunicator>(
-        *group->local, hosts, shape.options.firstRank, all, shape.lanes);
+        *group->local, hosts, shape.options.firstRank, all);
     group->ranks = group->global.get();
   }
   group->watch =
@@ -238,8 +237,7 @@ static Status serve(SharedMemorySegment &segment,
   const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
   std::optional<TwoLevelCommunicator> global;
   if (local.ranks() < all)
-    global.emplace(local, /*hosts=*/nullptr, segment.firstRank(), all,
-                   local.lanes());
+    global.emplace(local, /*hosts=*/nullptr, segment.firstRank(), all);
   Communicator &ranks = global ? static_cast<Communicator &>(*global) : local;
   PhaseExecutorOptions options;
   options.kvBlocks = setup.kvBlocks;
@@ -259,7 +257,9 @@ static Status serve(SharedMemorySegment &segment,
   StepArguments arguments;
   while (std::optional<PhaseKind> phase = getStep(ranks, arguments))
     executor->run(*phase, arguments);
-  return ranks.failure();
+  SANDWICH_RETURN_IF_ERROR(ranks.failure());
+  segment.leave(local.rank());
+  return {};
 }
 
 Result<bool> sandwich::serveRank(int descriptor, int32_t rank,

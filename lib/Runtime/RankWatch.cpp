@@ -218,7 +218,6 @@ std::optional<siginfo_t> RankWatch::reap(Child &child) {
     ::close(child.handle);
   child.handle = -1;
   child.ended = true;
-  child.missed = 0;
   return end;
 }
 
@@ -239,7 +238,7 @@ void RankWatch::look(Child &child, bool counts) {
     ++child.missed;
   }
   if (child.ended) {
-    if (!ending && (beat == 0 || child.missed >= mostUntoldLooks))
+    if (!segment->hasLeft(child.rank))
       abort(child, "ended before it was told to");
   } else if (child.missed >= (beat > 0 ? mostMissedLooks : mostFirstLooks)) {
     abort(child, isDumpingCore(segment->processOf(child.rank))
@@ -261,7 +260,8 @@ void RankWatch::look() {
     looked = now;
   for (Child &child : children)
     look(child, counts);
-  if (counts)
+  // What they tell is not asked for behind a failure.
+  if (counts && segment->aborted() == 0)
     lookForHangs();
 }
 

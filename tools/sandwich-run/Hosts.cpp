@@ -69,6 +69,17 @@ static Status serve(const tool::EngineArguments &arguments,
   return engine->serve();
 }
 
+/// What `work` throws is an error, of which the other hosts are told.
+static Status runOrFail(const std::function<Status()> &work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc &) {
+    return makeError("there is not enough memory");
+  } catch (const std::exception &exception) {
+    return makeError(exception.what());
+  }
+}
+
 Status tool::runOnHosts(EngineArguments &arguments, const std::string &artifact,
                         const std::function<Status()> &run) {
   if (!arguments.mpi)
@@ -87,13 +98,13 @@ Status tool::runOnHosts(EngineArguments &arguments, const std::string &artifact,
     for (int32_t host = 0; host < hosts->ranks(); ++host)
       names += (host > 0 ? ", " : "") + hosts->nameOf(host);
     writeLog("info: " + std::to_string(hosts->ranks()) + " hosts: " + names);
-    status = run();
+    status = runOrFail(run);
   } else {
     // What is for the whole group is for the first host, which ends the others
     // when it is done.
     for (int signal : {SIGINT, SIGTERM, SIGHUP})
       std::signal(signal, SIG_IGN);
-    status = serve(arguments, artifact);
+    status = runOrFail([&] { return serve(arguments, artifact); });
   }
   if (status)
     status = hosts->leave();

@@ -84,7 +84,7 @@ protected:
           if (rank == 0)
             near = std::make_unique<NearHosts>(between, host);
           TwoLevelCommunicator all(*local, near.get(), host * ranksOnHost,
-                                   hosts * ranksOnHost, /*lanes=*/3);
+                                   hosts * ranksOnHost);
           EXPECT_EQ(all.rank(), host * ranksOnHost + rank);
           EXPECT_EQ(all.ranksOnHost(), ranksOnHost);
           work(all);
@@ -129,8 +129,8 @@ TEST(TwoLevelCommunicatorFailureTest, FirstRankOfHostFailsWithTheHosts) {
   auto first = *SharedMemoryCommunicator::create(segment, 0);
   auto second = *SharedMemoryCommunicator::create(segment, 1);
   NearHosts hosts(between, 1);
-  TwoLevelCommunicator leader(*first, &hosts, 2, 4, /*lanes=*/1);
-  TwoLevelCommunicator follower(*second, nullptr, 2, 4, /*lanes=*/1);
+  TwoLevelCommunicator leader(*first, &hosts, 2, 4);
+  TwoLevelCommunicator follower(*second, nullptr, 2, 4);
   EXPECT_TRUE(leader.failure());
   hosts.fail("the other host burns");
   EXPECT_EQ(leader.failure().error().message, "the other host burns");
@@ -164,7 +164,7 @@ TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
     Segment segment = *SharedMemorySegment::create(2, 1, {.firstRank = 2});
     auto local = *SharedMemoryCommunicator::create(segment, 0);
     NearHosts hosts(between, 1);
-    TwoLevelCommunicator leader(*local, &hosts, 2, 4, /*lanes=*/1);
+    TwoLevelCommunicator leader(*local, &hosts, 2, 4);
     segment->abort(1, "is tired");
     std::vector<float> data(128);
     std::future<void> done =

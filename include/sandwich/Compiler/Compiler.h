@@ -66,7 +66,7 @@ struct CompileOptions {
   /// its own shard of the weights.
   int64_t tensorParallel = 1;
   /// The cores that the artifact is for; it says how many processes and threads
-  /// there are instead of the three above.
+  /// there are instead of those above.
   std::optional<PlanCores> plan;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;

@@ -52,8 +52,8 @@ struct RankGroupOptions {
   std::shared_ptr<HostCommunicator> hosts = {};
   /// Called once, by a thread of the group's, if it is the first rank of this
   /// host that hangs in a step: the other ranks were ended then, and other
-  /// hosts get to know it, but the call that runs the step does not return. The
-  /// error names the rank and says what it does.
+  /// hosts are about to be told, but the call that runs the step does not
+  /// return. The error names the rank and says what it does.
   std::function<void(const Error &)> onOwnHang = {};
 };
 

@@ -41,11 +41,11 @@ struct MPICommunicator::Messages {
   }
 };
 
-/// What one thread uses. Nothing is allocated in a collective, where compiled
+/// What one thread uses, in memory that was written to and so is there. Nothing
+/// is allocated in a collective, where compiled
 /// code and other hosts cannot be told of it.
 struct MPICommunicator::Lane : Messages {
-  std::unique_ptr<float[]> buffer =
-      std::make_unique_for_overwrite<float[]>(mostElements);
+  std::unique_ptr<float[]> buffer = std::make_unique<float[]>(mostElements);
   std::vector<const float *> sources;
 
   explicit Lane(int32_t hosts)

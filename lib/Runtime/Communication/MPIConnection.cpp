@@ -253,8 +253,10 @@ void MPIConnection::sayLast(BeatKind kind, milliseconds patience) {
         continue;
       if (kind == BeatKind::Failed) {
         std::lock_guard lock(mutex);
-        std::strncpy(peer.sent.reason, reason.c_str(),
-                     sizeof(peer.sent.reason) - 1);
+        std::snprintf(
+            peer.sent.reason, sizeof(peer.sent.reason), "%.*s%s",
+            static_cast<int>(HostCommunicator::keptReasonBytes), reason.c_str(),
+            reason.size() > HostCommunicator::keptReasonBytes ? "..." : "");
       }
       send(peer, kind);
       told[host] = true;

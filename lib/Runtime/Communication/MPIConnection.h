@@ -101,7 +101,7 @@ private:
     /// Collectives that the sender has begun, the last one so long ago.
     uint64_t begun = 0;
     int64_t standsMilliseconds = 0;
-    char reason[HostCommunicator::keptReasonBytes + 1] = {};
+    char reason[HostCommunicator::keptReasonBytes + 4] = {};
   };
   struct Peer {
     std::string name;

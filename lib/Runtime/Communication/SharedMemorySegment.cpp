@@ -66,6 +66,7 @@ struct SharedMemorySegment::Header {
 
 struct alignas(128) SharedMemorySegment::RankState {
   std::atomic<uint64_t> beats;
+  std::atomic<bool> left;
   std::atomic<int32_t> process;
 };
 
@@ -322,6 +323,14 @@ pid_t SharedMemorySegment::processOf(int32_t rank) const {
 
 void SharedMemorySegment::beat(int32_t rank) {
   rankState(rank).beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SharedMemorySegment::leave(int32_t rank) {
+  rankState(rank).left.store(true, std::memory_order_release);
+}
+
+bool SharedMemorySegment::hasLeft(int32_t rank) const {
+  return rankState(rank).left.load(std::memory_order_acquire);
 }
 
 uint64_t SharedMemorySegment::lastBeat(int32_t rank) const {

@@ -20,12 +20,12 @@ static constexpr int64_t mostElements = int64_t(1) << 18;
 
 TwoLevelCommunicator::TwoLevelCommunicator(SharedMemoryCommunicator &local,
                                            HostCommunicator *hosts,
-                                           int32_t firstRank, int32_t ranks,
-                                           int32_t lanes)
+                                           int32_t firstRank, int32_t ranks)
     : Communicator(firstRank + local.rank(), ranks), local(local),
       hosts(hosts) {
-  for (int32_t lane = 0; lane < lanes; ++lane)
-    buffers.push_back(std::make_unique_for_overwrite<float[]>(mostElements));
+  // Written to, so that the memory is there.
+  for (int32_t lane = 0; lane < local.lanes(); ++lane)
+    buffers.push_back(std::make_unique<float[]>(mostElements));
 }
 
 uint64_t TwoLevelCommunicator::bytesFor(int32_t lanes) {
@@ -47,6 +47,9 @@ void TwoLevelCommunicator::allGather(int32_t lane, int32_t lanes,
   const LanePart own = LanePart::of(rows * columns, lane, lanes);
   const int64_t firstRank = rank() - local.rank();
   const int64_t most = mostElements / ranks();
+  if (lane < 0 || lane >= local.lanes())
+    // This tells the group.
+    return local.allGather(lane, lanes, part, whole, rows, columns);
   for (int64_t begin = own.begin; begin < own.end; begin += most) {
     const int64_t size = std::min(most, own.end - begin);
     float *all = buffers[static_cast<size_t>(lane)].get();

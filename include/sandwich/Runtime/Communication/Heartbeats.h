@@ -25,9 +25,6 @@ inline constexpr int lookMilliseconds = 50;
 inline constexpr int mostMissedLooks = 20;
 /// The same before the first beat, while the program starts.
 inline constexpr int mostFirstLooks = 600;
-/// Looks at a rank that ended with success, until this host has heard that
-/// ranks were told to: ranks may hear it before.
-inline constexpr int mostUntoldLooks = 10;
 
 } // namespace sandwich
 

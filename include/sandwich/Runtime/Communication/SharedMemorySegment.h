@@ -111,6 +111,9 @@ public:
 
   /// Says that `rank` is alive.
   void beat(int32_t rank);
+  /// Rank `rank` was told to end, and does.
+  void leave(int32_t rank);
+  bool hasLeft(int32_t rank) const;
   /// How often `rank` has beaten so far.
   uint64_t lastBeat(int32_t rank) const;
 

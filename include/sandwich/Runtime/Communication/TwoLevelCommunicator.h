@@ -29,12 +29,12 @@ namespace sandwich {
 /// which are those of a single host where each host has one rank.
 class TwoLevelCommunicator final : public Communicator {
 public:
-  /// For collectives of up to `lanes` lanes. This process is a rank of `local`,
-  /// whose first is rank `firstRank` of `ranks`. `hosts` is null but on the
-  /// first. Both live longer than this.
+  /// For collectives of up to `local.lanes()` lanes. This process is a rank of
+  /// `local`, whose first is rank `firstRank` of `ranks`. `hosts` is null but
+  /// on the first. Both live longer than this.
   TwoLevelCommunicator(SharedMemoryCommunicator &local, HostCommunicator *hosts,
-                       int32_t firstRank, int32_t ranks, int32_t lanes);
-  /// What a rank uses besides what it exchanges, in bytes.
+                       int32_t firstRank, int32_t ranks);
+  /// What a rank gathers logits in, in bytes.
   static uint64_t bytesFor(int32_t lanes);
 
   int32_t rankOnHost() const override { return local.rank(); }
