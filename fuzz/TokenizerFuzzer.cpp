@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/Tokenizer.h"
+#include "sandwich/Runtime/Text/Tokenizer.h"
 
 #include <cstdlib>
 

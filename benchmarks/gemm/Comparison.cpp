@@ -12,7 +12,7 @@
 #include "Operands.h"
 #include "Peer.h"
 #include "sandwich/Compiler/WeightPacker.h"
-#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Statistics.h"

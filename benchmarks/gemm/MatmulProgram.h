@@ -10,7 +10,7 @@
 #define SANDWICH_BENCHMARKS_GEMM_MATMULPROGRAM_H
 
 #include "sandwich/Runtime/PhaseABI.h"
-#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Scheduling/Schedule.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Result.h"

@@ -14,7 +14,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Topology/CpuBudget.h"

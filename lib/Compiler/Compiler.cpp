@@ -22,7 +22,7 @@
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Frontend/ModelBuilder.h"
 #include "sandwich/Pipelines/Pipelines.h"
-#include "sandwich/Runtime/Tokenizer.h"
+#include "sandwich/Runtime/Text/Tokenizer.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/TensorParallelism.h"

@@ -9,8 +9,8 @@
 #include "sandwich/Planning/MeasuredEvaluator.h"
 
 #include "sandwich/Artifact/Artifact.h"
-#include "sandwich/Runtime/Engine.h"
-#include "sandwich/Runtime/StepMeasurement.h"
+#include "sandwich/Runtime/Engine/Engine.h"
+#include "sandwich/Runtime/Measurement/StepMeasurement.h"
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 #include "sandwich/Runtime/sandwich.h"
 
-#include "sandwich/Runtime/Generation.h"
+#include "sandwich/Runtime/Generation/Generation.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>

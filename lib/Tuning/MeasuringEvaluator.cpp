@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/MeasuringEvaluator.h"
-#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_LIB_TUNING_MEASURINGTOOLS_H
 #define SANDWICH_LIB_TUNING_MEASURINGTOOLS_H
 
-#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Tuning/MachineMeasurement.h"
 

@@ -10,7 +10,7 @@
 
 #include "MeasuringTools.h"
 
-#include "sandwich/Runtime/MemoryReading.h"
+#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Statistics.h"
 #include "sandwich/Topology/LatencyModel.h"

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
 #define SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
 
-#include "sandwich/Runtime/Engine.h"
+#include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Support/Result.h"
 
 #include <CLI/CLI.hpp>

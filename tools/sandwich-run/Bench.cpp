@@ -11,7 +11,7 @@
 #include "Measurement.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Runtime/Measurement/Benchmark.h"
 
 #include <algorithm>
 #include <cstdio>

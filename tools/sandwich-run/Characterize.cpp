@@ -11,7 +11,7 @@
 #include "Measurement.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Characterization.h"
+#include "sandwich/Runtime/Measurement/Characterization.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -11,8 +11,8 @@
 #include "Hosts.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Generation.h"
-#include "sandwich/Runtime/Tokenizer.h"
+#include "sandwich/Runtime/Generation/Generation.h"
+#include "sandwich/Runtime/Text/Tokenizer.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <cstdio>

@@ -11,7 +11,7 @@
 #include "Hosts.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Generation.h"
+#include "sandwich/Runtime/Generation/Generation.h"
 #include "sandwich/Support/File.h"
 
 #include <bit>

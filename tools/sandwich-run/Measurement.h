@@ -11,7 +11,7 @@
 
 #include "Arguments.h"
 
-#include "sandwich/Runtime/Benchmark.h"
+#include "sandwich/Runtime/Measurement/Benchmark.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Result.h"
 

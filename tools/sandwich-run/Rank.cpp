@@ -8,7 +8,7 @@
 
 #include "Commands.h"
 
-#include "sandwich/Runtime/RankGroup.h"
+#include "sandwich/Runtime/Ranks/RankGroup.h"
 
 #include <memory>
 

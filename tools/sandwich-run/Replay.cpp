@@ -12,7 +12,7 @@
 #include "Measurement.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/TraceReplay.h"
+#include "sandwich/Runtime/Measurement/TraceReplay.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Statistics.h"

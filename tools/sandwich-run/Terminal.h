@@ -9,7 +9,7 @@
 #ifndef SANDWICH_TOOLS_SANDWICH_RUN_TERMINAL_H
 #define SANDWICH_TOOLS_SANDWICH_RUN_TERMINAL_H
 
-#include "sandwich/Runtime/Engine.h"
+#include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Result.h"

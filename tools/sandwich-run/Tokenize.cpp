@@ -10,7 +10,7 @@
 #include "Commands.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Tokenizer.h"
+#include "sandwich/Runtime/Text/Tokenizer.h"
 
 #include <memory>
 #include <optional>

@@ -15,7 +15,7 @@
 #ifndef SANDWICH_TUNING_MEASURINGEVALUATOR_H
 #define SANDWICH_TUNING_MEASURINGEVALUATOR_H
 
-#include "sandwich/Runtime/PhaseTeam.h"
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Scheduling/ScheduleSearch.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Tuning/NestLibrary.h"

@@ -1,0 +1,128 @@
+//===- Tokenizer.h - Text to token ids and back -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Hugging Face's `tokenizer.json` read and run: byte-level BPE (GPT-2, Llama
+/// 3, Qwen2) and SentencePiece-style BPE with byte fallback (Llama 2), with
+/// added tokens, normalizers, pre-tokenizers, post-processors and decoders.
+/// What is not supported is refused when the file is read, by naming the field
+/// and its value.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_RUNTIME_TEXT_TOKENIZER_H
+#define SANDWICH_RUNTIME_TEXT_TOKENIZER_H
+
+#include "sandwich/Support/Result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// A tokenizer as its file describes it. Copies share one immutable
+/// description; all members may be called from several threads at once.
+class Tokenizer {
+public:
+  /// Texts longer than this many bytes are refused by `encode`.
+  static constexpr size_t maxTextBytes = size_t(1) << 30;
+
+  /// Reads `FOLDER/tokenizer.json` and, where it exists,
+  /// `FOLDER/tokenizer_config.json`. Errors as `fromFiles`.
+  static Result<Tokenizer> fromFolder(const std::string &folder);
+
+  /// Reads a `tokenizer.json` and optionally the `tokenizer_config.json` beside
+  /// it, of which `bos_token`, `eos_token`, `add_bos_token` and `add_eos_token`
+  /// are used; where they contradict the post-processor, they win, as they do
+  /// in Hugging Face's library. Errors name file, field and reason.
+  static Result<Tokenizer>
+  fromFiles(const std::string &tokenizerPath,
+            const std::optional<std::string> &configurationPath = std::nullopt);
+
+  /// As `fromFiles`, from texts already read. Errors name field and reason,
+  /// those of the second text after `tokenizer_config.json: `.
+  static Result<Tokenizer>
+  fromText(std::string_view tokenizerText,
+           std::optional<std::string_view> configurationText = std::nullopt);
+
+  /// The ids of `text`, which must be UTF-8. With `addSpecialTokens`, the
+  /// post-processor's tokens (as a rule the beginning of a sequence) are added;
+  /// special tokens written out in the text are recognized either way.
+  /// Errors: invalid UTF-8, a text longer than `maxTextBytes`, a regular
+  /// expression of the file that exceeds its match limits on this text, or a
+  /// normalizer that inflates it unreasonably.
+  Result<std::vector<int32_t>> encode(std::string_view text,
+                                      bool addSpecialTokens) const;
+
+  /// The text of `ids`: always UTF-8, bytes that form no character become
+  /// U+FFFD. Ids without a token (a model may have more rows than its
+  /// vocabulary has tokens) add nothing; special tokens add nothing if
+  /// `skipSpecialTokens`.
+  std::string decode(std::span<const int32_t> ids,
+                     bool skipSpecialTokens) const;
+
+  /// One more than the largest id, of added tokens too.
+  size_t vocabularySize() const;
+
+  /// The token that begins a sequence, if `tokenizer_config.json` names one.
+  std::optional<int32_t> beginningOfSequenceId() const;
+
+  /// The token that ends a sequence, if `tokenizer_config.json` names one.
+  std::optional<int32_t> endOfSequenceId() const;
+
+  /// The id of the token written `token` in the vocabulary or among the added
+  /// tokens.
+  std::optional<int32_t> idOf(std::string_view token) const;
+
+  /// The token with this id as the file writes it; nothing for an unknown id.
+  std::optional<std::string_view> tokenOf(int32_t id) const;
+
+  /// Whether `id` is an added token marked special.
+  bool isSpecial(int32_t id) const;
+
+private:
+  friend class StreamingDecoder;
+  struct Description;
+
+  explicit Tokenizer(std::shared_ptr<const Description> description);
+  std::shared_ptr<const Description> description;
+};
+
+/// Decodes one id at a time: text appears as soon as it is whole UTF-8 and
+/// nothing that follows can change it. What all calls return, concatenated, is
+/// `Tokenizer::decode` of the same ids. To continue a prompt, decode the
+/// prompt's ids first and drop their text: what a token means may depend on
+/// those before it.
+class StreamingDecoder {
+public:
+  StreamingDecoder(const Tokenizer &tokenizer, bool skipSpecialTokens);
+  StreamingDecoder(StreamingDecoder &&other) noexcept;
+  StreamingDecoder &operator=(StreamingDecoder &&other) noexcept;
+  ~StreamingDecoder();
+
+  /// The text that `id` completes; possibly none.
+  std::string decode(int32_t id);
+
+  /// The remaining text at the end of the sequence, after which the decoder is
+  /// as new.
+  std::string flush();
+
+private:
+  class State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_RUNTIME_TEXT_TOKENIZER_H

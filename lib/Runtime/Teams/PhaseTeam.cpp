@@ -1,0 +1,239 @@
+//===- PhaseTeam.cpp - The threads that run phases ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
+
+#include "sandwich/Runtime/Teams/ThreadBinding.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+
+using namespace sandwich;
+
+/// The CPU that thread `thread` of a team is kept on.
+static std::optional<unsigned> cpuOf(const PhaseTeamOptions &options,
+                                     unsigned thread) {
+  if (thread >= options.cpus.size())
+    return std::nullopt;
+  return options.cpus[thread];
+}
+
+//===----------------------------------------------------------------------===//
+// TeamThreads
+//===----------------------------------------------------------------------===//
+
+/// The threads of teams that take turns. They sleep until a team calls them.
+class sandwich::TeamThreads {
+public:
+  TeamThreads() : process(::getpid()) {}
+  ~TeamThreads();
+
+  /// Starts one more thread; throws what std::thread throws.
+  void add(std::optional<unsigned> cpu, WaitableCounter::Patience patience);
+  size_t size() const { return workers.size(); }
+  std::optional<unsigned> cpu(size_t worker) const {
+    return workers[worker]->cpu;
+  }
+
+  /// Lets a worker be thread `thread` of the current run of `team`.
+  void call(size_t worker, PhaseTeam &team, int32_t thread) {
+    workers[worker]->team = &team;
+    workers[worker]->number = thread;
+    workers[worker]->runs.advance();
+  }
+
+  /// Returns once a worker has left the last run it was called to: after a
+  /// barrier others go on while the last to come still wakes who sleeps.
+  void awaitIdle(size_t worker) const {
+    while (workers[worker]->left.load(std::memory_order_acquire) !=
+           workers[worker]->runs.value())
+      std::this_thread::yield();
+  }
+
+  bool isOfThisProcess() const {
+    return workers.empty() || ::getpid() == process;
+  }
+
+private:
+  // Adjacent cache lines are fetched in pairs, so what different threads write
+  // stays 128 bytes apart.
+  struct alignas(128) Worker {
+    /// Runs handed to this worker; a thread that is not in a run sleeps on.
+    WaitableCounter runs;
+    /// Those of them that it has left.
+    std::atomic<uint32_t> left{0};
+    /// The run: its team, and the worker's number in it. No team ends it.
+    PhaseTeam *team = nullptr;
+    int32_t number = 0;
+    std::optional<unsigned> cpu;
+    WaitableCounter::Patience patience;
+    std::thread thread;
+  };
+  static void serve(Worker &worker);
+
+  const pid_t process;
+  std::vector<std::unique_ptr<Worker>> workers;
+};
+
+void TeamThreads::add(std::optional<unsigned> cpu,
+                      WaitableCounter::Patience patience) {
+  auto worker = std::make_unique<Worker>();
+  worker->cpu = cpu;
+  worker->patience = patience;
+  workers.reserve(workers.size() + 1);
+  worker->thread = std::thread(&TeamThreads::serve, std::ref(*worker));
+  workers.push_back(std::move(worker));
+}
+
+TeamThreads::~TeamThreads() {
+  if (!isOfThisProcess()) {
+    // There is nothing to join, and nobody waits for the memory.
+    for (std::unique_ptr<Worker> &worker : workers)
+      (void)worker.release();
+    return;
+  }
+  for (const std::unique_ptr<Worker> &worker : workers) {
+    worker->team = nullptr;
+    worker->runs.advance();
+    worker->thread.join();
+  }
+}
+
+void TeamThreads::serve(Worker &worker) {
+  ScopedBinding binding(worker.cpu);
+  for (uint32_t seen = 0;; ++seen) {
+    worker.runs.waitWhile(seen, worker.patience);
+    PhaseTeam *team = worker.team;
+    if (!team)
+      return;
+    team->currentWork(team->currentContext, worker.number);
+    team->barrier();
+    worker.left.store(seen + 1, std::memory_order_release);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// PhaseTeam
+//===----------------------------------------------------------------------===//
+
+PhaseTeam::PhaseTeam(const PhaseTeamOptions &options,
+                     std::shared_ptr<TeamThreads> threads,
+                     std::vector<unsigned> members)
+    : options(options),
+      patience(WaitableCounter::patienceBetweenSteps(options.oversubscribed)),
+      threads(std::move(threads)), members(std::move(members)) {}
+
+PhaseTeam::~PhaseTeam() {
+  // Threads that other teams have, too, go on, but not with this one.
+  if (threads->isOfThisProcess())
+    for (unsigned member : members)
+      threads->awaitIdle(member);
+}
+
+/// The workers that are threads 1 and up of a team; starts those that are
+/// missing.
+static std::vector<unsigned> findMembers(TeamThreads &threads,
+                                         const PhaseTeamOptions &options) {
+  std::vector<unsigned> members;
+  for (unsigned thread = 1; thread < options.threads; ++thread) {
+    std::optional<unsigned> cpu = cpuOf(options, thread);
+    unsigned worker = 0;
+    while (worker < threads.size() &&
+           (threads.cpu(worker) != cpu ||
+            std::ranges::find(members, worker) != members.end()))
+      ++worker;
+    if (worker == threads.size())
+      threads.add(
+          cpu, WaitableCounter::patienceBetweenSteps(options.oversubscribed));
+    members.push_back(worker);
+  }
+  return members;
+}
+
+Result<std::vector<std::unique_ptr<PhaseTeam>>>
+PhaseTeam::createSharing(std::span<const PhaseTeamOptions> options) {
+  // Signals are for the threads of the program, not for those of the team; but
+  // a fault that is blocked would end the process whatever its handler is.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  auto threads = std::make_shared<TeamThreads>();
+  std::vector<std::unique_ptr<PhaseTeam>> teams;
+  std::optional<Error> failure;
+  for (const PhaseTeamOptions &each : options)
+    try {
+      teams.emplace_back(
+          new PhaseTeam(each, threads, findMembers(*threads, each)));
+    } catch (const std::exception &exception) {
+      failure = makeError("cannot start ", each.threads,
+                          " threads: ", exception.what());
+    }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failure)
+    return *failure;
+  return teams;
+}
+
+Result<std::unique_ptr<PhaseTeam>>
+PhaseTeam::create(const PhaseTeamOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<PhaseTeam>> teams,
+                            createSharing({&options, 1}));
+  return std::move(teams.front());
+}
+
+Status PhaseTeam::checkProcess() const {
+  if (threads->isOfThisProcess())
+    return {};
+  return makeError("this process is a fork of the one that loaded the model, "
+                   "and has none of its threads; load the model after forking");
+}
+
+void PhaseTeam::run(unsigned count, Work work, void *context) {
+  ScopedBinding binding(cpuOf(options, 0));
+  activeThreads = count;
+  currentWork = work;
+  currentContext = context;
+  for (unsigned thread = 1; thread < count; ++thread)
+    threads->call(members[thread - 1], *this, static_cast<int32_t>(thread));
+  work(context, 0);
+  barrier();
+}
+
+void PhaseTeam::barrier() {
+  unsigned count = activeThreads;
+  if (count == 1)
+    return;
+  uint32_t current = barriers.value();
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+    arrived.store(0, std::memory_order_relaxed);
+    barriers.advance();
+  } else {
+    barriers.waitWhile(current, patience);
+  }
+}
+
+std::vector<std::vector<unsigned>> PhaseTeam::readPlacement() {
+  std::vector<std::vector<unsigned>> placement(size());
+  run(
+      size(),
+      [](void *context, int32_t thread) {
+        (*static_cast<std::vector<std::vector<unsigned>> *>(
+            context))[static_cast<size_t>(thread)] = readThreadBinding();
+      },
+      &placement);
+  return placement;
+}

@@ -1,0 +1,49 @@
+//===- Model.h - What turns a piece of text into ids ------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_RUNTIME_TEXT_MODEL_H
+#define SANDWICH_LIB_RUNTIME_TEXT_MODEL_H
+
+#include "JsonField.h"
+#include "Vocabulary.h"
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace sandwich::tokenizer {
+
+/// A tokenizer's model: what turns pieces of text into ids.
+class Model {
+public:
+  virtual ~Model() = default;
+
+  /// The encoding of one text: its buffers and what it has seen so far.
+  class Session {
+  public:
+    virtual ~Session() = default;
+
+    /// Appends the ids of `piece`, nonempty valid UTF-8 of less than 4 GiB, to
+    /// `ids`.
+    virtual void encode(std::string_view piece, std::vector<int32_t> &ids) = 0;
+  };
+
+  /// Sessions of one model may run at the same time. The model must outlive
+  /// them.
+  virtual std::unique_ptr<Session> startSession() const = 0;
+};
+
+/// Reads `model` of a tokenizer.json whose type is BPE. Its tokens are in
+/// `vocabulary`, which must outlive the model. Errors name the field.
+Result<std::unique_ptr<Model>> readBytePairModel(const JsonField &field,
+                                                 const Vocabulary &vocabulary);
+
+} // namespace sandwich::tokenizer
+
+#endif // SANDWICH_LIB_RUNTIME_TEXT_MODEL_H

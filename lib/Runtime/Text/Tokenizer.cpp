@@ -1,0 +1,349 @@
+//===- Tokenizer.cpp - Text to token ids and back -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Text/Tokenizer.h"
+
+#include "AddedTokenFinder.h"
+#include "Decoder.h"
+#include "JsonField.h"
+#include "Model.h"
+#include "Normalizer.h"
+#include "PostProcessor.h"
+#include "PreTokenizer.h"
+#include "Unicode.h"
+#include "Vocabulary.h"
+
+#include "sandwich/Support/File.h"
+
+#include <filesystem>
+#include <unordered_map>
+
+using namespace sandwich;
+using namespace sandwich::tokenizer;
+
+/// The largest known tokenizer.json has 33 MB.
+static constexpr size_t maxFileBytes = size_t(128) << 20;
+
+struct Tokenizer::Description {
+  Vocabulary vocabulary;
+  std::unique_ptr<Model> model;
+  NormalizerSteps normalizer;
+  PreTokenizerSteps preTokenizer;
+  AddedTokenFinder rawTokens;        ///< looked for in the text as it is
+  AddedTokenFinder normalizedTokens; ///< looked for in the normalized text
+  /// What was found in the normalized text decodes to what was found, where
+  /// that is not the token as the file writes it.
+  std::unordered_map<int32_t, std::string> normalizedContents;
+  PostProcessor postProcessor;
+  Decoder decoder;
+  std::optional<int32_t> beginningOfSequence;
+  std::optional<int32_t> endOfSequence;
+
+  Status read(const JsonField &file);
+  Status readConfiguration(const JsonField &file);
+  Result<std::optional<int32_t>> readNamedToken(const JsonField &file,
+                                                const char *key) const;
+  Status encodeText(std::string text, bool beginsInput, Model::Session &session,
+                    SearchBuffers &buffers, std::vector<int32_t> &ids) const;
+};
+
+Status Tokenizer::Description::read(const JsonField &file) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string version,
+                            file.stringMember("version", "1.0"));
+  if (version != "1.0")
+    return file.member("version")->unsupported();
+
+  SANDWICH_ASSIGN_OR_RETURN(JsonField modelField, file.member("model"));
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> type,
+                            modelField.optionalMember("type"));
+  // Files from before `type` was written, such as GPT-2's, are BPE.
+  if (type) {
+    SANDWICH_ASSIGN_OR_RETURN(std::string name, type->string());
+    if (name != "BPE")
+      return type->unsupported();
+  }
+  SANDWICH_ASSIGN_OR_RETURN(JsonField vocabularyField,
+                            modelField.member("vocab"));
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> addedTokens,
+                            file.optionalMember("added_tokens"));
+  SANDWICH_ASSIGN_OR_RETURN(vocabulary,
+                            Vocabulary::read(vocabularyField, addedTokens));
+  SANDWICH_ASSIGN_OR_RETURN(model, readBytePairModel(modelField, vocabulary));
+
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
+                            file.optionalMember("normalizer"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(normalizer, readNormalizer(*field));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("pre_tokenizer"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(preTokenizer, readPreTokenizer(*field));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("post_processor"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(postProcessor,
+                              PostProcessor::read(*field, vocabulary));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("decoder"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(decoder, Decoder::read(*field));
+  }
+
+  SearchBuffers buffers;
+  for (const AddedToken &token : vocabulary.addedTokens()) {
+    if (!token.normalized) {
+      rawTokens.add(token, token.content);
+      continue;
+    }
+    std::string content = token.content;
+    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content, buffers));
+    if (content != token.content)
+      normalizedContents.emplace(token.id, content);
+    normalizedTokens.add(token, std::move(content));
+  }
+  rawTokens.finish();
+  normalizedTokens.finish();
+  return {};
+}
+
+/// The id of the token that `key` of tokenizer_config.json names, either as a
+/// string or as an object with `content`.
+Result<std::optional<int32_t>>
+Tokenizer::Description::readNamedToken(const JsonField &file,
+                                       const char *key) const {
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
+                            file.optionalMember(key));
+  if (!field)
+    return std::optional<int32_t>();
+  if (field->json().is_object()) {
+    SANDWICH_ASSIGN_OR_RETURN(field, field->member("content"));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(std::string token, field->string());
+  int32_t id = vocabulary.idOf(token);
+  if (id < 0)
+    return field->error("the token ", inQuotes(token),
+                        " is not in the vocabulary");
+  return std::optional<int32_t>(id);
+}
+
+Status Tokenizer::Description::readConfiguration(const JsonField &file) {
+  SANDWICH_ASSIGN_OR_RETURN(beginningOfSequence,
+                            readNamedToken(file, "bos_token"));
+  SANDWICH_ASSIGN_OR_RETURN(endOfSequence, readNamedToken(file, "eos_token"));
+
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
+                            file.optionalMember("add_bos_token"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(bool adds, field->boolean());
+    if (adds && !beginningOfSequence)
+      return field->error("is true, but there is no bos_token");
+    postProcessor.prefix.clear();
+    if (adds)
+      postProcessor.prefix.push_back(*beginningOfSequence);
+  }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("add_eos_token"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(bool adds, field->boolean());
+    if (adds && !endOfSequence)
+      return field->error("is true, but there is no eos_token");
+    postProcessor.suffix.clear();
+    if (adds)
+      postProcessor.suffix.push_back(*endOfSequence);
+  }
+  return {};
+}
+
+Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
+                                          Model::Session &session,
+                                          SearchBuffers &buffers,
+                                          std::vector<int32_t> &ids) const {
+  SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text, buffers));
+  for (const TextPart &part : normalizedTokens.split(text)) {
+    if (part.tokenId >= 0) {
+      ids.push_back(part.tokenId);
+      continue;
+    }
+    SANDWICH_ASSIGN_OR_RETURN(
+        PieceList list,
+        preTokenize(preTokenizer,
+                    text.substr(part.range.begin, part.range.size()),
+                    beginsInput && part.range.begin == 0, buffers));
+    for (const TextRange &piece : list.pieces)
+      session.encode(
+          std::string_view(list.text).substr(piece.begin, piece.size()), ids);
+  }
+  return {};
+}
+
+Tokenizer::Tokenizer(std::shared_ptr<const Description> description)
+    : description(std::move(description)) {}
+
+Result<Tokenizer> Tokenizer::fromFolder(const std::string &folder) {
+  std::filesystem::path path(folder);
+  std::string configuration = path / "tokenizer_config.json";
+  std::error_code ignored;
+  bool hasConfiguration = std::filesystem::exists(configuration, ignored);
+  return fromFiles(path / "tokenizer.json", hasConfiguration
+                                                ? std::optional(configuration)
+                                                : std::nullopt);
+}
+
+static Result<Json> readJsonFile(const std::string &path) {
+  SANDWICH_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  if (file.bytes().size() > maxFileBytes)
+    return makeError(path, ": is ", file.bytes().size(),
+                     " bytes long; at most ", maxFileBytes, " are accepted");
+  Result<Json> document = parseJson(file.text());
+  if (!document)
+    return document.error().inContext(path);
+  return document;
+}
+
+Result<Tokenizer>
+Tokenizer::fromFiles(const std::string &tokenizerPath,
+                     const std::optional<std::string> &configurationPath) {
+  auto description = std::make_shared<Description>();
+  SANDWICH_ASSIGN_OR_RETURN(Json document, readJsonFile(tokenizerPath));
+  if (Status read = description->read(JsonField(document, "")); !read)
+    return read.error().inContext(tokenizerPath);
+  if (configurationPath) {
+    SANDWICH_ASSIGN_OR_RETURN(document, readJsonFile(*configurationPath));
+    if (Status read = description->readConfiguration(JsonField(document, ""));
+        !read)
+      return read.error().inContext(*configurationPath);
+  }
+  return Tokenizer(std::move(description));
+}
+
+Result<Tokenizer>
+Tokenizer::fromText(std::string_view tokenizerText,
+                    std::optional<std::string_view> configurationText) {
+  auto description = std::make_shared<Description>();
+  SANDWICH_ASSIGN_OR_RETURN(Json document, parseJson(tokenizerText));
+  SANDWICH_RETURN_IF_ERROR(description->read(JsonField(document, "")));
+  if (configurationText) {
+    constexpr const char *name = "tokenizer_config.json";
+    Result<Json> configuration = parseJson(*configurationText);
+    if (!configuration)
+      return configuration.error().inContext(name);
+    if (Status read =
+            description->readConfiguration(JsonField(*configuration, ""));
+        !read)
+      return read.error().inContext(name);
+  }
+  return Tokenizer(std::move(description));
+}
+
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
+                                               bool addSpecialTokens) const {
+  if (text.size() > maxTextBytes)
+    return makeError("the text is ", text.size(), " bytes long; at most ",
+                     maxTextBytes, " are accepted");
+  if (std::optional<size_t> offset = findInvalidUtf8(text))
+    return makeError("the text is not valid UTF-8 at byte ", *offset);
+  std::vector<int32_t> ids;
+  const PostProcessor &postProcessor = description->postProcessor;
+  if (addSpecialTokens)
+    ids = postProcessor.prefix;
+  std::unique_ptr<Model::Session> session = description->model->startSession();
+  SearchBuffers buffers;
+  for (const TextPart &part : description->rawTokens.split(text)) {
+    if (part.tokenId >= 0)
+      ids.push_back(part.tokenId);
+    else
+      SANDWICH_RETURN_IF_ERROR(description->encodeText(
+          std::string(text.substr(part.range.begin, part.range.size())),
+          part.range.begin == 0, *session, buffers, ids));
+  }
+  if (addSpecialTokens)
+    ids.insert(ids.end(), postProcessor.suffix.begin(),
+               postProcessor.suffix.end());
+  return ids;
+}
+
+size_t Tokenizer::vocabularySize() const {
+  return description->vocabulary.size();
+}
+
+std::optional<int32_t> Tokenizer::beginningOfSequenceId() const {
+  return description->beginningOfSequence;
+}
+
+std::optional<int32_t> Tokenizer::endOfSequenceId() const {
+  return description->endOfSequence;
+}
+
+std::optional<int32_t> Tokenizer::idOf(std::string_view token) const {
+  int32_t id = description->vocabulary.idOf(token);
+  return id < 0 ? std::nullopt : std::optional(id);
+}
+
+std::optional<std::string_view> Tokenizer::tokenOf(int32_t id) const {
+  return description->vocabulary.tokenOf(id);
+}
+
+bool Tokenizer::isSpecial(int32_t id) const {
+  return description->vocabulary.isSpecial(id);
+}
+
+class StreamingDecoder::State {
+public:
+  State(std::shared_ptr<const Tokenizer::Description> description,
+        bool skipSpecialTokens)
+      : description(std::move(description)),
+        skipSpecialTokens(skipSpecialTokens),
+        decoder(this->description->decoder) {}
+
+  void decode(int32_t id, std::string &text) {
+    const Vocabulary &vocabulary = description->vocabulary;
+    if (skipSpecialTokens && vocabulary.isSpecial(id))
+      return;
+    if (auto position = description->normalizedContents.find(id);
+        position != description->normalizedContents.end())
+      decoder.add(position->second, text);
+    else if (std::optional<std::string_view> token = vocabulary.tokenOf(id))
+      decoder.add(*token, text);
+  }
+
+  void flush(std::string &text) { decoder.finish(text); }
+
+private:
+  std::shared_ptr<const Tokenizer::Description> description;
+  bool skipSpecialTokens;
+  DecoderState decoder;
+};
+
+StreamingDecoder::StreamingDecoder(const Tokenizer &tokenizer,
+                                   bool skipSpecialTokens)
+    : state(std::make_unique<State>(tokenizer.description, skipSpecialTokens)) {
+}
+StreamingDecoder::StreamingDecoder(StreamingDecoder &&) noexcept = default;
+StreamingDecoder &
+StreamingDecoder::operator=(StreamingDecoder &&) noexcept = default;
+StreamingDecoder::~StreamingDecoder() = default;
+
+std::string StreamingDecoder::decode(int32_t id) {
+  std::string text;
+  state->decode(id, text);
+  return text;
+}
+
+std::string StreamingDecoder::flush() {
+  std::string text;
+  state->flush(text);
+  return text;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids,
+                              bool skipSpecialTokens) const {
+  StreamingDecoder decoder(*this, skipSpecialTokens);
+  std::string text;
+  for (int32_t id : ids)
+    text += decoder.decode(id);
+  return text + decoder.flush();
+}

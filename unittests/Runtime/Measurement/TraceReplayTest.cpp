@@ -1,0 +1,145 @@
+//===- TraceReplayTest.cpp - Serving a trace in real time -----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Measurement/TraceReplay.h"
+
+#include "HashModel.h"
+#include "TemporaryFolder.h"
+#include "sandwich/Runtime/Measurement/StepMeasurement.h"
+
+#include <gtest/gtest.h>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+class TraceReplayTest : public ::testing::Test {
+protected:
+  std::unique_ptr<Engine> load(uint64_t kvCacheTokens) {
+    std::string path = folder.file("model.sandwich");
+    Status written = writeHashModel(path, {.contextLength = 100});
+    EXPECT_TRUE(written) << written.error().message;
+    Result<Artifact> artifact = Artifact::open(path);
+    EXPECT_TRUE(artifact) << artifact.error().message;
+    Result<std::unique_ptr<Engine>> engine =
+        Engine::create(std::move(*artifact), {.kvCacheTokens = kvCacheTokens});
+    EXPECT_TRUE(engine) << engine.error().message;
+    return std::move(*engine);
+  }
+
+  TemporaryFolder folder;
+};
+} // namespace
+
+TEST(FittedTrace, CutsPromptsFirst) {
+  FittedTrace fitted =
+      fitTrace({{50, 51, 1.}, {50, 52, 2.}, {101, 9, 3.}, {100, 0, 4.}}, 100);
+  EXPECT_EQ(fitted.cut, 2u);
+  EXPECT_EQ(
+      fitted.requests,
+      (ServingTrace{{50, 51, 1.}, {50, 51, 2.}, {100, 1, 3.}, {100, 0, 4.}}));
+  EXPECT_EQ(replayTokens(fitted.requests, 1), 100u);
+  EXPECT_EQ(replayTokens(fitted.requests, 64), 400u);
+}
+
+TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
+  std::unique_ptr<Engine> engine = load(0);
+  const ServingTrace trace = {
+      {5, 4, {}}, {100, 1, {}}, {3, 0, {}}, {40, 61, {}}};
+  size_t done = 0;
+  Result<std::vector<ServedRequest>> served = replayTrace(
+      *engine, trace, {.progress = [&](size_t count) { done = count; }});
+  ASSERT_TRUE(served) << served.error().message;
+  ASSERT_EQ(served->size(), trace.size());
+  EXPECT_EQ(done, trace.size());
+  double before = 0;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    const ServedRequest &request = (*served)[i];
+    EXPECT_EQ(request.promptTokens,
+              static_cast<uint64_t>(trace[i].promptTokens));
+    EXPECT_EQ(request.outputTokens,
+              static_cast<uint64_t>(trace[i].outputTokens));
+    EXPECT_LE(before, request.arrival);
+    EXPECT_LT(request.arrival, request.firstToken);
+    EXPECT_LE(request.firstToken, request.lastToken);
+    before = request.lastToken;
+  }
+  // All blocks came back.
+  Sequence sequence(*engine);
+  EXPECT_TRUE(engine->hasRoom(sequence));
+  EXPECT_TRUE(
+      engine->feed(sequence, std::vector<int32_t>(100, 1), LogitRows::None));
+}
+
+TEST_F(TraceReplayTest, BatchesWhoIsThere) {
+  std::unique_ptr<Engine> engine = load(1000);
+  const ServingTrace trace = {{5, 30, 0.}, {5, 30, 0.}, {5, 2, 0.2}};
+  Result<std::vector<ServedRequest>> together = replayTrace(*engine, trace);
+  ASSERT_TRUE(together) << together.error().message;
+  const std::vector<ServedRequest> &served = *together;
+  // Both prompts come before anybody's last token, and nobody before its time.
+  EXPECT_LT(served[1].firstToken, served[0].lastToken);
+  EXPECT_GE(served[2].firstToken, 0.2);
+  EXPECT_EQ(served[2].arrival, 0.2);
+  // With room for one at a time they follow each other.
+  Result<std::vector<ServedRequest>> single =
+      replayTrace(*engine, trace, {.maxBatch = 1});
+  ASSERT_TRUE(single) << single.error().message;
+  EXPECT_GE((*single)[1].firstToken, (*single)[0].lastToken);
+}
+
+TEST_F(TraceReplayTest, WaitsForRoomInTheCache) {
+  // Three blocks of 16 tokens: one of two requests at a time.
+  std::unique_ptr<Engine> engine = load(48);
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*engine, {{20, 10, 0.}, {20, 10, 0.}});
+  ASSERT_TRUE(served) << served.error().message;
+  EXPECT_GE((*served)[1].firstToken, (*served)[0].lastToken);
+  served = replayTrace(*engine, {{20, 10, 0.}, {40, 30, 0.}});
+  ASSERT_FALSE(served);
+  EXPECT_EQ(served.error().message, "request 2 of the trace has 69 tokens; the "
+                                    "KV cache holds 48");
+  served = replayTrace(*engine, {{90, 20, 0.}});
+  ASSERT_FALSE(served);
+  EXPECT_EQ(served.error().message,
+            "request 1 of the trace has 109 tokens; the "
+            "model's context holds 100");
+  EXPECT_FALSE(replayTrace(*engine, {{1, 1, 0.}}, {.maxBatch = 0}));
+}
+
+TEST_F(TraceReplayTest, StopsBetweenSteps) {
+  std::unique_ptr<Engine> engine = load(0);
+  size_t done = 0;
+  TraceReplayOptions options;
+  options.progress = [&](size_t count) { done = count; };
+  options.stop = [&] { return done == 1; };
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*engine, {{5, 4, {}}, {5, 4, {}}, {5, 4, 1e9}}, options);
+  ASSERT_TRUE(served) << served.error().message;
+  EXPECT_EQ(served->size(), 1u);
+}
+
+TEST_F(TraceReplayTest, StepsAreMeasuredOnTheSameEngine) {
+  const StepGrid grid{{1, 20}, {1, 4}, {10, 99}};
+  std::unique_ptr<Engine> engine =
+      load(StepMeasurement::cacheTokens(grid) +
+           16 * StepMeasurement::cacheSequences(grid));
+  Result<StepMeasurement> steps = StepMeasurement::create(*engine, grid);
+  ASSERT_TRUE(steps) << steps.error().message;
+  for (int round = 0; round < 3; ++round) {
+    Result<InterpolatedSteps> times = steps->measure();
+    ASSERT_TRUE(times) << times.error().message;
+    EXPECT_GT(times->promptSeconds(20), 0);
+    EXPECT_GT(times->decodeSeconds(4, 40, 1), 0);
+    EXPECT_GT(times->decodeSeconds(1, 99, 1), 0);
+  }
+  Result<StepMeasurement> stopped =
+      StepMeasurement::create(*engine, grid, [] { return true; });
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().message, "interrupted");
+}

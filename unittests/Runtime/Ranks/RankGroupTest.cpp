@@ -1,0 +1,142 @@
+//===- RankGroupTest.cpp - The processes of one model ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Runtime/Ranks/RankGroup.h"
+
+#include "Inputs/hash_model.h"
+#include "RankGroupFixture.h"
+
+#include "sandwich/Support/ElapsedTime.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+using namespace sandwich;
+using namespace sandwich::test;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
+  for (uint32_t ranks : {2, 4}) {
+    std::unique_ptr<Engine> engine = load({.ranks = ranks});
+    ASSERT_TRUE(engine);
+    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5};
+    std::vector<float> logits;
+    Sequence sequence(*engine);
+    Status status = engine->feed(
+        sequence, tokens, LogitRows::Last,
+        [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
+          logits.assign(row.begin(), row.end());
+          return {};
+        });
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(logits, hashModelLogits(tokens));
+  }
+}
+
+TEST_F(RankGroupTest, AThreadThatNeverEndsIsFound) {
+  for (uint32_t ranks : {2, 4}) {
+    std::unique_ptr<Engine> engine = load({.ranks = ranks});
+    ASSERT_TRUE(engine);
+    ASSERT_EQ(feed(*engine, {1, 2}), "");
+    const Clock::time_point start = Clock::now();
+    const std::string error = feed(*engine, {HASH_MODEL_LOOP, 1});
+    EXPECT_TRUE(error.starts_with(nameOf(*engine, 1) + "hangs: it has computed "
+                                                       "for "))
+        << error;
+    // Two seconds of its own; here it shares the cores with the others.
+    EXPECT_LT(secondsSince(start), 8);
+    // And so do later ones.
+    EXPECT_EQ(feed(*engine, {1, 2}), error);
+  }
+}
+
+TEST_F(RankGroupTest, ATeamThatWaitsForEverIsFound) {
+  for (uint32_t ranks : {2, 4}) {
+    std::unique_ptr<Engine> engine = load({.ranks = ranks});
+    ASSERT_TRUE(engine);
+    const Clock::time_point start = Clock::now();
+    const std::string error = feed(*engine, {HASH_MODEL_LEAVE, 1});
+    EXPECT_EQ(error, nameOf(*engine, 1) + "hangs: all its threads sleep while "
+                                          "the other ranks wait for it");
+    EXPECT_LT(secondsSince(start), 8);
+  }
+}
+
+TEST_F(RankGroupTest, LongStepsAreNoHangs) {
+  std::unique_ptr<Engine> engine = load();
+  ASSERT_TRUE(engine);
+  // Both ranks may take long, and one some times as long as the other.
+  EXPECT_EQ(feed(*engine, {HASH_MODEL_WORK, 120, 1, 1}), "");
+  EXPECT_EQ(feed(*engine, {HASH_MODEL_WORK, 20, 1, 6}), "");
+  EXPECT_EQ(feed(*engine, {HASH_MODEL_WORK, 1, 30, 2}), "");
+  // So may whoever asks for steps.
+  std::this_thread::sleep_for(2s);
+  EXPECT_EQ(feed(*engine, {1, 2}), "");
+}
+
+TEST_F(RankGroupTest, RankZeroTellsThatItHangs) {
+  // Its step does not return; so this happens in a process of its own.
+  EXPECT_EXIT(
+      {
+        EngineOptions options;
+        options.ranks.onOwnHang = [](const Error &error) {
+          std::fprintf(stderr, "%s\n", error.message.c_str());
+          std::_Exit(7);
+        };
+        std::unique_ptr<Engine> engine = load({}, options);
+        ::alarm(60);
+        (void)feed(*engine, {HASH_MODEL_LOOP, 0});
+      },
+      testing::ExitedWithCode(7),
+      "rank 0 \\(process [0-9]+\\) hangs: it has computed for ");
+}
+
+TEST_F(RankGroupTest, WarningsOfAllRanksAreTold) {
+  // hwloc sees two NUMA nodes, the second one of which is not there.
+  if (::access("/sys/devices/system/node/node1", F_OK) == 0)
+    GTEST_SKIP() << "this machine has another node";
+  std::vector<std::string> warnings;
+  EngineOptions options;
+  options.log = [&](LogLevel level, const std::string &message) {
+    if (level == LogLevel::Warning)
+      warnings.push_back(message);
+  };
+  ::setenv("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 1);
+  ::setenv("HWLOC_THISSYSTEM", "1", 1);
+  std::unique_ptr<Engine> engine = load({.threads = 1}, options);
+  std::vector<std::string> bound = std::move(warnings);
+  warnings.clear();
+  // All ranks are bound to the node that was asked for.
+  options.numaNode = 1;
+  std::unique_ptr<Engine> both = load({.threads = 1}, options);
+  ::unsetenv("HWLOC_SYNTHETIC");
+  ::unsetenv("HWLOC_THISSYSTEM");
+  ASSERT_TRUE(engine && both);
+  const std::string refusal = "cannot bind memory to NUMA node 1: ";
+  EXPECT_EQ(std::ranges::count_if(bound,
+                                  [&](const std::string &warning) {
+                                    return warning.starts_with("rank 1: " +
+                                                               refusal);
+                                  }),
+            1)
+      << testing::PrintToString(bound);
+  // What all say is told once.
+  EXPECT_EQ(std::ranges::count_if(warnings,
+                                  [&](const std::string &warning) {
+                                    return warning.find(refusal) !=
+                                           std::string::npos;
+                                  }),
+            1)
+      << testing::PrintToString(warnings);
+}
