@@ -23,22 +23,6 @@ int64_t Buffer::rowStride() const {
                                      type.getElementTypeBitWidth() / 8);
 }
 
-/// Whether other ranks get what is in the buffer of `value`, or will be once
-/// others have been computed in its place: through every operation that hands
-/// its buffer on, so that all that is exchanged is in one made for it.
-static bool isExchanged(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (auto loop = dyn_cast<scf::ForOp>(user))
-      return isExchanged(loop.getTiedLoopRegionIterArg(&use)) ||
-             isExchanged(loop.getTiedLoopResult(&use));
-    if (auto matmul = dyn_cast<gemm::MatmulOp>(user))
-      return matmul.getResidual() == use.get() &&
-             isExchanged(matmul.getResult());
-    return isa<lm::AllReduceOp, lm::AllGatherOp>(user);
-  });
-}
-
 static bool hasBufferForm(Operation *op) {
   return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
                          lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
@@ -165,6 +149,34 @@ Buffer *BufferPlan::addBuffer(Operation *op, RankedTensorType type,
   return owned.back().get();
 }
 
+/// Notes the values in whose buffers is what ranks exchange, or will be once
+/// others have been computed in their place: back through every operation that
+/// hands its buffer on, so that all that is exchanged is in one made for it.
+void BufferPlan::findExchanged() {
+  SmallVector<Value> found;
+  auto add = [&](Value value) {
+    if (exchanged.insert(value).second)
+      found.push_back(value);
+  };
+  phase.walk([&](Operation *op) {
+    if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
+      add(op->getOperand(0));
+  });
+  while (!found.empty()) {
+    Value value = found.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+      if (OpOperand *initial = loop ? loop.getTiedLoopInit(argument) : nullptr)
+        add(initial->get());
+    } else if (auto loop = value.getDefiningOp<scf::ForOp>()) {
+      add(loop.getTiedLoopInit(cast<OpResult>(value))->get());
+    } else if (auto matmul = value.getDefiningOp<gemm::MatmulOp>();
+               matmul && matmul.getResidual()) {
+      add(matmul.getResidual());
+    }
+  }
+}
+
 /// Finds memory for what threads that share the K of `op` compute.
 LogicalResult BufferPlan::addPartialSums(gemm::MatmulOp op, RowKind rows) {
   constexpr int64_t maxBytes = int64_t(1) << 36;
@@ -222,7 +234,7 @@ LogicalResult BufferPlan::addResult(Operation *op) {
                            "it");
   if (!buffer)
     buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
-                       isExchanged(value) || isa<lm::AllGatherOp>(op));
+                       exchanged.contains(value) || isa<lm::AllGatherOp>(op));
   tensorBuffers[value] = buffer;
   return success();
 }
@@ -231,6 +243,7 @@ LogicalResult BufferPlan::collectBuffers() {
   int64_t counter = 0;
   phase.walk<WalkOrder::PreOrder>(
       [&](Operation *op) { position[op] = counter++; });
+  findExchanged();
 
   auto isTensor = llvm::IsaPred<TensorType, lm::KVCacheType>;
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -91,6 +91,7 @@ private:
 
   llvm::LogicalResult checkSignature();
   llvm::LogicalResult collectBuffers();
+  void findExchanged();
   llvm::LogicalResult addLoopCarried(mlir::scf::ForOp loop);
   llvm::LogicalResult addResult(mlir::Operation *op);
   Buffer *addBuffer(mlir::Operation *op, mlir::RankedTensorType type,
@@ -111,6 +112,7 @@ private:
   llvm::DenseMap<mlir::Value, Buffer *> tensorBuffers;
   llvm::DenseMap<mlir::Operation *, Buffer *> partialSums;
   llvm::DenseMap<mlir::Operation *, int64_t> position;
+  llvm::DenseSet<mlir::Value> exchanged;
   int64_t workspace = 0;
 };
 

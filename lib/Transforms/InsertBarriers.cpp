@@ -9,6 +9,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,6 +41,8 @@ struct MemoryRange {
     return !root || !other.root ||
            (root == other.root && begin < other.end && other.begin < end);
   }
+
+  bool operator==(const MemoryRange &other) const = default;
 };
 
 struct Access {
@@ -49,10 +52,45 @@ struct Access {
   bool isWrite;
   /// Each thread touches its own share of the rows only.
   bool byRows;
+
+  /// Whether the other must not run beside it on different threads.
+  bool conflictsWith(const Access &other) const {
+    if (!isWrite && !other.isWrite)
+      return false;
+    if (!range.overlaps(other.range))
+      return false;
+    return !(byRows && other.byRows && buffer == other.buffer);
+  }
+
+  bool operator==(const Access &other) const = default;
 };
 
-/// What threads may have touched since the last barrier.
-using AccessSet = SmallVector<Access>;
+/// What threads may have touched since the last barrier. More than models ever
+/// need become one write to any memory, so that it takes no long look.
+class AccessSet {
+public:
+  void add(ArrayRef<Access> more) {
+    for (const Access &access : more)
+      if (!llvm::is_contained(accesses, access))
+        accesses.push_back(access);
+    constexpr size_t mostTold = 64;
+    if (accesses.size() > mostTold)
+      accesses = {{MemoryRange(), Value(), /*isWrite=*/true, /*byRows=*/false}};
+  }
+  void add(const AccessSet &more) { add(more.accesses); }
+  void clear() { accesses.clear(); }
+
+  bool conflictsWith(ArrayRef<Access> later) const {
+    return llvm::any_of(later, [&](const Access &access) {
+      return llvm::any_of(accesses, [&](const Access &earlier) {
+        return access.conflictsWith(earlier);
+      });
+    });
+  }
+
+private:
+  SmallVector<Access> accesses;
+};
 
 class BarrierInserter {
 public:
@@ -63,49 +101,79 @@ public:
 
   LogicalResult run() {
     AccessSet pending;
-    return visit(program.getBody().front(), pending);
+    return visit(program.getBody().front(), pending, /*isFirst=*/true);
   }
 
 private:
-  LogicalResult visit(Block &block, AccessSet &pending);
+  LogicalResult visit(Block &block, AccessSet &pending, bool isFirst);
+  void visitOperation(Operation *op, AccessSet &pending);
   SmallVector<Access> accessesOf(Operation *op);
   MemoryRange rangeOf(Value buffer);
+  std::optional<MemoryRange> rangeOf(memref::ViewOp view, Value root);
 
   func::FuncOp program;
   phase::ProgramAttr attribute;
+  /// Of the buffers that were asked for, and all they are views of.
+  DenseMap<Value, MemoryRange> ranges;
 };
 
 } // namespace
 
+/// The most that `view` of `root`, an argument of the program, can cover, if it
+/// is known.
+std::optional<MemoryRange> BarrierInserter::rangeOf(memref::ViewOp view,
+                                                    Value root) {
+  APInt offset;
+  if (view.getSource() != root ||
+      !matchPattern(view.getByteShift(), m_ConstantInt(&offset)))
+    return std::nullopt;
+  MemRefType type = view.getType();
+  if (!type.getElementType().isIntOrFloat())
+    return std::nullopt;
+  SmallVector<int64_t> shape(type.getShape());
+  if (type.getRank() == 2 && type.isDynamicDim(0))
+    shape[0] = std::max(attribute.getMaxTokens(), attribute.getMaxLogitRows());
+  std::optional<int64_t> end =
+      divideUp<int64_t>(type.getElementTypeBitWidth(), 8);
+  for (int64_t size : shape) {
+    if (ShapedType::isDynamic(size))
+      return std::nullopt;
+    if (end)
+      end = checkedMultiply(*end, size);
+  }
+  if (end)
+    end = checkedAdd(*end, offset.getSExtValue());
+  if (!end)
+    return std::nullopt;
+  return MemoryRange{root, offset.getSExtValue(), *end};
+}
+
 /// The memory behind `buffer`; for a view of the workspace, the most it can
 /// cover.
 MemoryRange BarrierInserter::rangeOf(Value buffer) {
-  if (buffer.getParentBlock() == &program.getBody().front() &&
-      isa<BlockArgument>(buffer))
-    return {buffer};
-  auto viewLike = buffer.getDefiningOp<ViewLikeOpInterface>();
-  if (!viewLike)
-    return {Value()};
-  MemoryRange range = rangeOf(viewLike.getViewSource());
-  auto view = buffer.getDefiningOp<memref::ViewOp>();
-  APInt offset;
-  if (!view || view.getSource() != range.root ||
-      !matchPattern(view.getByteShift(), m_ConstantInt(&offset)))
-    return range;
-  MemRefType type = view.getType();
-  if (type.hasStaticShape()) {
-    range.begin = offset.getSExtValue();
-    range.end =
-        range.begin + type.getNumElements() * type.getElementTypeBitWidth() / 8;
-    return range;
+  // What is a view of what, up to something known.
+  SmallVector<Value> views;
+  MemoryRange range;
+  for (Value source = buffer;;) {
+    if (auto known = ranges.find(source); known != ranges.end()) {
+      range = known->second;
+      break;
+    }
+    views.push_back(source);
+    auto view = source.getDefiningOp<ViewLikeOpInterface>();
+    if (!view) {
+      if (isa<BlockArgument>(source) &&
+          source.getParentBlock() == &program.getBody().front())
+        range.root = source;
+      break;
+    }
+    source = view.getViewSource();
   }
-  if (type.getRank() != 2 || type.isDynamicDim(1))
-    return range;
-  int64_t rows =
-      std::max(attribute.getMaxTokens(), attribute.getMaxLogitRows());
-  range.begin = offset.getSExtValue();
-  range.end = range.begin +
-              rows * type.getDimSize(1) * type.getElementTypeBitWidth() / 8;
+  for (Value each : llvm::reverse(views)) {
+    if (auto view = each.getDefiningOp<memref::ViewOp>(); view && range.root)
+      range = rangeOf(view, range.root).value_or(range);
+    ranges[each] = range;
+  }
   return range;
 }
 
@@ -143,58 +211,52 @@ SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
   return accesses;
 }
 
-/// Whether one access must not run beside the other on different threads.
-static bool conflict(const Access &a, const Access &b) {
-  if (!a.isWrite && !b.isWrite)
-    return false;
-  if (!a.range.overlaps(b.range))
-    return false;
-  return !(a.byRows && b.byRows && a.buffer == b.buffer);
+/// Puts a barrier before `op` if it must not run beside what is pending.
+void BarrierInserter::visitOperation(Operation *op, AccessSet &pending) {
+  SmallVector<Access> accesses = accessesOf(op);
+  if (pending.conflictsWith(accesses)) {
+    OpBuilder builder(op);
+    phase::BarrierOp::create(
+        builder, op->getLoc(),
+        phase::getArgument(program, phase::ProgramArgument::Team));
+    ++numBarriers;
+    pending.clear();
+  }
+  pending.add(accesses);
 }
 
-LogicalResult BarrierInserter::visit(Block &block, AccessSet &pending) {
+/// Separates what is in `block` from what is pending before it, which becomes
+/// what is pending behind it; and, at the first visit, from what else is in it.
+LogicalResult BarrierInserter::visit(Block &block, AccessSet &pending,
+                                     bool isFirst) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (isa<phase::BarrierOp>(op)) {
       pending.clear();
       continue;
     }
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      // What an iteration leaves pending meets the next one's first
-      // operations; visiting twice covers both ways into the body.
       AccessSet entry = pending;
-      if (failed(visit(*loop.getBody(), pending)))
+      if (failed(visit(*loop.getBody(), pending, isFirst)))
         return failure();
-      llvm::append_range(pending, entry);
-      if (failed(visit(*loop.getBody(), pending)))
+      // What an iteration leaves pending meets the next one's first
+      // operations. Once separated they stay so, whatever else comes in.
+      if (isFirst && failed(visit(*loop.getBody(), pending, false)))
         return failure();
       // A loop that may run no iteration leaves what came before it pending.
       std::optional<APInt> iterations = loop.getStaticTripCount();
       if (!iterations || iterations->isZero())
-        llvm::append_range(pending, entry);
+        pending.add(entry);
       continue;
     }
-    WalkResult nested = op.walk([&](Operation *inner) {
+    WalkResult nested = isFirst ? op.walk([&](Operation *inner) {
       return inner != &op && concernsThreads(inner) ? WalkResult::interrupt()
                                                     : WalkResult::advance();
-    });
+    })
+                                : WalkResult::advance();
     if (nested.wasInterrupted())
       return op.emitOpError("cannot hold what all threads run together; only "
                             "loops can");
-    SmallVector<Access> accesses = accessesOf(&op);
-    bool conflicts = llvm::any_of(accesses, [&](const Access &access) {
-      return llvm::any_of(pending, [&](const Access &earlier) {
-        return conflict(access, earlier);
-      });
-    });
-    if (conflicts) {
-      OpBuilder builder(&op);
-      phase::BarrierOp::create(
-          builder, op.getLoc(),
-          phase::getArgument(program, phase::ProgramArgument::Team));
-      ++numBarriers;
-      pending.clear();
-    }
-    llvm::append_range(pending, accesses);
+    visitOperation(&op, pending);
   }
   return success();
 }
