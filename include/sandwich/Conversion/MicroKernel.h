@@ -23,6 +23,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
 #include "sandwich/Scheduling/Schedule.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <array>
 #include <optional>
@@ -127,7 +128,8 @@ public:
   explicit MicroKernelLibrary(mlir::ModuleOp module) : symbols(module) {}
 
   /// The function for `specialization`, emitted at the end of the module when
-  /// first asked for.
+  /// first asked for. It is named after it, with a number where something else
+  /// in the module has the name.
   mlir::func::FuncOp get(const MicroKernelSpecialization &specialization);
 
   /// Calls it; casts the buffers to the types it takes.
@@ -145,6 +147,8 @@ public:
 
 private:
   mlir::SymbolTable symbols;
+  /// What it emitted, by the specialization's name.
+  llvm::StringMap<mlir::func::FuncOp> functions;
 };
 
 } // namespace sandwich

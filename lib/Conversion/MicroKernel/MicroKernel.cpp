@@ -100,13 +100,14 @@ getArgumentTypes(MLIRContext *context,
 func::FuncOp
 MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
   std::string name = specialization.name();
-  if (auto function = symbols.lookup<func::FuncOp>(name))
+  func::FuncOp &function = functions[name];
+  if (function)
     return function;
   Operation *module = symbols.getOp();
   MLIRContext *context = module->getContext();
   auto builder = ImplicitLocOpBuilder::atBlockEnd(
       module->getLoc(), &module->getRegion(0).front());
-  auto function = func::FuncOp::create(
+  function = func::FuncOp::create(
       builder, name,
       builder.getFunctionType(getArgumentTypes(context, specialization), {}));
   function.setPrivate();

@@ -35,6 +35,10 @@ static std::string getEntryPointName(func::FuncOp program) {
   return (SANDWICH_PHASE_SYMBOL_PREFIX + program.getName()).str();
 }
 
+static std::string getPlanName(func::FuncOp program) {
+  return getEntryPointName(program) + SANDWICH_PLAN_SYMBOL_SUFFIX;
+}
+
 namespace {
 
 /// The field of `step` at `offset` bytes, of type `type`.
@@ -210,10 +214,10 @@ void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
   auto values = DenseElementsAttr::get(
       RankedTensorType::get({fields}, builder.getI64Type()),
       ArrayRef(reinterpret_cast<const int64_t *>(&plan), fields));
-  LLVM::GlobalOp::create(
-      builder, LLVM::LLVMArrayType::get(builder.getI64Type(), fields),
-      /*isConstant=*/true, LLVM::Linkage::External,
-      getEntryPointName(program) + SANDWICH_PLAN_SYMBOL_SUFFIX, values);
+  LLVM::GlobalOp::create(builder,
+                         LLVM::LLVMArrayType::get(builder.getI64Type(), fields),
+                         /*isConstant=*/true, LLVM::Linkage::External,
+                         getPlanName(program), values);
 }
 
 /// The pointer at `offset` in the step.
@@ -337,6 +341,32 @@ void lowerTeam(func::FuncOp program) {
   program->removeDiscardableAttr(phase::programAttributeName);
 }
 
+/// Whether nothing else has, or will have, the names of what is added for the
+/// programs of `module`.
+LogicalResult verifyNames(ModuleOp module) {
+  llvm::StringMap<Operation *> taken;
+  for (Operation &op : module.getOps())
+    if (auto name =
+            op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
+      taken[name.getValue()] = &op;
+  for (auto program : module.getOps<func::FuncOp>()) {
+    if (!phase::getProgram(program))
+      continue;
+    auto add = [&](const std::string &name,
+                   StringRef purpose) -> LogicalResult {
+      auto [other, isNew] = taken.try_emplace(name, program);
+      if (isNew)
+        return success();
+      return other->second->emitOpError("has the name of the ")
+             << purpose << " of @" << program.getName();
+    };
+    if (failed(add(getEntryPointName(program), "entry point")) ||
+        failed(add(getPlanName(program), "plan")))
+      return failure();
+  }
+  return success();
+}
+
 /// Whether nothing touches a team but operations of `phase` in the program it
 /// runs: only there a team is a step.
 LogicalResult verifyTeams(ModuleOp module) {
@@ -359,8 +389,8 @@ LogicalResult verifyTeams(ModuleOp module) {
 struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
   void runOnOperation() override {
     LLVMTypeConverter types(&getContext());
-    SymbolTable symbols(getOperation());
-    if (failed(verifyTeams(getOperation())))
+    if (failed(verifyNames(getOperation())) ||
+        failed(verifyTeams(getOperation())))
       return signalPassFailure();
     FailureOr<int64_t> ranks = getRanks(getOperation());
     if (failed(ranks))
@@ -370,11 +400,6 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!phase::getProgram(program))
         continue;
-      if (Operation *other = symbols.lookup(getEntryPointName(program))) {
-        other->emitOpError("has the name of the entry point of @")
-            << program.getName();
-        return signalPassFailure();
-      }
       addPlan(program, weightsEnd, *ranks);
       lowerTeam(program);
       EntryPointBuilder(program, types).build();

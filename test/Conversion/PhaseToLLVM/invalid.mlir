@@ -68,3 +68,29 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 lm.weight @v : tensor<160x64xf32> from ["v"] shard <rows, ranks = 2> at 0
 // expected-error @below {{'lm.weight' op is a shard of 4 ranks, others are of 2}}
 lm.weight @w : tensor<160x64xf32> from ["w"] shard <rows, ranks = 4> at 0
+
+// -----
+
+// So does the plan.
+// expected-error @below {{'memref.global' op has the name of the plan of @decode}}
+memref.global @sandwich_decode_plan : memref<17xi64>
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  return
+}
+
+// -----
+
+// Also where only what is added would meet.
+// expected-error @below {{'func.func' op has the name of the entry point of @decode_plan}}
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  return
+}
+func.func @decode_plan(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  return
+}
