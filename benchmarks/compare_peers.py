@@ -21,19 +21,21 @@ within a round, which holds when the machine's speed drifts. ppN is a prompt of 
 tokens, of whose last the logits are wanted; tgN generates N tokens one by one.
 Run it on an idle machine.
 
-  --sandwich   an artifact for as many threads as --threads says; several may be
-               given, and each is a program of its own
+  --sandwich   an artifact for as many threads as --threads says
   --llama-cpp  a GGUF file, timed with llama-bench. Its continuation comes from
                llama-server, on a port of the loopback interface; where
                llama-bench alone is there, --no-check leaves that out
   --openvino   a folder with OpenVINO's IR, run by OpenVINO GenAI in bf16, once
                with each of its two attention back ends (--openvino-attention)
 
+Each of the three may be given several times. Models that are not the same, as
+weights of 4 or 8 bits, can be timed in turn with --no-check.
 benchmarks/README.md tells how to make these files.
 """
 import argparse
 import array
 import datetime
+import functools
 import heapq
 import json
 import math
@@ -329,27 +331,30 @@ def processor():
 def print_table(report):
     programs = report["programs"]
     tests = list(programs[0]["results"])
-    print(" " * 28 + "".join(f"{test:>10}" for test in tests))
+    width = max(len(program["name"]) for program in programs)
+    print(" " * width + "".join(f"{test:>10}" for test in tests))
     for program in programs:
-        print(f"{program['name']:<28}" + "".join(
-            f"{program['results'][test]['median']:10.2f}" for test in tests))
-        if "ratio" in program["results"][tests[0]]:
-            print(f"{'  ratio':<28}" + "".join(
-                f"{program['results'][test]['ratio']:10.2f}" for test in tests))
+        for label, figure in ((program["name"], "median"), ("  ratio", "ratio")):
+            if figure in program["results"][tests[0]]:
+                print(f"{label:<{width}}" + "".join(
+                    f"{program['results'][test][figure]:10.2f}"
+                    for test in tests))
 
 
 def selected_programs(arguments):
-    programs = []
-    for artifact in arguments.sandwich:
-        name = "Sandwich" if len(arguments.sandwich) == 1 else \
-            f"Sandwich {pathlib.Path(artifact).stem}"
-        programs.append(Sandwich(name, artifact, arguments))
-    if arguments.llama_cpp:
-        programs.append(LlamaCpp("llama.cpp", arguments.llama_cpp, arguments))
-    if arguments.openvino:
-        programs += [OpenVINO(attention, f"OpenVINO GenAI {attention}",
-                              arguments.openvino, arguments)
-                     for attention in arguments.openvino_attention.split(",")]
+    """All programs with all their models, each with a name of its own."""
+    kinds = [("Sandwich", arguments.sandwich, Sandwich),
+             ("llama.cpp", arguments.llama_cpp, LlamaCpp)]
+    kinds += [(f"OpenVINO GenAI {attention}", arguments.openvino,
+               functools.partial(OpenVINO, attention))
+              for attention in arguments.openvino_attention.split(",")]
+    programs = [program(name if len(models) == 1 else
+                        f"{name} {pathlib.Path(model).stem}", model, arguments)
+                for name, models, program in kinds for model in models]
+    names = [program.name for program in programs]
+    for name in names:
+        if names.count(name) > 1:
+            fail(f"there are two of '{name}': give the models other names")
     return programs
 
 
@@ -412,11 +417,12 @@ def parse_arguments():
                         metavar="ARTIFACT")
     parser.add_argument("--sandwich-run", metavar="PROGRAM", default=str(
         HERE / "../build/release/bin/sandwich-run"))
-    parser.add_argument("--llama-cpp", metavar="GGUF")
+    parser.add_argument("--llama-cpp", action="append", default=[],
+                        metavar="GGUF")
     parser.add_argument("--llama-cpp-bin", metavar="DIR",
                         help="where llama-bench and llama-server are "
                         "(default: on the PATH)")
-    parser.add_argument("--openvino", metavar="DIR")
+    parser.add_argument("--openvino", action="append", default=[], metavar="DIR")
     parser.add_argument("--openvino-python", metavar="PYTHON",
                         default=sys.executable,
                         help="a Python that has openvino-genai (default: this)")
@@ -446,6 +452,11 @@ def main():
     if load > 0.5:
         print(f"note: the machine is not idle, load {load:.1f}",
               file=sys.stderr)
+    if arguments.json:
+        try:
+            open(arguments.json, "a").close()
+        except OSError as error:
+            fail(f"{arguments.json}: {error.strerror}")
     programs = selected_programs(arguments)
     versions = {program.name: program.describe() for program in programs}
     vocabulary = programs[0].manifest["model"]["vocab_size"]
@@ -475,4 +486,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        fail("interrupted")
+    except LookupError as missing:
+        fail(f"a program wrote JSON without {missing}: it is of a version that "
+             "this knows nothing of")
