@@ -329,16 +329,26 @@ def processor():
 
 
 def print_table(report):
+    """As Markdown, so that it can go into a page as it is."""
     programs = report["programs"]
     tests = list(programs[0]["results"])
-    width = max(len(program["name"]) for program in programs)
-    print(" " * width + "".join(f"{test:>10}" for test in tests))
+    rows = [["tokens per second", *tests]]
     for program in programs:
-        for label, figure in ((program["name"], "median"), ("  ratio", "ratio")):
+        for label, figure in ((program["name"], "median"), ("ratio", "ratio")):
             if figure in program["results"][tests[0]]:
-                print(f"{label:<{width}}" + "".join(
-                    f"{program['results'][test][figure]:10.2f}"
-                    for test in tests))
+                rows.append([label, *(rounded(program["results"][test][figure])
+                                      for test in tests)])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    rows.insert(1, ["-" * width for width in widths])
+    for row in rows:
+        print("| " + " | ".join(cell.ljust(width) for cell, width in
+                                zip(row, widths)) + " |")
+
+
+def rounded(figure):
+    """With as many digits as say something."""
+    return f"{figure:.0f}" if figure >= 100 else \
+        f"{figure:.1f}" if figure >= 10 else f"{figure:.2f}"
 
 
 def selected_programs(arguments):
