@@ -20,7 +20,7 @@ static void check(bool holds) {
 /// The bytes up to the first zero are a tokenizer.json, those up to the next
 /// its tokenizer_config.json if there are any, and the rest a text. A file is
 /// refused with a reason, or its ids lie within its vocabulary and decode to
-/// UTF-8, the same at once and one by one.
+/// UTF-8, the same at once, one by one and as a continuation.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view rest(reinterpret_cast<const char *>(data), size);
   auto take = [&] {
@@ -41,7 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       "Hello  w\xC3\xB6rld, it's 12\n\xE2\x82\xAC";
   for (std::string_view text : {usual, rest}) {
     for (bool flag : {false, true}) {
-      auto ids = tokenizer->encode(text, flag);
+      auto ids = tokenizer->encode(
+          text, {.addSpecialTokens = flag, .parseSpecialTokens = flag});
       if (!ids) {
         check(!ids.error().message.empty());
         continue;
@@ -55,8 +56,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       }
       streamed += decoder.flush();
       check(streamed == tokenizer->decode(*ids, flag));
+      std::span<const int32_t> all = *ids;
+      StreamingDecoder continuation(*tokenizer, flag);
+      continuation.skip(all.first(all.size() / 2));
+      std::string continued;
+      for (int32_t id : all.subspan(all.size() / 2))
+        continued += continuation.decode(id);
+      check(streamed.ends_with(continued + continuation.flush()));
       // Only valid UTF-8 is encoded, or refused for another reason.
-      auto again = tokenizer->encode(streamed, false);
+      auto again = tokenizer->encode(streamed);
       check(again || again.error().message.find("UTF-8") == std::string::npos);
     }
   }

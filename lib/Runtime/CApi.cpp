@@ -43,6 +43,8 @@ struct sandwich_sequence {
   Sequence tokens;
   /// After the token fed last, [vocab_size]; empty if none was fed.
   std::vector<float> logits;
+  /// Has skipped the tokens fed; none without a tokenizer.
+  std::optional<StreamingDecoder> decoder;
 };
 
 struct sandwich_sampler {
@@ -205,21 +207,26 @@ int sandwich_model_is_end_token(const sandwich_model *model, int32_t token) {
 }
 
 sandwich_status sandwich_tokenize(const sandwich_model *model, const char *text,
-                                  size_t text_bytes, int add_special_tokens,
-                                  int32_t **out, size_t *out_count,
-                                  char **error) {
+                                  size_t text_bytes, int flags, int32_t **out,
+                                  size_t *out_count, char **error) {
   return guard(error, [&]() -> Status {
     require(model, "model is NULL");
     if (text_bytes > 0)
       require(text, "text is NULL");
     require(out, "out is NULL");
     require(out_count, "out_count is NULL");
+    if (flags &
+        ~(SANDWICH_TOKENIZE_ADD_SPECIAL | SANDWICH_TOKENIZE_PARSE_SPECIAL))
+      throw WrongUsage{"flags has more than sandwich_tokenize_flags"};
     SANDWICH_ASSIGN_OR_RETURN(const Tokenizer *tokenizer,
                               tokenizerOf(*model->loaded));
     SANDWICH_ASSIGN_OR_RETURN(
         std::vector<int32_t> tokens,
-        tokenizer->encode(std::string_view(text ? text : "", text_bytes),
-                          add_special_tokens != 0));
+        tokenizer->encode(
+            std::string_view(text ? text : "", text_bytes),
+            {.addSpecialTokens = (flags & SANDWICH_TOKENIZE_ADD_SPECIAL) != 0,
+             .parseSpecialTokens =
+                 (flags & SANDWICH_TOKENIZE_PARSE_SPECIAL) != 0}));
     size_t bytes = tokens.size() * sizeof(int32_t);
     // Never nothing, so that NULL always means a failed allocation.
     auto *copy =
@@ -271,6 +278,18 @@ sandwich_status sandwich_decoder_create(const sandwich_model *model,
 
 void sandwich_decoder_free(sandwich_decoder *decoder) { delete decoder; }
 
+sandwich_status sandwich_decoder_skip(sandwich_decoder *decoder,
+                                      const int32_t *tokens, size_t count,
+                                      char **error) {
+  return guard(error, [&]() -> Status {
+    require(decoder, "decoder is NULL");
+    if (count > 0)
+      require(tokens, "tokens is NULL");
+    decoder->decoder.skip({tokens, count});
+    return {};
+  });
+}
+
 static void handOver(const sandwich_decoder &decoder, const char **out,
                      size_t *out_bytes) {
   *out = decoder.text.c_str();
@@ -308,8 +327,13 @@ sandwich_status sandwich_sequence_create(sandwich_model *model,
   return guard(error, [&]() -> Status {
     require(model, "model is NULL");
     require(out, "out is NULL");
-    *out = new sandwich_sequence{
-        model->loaded, Sequence(*model->loaded->engine), {}};
+    std::optional<StreamingDecoder> decoder;
+    if (model->loaded->tokenizer)
+      decoder.emplace(*model->loaded->tokenizer, /*skipSpecialTokens=*/true);
+    *out = new sandwich_sequence{model->loaded,
+                                 Sequence(*model->loaded->engine),
+                                 {},
+                                 std::move(decoder)};
     return {};
   });
 }
@@ -323,7 +347,7 @@ sandwich_status sandwich_sequence_fork(const sandwich_sequence *sequence,
     require(out, "out is NULL");
     SANDWICH_ASSIGN_OR_RETURN(Sequence fork, sequence->tokens.fork());
     *out = new sandwich_sequence{sequence->loaded, std::move(fork),
-                                 sequence->logits};
+                                 sequence->logits, sequence->decoder};
     return {};
   });
 }
@@ -337,6 +361,8 @@ void sandwich_sequence_clear(sandwich_sequence *sequence) {
     return;
   sequence->tokens.clear();
   sequence->logits.clear();
+  if (sequence->decoder)
+    sequence->decoder->flush();
 }
 
 sandwich_status sandwich_sequence_feed(sandwich_sequence *sequence,
@@ -350,20 +376,23 @@ sandwich_status sandwich_sequence_feed(sandwich_sequence *sequence,
     // Before the step, so that running out of memory leaves the sequence as
     // it was.
     sequence->logits.reserve(vocabulary);
-    return engine.feed(sequence->tokens, {tokens, count},
-                       all_logits ? LogitRows::All : LogitRows::Last,
-                       [&](std::span<const float> logits, uint64_t firstToken,
-                           uint64_t rows) -> Status {
-                         if (all_logits)
-                           std::copy(logits.begin(), logits.end(),
-                                     all_logits + firstToken * vocabulary);
-                         if (firstToken + rows == count)
-                           sequence->logits.assign(
-                               logits.end() -
-                                   static_cast<std::ptrdiff_t>(vocabulary),
-                               logits.end());
-                         return {};
-                       });
+    SANDWICH_RETURN_IF_ERROR(engine.feed(
+        sequence->tokens, {tokens, count},
+        all_logits ? LogitRows::All : LogitRows::Last,
+        [&](std::span<const float> logits, uint64_t firstToken,
+            uint64_t rows) -> Status {
+          if (all_logits)
+            std::copy(logits.begin(), logits.end(),
+                      all_logits + firstToken * vocabulary);
+          if (firstToken + rows == count)
+            sequence->logits.assign(logits.end() -
+                                        static_cast<std::ptrdiff_t>(vocabulary),
+                                    logits.end());
+          return {};
+        }));
+    if (sequence->decoder)
+      sequence->decoder->skip({tokens, count});
+    return {};
   });
 }
 
@@ -433,19 +462,26 @@ sandwich_generate(sandwich_sequence *sequence, const int32_t *prompt,
     if (given.sampling.struct_size)
       generation.sampling = readSampling(readOptions(&given.sampling));
     LoadedModel &loaded = *sequence->loaded;
-    std::optional<StreamingDecoder> decoder;
-    if (loaded.tokenizer)
-      decoder.emplace(*loaded.tokenizer, /*skipSpecialTokens=*/true);
-    SANDWICH_ASSIGN_OR_RETURN(
-        GenerationStatistics result,
-        generate(
-            *loaded.engine, sequence->tokens, {prompt, count}, generation,
-            [&](int32_t token) {
-              std::string text = decoder ? decoder->decode(token) : "";
-              return !callback ||
-                     callback(user_data, token, text.c_str(), text.size()) != 0;
-            },
-            /*stopRequested=*/{}, &sequence->logits));
+    std::optional<StreamingDecoder> decoder = sequence->decoder;
+    if (decoder)
+      decoder->skip({prompt, count});
+    std::vector<int32_t> tokens(prompt, prompt + count);
+    const uint64_t lengthBefore = sequence->tokens.length();
+    Result<GenerationStatistics> generated = generate(
+        *loaded.engine, sequence->tokens, {prompt, count}, generation,
+        [&](int32_t token) {
+          tokens.push_back(token);
+          std::string text = decoder ? decoder->decode(token) : "";
+          return !callback ||
+                 callback(user_data, token, text.c_str(), text.size()) != 0;
+        },
+        /*stopRequested=*/{}, &sequence->logits);
+    // What was fed before an error stays, and the token chosen last is not fed.
+    if (sequence->decoder)
+      sequence->decoder->skip(
+          std::span(tokens).first(sequence->tokens.length() - lengthBefore));
+    SANDWICH_ASSIGN_OR_RETURN(GenerationStatistics result,
+                              std::move(generated));
     if (decoder && callback)
       if (std::string text = decoder->flush(); !text.empty())
         callback(user_data, -1, text.c_str(), text.size());

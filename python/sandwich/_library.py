@@ -13,6 +13,9 @@ from typing import Any
 
 API_VERSION = 1
 
+TOKENIZE_ADD_SPECIAL = 1
+TOKENIZE_PARSE_SPECIAL = 2
+
 c_int32_p = ctypes.POINTER(ctypes.c_int32)
 c_float_p = ctypes.POINTER(ctypes.c_float)
 
@@ -124,6 +127,10 @@ def _load() -> ctypes.CDLL:
         ),
         "decoder_create": (ctypes.c_int, [handle, ctypes.c_int, handle_p, error_p]),
         "decoder_free": (None, [handle]),
+        "decoder_skip": (
+            ctypes.c_int,
+            [handle, c_int32_p, ctypes.c_size_t, error_p],
+        ),
         "decoder_add": (
             ctypes.c_int,
             [handle, ctypes.c_int32, handle_p, size_p, error_p],

@@ -96,8 +96,22 @@ class Model:
         """Tokens that a prompt and its continuation may have together."""
         return self._library.sandwich_model_context_length(self._handle.value)
 
-    def tokenize(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """The token ids of `text`."""
+    def tokenize(
+        self,
+        text: str,
+        *,
+        add_special_tokens: bool = True,
+        parse_special_tokens: bool = False,
+    ) -> list[int]:
+        """The token ids of `text`.
+
+        `add_special_tokens` adds those that begin a sequence. Special tokens
+        written out in `text` are text like any other, so that what a user types
+        cannot end a turn; `parse_special_tokens` takes them for those tokens, as
+        a template needs it.
+        """
+        flags = _library.TOKENIZE_ADD_SPECIAL * bool(add_special_tokens)
+        flags |= _library.TOKENIZE_PARSE_SPECIAL * bool(parse_special_tokens)
         encoded = text.encode()
         tokens = _library.c_int32_p()
         count = ctypes.c_size_t()
@@ -106,7 +120,7 @@ class Model:
             self._handle.value,
             encoded,
             len(encoded),
-            add_special_tokens,
+            flags,
             ctypes.byref(tokens),
             ctypes.byref(count),
         )
@@ -195,14 +209,19 @@ class Model:
         top_p: float = 1.0,
         seed: int = 0,
         ignore_end_of_text: bool = False,
+        parse_special_tokens: bool = False,
     ) -> Iterator[str]:
         """Continues `prompt` and yields pieces of text as they are made.
 
-        Pieces are whole characters; together they are the text of the tokens
-        that `generate_tokens` yields for the same arguments.
+        Pieces are whole characters; together they are what the tokens that
+        `generate_tokens` yields for the same arguments add to the prompt's text.
+        `parse_special_tokens` is as in `tokenize`.
         """
+        ids = _token_array(
+            self.tokenize(prompt, parse_special_tokens=parse_special_tokens)
+        )
         tokens = self.generate_tokens(
-            self.tokenize(prompt),
+            ids,
             max_tokens=max_tokens,
             temperature=temperature,
             top_k=top_k,
@@ -211,6 +230,7 @@ class Model:
             ignore_end_of_text=ignore_end_of_text,
         )
         decoder = _library.Handle("decoder", "decoder_create", self._handle.value, True)
+        _library.call("decoder_skip", decoder.value, _pointer(ids), len(ids))
         return self._decode(decoder, tokens)
 
     def _sequence(self) -> _library.Handle:

@@ -58,10 +58,22 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(self.model.detokenize(numpy.array(tokens)), text)
         self.assertEqual(self.model.tokenize(""), [])
         self.assertEqual(self.model.detokenize([]), "")
+        self.assertEqual(self.model.tokenize("a</s>"), list(b"a</s>"))
+        parsed = self.model.tokenize("a</s>", parse_special_tokens=True)
+        self.assertEqual(parsed, [97, 257])
         marked = [256, 65, 257]
         self.assertEqual(self.model.detokenize(marked), "A")
         shown = self.model.detokenize(marked, skip_special_tokens=False)
         self.assertEqual(shown, "<s>A</s>")
+
+    def test_special_tokens_of_a_prompt_are_text_unless_asked(self):
+        for parse, prompt in ((False, list(b"a</s>")), (True, [97, 257])):
+            tokens = list(self.model.generate_tokens(prompt, max_tokens=9))
+            text = "".join(
+                self.model.generate("a</s>", max_tokens=9, parse_special_tokens=parse)
+            )
+            whole = self.model.detokenize(prompt + tokens)
+            self.assertEqual(text, whole[len(self.model.detokenize(prompt)) :])
 
     def test_logits_are_those_of_sandwich_run(self):
         tokens = list(range(50))

@@ -17,6 +17,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <span>
 
 using namespace sandwich;
 
@@ -26,18 +27,23 @@ struct Arguments {
   std::string prompt;
   std::optional<std::string> promptFile;
   std::vector<std::string> tokenIds;
+  bool parseSpecialTokens = false;
   GenerationOptions generation;
   tool::EngineArguments engine;
   bool json = false;
 };
 
-/// Prints text as it is made; where there is no tokenizer, prints token ids.
+/// Prints the text that continues a prompt as it is made; where there is no
+/// tokenizer, prints token ids.
 class TextStream {
 public:
-  TextStream(const std::optional<Tokenizer> &tokenizer, bool prints)
+  TextStream(const std::optional<Tokenizer> &tokenizer,
+             std::span<const int32_t> prompt, bool prints)
       : prints(prints) {
-    if (tokenizer)
-      decoder.emplace(*tokenizer, /*skipSpecialTokens=*/true);
+    if (!tokenizer)
+      return;
+    decoder.emplace(*tokenizer, /*skipSpecialTokens=*/true);
+    decoder->skip(prompt);
   }
 
   Status add(int32_t token) {
@@ -91,8 +97,9 @@ readPrompt(const Arguments &arguments, const Artifact &artifact,
     SANDWICH_ASSIGN_OR_RETURN(
         text, tool::readInput(*arguments.promptFile, maxPromptBytes));
   }
-  Result<std::vector<int32_t>> ids =
-      tokenizer->encode(text, /*addSpecialTokens=*/true);
+  Result<std::vector<int32_t>> ids = tokenizer->encode(
+      text, {.addSpecialTokens = true,
+             .parseSpecialTokens = arguments.parseSpecialTokens});
   if (!ids)
     return ids.error().inContext("the prompt");
   if (ids->empty())
@@ -136,7 +143,7 @@ static Status run(const Arguments &arguments) {
 
   catchInterrupts();
   Sequence sequence(*engine);
-  TextStream stream(tokenizer, !arguments.json);
+  TextStream stream(tokenizer, prompt, !arguments.json);
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(GenerationStatistics statistics,
                             generate(
@@ -175,6 +182,8 @@ void tool::addGenerateCommand(CLI::App &app, Action &action) {
       --top-p 0.95 --seed 7
   sandwich-run generate tiny.sandwich --token-ids 1,15043 --max-tokens 8 --json
 
+Special tokens written out in the prompt, such as </s>, are text like any other
+unless --parse-special is given, which is for prompts that follow a template.
 The text goes to standard output and the timing to standard error. TTFT is the
 time to the first token, TPOT the mean time of each later one. Ctrl-C stops
 after the current token.)");
@@ -187,6 +196,9 @@ after the current token.)");
       ->type_name("FILE");
   addTokenIdsOption(*prompt, arguments->tokenIds);
   prompt->require_option(1);
+  command->add_flag("--parse-special", arguments->parseSpecialTokens,
+                    "Takes special tokens written out in the prompt for those "
+                    "tokens; only for text that no stranger wrote");
   GenerationOptions &generation = arguments->generation;
   command
       ->add_option("--max-tokens", generation.maxTokens,

@@ -22,7 +22,7 @@ struct Arguments {
   std::string tokenizer;
   std::string file;
   std::optional<std::string> separator;
-  bool specialTokens = false;
+  EncodingOptions encoding = {.parseSpecialTokens = true};
 };
 } // namespace
 
@@ -59,7 +59,7 @@ static Status run(const Arguments &arguments) {
     texts.push_back(text);
   for (size_t i = 0; i < texts.size(); ++i) {
     Result<std::vector<int32_t>> ids =
-        tokenizer.encode(texts[i], arguments.specialTokens);
+        tokenizer.encode(texts[i], arguments.encoding);
     if (!ids)
       return makeError(arguments.file, ": text ", i + 1, ": ",
                        ids.error().message);
@@ -100,8 +100,12 @@ ends a text.)");
       ->add_option("--separator", arguments->separator,
                    "The line that stands between two texts")
       ->type_name("LINE");
-  command->add_flag("--special-tokens", arguments->specialTokens,
+  command->add_flag("--special-tokens", arguments->encoding.addSpecialTokens,
                     "Adds the tokens that begin and end a sequence");
+  command->add_flag("!--no-parse-special",
+                    arguments->encoding.parseSpecialTokens,
+                    "Takes special tokens written out in the texts for text, "
+                    "as generate does with prompts");
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });

@@ -283,6 +283,80 @@ TEST_F(CApiTest, Generates) {
   EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_CALLBACK);
 }
 
+TEST_F(CApiTest, SpecialTokensInTextAreTextUnlessAsked) {
+  load();
+  auto tokenize = [&](int flags) {
+    int32_t *tokens = nullptr;
+    size_t count = 0;
+    EXPECT_EQ(
+        sandwich_tokenize(model, "a</s>", 5, flags, &tokens, &count, &error),
+        SANDWICH_OK);
+    std::vector<int32_t> ids(tokens, tokens + count);
+    sandwich_free(tokens);
+    return ids;
+  };
+  EXPECT_EQ(tokenize(0), (std::vector<int32_t>{97, 60, 47, 115, 62}));
+  EXPECT_EQ(tokenize(SANDWICH_TOKENIZE_ADD_SPECIAL).size(), 5u);
+  EXPECT_EQ(tokenize(SANDWICH_TOKENIZE_PARSE_SPECIAL),
+            (std::vector<int32_t>{97, 257}));
+  int32_t *tokens = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(sandwich_tokenize(model, "a", 1, 4, &tokens, &count, &error),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_NE(message().find("flags"), std::string::npos);
+}
+
+TEST_F(CApiTest, TextContinuesThatOfTheTokensBefore) {
+  load();
+  sandwich_decoder *decoder = nullptr;
+  ASSERT_EQ(sandwich_decoder_create(model, 1, &decoder, &error), SANDWICH_OK);
+  const int32_t before[] = {'x', 0xE2, 0x82};
+  ASSERT_EQ(sandwich_decoder_skip(decoder, before, 3, &error), SANDWICH_OK);
+  const char *piece = nullptr;
+  ASSERT_EQ(sandwich_decoder_add(decoder, 0xAC, &piece, nullptr, &error),
+            SANDWICH_OK);
+  EXPECT_STREQ(piece, "\u20AC");
+  EXPECT_EQ(sandwich_decoder_skip(decoder, nullptr, 1, &error),
+            SANDWICH_WRONG_USAGE);
+  EXPECT_NE(message(), "");
+
+  // One part of a character is fed and the next is the prompt.
+  ASSERT_EQ(sandwich_sequence_feed(sequence, before, 2, nullptr, &error),
+            SANDWICH_OK);
+  struct Seen {
+    std::vector<int32_t> tokens;
+    std::string text;
+  } seen;
+  auto callback = [](void *data, int32_t token, const char *text,
+                     size_t bytes) {
+    auto &all = *static_cast<Seen *>(data);
+    if (token >= 0)
+      all.tokens.push_back(token);
+    all.text.append(text, bytes);
+    return 1;
+  };
+  sandwich_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = 20;
+  ASSERT_EQ(sandwich_generate(sequence, before + 2, 1, &options, callback,
+                              &seen, nullptr, &error),
+            SANDWICH_OK);
+  // A new decoder for the same tokens; the other has ended its text.
+  ASSERT_EQ(sandwich_decoder_finish(decoder, &piece, nullptr, &error),
+            SANDWICH_OK);
+  ASSERT_EQ(sandwich_decoder_skip(decoder, before, 3, &error), SANDWICH_OK);
+  std::string expected;
+  for (int32_t token : seen.tokens) {
+    ASSERT_EQ(sandwich_decoder_add(decoder, token, &piece, nullptr, &error),
+              SANDWICH_OK);
+    expected += piece;
+  }
+  ASSERT_EQ(sandwich_decoder_finish(decoder, &piece, nullptr, &error),
+            SANDWICH_OK);
+  EXPECT_EQ(seen.text, expected + piece);
+  sandwich_decoder_free(decoder);
+}
+
 TEST_F(CApiTest, LogitsFollowGenerating) {
   load();
   sandwich_generate_options options = {};

@@ -129,6 +129,15 @@ class GenerateTest(RunTest):
         self.assertEqual(outputs[0], outputs[1])
         self.assertNotEqual(outputs[0], outputs[2])
 
+    def test_special_tokens_in_the_prompt_are_text_unless_asked(self):
+        model = self.model()
+        arguments = ("generate", model, "--max-tokens", 1, "--json")
+        typed = self.run_tool(*arguments, "--prompt", "a</s>b").stdout
+        self.assertEqual(json.loads(typed)["prompt_tokens"], len("a</s>b"))
+        arguments += ("--parse-special",)
+        parsed = self.run_tool(*arguments, "--prompt", "a</s>b").stdout
+        self.assertEqual(json.loads(parsed)["prompt_tokens"], 3)
+
     def test_reads_the_prompt_from_a_file(self):
         model = self.model()
         prompt = self.folder / "prompt.txt"
@@ -988,6 +997,16 @@ class TokenizeTest(RunTest):
         self.assert_error(str(texts), *arguments)
         tokenizer.write_text("{}")
         self.assert_error("tokenizer.json", *arguments)
+
+
+    def test_special_tokens_are_parsed_unless_turned_off(self):
+        tokenizer = pathlib.Path(self.model(), "tokenizer.json")
+        texts = self.folder / "texts"
+        texts.write_text("a</s>")
+        arguments = ("tokenize", "--tokenizer", tokenizer, "--file", texts)
+        self.assertEqual(self.run_tool(*arguments).stdout, b"97 257\n")
+        as_text = self.run_tool(*arguments, "--no-parse-special").stdout
+        self.assertEqual(as_text, b"97 60 47 115 62\n")
 
 
 class LinkageTest(unittest.TestCase):

@@ -131,14 +131,25 @@ SANDWICH_EXPORT int sandwich_model_is_end_token(const sandwich_model *model,
 
 /* Text and tokens */
 
+/** What sandwich_tokenize does with special tokens; to be joined with |. */
+typedef enum sandwich_tokenize_flags {
+  /** Adds those that begin a sequence. */
+  SANDWICH_TOKENIZE_ADD_SPECIAL = 1,
+  /**
+   * Takes one that is written out in the text for that token, as a template
+   * needs it. Without this it is text like any other, so that what a user types
+   * cannot end a turn or begin one.
+   */
+  SANDWICH_TOKENIZE_PARSE_SPECIAL = 2
+} sandwich_tokenize_flags;
+
 /**
- * The token ids of `text`, `text_bytes` bytes of UTF-8. With
- * `add_special_tokens`, those that begin a sequence are added. `*out` is to be
- * freed with sandwich_free.
+ * The token ids of `text`, `text_bytes` bytes of UTF-8. `flags` is 0 or some of
+ * sandwich_tokenize_flags. `*out` is to be freed with sandwich_free.
  */
 SANDWICH_EXPORT sandwich_status sandwich_tokenize(
-    const sandwich_model *model, const char *text, size_t text_bytes,
-    int add_special_tokens, int32_t **out, size_t *out_count, char **error);
+    const sandwich_model *model, const char *text, size_t text_bytes, int flags,
+    int32_t **out, size_t *out_count, char **error);
 
 /**
  * The text of `tokens`, UTF-8 with a zero byte after it that `*out_bytes` does
@@ -153,6 +164,16 @@ sandwich_decoder_create(const sandwich_model *model, int skip_special_tokens,
                         sandwich_decoder **out, char **error);
 
 SANDWICH_EXPORT void sandwich_decoder_free(sandwich_decoder *decoder);
+
+/**
+ * Takes `count` tokens as what comes before, whose text is known: a prompt that
+ * is continued. What a token means may depend on those before it; some models
+ * lose a space at the beginning of a text, but not of a continuation.
+ */
+SANDWICH_EXPORT sandwich_status sandwich_decoder_skip(sandwich_decoder *decoder,
+                                                      const int32_t *tokens,
+                                                      size_t count,
+                                                      char **error);
 
 /**
  * Adds one token. `*out` is the text that it completes, possibly empty: whole
@@ -276,8 +297,9 @@ typedef struct sandwich_generate_statistics {
 } sandwich_generate_statistics;
 
 /**
- * Receives each generated token with the text it completes, `text_bytes` bytes
- * of UTF-8 and a zero byte; the text is empty for a model without a tokenizer.
+ * Receives each generated token with the text it adds to that of all tokens
+ * before it, `text_bytes` bytes of UTF-8 and a zero byte; the text is empty for
+ * a model without a tokenizer.
  * After the last token, text that was held back comes with the token -1.
  * Returns not 0 to go on, 0 to stop.
  */

@@ -53,7 +53,9 @@ AddedTokenFinder::longestAt(std::string_view text) const {
   return longest;
 }
 
-std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
+std::vector<TextPart>
+AddedTokenFinder::split(std::string_view text,
+                        SpecialTokens specialTokens) const {
   std::vector<TextPart> parts;
   size_t end = 0; // of the last token found
   // The whitespace that was taken along last; a token inside of it takes the
@@ -72,6 +74,8 @@ std::vector<TextPart> AddedTokenFinder::split(std::string_view text) const {
     const AddedToken &token = *found->second;
     TextRange range{i, i + found->first.size()};
     i = range.end;
+    if (token.special && specialTokens == SpecialTokens::Text)
+      continue;
     std::string_view before = text.substr(0, range.begin);
     std::string_view after = text.substr(range.end);
     if (token.singleWord &&

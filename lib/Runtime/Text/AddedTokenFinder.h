@@ -37,8 +37,10 @@ public:
   /// Sorts what was added; call it once before `split`.
   void finish();
 
-  /// Cuts `text`, valid UTF-8, into tokens and what lies between them.
-  std::vector<TextPart> split(std::string_view text) const;
+  /// Cuts `text`, valid UTF-8, into tokens and what lies between them. Where
+  /// special tokens are text, nothing shorter is found in them.
+  std::vector<TextPart> split(std::string_view text,
+                              SpecialTokens specialTokens) const;
 
 private:
   /// The length of the longest token at the beginning of `text`, and which it

@@ -73,7 +73,8 @@ public:
 
   Status read(const JsonField &field);
 
-  std::unique_ptr<Session> startSession() const override;
+  std::unique_ptr<Session>
+  startSession(SpecialTokens specialTokens) const override;
 
 private:
   class BytePairSession;
@@ -132,7 +133,8 @@ private:
 
 class BytePairModel::BytePairSession final : public Model::Session {
 public:
-  explicit BytePairSession(const BytePairModel &model) : model(model) {}
+  BytePairSession(const BytePairModel &model, SpecialTokens specialTokens)
+      : model(model), specialTokens(specialTokens) {}
 
   void encode(std::string_view piece, std::vector<int32_t> &ids) override;
 
@@ -154,6 +156,8 @@ private:
     }
   };
 
+  bool mayMake(int32_t id) const;
+  int32_t idOfCharacter(char32_t character) const;
   bool mayCut(char32_t left, char32_t right) const;
   void encodeSegment(std::string_view segment, std::vector<int32_t> &ids);
   void encodeByMerging(std::string_view segment, std::vector<int32_t> &ids);
@@ -164,6 +168,7 @@ private:
   void mergeCandidates();
 
   const BytePairModel &model;
+  SpecialTokens specialTokens;
   std::vector<Symbol> symbols;
   /// A heap of ranks and positions of the left symbol, each pair in one number
   /// so that the least is the next to merge.
@@ -174,14 +179,29 @@ private:
 
 } // namespace
 
-std::unique_ptr<Model::Session> BytePairModel::startSession() const {
-  return std::make_unique<BytePairSession>(*this);
+std::unique_ptr<Model::Session>
+BytePairModel::startSession(SpecialTokens specialTokens) const {
+  return std::make_unique<BytePairSession>(*this, specialTokens);
+}
+
+/// Whether text may become the token `id`.
+bool BytePairModel::BytePairSession::mayMake(int32_t id) const {
+  return specialTokens == SpecialTokens::Found ||
+         !model.vocabulary.isSpecial(id);
+}
+
+/// The id of the token that is just `character`, or -1 where there is none that
+/// text may become.
+int32_t
+BytePairModel::BytePairSession::idOfCharacter(char32_t character) const {
+  int32_t id = model.idOfCharacter(character);
+  return mayMake(id) ? id : -1;
 }
 
 void BytePairModel::BytePairSession::encode(std::string_view piece,
                                             std::vector<int32_t> &ids) {
   if (model.ignoresMerges)
-    if (int32_t id = model.vocabulary.idInModel(piece); id >= 0)
+    if (int32_t id = model.vocabulary.idInModel(piece); id >= 0 && mayMake(id))
       return ids.push_back(id);
   if (piece.size() <= longestRemembered)
     return encodeSegment(piece, ids);
@@ -206,7 +226,7 @@ bool BytePairModel::BytePairSession::mayCut(char32_t left,
   // An unknown character may fuse with the next one, or vanish so that its
   // neighbours meet.
   return model.cutsAroundUnknown ||
-         (model.idOfCharacter(left) >= 0 && model.idOfCharacter(right) >= 0);
+         (idOfCharacter(left) >= 0 && idOfCharacter(right) >= 0);
 }
 
 void BytePairModel::BytePairSession::encodeSegment(std::string_view segment,
@@ -262,7 +282,7 @@ void BytePairModel::BytePairSession::splitIntoSymbols(
   for (size_t i = 0; i < segment.size();) {
     std::string_view character = segment.substr(i, characterLength(segment[i]));
     i += character.size();
-    int32_t id = model.idOfCharacter(firstCharacter(character));
+    int32_t id = idOfCharacter(firstCharacter(character));
     bool unknown = id < 0 && !addBytes(character);
     if (id >= 0)
       addSymbol(id);
@@ -278,7 +298,8 @@ void BytePairModel::BytePairSession::addCandidate(uint32_t left) {
   uint32_t right = symbols[left].next;
   if (right == none)
     return;
-  if (auto rank = model.rankOf(symbols[left].id, symbols[right].id))
+  auto rank = model.rankOf(symbols[left].id, symbols[right].id);
+  if (rank && mayMake(model.merges[*rank].result))
     candidates.push_back(uint64_t(*rank) << 32 | left);
 }
 

@@ -35,8 +35,10 @@ public:
   };
 
   /// Sessions of one model may run at the same time. The model must outlive
-  /// them.
-  virtual std::unique_ptr<Session> startSession() const = 0;
+  /// them. Where special tokens are text, none comes from known characters; the
+  /// one for what is unknown still does.
+  virtual std::unique_ptr<Session>
+  startSession(SpecialTokens specialTokens) const = 0;
 };
 
 /// Reads `model` of a tokenizer.json whose type is BPE. Its tokens are in

@@ -20,6 +20,8 @@
 
 #include "sandwich/Support/File.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <unordered_map>
 
@@ -46,9 +48,14 @@ struct Tokenizer::Description {
 
   Status read(const JsonField &file);
   Status readConfiguration(const JsonField &file);
-  Result<std::optional<int32_t>> readNamedToken(const JsonField &file,
-                                                const char *key) const;
-  Status encodeText(std::string text, bool beginsInput, Model::Session &session,
+  Status readNamedTokens(const JsonField &file);
+  Result<std::optional<int32_t>>
+  readNamedToken(const JsonField &file, const char *key,
+                 std::optional<std::string_view> absent) const;
+  /// Prepares what depends on all tokens; comes after reading.
+  Status finish();
+  Status encodeText(std::string text, bool beginsInput,
+                    SpecialTokens specialTokens, Model::Session &session,
                     SearchBuffers &buffers, std::vector<int32_t> &ids) const;
 };
 
@@ -93,7 +100,10 @@ Status Tokenizer::Description::read(const JsonField &file) {
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(decoder, Decoder::read(*field));
   }
+  return {};
+}
 
+Status Tokenizer::Description::finish() {
   SearchBuffers buffers;
   for (const AddedToken &token : vocabulary.addedTokens()) {
     if (!token.normalized) {
@@ -111,15 +121,25 @@ Status Tokenizer::Description::read(const JsonField &file) {
   return {};
 }
 
+/// Classes of Hugging Face's library that begin each text with `bos_token`
+/// where the files do not say otherwise.
+static constexpr std::array<std::string_view, 4> llamaTokenizers = {
+    "LlamaTokenizer", "LlamaTokenizerFast", "CodeLlamaTokenizer",
+    "CodeLlamaTokenizerFast"};
+
 /// The id of the token that `key` of tokenizer_config.json names, either as a
-/// string or as an object with `content`.
-Result<std::optional<int32_t>>
-Tokenizer::Description::readNamedToken(const JsonField &file,
-                                       const char *key) const {
+/// string or as an object with `content`. Without the field it is that of
+/// `absent`, if there is such a token; null names none.
+Result<std::optional<int32_t>> Tokenizer::Description::readNamedToken(
+    const JsonField &file, const char *key,
+    std::optional<std::string_view> absent) const {
   SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
                             file.optionalMember(key));
-  if (!field)
-    return std::optional<int32_t>();
+  if (!field) {
+    int32_t id =
+        absent && !file.json().contains(key) ? vocabulary.idOf(*absent) : -1;
+    return id < 0 ? std::nullopt : std::optional(id);
+  }
   if (field->json().is_object()) {
     SANDWICH_ASSIGN_OR_RETURN(field, field->member("content"));
   }
@@ -131,13 +151,51 @@ Tokenizer::Description::readNamedToken(const JsonField &file,
   return std::optional<int32_t>(id);
 }
 
-Status Tokenizer::Description::readConfiguration(const JsonField &file) {
-  SANDWICH_ASSIGN_OR_RETURN(beginningOfSequence,
-                            readNamedToken(file, "bos_token"));
-  SANDWICH_ASSIGN_OR_RETURN(endOfSequence, readNamedToken(file, "eos_token"));
+/// Makes special tokens of those that tokenizer_config.json names as such, in
+/// the order in which Hugging Face's library gives new ones their ids.
+Status Tokenizer::Description::readNamedTokens(const JsonField &file) {
+  for (const char *key : {"bos_token", "eos_token", "unk_token", "sep_token",
+                          "pad_token", "cls_token", "mask_token"}) {
+    SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
+                              file.optionalMember(key));
+    if (field)
+      SANDWICH_RETURN_IF_ERROR(vocabulary.addSpecialToken(*field));
+  }
+  for (const char *key :
+       {"additional_special_tokens", "extra_special_tokens"}) {
+    SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
+                              file.optionalMember(key));
+    if (!field)
+      continue;
+    // The second may be an object, whose keys are names for programs.
+    if (!field->json().is_structured())
+      return field->error("must be a list or an object of tokens");
+    for (const auto &[name, token] : field->json().items())
+      SANDWICH_RETURN_IF_ERROR(vocabulary.addSpecialToken(
+          JsonField(token, field->path() + "[" + inQuotes(name) + "]")));
+  }
+  return {};
+}
 
+Status Tokenizer::Description::readConfiguration(const JsonField &file) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string className,
+                            file.stringMember("tokenizer_class", ""));
+  bool isLlama =
+      std::ranges::find(llamaTokenizers, className) != llamaTokenizers.end();
   SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
-                            file.optionalMember("add_bos_token"));
+                            file.optionalMember("added_tokens_decoder"));
+  if (field)
+    SANDWICH_RETURN_IF_ERROR(vocabulary.readAddedTokensDecoder(*field));
+  using Name = std::optional<std::string_view>;
+  SANDWICH_ASSIGN_OR_RETURN(
+      beginningOfSequence,
+      readNamedToken(file, "bos_token", isLlama ? Name("<s>") : Name()));
+  SANDWICH_ASSIGN_OR_RETURN(
+      endOfSequence,
+      readNamedToken(file, "eos_token", isLlama ? Name("</s>") : Name()));
+  SANDWICH_RETURN_IF_ERROR(readNamedTokens(file));
+
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("add_bos_token"));
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(bool adds, field->boolean());
     if (adds && !beginningOfSequence)
@@ -145,6 +203,13 @@ Status Tokenizer::Description::readConfiguration(const JsonField &file) {
     postProcessor.prefix.clear();
     if (adds)
       postProcessor.prefix.push_back(*beginningOfSequence);
+  } else if (isLlama && postProcessor.prefix.empty() &&
+             postProcessor.suffix.empty()) {
+    if (!beginningOfSequence)
+      return makeError("bos_token: is missing, but a ", className,
+                       " begins each text with it unless add_bos_token is "
+                       "false");
+    postProcessor.prefix.push_back(*beginningOfSequence);
   }
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("add_eos_token"));
   if (field) {
@@ -159,11 +224,12 @@ Status Tokenizer::Description::readConfiguration(const JsonField &file) {
 }
 
 Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
+                                          SpecialTokens specialTokens,
                                           Model::Session &session,
                                           SearchBuffers &buffers,
                                           std::vector<int32_t> &ids) const {
   SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text, buffers));
-  for (const TextPart &part : normalizedTokens.split(text)) {
+  for (const TextPart &part : normalizedTokens.split(text, specialTokens)) {
     if (part.tokenId >= 0) {
       ids.push_back(part.tokenId);
       continue;
@@ -217,6 +283,8 @@ Tokenizer::fromFiles(const std::string &tokenizerPath,
         !read)
       return read.error().inContext(*configurationPath);
   }
+  if (Status finished = description->finish(); !finished)
+    return finished.error().inContext(tokenizerPath);
   return Tokenizer(std::move(description));
 }
 
@@ -236,11 +304,12 @@ Tokenizer::fromText(std::string_view tokenizerText,
         !read)
       return read.error().inContext(name);
   }
+  SANDWICH_RETURN_IF_ERROR(description->finish());
   return Tokenizer(std::move(description));
 }
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
-                                               bool addSpecialTokens) const {
+Result<std::vector<int32_t>>
+Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
   if (text.size() > maxTextBytes)
     return makeError("the text is ", text.size(), " bytes long; at most ",
                      maxTextBytes, " are accepted");
@@ -248,19 +317,23 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
     return makeError("the text is not valid UTF-8 at byte ", *offset);
   std::vector<int32_t> ids;
   const PostProcessor &postProcessor = description->postProcessor;
-  if (addSpecialTokens)
+  if (options.addSpecialTokens)
     ids = postProcessor.prefix;
-  std::unique_ptr<Model::Session> session = description->model->startSession();
+  SpecialTokens specialTokens =
+      options.parseSpecialTokens ? SpecialTokens::Found : SpecialTokens::Text;
+  std::unique_ptr<Model::Session> session =
+      description->model->startSession(specialTokens);
   SearchBuffers buffers;
-  for (const TextPart &part : description->rawTokens.split(text)) {
+  for (const TextPart &part :
+       description->rawTokens.split(text, specialTokens)) {
     if (part.tokenId >= 0)
       ids.push_back(part.tokenId);
     else
       SANDWICH_RETURN_IF_ERROR(description->encodeText(
           std::string(text.substr(part.range.begin, part.range.size())),
-          part.range.begin == 0, *session, buffers, ids));
+          part.range.begin == 0, specialTokens, *session, buffers, ids));
   }
-  if (addSpecialTokens)
+  if (options.addSpecialTokens)
     ids.insert(ids.end(), postProcessor.suffix.begin(),
                postProcessor.suffix.end());
   return ids;
@@ -322,10 +395,23 @@ StreamingDecoder::StreamingDecoder(const Tokenizer &tokenizer,
                                    bool skipSpecialTokens)
     : state(std::make_unique<State>(tokenizer.description, skipSpecialTokens)) {
 }
+StreamingDecoder::StreamingDecoder(const StreamingDecoder &other)
+    : state(std::make_unique<State>(*other.state)) {}
+StreamingDecoder &StreamingDecoder::operator=(const StreamingDecoder &other) {
+  return *this = StreamingDecoder(other);
+}
 StreamingDecoder::StreamingDecoder(StreamingDecoder &&) noexcept = default;
 StreamingDecoder &
 StreamingDecoder::operator=(StreamingDecoder &&) noexcept = default;
 StreamingDecoder::~StreamingDecoder() = default;
+
+void StreamingDecoder::skip(std::span<const int32_t> ids) {
+  std::string text;
+  for (int32_t id : ids) {
+    state->decode(id, text);
+    text.clear();
+  }
+}
 
 std::string StreamingDecoder::decode(int32_t id) {
   std::string text;

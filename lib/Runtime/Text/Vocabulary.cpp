@@ -8,9 +8,12 @@
 
 #include "Vocabulary.h"
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 #include <functional>
 #include <limits>
+#include <map>
 
 using namespace sandwich;
 using namespace sandwich::tokenizer;
@@ -66,9 +69,6 @@ Vocabulary::read(const JsonField &modelVocabulary,
     SANDWICH_RETURN_IF_ERROR(vocabulary.readAddedTokens(*addedTokens));
   while (!vocabulary.tokens.empty() && !vocabulary.tokens.back().data())
     vocabulary.tokens.pop_back();
-  vocabulary.special.resize(vocabulary.tokens.size());
-  for (const AddedToken &token : vocabulary.added)
-    vocabulary.special[static_cast<size_t>(token.id)] = token.special;
   return vocabulary;
 }
 
@@ -107,36 +107,118 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
   return {};
 }
 
+/// The properties of the added token that `field` describes; whether it is
+/// special is `special` where the file does not say.
+static Result<AddedToken> readAddedToken(const JsonField &field,
+                                         std::optional<bool> special) {
+  AddedToken token;
+  SANDWICH_ASSIGN_OR_RETURN(token.content, field.stringMember("content"));
+  SANDWICH_ASSIGN_OR_RETURN(token.special,
+                            special ? field.booleanMember("special", *special)
+                                    : field.booleanMember("special"));
+  SANDWICH_ASSIGN_OR_RETURN(token.singleWord,
+                            field.booleanMember("single_word", false));
+  SANDWICH_ASSIGN_OR_RETURN(token.leftStrip,
+                            field.booleanMember("lstrip", false));
+  SANDWICH_ASSIGN_OR_RETURN(token.rightStrip,
+                            field.booleanMember("rstrip", false));
+  SANDWICH_ASSIGN_OR_RETURN(token.normalized,
+                            field.booleanMember("normalized", !token.special));
+  if (token.content.empty())
+    return field.error("has empty content");
+  return token;
+}
+
+Status Vocabulary::add(AddedToken token, const JsonField &field) {
+  int32_t known = idOf(token.content);
+  if (known >= 0 && known != token.id)
+    return field.error("token ", inQuotes(token.content), " has id ", token.id,
+                       " here and id ", known, " elsewhere");
+  auto index = static_cast<size_t>(token.id);
+  if (index >= tokens.size())
+    tokens.resize(index + 1);
+  if (index >= special.size())
+    special.resize(index + 1);
+  special[index] = token.special;
+  if (auto position = addedTokenOf.find(token.content);
+      position != addedTokenOf.end()) {
+    // The content stays where it is, as views point into it.
+    AddedToken &kept = *position->second;
+    kept.special = token.special;
+    kept.singleWord = token.singleWord;
+    kept.leftStrip = token.leftStrip;
+    kept.rightStrip = token.rightStrip;
+    kept.normalized = token.normalized;
+    return {};
+  }
+  AddedToken &kept = added.emplace_back(std::move(token));
+  SANDWICH_RETURN_IF_ERROR(assign(kept.id, kept.content, field.path()));
+  addedTokenOf.emplace(kept.content, &kept);
+  return {};
+}
+
 Status Vocabulary::readAddedTokens(const JsonField &field) {
   SANDWICH_ASSIGN_OR_RETURN(std::vector<JsonField> elements, field.elements());
-  // The views below need the tokens to stay where they are.
-  added.reserve(elements.size());
   for (const JsonField &element : elements) {
-    AddedToken token;
     SANDWICH_ASSIGN_OR_RETURN(JsonField idField, element.member("id"));
-    SANDWICH_ASSIGN_OR_RETURN(token.id, idField.tokenId(tokens.size()));
-    SANDWICH_ASSIGN_OR_RETURN(token.content, element.stringMember("content"));
-    SANDWICH_ASSIGN_OR_RETURN(token.special, element.booleanMember("special"));
-    SANDWICH_ASSIGN_OR_RETURN(token.singleWord,
-                              element.booleanMember("single_word", false));
-    SANDWICH_ASSIGN_OR_RETURN(token.leftStrip,
-                              element.booleanMember("lstrip", false));
-    SANDWICH_ASSIGN_OR_RETURN(token.rightStrip,
-                              element.booleanMember("rstrip", false));
-    SANDWICH_ASSIGN_OR_RETURN(
-        token.normalized, element.booleanMember("normalized", !token.special));
-    if (token.content.empty())
-      return element.error("has empty content");
-    int32_t known = idOf(token.content);
-    if (known >= 0 && known != token.id)
-      return element.error("token ", inQuotes(token.content), " has id ",
-                           token.id, " here and id ", known, " elsewhere");
-    bool repeated = addedIds.contains(token.content);
-    AddedToken &kept = added.emplace_back(std::move(token));
-    SANDWICH_RETURN_IF_ERROR(assign(kept.id, kept.content, element.path()));
-    if (repeated)
-      return element.error("token ", inQuotes(kept.content), " is added twice");
-    addedIds.emplace(kept.content, kept.id);
+    SANDWICH_ASSIGN_OR_RETURN(int32_t id, idField.tokenId(tokens.size()));
+    SANDWICH_ASSIGN_OR_RETURN(AddedToken token,
+                              readAddedToken(element, std::nullopt));
+    token.id = id;
+    if (addedTokenOf.contains(token.content) && idOf(token.content) == token.id)
+      return element.error("token ", inQuotes(token.content),
+                           " is added twice");
+    SANDWICH_RETURN_IF_ERROR(add(std::move(token), element));
   }
   return {};
+}
+
+int32_t Vocabulary::nextId() const {
+  auto next = static_cast<int32_t>(modelTokens.size());
+  for (const AddedToken &token : added)
+    next = std::max(next, token.id + 1);
+  return next;
+}
+
+Status Vocabulary::readAddedTokensDecoder(const JsonField &field) {
+  if (!field.json().is_object())
+    return field.error("must be an object of ids and their tokens");
+  std::map<int32_t, const Json *> byId;
+  for (const auto &[key, value] : field.json().items()) {
+    int32_t id = -1;
+    auto [end, failure] =
+        std::from_chars(key.data(), key.data() + key.size(), id);
+    if (failure != std::errc() || end != key.data() + key.size() || id < 0)
+      return field.error(inQuotes(key), " is not a token id");
+    byId.emplace(id, &value);
+  }
+  for (const auto &[id, value] : byId) {
+    JsonField entry(*value, field.path() + "[\"" + std::to_string(id) + "\"]");
+    SANDWICH_ASSIGN_OR_RETURN(AddedToken token, readAddedToken(entry, false));
+    token.id = id;
+    if (idOf(token.content) < 0 && !tokenOf(id) && id != nextId())
+      return entry.error("token ", inQuotes(token.content),
+                         " is not in tokenizer.json, and the next new token "
+                         "has id ",
+                         nextId());
+    SANDWICH_RETURN_IF_ERROR(add(std::move(token), entry));
+  }
+  return {};
+}
+
+Status Vocabulary::addSpecialToken(const JsonField &field) {
+  AddedToken token{};
+  if (field.json().is_object()) {
+    SANDWICH_ASSIGN_OR_RETURN(token, readAddedToken(field, true));
+  } else {
+    SANDWICH_ASSIGN_OR_RETURN(token.content, field.string());
+  }
+  token.special = true;
+  // Nothing can be written as an empty token.
+  if (token.content.empty() || addedTokenOf.contains(token.content))
+    return {};
+  token.id = idInModel(token.content);
+  if (token.id < 0)
+    token.id = nextId();
+  return add(std::move(token), field);
 }

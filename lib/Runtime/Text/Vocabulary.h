@@ -12,6 +12,7 @@
 #include "JsonField.h"
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@
 #include <vector>
 
 namespace sandwich::tokenizer {
+
+/// What a special token that is written out in a text is.
+enum class SpecialTokens {
+  Found, ///< that token
+  Text,  ///< characters, from which no special token is made
+};
 
 /// A token that is found in the text before the model sees it.
 struct AddedToken {
@@ -56,7 +63,7 @@ private:
 };
 
 /// The model's own vocabulary and the added tokens. An id is smaller than the
-/// number of tokens in the file. Moves, never copies.
+/// number of tokens in the files. Moves, never copies.
 class Vocabulary {
 public:
   Vocabulary() = default;
@@ -68,6 +75,18 @@ public:
   /// vocabulary, or stand for two tokens; a token with two ids.
   static Result<Vocabulary> read(const JsonField &modelVocabulary,
                                  const std::optional<JsonField> &addedTokens);
+
+  /// Adds the tokens of `added_tokens_decoder` of a tokenizer_config.json; of a
+  /// token that is added already, its properties win. Errors: a token with two
+  /// ids, an id of two tokens, or one that does not follow the others, which
+  /// Hugging Face's library would not give the token.
+  Status readAddedTokensDecoder(const JsonField &field);
+
+  /// Makes the token that `field` names, a string or an object with `content`,
+  /// an added and special one if it is not added yet, and gives one that is not
+  /// known the next id, as Hugging Face's library does with what
+  /// tokenizer_config.json calls `unk_token`, `pad_token` and so on.
+  Status addSpecialToken(const JsonField &field);
 
   /// One more than the largest id.
   size_t size() const { return tokens.size(); }
@@ -87,8 +106,9 @@ public:
 
   /// The id of `token`, added ones included, or -1.
   int32_t idOf(std::string_view token) const {
-    auto position = addedIds.find(token);
-    return position == addedIds.end() ? idInModel(token) : position->second;
+    auto position = addedTokenOf.find(token);
+    return position == addedTokenOf.end() ? idInModel(token)
+                                          : position->second->id;
   }
 
   bool isSpecial(int32_t id) const {
@@ -96,7 +116,7 @@ public:
            special[static_cast<size_t>(id)];
   }
 
-  const std::vector<AddedToken> &addedTokens() const { return added; }
+  const std::deque<AddedToken> &addedTokens() const { return added; }
 
   /// The ids of the model's own tokens, in the order of the file.
   const std::vector<int32_t> &modelTokenIds() const { return modelTokens; }
@@ -110,12 +130,19 @@ private:
   /// Gives `id` the text `token`. Errors: it has another.
   Status assign(int32_t id, std::string_view token, const std::string &path);
 
+  /// Adds `token`, or gives an added one its properties. Errors as `assign`, or
+  /// the token has another id.
+  Status add(AddedToken token, const JsonField &field);
+
+  /// The id that Hugging Face's library gives a new token.
+  int32_t nextId() const;
+
   std::vector<char> characters; ///< of the model's tokens, one after the other
   std::vector<std::string_view> tokens;
   std::vector<int32_t> modelTokens;
   TokenIndex modelIds;
-  std::vector<AddedToken> added;
-  std::unordered_map<std::string_view, int32_t> addedIds;
+  std::deque<AddedToken> added; ///< never moved, as others point to them
+  std::unordered_map<std::string_view, AddedToken *> addedTokenOf;
   std::vector<bool> special;
 };
 

@@ -321,7 +321,7 @@ TEST(BadText, IsNotUtf8) {
   Tokenizer tokenizer = loaded(smallFile());
   for (const char *text : {"abc\xFF", "abc\xC3", "abc\xC0\x80",
                            "abc\xED\xA0\x80", "abc\xF4\x90\x80\x80"}) {
-    auto ids = tokenizer.encode(text, false);
+    auto ids = tokenizer.encode(text);
     ASSERT_FALSE(ids);
     EXPECT_EQ(ids.error().message, "the text is not valid UTF-8 at byte 3");
   }
@@ -332,11 +332,11 @@ TEST(BadText, ExhaustsAnExpression) {
   file["pre_tokenizer"] = {{"type", "Split"},
                            {"pattern", {{"Regex", "(a|a)*(a|a)*(a|a)*[^a]"}}},
                            {"behavior", "Isolated"}};
-  auto ids = loaded(file).encode(std::string(5000, 'a'), false);
+  auto ids = loaded(file).encode(std::string(5000, 'a'));
   ASSERT_FALSE(ids);
   EXPECT_TRUE(ids.error().message.starts_with("pre_tokenizer.pattern.Regex: "))
       << ids.error().message;
-  EXPECT_TRUE(loaded(file).encode("aab", false));
+  EXPECT_TRUE(loaded(file).encode("aab"));
 }
 
 TEST(BadText, IsInflatedByNormalizers) {
@@ -347,7 +347,7 @@ TEST(BadText, IsInflatedByNormalizers) {
   for (int i = 0; i != 60; ++i)
     steps.push_back(doubling);
   file["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
-  auto ids = loaded(file).encode("a", false);
+  auto ids = loaded(file).encode("a");
   ASSERT_FALSE(ids);
   EXPECT_EQ(ids.error().message,
             "normalizer.normalizers[16]: the text grows beyond 65568 bytes");
@@ -361,7 +361,7 @@ TEST(BadText, IsInflatedByPreTokenizers) {
                      {"add_prefix_space", false},
                      {"use_regex", false}});
   file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", steps}};
-  auto ids = loaded(file).encode("\u00E9", false);
+  auto ids = loaded(file).encode("\u00E9");
   ASSERT_FALSE(ids);
   EXPECT_EQ(ids.error().message,
             "pre_tokenizer: the text grows beyond 65600 bytes");

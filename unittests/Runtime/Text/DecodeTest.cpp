@@ -119,7 +119,7 @@ TEST(Decode, StreamsAnyIdsToTheSameValidText) {
       for (bool skip : {false, true}) {
         std::string text = tokenizer.decode(ids, skip);
         EXPECT_EQ(streamed(tokenizer, ids, skip), text);
-        EXPECT_TRUE(tokenizer.encode(text, false)) << "not valid UTF-8";
+        EXPECT_TRUE(tokenizer.encode(text)) << "not valid UTF-8";
       }
     }
   }
@@ -156,6 +156,46 @@ TEST(Decode, GivesBackWhatWasEncoded) {
       EXPECT_EQ(tokenizer.decode(encoded(tokenizer, text), false), text);
     }
   }
+}
+
+TEST(Decode, KeepsTheFirstSpaceOfAContinuation) {
+  Tokenizer tokenizer = loaded(pieceFile());
+  StreamingDecoder decoder(tokenizer, true);
+  decoder.skip(Ids{259, 258});
+  EXPECT_EQ(decoder.decode(258), " a");
+  // Nothing but the token that begins a text came before.
+  decoder = StreamingDecoder(tokenizer, true);
+  decoder.skip(Ids{259});
+  EXPECT_EQ(decoder.decode(258), "a");
+
+  Json file = pieceFile();
+  file["decoder"] = Json::parse(
+      R"({"type": "Metaspace", "replacement": "\u2581",
+          "prepend_scheme": "always"})");
+  decoder = StreamingDecoder(loaded(file), true);
+  decoder.skip(Ids{258});
+  EXPECT_EQ(decoder.decode(258), " a");
+}
+
+TEST(Decode, CompletesACharacterThatThePromptBegan) {
+  StreamingDecoder decoder(loaded(pieceFile()), true);
+  decoder.skip(Ids{'x', 0xF0, 0x9F});
+  EXPECT_EQ(decoder.decode(0x98), "");
+  EXPECT_EQ(decoder.decode(0x80), "\U0001F600");
+}
+
+TEST(Decode, CopiesGoOnByThemselves) {
+  StreamingDecoder decoder(loaded(pieceFile()), true);
+  EXPECT_EQ(decoder.decode(0xC3), "");
+  StreamingDecoder copy = decoder;
+  EXPECT_EQ(decoder.decode(0xA9), "\u00E9");
+  EXPECT_EQ(copy.decode(0xA8), "\u00E8");
+}
+
+TEST(Decode, StreamsAnyContinuationAsThePartThatItAdds) {
+  std::mt19937 random(13);
+  for (const char *name : {"byte-level.json", "pieces.json"})
+    expectContinuationsAddUp(loaded(readInput(name)), random, 300);
 }
 
 TEST(Decode, OutlivesItsTokenizer) {

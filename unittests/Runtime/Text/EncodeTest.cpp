@@ -202,6 +202,56 @@ TEST(Encode, AddsTheTokensOfTheTemplateOnlyWhenAsked) {
   EXPECT_FALSE(tokenizer.beginningOfSequenceId());
 }
 
+/// The ids of `text` as users write it: special tokens are not parsed.
+static Ids encodedAsText(const Tokenizer &tokenizer, std::string_view text) {
+  auto ids = tokenizer.encode(text);
+  EXPECT_TRUE(ids) << ids.error().message;
+  return ids ? *ids : Ids();
+}
+
+TEST(Encode, TakesSpecialTokensInTextForTextUnlessAsked) {
+  Json file = smallFile();
+  file["model"]["unk_token"] = "c";
+  file["added_tokens"] = Json::array({addedToken(6, "<s>", true)});
+  Tokenizer tokenizer = loaded(file);
+  EXPECT_EQ(encoded(tokenizer, "a<s>b"), (Ids{0, 6, 1}));
+  EXPECT_EQ(encodedAsText(tokenizer, "a<s>b"), (Ids{0, 2, 2, 2, 1}));
+  EXPECT_EQ(encodedAsText(tokenizer, "<s>"), (Ids{2, 2, 2}));
+}
+
+TEST(Encode, FindsOtherAddedTokensWhereSpecialOnesAreText) {
+  Json file = smallFile();
+  file["model"]["unk_token"] = "c";
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "<t>", false),
+                   addedToken(8, "s", false)});
+  Tokenizer tokenizer = loaded(file);
+  EXPECT_EQ(encodedAsText(tokenizer, "<t>as"), (Ids{7, 0, 8}));
+  // As in Hugging Face's library, nothing is found inside of it.
+  EXPECT_EQ(encodedAsText(tokenizer, "<s>"), (Ids{2, 2, 2}));
+  EXPECT_EQ(encodedAsText(tokenizer, "<s"), (Ids{2, 8}));
+
+  file["normalizer"] = {{"type", "Lowercase"}};
+  for (Json &token : file["added_tokens"])
+    token["normalized"] = true;
+  tokenizer = loaded(file);
+  EXPECT_EQ(encoded(tokenizer, "<S><T>"), (Ids{6, 7}));
+  EXPECT_EQ(encodedAsText(tokenizer, "<S><T>"), (Ids{2, 2, 2, 7}));
+}
+
+/// What merges make, and what a file that ignores merges looks up, is text too.
+TEST(Encode, MakesNoSpecialTokenOfText) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(5, "abc", true)});
+  EXPECT_EQ(encoded(loaded(file), "abc"), (Ids{5}));
+  EXPECT_EQ(encodedAsText(loaded(file), "abc"), (Ids{3, 2}));
+  file["model"]["ignore_merges"] = true;
+  EXPECT_EQ(encodedAsText(loaded(file), "abc"), (Ids{3, 2}));
+  file["model"]["ignore_merges"] = false;
+  file["added_tokens"] = Json::array({addedToken(0, "a", true)});
+  EXPECT_EQ(encodedAsText(loaded(file), "ab"), (Ids{1}));
+}
+
 TEST(Encode, ObeysTheConfiguration) {
   Json file = smallFile();
   file["added_tokens"] =
@@ -216,6 +266,135 @@ TEST(Encode, ObeysTheConfiguration) {
   EXPECT_EQ(encoded(*tokenizer, "a", false), (Ids{0}));
   EXPECT_EQ(tokenizer->beginningOfSequenceId(), 6);
   EXPECT_EQ(tokenizer->endOfSequenceId(), 7);
+}
+
+/// The tokenizer of `file` and `configuration`; the test fails if it is
+/// refused.
+static Tokenizer configured(const Json &file, const Json &configuration) {
+  auto tokenizer = Tokenizer::fromText(file.dump(), configuration.dump());
+  if (!tokenizer) {
+    ADD_FAILURE() << tokenizer.error().message;
+    return loaded(smallFile());
+  }
+  return *tokenizer;
+}
+
+static std::string refusal(const Json &file, const Json &configuration) {
+  auto tokenizer = Tokenizer::fromText(file.dump(), configuration.dump());
+  return tokenizer ? "accepted" : tokenizer.error().message;
+}
+
+// What follows is what Hugging Face's library 4.57 makes of the same files.
+
+TEST(Configuration, BeginsTheTextsOfALlamaTokenizer) {
+  Json file = smallFile();
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "</s>", true)});
+  for (const char *name : {"LlamaTokenizer", "LlamaTokenizerFast",
+                           "CodeLlamaTokenizer", "CodeLlamaTokenizerFast"}) {
+    Json llama = {{"tokenizer_class", name}};
+    EXPECT_EQ(encoded(configured(file, llama), "a", true), (Ids{6, 0}));
+    llama["bos_token"] = "</s>";
+    EXPECT_EQ(encoded(configured(file, llama), "a", true), (Ids{7, 0}));
+    llama["add_bos_token"] = false;
+    EXPECT_EQ(encoded(configured(file, llama), "a", true), (Ids{0}));
+  }
+  EXPECT_EQ(
+      encoded(configured(file, {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                {"bos_token", "<s>"}}),
+              "a", true),
+      (Ids{0}));
+  // A post-processor that adds nothing is no template.
+  file["post_processor"] = {{"type", "ByteLevel"}};
+  Json llama = {{"tokenizer_class", "LlamaTokenizer"}};
+  EXPECT_EQ(encoded(configured(file, llama), "a", true), (Ids{6, 0}));
+  llama["bos_token"] = nullptr;
+  EXPECT_EQ(refusal(file, llama),
+            "tokenizer_config.json: bos_token: is missing, but a "
+            "LlamaTokenizer begins each text with it unless add_bos_token is "
+            "false");
+}
+
+TEST(Configuration, KeepsTheTemplateOfALlamaTokenizer) {
+  Json file = smallFile();
+  file["added_tokens"] =
+      Json::array({addedToken(6, "<s>", true), addedToken(7, "<t>", true)});
+  file["post_processor"] = Json::parse(R"({
+    "type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<t>", "type_id": 0}},
+               {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [],
+    "special_tokens": {"<t>": {"id": "<t>", "ids": [7], "tokens": ["<t>"]}}
+  })");
+  EXPECT_EQ(encoded(configured(file, {{"tokenizer_class", "LlamaTokenizer"},
+                                      {"bos_token", "<s>"}}),
+                    "a", true),
+            (Ids{7, 0}));
+}
+
+TEST(Configuration, AddsTheTokensOfTheDecoder) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(6, "<s>", true)});
+  Json configuration = Json::parse(R"({"added_tokens_decoder": {
+    "6": {"content": "<s>", "special": true},
+    "7": {"content": "<x>", "special": true},
+    "8": {"content": "<y>", "special": false, "rstrip": true}}})");
+  Tokenizer tokenizer = configured(file, configuration);
+  EXPECT_EQ(tokenizer.vocabularySize(), 9u);
+  EXPECT_EQ(encoded(tokenizer, "a<x>b<y> <s>"), (Ids{0, 7, 1, 8, 6}));
+  EXPECT_TRUE(tokenizer.isSpecial(7));
+  EXPECT_FALSE(tokenizer.isSpecial(8));
+  EXPECT_EQ(tokenizer.decode(Ids{7, 0}, true), "a");
+
+  // Where both files have a token, the configuration's properties win.
+  configuration["added_tokens_decoder"] = {
+      {"6", {{"content", "<s>"}, {"special", false}}}};
+  EXPECT_FALSE(configured(file, configuration).isSpecial(6));
+  // A token of the model becomes an added one.
+  configuration["added_tokens_decoder"] = {
+      {"5", {{"content", "abc"}, {"special", true}}}};
+  EXPECT_TRUE(configured(file, configuration).isSpecial(5));
+}
+
+TEST(Configuration, RefusesTokensThatContradict) {
+  Json file = smallFile();
+  file["added_tokens"] = Json::array({addedToken(6, "<s>", true)});
+  auto refusalOf = [&](const char *id, const Json &token) {
+    return refusal(file, {{"added_tokens_decoder", {{id, token}}}});
+  };
+  const std::string name = "tokenizer_config.json: added_tokens_decoder";
+  EXPECT_EQ(refusalOf("9", {{"content", "<x>"}}),
+            name + "[\"9\"]: token \"<x>\" is not in tokenizer.json, and the "
+                   "next new token has id 7");
+  EXPECT_EQ(refusalOf("7", {{"content", "abc"}}),
+            name + "[\"7\"]: token \"abc\" has id 7 here and id 5 elsewhere");
+  EXPECT_EQ(refusalOf("6", {{"content", "<x>"}}),
+            name + "[\"6\"]: id 6 stands for both \"<s>\" and \"<x>\"");
+  EXPECT_EQ(refusalOf("x", {{"content", "<x>"}}),
+            name + ": \"x\" is not a token id");
+  EXPECT_EQ(refusalOf("99999999999", {{"content", "<x>"}}),
+            name + ": \"99999999999\" is not a token id");
+  EXPECT_EQ(refusalOf("7", "<x>"),
+            name + "[\"7\"]: must be an object, is \"<x>\"");
+  EXPECT_EQ(refusal(file, {{"added_tokens_decoder", {1}}}),
+            name + ": must be an object of ids and their tokens");
+}
+
+TEST(Configuration, AddsTheSpecialTokensThatItNames) {
+  Json file = smallFile();
+  Json configuration = Json::parse(R"({
+    "bos_token": "abc", "pad_token": "<p>", "mask_token": null,
+    "additional_special_tokens": ["<x>", {"content": "<y>", "lstrip": true}],
+    "extra_special_tokens": {"image_token": "<z>"}})");
+  Tokenizer tokenizer = configured(file, configuration);
+  EXPECT_EQ(encoded(tokenizer, "abc<p><x> <y><z>"), (Ids{5, 6, 7, 8, 9}));
+  for (int32_t id : {5, 6, 7, 8, 9})
+    EXPECT_TRUE(tokenizer.isSpecial(id)) << id;
+  EXPECT_EQ(refusal(file, {{"additional_special_tokens", "<x>"}}),
+            "tokenizer_config.json: additional_special_tokens: must be a list "
+            "or an object of tokens");
+  EXPECT_EQ(refusal(file, {{"pad_token", 3}}),
+            "tokenizer_config.json: pad_token: must be a string, is 3");
 }
 
 TEST(Encode, AnswersQuestionsAboutTokens) {

@@ -8,6 +8,7 @@
 
 #include "TokenizerFiles.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -111,6 +112,39 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, SharedTokenizer,
                          [](const auto &info) {
                            return info.param.substr(0, info.param.find('-'));
                          });
+
+TEST_P(SharedTokenizer, ContinuationsAddUp) {
+  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " is absent";
+  auto tokenizer = Tokenizer::fromFolder(folder);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  std::mt19937 random(17);
+  expectContinuationsAddUp(*tokenizer, random, 300);
+}
+
+TEST_P(SharedTokenizer, MakesNoSpecialTokenOfTheirText) {
+  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
+  if (!std::filesystem::exists(folder))
+    GTEST_SKIP() << folder << " is absent";
+  auto tokenizer = Tokenizer::fromFolder(folder);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  int found = 0;
+  for (size_t i = 0; i != tokenizer->vocabularySize(); ++i) {
+    auto id = static_cast<int32_t>(i);
+    if (!tokenizer->isSpecial(id))
+      continue;
+    ++found;
+    std::string text = "a" + std::string(*tokenizer->tokenOf(id)) + "b";
+    EXPECT_TRUE(std::ranges::count(encoded(*tokenizer, text), id)) << text;
+    auto ids = tokenizer->encode(text);
+    ASSERT_TRUE(ids) << ids.error().message;
+    for (int32_t each : *ids)
+      EXPECT_FALSE(tokenizer->isSpecial(each)) << text;
+    EXPECT_EQ(tokenizer->decode(*ids, /*skipSpecialTokens=*/true), text);
+  }
+  EXPECT_GT(found, 2);
+}
 
 TEST(SharedTokenizer, NamesTheTokensOfTheConfiguration) {
   std::filesystem::path folder = sharedFolder() / "tokenizers/llama3-bpe";

@@ -12,9 +12,11 @@
 #include "sandwich/Runtime/Text/Tokenizer.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
+#include "sandwich/Support/Utf8.h"
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -68,11 +70,13 @@ inline Tokenizer loaded(const Json &file) {
   return *tokenizer;
 }
 
-/// The ids of `text`; the test fails on an error.
+/// The ids of `text`, special tokens parsed as in Hugging Face's library; the
+/// test fails on an error.
 inline std::vector<int32_t> encoded(const Tokenizer &tokenizer,
                                     std::string_view text,
                                     bool addSpecialTokens = false) {
-  auto ids = tokenizer.encode(text, addSpecialTokens);
+  auto ids = tokenizer.encode(
+      text, {.addSpecialTokens = addSpecialTokens, .parseSpecialTokens = true});
   if (!ids) {
     ADD_FAILURE() << ids.error().message;
     return {};
@@ -89,6 +93,41 @@ inline std::string streamed(const Tokenizer &tokenizer,
   for (int32_t id : ids)
     text += decoder.decode(id);
   return text + decoder.flush();
+}
+
+/// Random ids after random prompts: what is streamed after a prompt is what the
+/// whole text has more than the prompt's, and each piece is UTF-8.
+inline void expectContinuationsAddUp(const Tokenizer &tokenizer,
+                                     std::mt19937 &random, int rounds) {
+  auto draw = [&](size_t most) {
+    std::vector<int32_t> ids(random() % most);
+    for (int32_t &id : ids)
+      id = static_cast<int32_t>(random() % (tokenizer.vocabularySize() + 2));
+    return ids;
+  };
+  for (int round = 0; round != rounds; ++round) {
+    std::vector<int32_t> prompt = draw(20), all = prompt;
+    std::vector<int32_t> generated = draw(20);
+    all.insert(all.end(), generated.begin(), generated.end());
+    for (bool skip : {false, true}) {
+      SCOPED_TRACE(Json({prompt, generated, skip}).dump());
+      // The prompt's text, without a character that the continuation completes.
+      StreamingDecoder promptDecoder(tokenizer, skip);
+      std::string text;
+      for (int32_t id : prompt)
+        text += promptDecoder.decode(id);
+      StreamingDecoder decoder(tokenizer, skip);
+      decoder.skip(prompt);
+      auto append = [&](const std::string &piece) {
+        EXPECT_FALSE(findInvalidUtf8(piece)) << Json(piece).dump();
+        text += piece;
+      };
+      for (int32_t id : generated)
+        append(decoder.decode(id));
+      append(decoder.flush());
+      EXPECT_EQ(text, tokenizer.decode(all, skip));
+    }
+  }
 }
 
 } // namespace sandwich

@@ -31,6 +31,19 @@
 
 namespace sandwich {
 
+/// How `Tokenizer::encode` treats special tokens.
+struct EncodingOptions {
+  /// Adds the post-processor's tokens (as a rule the beginning of a sequence)
+  /// around the text's.
+  bool addSpecialTokens = false;
+  /// Takes a special token that is written out in the text for that token, as a
+  /// template needs it. Otherwise it is text like any other, so that what a
+  /// user types cannot end a turn or begin one. Hugging Face's library calls
+  /// the opposite `split_special_tokens`. Added tokens that are not special are
+  /// found either way.
+  bool parseSpecialTokens = false;
+};
+
 /// A tokenizer as its file describes it. Copies share one immutable
 /// description; all members may be called from several threads at once.
 class Tokenizer {
@@ -43,9 +56,11 @@ public:
   static Result<Tokenizer> fromFolder(const std::string &folder);
 
   /// Reads a `tokenizer.json` and optionally the `tokenizer_config.json` beside
-  /// it, of which `bos_token`, `eos_token`, `add_bos_token` and `add_eos_token`
-  /// are used; where they contradict the post-processor, they win, as they do
-  /// in Hugging Face's library. Errors name file, field and reason.
+  /// it, whose `add_bos_token` and `add_eos_token` win where they contradict
+  /// the post-processor, as they do in Hugging Face's library. As there, too,
+  /// its `added_tokens_decoder` and the special tokens it names are added, and
+  /// a `tokenizer_class` of Llama begins each text with `bos_token` where
+  /// neither file says otherwise. Errors name file, field and reason.
   static Result<Tokenizer>
   fromFiles(const std::string &tokenizerPath,
             const std::optional<std::string> &configurationPath = std::nullopt);
@@ -56,14 +71,12 @@ public:
   fromText(std::string_view tokenizerText,
            std::optional<std::string_view> configurationText = std::nullopt);
 
-  /// The ids of `text`, which must be UTF-8. With `addSpecialTokens`, the
-  /// post-processor's tokens (as a rule the beginning of a sequence) are added;
-  /// special tokens written out in the text are recognized either way.
-  /// Errors: invalid UTF-8, a text longer than `maxTextBytes`, a regular
-  /// expression of the file that exceeds its match limits on this text, or a
-  /// normalizer that inflates it unreasonably.
-  Result<std::vector<int32_t>> encode(std::string_view text,
-                                      bool addSpecialTokens) const;
+  /// The ids of `text`, which must be UTF-8. Errors: invalid UTF-8, a text
+  /// longer than `maxTextBytes`, a regular expression of the file that exceeds
+  /// its match limits on this text, or a normalizer that inflates it
+  /// unreasonably.
+  Result<std::vector<int32_t>>
+  encode(std::string_view text, const EncodingOptions &options = {}) const;
 
   /// The text of `ids`: always UTF-8, bytes that form no character become
   /// U+FFFD. Ids without a token (a model may have more rows than its
@@ -101,15 +114,20 @@ private:
 
 /// Decodes one id at a time: text appears as soon as it is whole UTF-8 and
 /// nothing that follows can change it. What all calls return, concatenated, is
-/// `Tokenizer::decode` of the same ids. To continue a prompt, decode the
-/// prompt's ids first and drop their text: what a token means may depend on
-/// those before it.
+/// `Tokenizer::decode` of the same ids. A copy goes on by itself.
 class StreamingDecoder {
 public:
   StreamingDecoder(const Tokenizer &tokenizer, bool skipSpecialTokens);
+  StreamingDecoder(const StreamingDecoder &other);
+  StreamingDecoder &operator=(const StreamingDecoder &other);
   StreamingDecoder(StreamingDecoder &&other) noexcept;
   StreamingDecoder &operator=(StreamingDecoder &&other) noexcept;
   ~StreamingDecoder();
+
+  /// Takes `ids` as what comes before, whose text is known: a prompt that is
+  /// continued. What a token means may depend on those before it; some decoders
+  /// take a space away at the beginning of a text, but not of a continuation.
+  void skip(std::span<const int32_t> ids);
 
   /// The text that `id` completes; possibly none.
   std::string decode(int32_t id);
