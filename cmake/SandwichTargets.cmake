@@ -45,6 +45,15 @@ function(sandwich_add_mlir_library name)
   endif()
 endfunction()
 
+# sandwich_add_test_passes(TOOL)
+# Lets a tool know the passes of test/lib, where tests are built.
+function(sandwich_add_test_passes tool)
+  if(SANDWICH_BUILD_TESTS)
+    target_link_libraries(${tool} PRIVATE SandwichTestPasses)
+    target_compile_definitions(${tool} PRIVATE SANDWICH_INCLUDE_TESTS)
+  endif()
+endfunction()
+
 # sandwich_add_unittest(NAME source... [LINK target...] [SHARDS count])
 # With SHARDS, the test cases are dealt out to as many tests, NAME.0 and on,
 # which run in parallel.

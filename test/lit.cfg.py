@@ -62,12 +62,19 @@ if config.sandwich_has_mpi:
             stderr=subprocess.DEVNULL).returncode == 0:
         config.available_features.add("hosts")
 
+cpu = set()
 try:
     with open("/proc/cpuinfo") as cpuinfo:
         for line in cpuinfo:
             if line.startswith("flags"):
-                for flag in line.split(":", 1)[1].split():
-                    config.available_features.add("cpu-" + flag)
+                cpu.update(line.split(":", 1)[1].split())
                 break
 except OSError:
     pass
+config.available_features.update("cpu-" + flag for flag in cpu)
+
+# What sandwich-compile --target=x86-64-amx needs for code that runs here:
+# nothing on a CPU with AMX.
+config.substitutions.append(
+    ("%emulate_amx", "" if {"amx_tile", "amx_bf16"} <= cpu
+     else "--loop-passes=test-emulate-amx"))

@@ -179,7 +179,7 @@ MatmulProgram::create(const MatmulShape &shape, const ScheduleTable &table,
   }));
   llvm::LLVMContext llvmContext;
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> code,
-                            lowerToLLVM(*module, target, false, llvmContext));
+                            lowerToLLVM(*module, target, llvmContext));
   SANDWICH_RETURN_IF_ERROR(optimize(*code, target));
   SANDWICH_ASSIGN_OR_RETURN(std::string object,
                             emitCode(*code, target, CodeKind::Object));

@@ -11,9 +11,9 @@
 #include "PrintAttribute.h"
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Compiler/WeightPacker.h"
-#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 
 #include <algorithm>
 

@@ -27,8 +27,11 @@
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/TensorParallelism.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/InitAllPasses.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
@@ -62,6 +65,7 @@ private:
   Status partition(ModuleOp whole);
   Status buildModule();
   Status checkSchedules();
+  void forgetUnusedTiles();
   Status assignTeams();
   Status writeText(const std::string &text);
   Status writeModule();
@@ -157,6 +161,19 @@ Status Compilation::checkSchedules() {
                    target.name, " lacks");
 }
 
+/// Without a tile instruction in the program it needs no CPU that has them.
+void Compilation::forgetUnusedTiles() {
+  WalkResult result = module->walk([](Operation *op) {
+    return isa_and_present<amx::AMXDialect>(op->getDialect())
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return;
+  target.features.remove(CpuFeature::AMX_TILE);
+  target.features.remove(CpuFeature::AMX_BF16);
+}
+
 /// Says in the IR how many threads run each phase, where they differ, or
 /// whether that is what IR from outside says already.
 Status Compilation::assignTeams() {
@@ -220,7 +237,10 @@ Status Compilation::run(TuningSummary *summary) {
   lowering.maxTokens = options.maxTokens;
   SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
     buildScheduleToLoopsPipeline(manager, lowering);
+    if (!options.loopPasses.empty())
+      (void)parsePassPipeline(options.loopPasses, manager);
   }));
+  forgetUnusedTiles();
   manifest.addPrograms(*module);
   if (options.emit == Emit::LoopIR)
     return writeModule();
@@ -229,9 +249,8 @@ Status Compilation::run(TuningSummary *summary) {
   // The weights' places are needed after the module has become LLVM's.
   OwningOpRef<ModuleOp> loops(cast<ModuleOp>(module->clone()));
   llvm::LLVMContext llvmContext;
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<llvm::Module> code,
-      lowerToLLVM(*module, target, options.emulateAMX, llvmContext));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> code,
+                            lowerToLLVM(*module, target, llvmContext));
   SANDWICH_RETURN_IF_ERROR(progress("optimizing", 0));
   SANDWICH_RETURN_IF_ERROR(optimize(*code, target));
   if (options.emit == Emit::LLVMIR) {
@@ -273,6 +292,19 @@ static Status checkPlan(const PlanCores &plan, int64_t processes) {
   return {};
 }
 
+/// Whether `pipeline` is one of passes on modules; the error says why not.
+static Status checkPassPipeline(const std::string &pipeline) {
+  registerSandwichPasses();
+  registerAllPasses();
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  OpPassManager manager(ModuleOp::getOperationName());
+  if (failed(parsePassPipeline(pipeline, manager, stream)))
+    return makeError("the passes on loop IR '", pipeline,
+                     "': ", llvm::StringRef(problem).rtrim().str());
+  return {};
+}
+
 Status sandwich::compile(const CompileOptions &options,
                          const CompileProgress &progress,
                          TuningSummary *summary) {
@@ -298,10 +330,8 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("cannot compile a model for ", target.name,
                      ": only micro-kernels have been made for its "
                      "architecture; models compile for x86-64");
-  if (options.emulateAMX) {
-    target.features.remove(CpuFeature::AMX_TILE);
-    target.features.remove(CpuFeature::AMX_BF16);
-  }
+  if (!options.loopPasses.empty())
+    SANDWICH_RETURN_IF_ERROR(checkPassPipeline(options.loopPasses));
   SANDWICH_RETURN_IF_ERROR(progress("reading the checkpoint", 0));
   SANDWICH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                             Checkpoint::open(options.modelFolder));

@@ -49,10 +49,9 @@ Status sandwich::runPasses(ModuleOp module,
 }
 
 Result<std::unique_ptr<llvm::Module>>
-sandwich::lowerToLLVM(ModuleOp module, const Target &target, bool emulateAMX,
+sandwich::lowerToLLVM(ModuleOp module, const Target &target,
                       llvm::LLVMContext &context) {
   LoopsToLLVMOptions options;
-  options.emulateAMX = emulateAMX;
   options.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [&](OpPassManager &manager) {
     buildLoopsToLLVMPipeline(manager, options);

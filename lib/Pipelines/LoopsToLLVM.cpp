@@ -20,8 +20,6 @@ using namespace sandwich;
 
 void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
                                         const LoopsToLLVMOptions &options) {
-  if (options.emulateAMX)
-    manager.addPass(createAMXEmulation());
   manager.addPass(createPhaseToLLVM());
   manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
@@ -40,7 +38,7 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   ConvertVectorToLLVMPassOptions toLLVM;
-  toLLVM.amx = !options.emulateAMX;
+  toLLVM.amx = true;
   toLLVM.x86Vector = true;
   manager.addPass(createConvertVectorToLLVMPass(toLLVM));
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());

@@ -38,9 +38,9 @@ void sandwich::buildScheduleToLoopsPipeline(
   manager.addPass(createAssignBuffers(buffers));
   manager.addPass(createInsertBarriers());
   manager.addPass(createInsertMarks());
-  manager.addPass(createDispatch());
-  manager.addPass(createSplitK());
-  manager.addPass(createPolymerize());
+  manager.addPass(gemm::createDispatch());
+  manager.addPass(gemm::createSplitK());
+  manager.addPass(gemm::createPolymerize());
   manager.addPass(createGemmToLoops());
   LMToLoopsOptions loops;
   loops.target = options.target;

@@ -126,12 +126,7 @@ static Status checkRunsHere(const PlanOptions &options) {
     return makeError("configurations run on this machine only, not on ",
                      options.topology);
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
-  CpuFeatures needed = target.features;
-  if (options.compile.emulateAMX) {
-    needed.remove(CpuFeature::AMX_TILE);
-    needed.remove(CpuFeature::AMX_BF16);
-  }
-  if (!CpuFeatures::host().hasAll(needed))
+  if (!CpuFeatures::host().hasAll(target.features))
     return makeError("configurations run on this machine, which lacks "
                      "instructions of target ",
                      target.name);

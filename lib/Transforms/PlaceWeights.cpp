@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/TensorParallelism.h"
 #include "sandwich/Transforms/Passes.h"

@@ -8,10 +8,10 @@
 
 #include "sandwich/Tuning/NestLibrary.h"
 #include "sandwich/CodeGen/ObjectCode.h"
-#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/ElapsedTime.h"

@@ -179,9 +179,18 @@ std::string describe(const PlanCores &plan) {
 
 } // namespace
 
+#ifdef SANDWICH_INCLUDE_TESTS
+namespace sandwich::test {
+void registerTestPasses();
+} // namespace sandwich::test
+#endif
+
 int main(int argc, char **argv) try {
   prepareStandardStreams();
   exitOnCutFiles();
+#ifdef SANDWICH_INCLUDE_TESTS
+  test::registerTestPasses();
+#endif
   CompileOptions options;
   CLI::App app{
       "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
@@ -269,8 +278,10 @@ int main(int argc, char **argv) try {
       "plans are for by default) or lmsys");
   app.add_option("--tuning-report", options.tuningReport,
                  "Page of HTML that shows what --tune found and how");
-  app.add_flag("--emulate-amx", options.emulateAMX,
-               "Replace AMX by slow vector code, to test where there is none");
+  app.add_option("--loop-passes", options.loopPasses,
+                 "Passes to run on the loop IR before it becomes machine code, "
+                 "as sandwich-opt's --pass-pipeline names them: "
+                 "\"canonicalize,cse\"");
   PlanOptions plan;
   bool planOnly = false;
   bool explainPlan = false;
@@ -355,7 +366,7 @@ int main(int argc, char **argv) try {
            {"--output", "--target", "--threads", "--decode-threads",
             "--tensor-parallel", "--plan", "--max-tokens-per-step", "--context",
             "--emit", "--ir", "--tune", "--schedules", "--strategy",
-            "--tuning-seconds", "--tuning-report", "--emulate-amx"})
+            "--tuning-seconds", "--tuning-report", "--loop-passes"})
         if (app.count(option) > 0)
           throw CLI::ExcludesError(option, "--plan-only");
     if (evaluator == "measured")

@@ -11,11 +11,20 @@
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
+#ifdef SANDWICH_INCLUDE_TESTS
+namespace sandwich::test {
+void registerTestPasses();
+} // namespace sandwich::test
+#endif
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   sandwich::registerSandwichDialects(registry);
   mlir::registerAllPasses();
   sandwich::registerSandwichPasses();
+#ifdef SANDWICH_INCLUDE_TESTS
+  sandwich::test::registerTestPasses();
+#endif
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Sandwich's dialects and passes\n", registry));
 }

@@ -49,14 +49,7 @@ struct MatmulCase {
   bool isSilu() const { return epilogue == "silu_mul"; }
   bool addsResidual() const { return epilogue == "add_residual"; }
   bool bf16Input() const { return multipliesBF16(isa); }
-  /// AMX is emulated with the least features, as everybody has them.
-  std::string target() const {
-    if (isa == MatrixISA::X86_AVX512_F32)
-      return "x86-64-avx512";
-    if (isa == MatrixISA::X86_AVX512_BF16)
-      return "x86-64-avx512-bf16";
-    return "x86-64-avx2";
-  }
+  std::string target() const { return targetToRun(isa).name; }
   int64_t resultColumns() const { return isSilu() ? n / 2 : n; }
   int64_t inputStride() const { return k + 32; }
   int64_t resultStride() const {
@@ -332,10 +325,11 @@ TEST_P(GemmToLoopsTest, MatchesNaiveLoops) {
   MatmulMemory memory(test);
   auto program = CompiledProgram::compile(
       memory.source(),
-      {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops",
+      {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops" +
+                 std::string(emulates(test.isa) ? ",test-emulate-amx" : ""),
        .target = test.target(),
-       .emulateAMX = test.isa == MatrixISA::X86_AMX_BF16,
-       .expandBF16 = test.target() != "x86-64-avx512-bf16"});
+       .expandBF16 =
+           !targetToRun(test.isa).features.has(CpuFeature::AVX512BF16)});
   ASSERT_TRUE(program) << program.error().message << memory.source();
   for (int64_t tokens : {0, 1, 2, 5, 12, 13, 16, 31, 33, 100}) {
     memory.reset();

@@ -8,6 +8,7 @@
 
 #include "JitTest.h"
 #include "JitCode.h"
+#include "TestPasses.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -64,6 +65,7 @@ CompiledProgram::compile(const std::string &source,
                          const CompileOptions &options) {
   static const bool initialized = [] {
     registerSandwichPasses();
+    registerTestPasses();
     return true;
   }();
   (void)initialized;
@@ -85,7 +87,6 @@ CompiledProgram::compile(const std::string &source,
   if (failed(parsePassPipeline(options.passes, manager)))
     return makeError("'", options.passes, "' is no pass pipeline");
   LoopsToLLVMOptions lowering;
-  lowering.emulateAMX = options.emulateAMX;
   lowering.expandBF16 = options.expandBF16;
   buildLoopsToLLVMPipeline(manager, lowering);
   if (failed(manager.run(*module)))
@@ -121,6 +122,21 @@ std::string sandwich::test::programAttribute(int64_t threads,
   return "phase.program = #phase.program<threads = " + std::to_string(threads) +
          ", max_tokens = " + std::to_string(maxTokens) +
          ", max_logit_rows = 1, workspace_bytes = 0>";
+}
+
+bool sandwich::test::emulates(MatrixISA isa) {
+  return isa == MatrixISA::X86_AMX_BF16 && !hostRuns("x86-64-amx");
+}
+
+Target sandwich::test::targetOf(MatrixISA isa) {
+  for (const std::string &name : targetNames())
+    if (Target target = *getTarget(name); target.matrixISAs.back() == isa)
+      return target;
+  llvm_unreachable("an ISA that no target is for");
+}
+
+Target sandwich::test::targetToRun(MatrixISA isa) {
+  return emulates(isa) ? *getTarget("x86-64-avx2") : targetOf(isa);
 }
 
 bool sandwich::test::hostRuns(const std::string &name) {

@@ -19,6 +19,7 @@
 
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/Result.h"
+#include "sandwich/Target/Target.h"
 
 #include <cstdint>
 #include <cstring>
@@ -33,10 +34,19 @@ struct CompileOptions {
   std::string passes;
   /// The target the machine code may use the features of.
   std::string target = "host";
-  /// Options of `loops-to-llvm`.
-  bool emulateAMX = false;
+  /// An option of `loops-to-llvm`.
   bool expandBF16 = false;
 };
+
+/// Whether instructions of `isa` are emulated: AMX where this CPU has none.
+bool emulates(MatrixISA isa);
+
+/// The target whose best instructions are those of `isa`.
+Target targetOf(MatrixISA isa);
+
+/// What code of `isa` is compiled for to run here: the target with the least
+/// features, as everybody has them, where `isa` is emulated.
+Target targetToRun(MatrixISA isa);
 
 /// A phase program called `program`, in machine code.
 class CompiledProgram {

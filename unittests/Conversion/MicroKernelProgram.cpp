@@ -8,6 +8,7 @@
 
 #include "MicroKernelProgram.h"
 #include "JitCode.h"
+#include "TestPasses.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Support/File.h"
@@ -350,7 +351,8 @@ Result<std::unique_ptr<MicroKernelProgram>> MicroKernelProgram::compile(
   CallWriter(*module).write(kernels);
   PassManager manager(&context);
   LoopsToLLVMOptions lowering;
-  lowering.emulateAMX = emulateAMX;
+  if (emulateAMX)
+    manager.addPass(test::createEmulateAMX());
   buildLoopsToLLVMPipeline(manager, lowering);
   if (failed(manager.run(*module)))
     return makeError(diagnostics);

@@ -66,14 +66,6 @@ std::vector<MenuPart> menuParts() {
   return result;
 }
 
-Target targetOf(MatrixISA isa) {
-  for (const std::string &name : targetNames())
-    if (Target target = *getTarget(name); target.matrixISAs.back() == isa)
-      return target;
-  ADD_FAILURE() << "no target is for " << name(isa);
-  return {};
-}
-
 /// The instruction that multiplies, as assembly names it.
 std::string_view multiplicationOf(MatrixISA isa) {
   switch (isa) {
@@ -318,10 +310,7 @@ protected:
 
 TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
   const MenuPart &part = GetParam();
-  Target target = targetOf(part.isa);
-  bool emulateAMX = part.isa == MatrixISA::X86_AMX_BF16;
-  if (emulateAMX)
-    target = *getTarget("x86-64-avx2");
+  Target target = targetToRun(part.isa);
   if (target.architecture == CpuArchitecture::AArch64 &&
       findAArch64Emulator().empty())
     GTEST_SKIP() << "qemu-aarch64 is not installed";
@@ -329,7 +318,8 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
     GTEST_SKIP() << "this CPU does not run code for " << target.name;
 
   std::vector<MicroKernelSpecialization> kernels = variants(part);
-  auto program = MicroKernelProgram::compile(kernels, target, emulateAMX);
+  auto program =
+      MicroKernelProgram::compile(kernels, target, emulates(part.isa));
   ASSERT_TRUE(program) << program.error().message;
   std::mt19937 random(static_cast<unsigned>(part.columns));
   std::vector<Operands> operands;

@@ -54,8 +54,9 @@ struct CompileOptions {
   std::string dtype = "bf16";
   /// A target's name, or "host".
   std::string target = "host";
-  /// Replaces AMX by vector code, so that it runs where there is no AMX.
-  bool emulateAMX = false;
+  /// A textual pass pipeline over the module of loop IR, before it is lowered
+  /// further; may be empty.
+  std::string loopPasses;
   /// Of the prefill team of each process, and of its decode team where they
   /// differ.
   int64_t threads = 1;

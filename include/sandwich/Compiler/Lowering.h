@@ -39,10 +39,9 @@ Status runPasses(mlir::ModuleOp module,
                  llvm::function_ref<void(mlir::OpPassManager &)> build);
 
 /// Turns loop IR into LLVM IR for `target`, not optimized yet; `module` is in
-/// the LLVM dialect then. `emulateAMX` replaces AMX by vectors.
+/// the LLVM dialect then.
 Result<std::unique_ptr<llvm::Module>> lowerToLLVM(mlir::ModuleOp module,
                                                   const Target &target,
-                                                  bool emulateAMX,
                                                   llvm::LLVMContext &context);
 
 } // namespace sandwich

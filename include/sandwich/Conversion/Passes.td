@@ -11,25 +11,6 @@
 
 include "mlir/Pass/PassBase.td"
 
-def AMXEmulation : Pass<"amx-emulate", "::mlir::ModuleOp"> {
-  let summary = "Replace AMX by vectors, to run it on any CPU";
-  let description = [{
-    Turns tiles into two-dimensional vectors and their operations into loads,
-    stores and multiplications of rows, so that a program for AMX can be
-    executed, slowly, where there is no AMX. For tests.
-
-    ```mlir
-    %sums = amx.tile_mulf %a, %b, %c : !amx.tile<4x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<4x16xf32>
-    // becomes a loop over the rows of %a that yields a
-    %sums = ... : vector<4x16xf32>
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
-  ];
-}
-
 def ApproximateMath : Pass<"approximate-math"> {
   let summary = "Replace transcendental functions by polynomials";
   let description = [{
@@ -40,70 +21,6 @@ def ApproximateMath : Pass<"approximate-math"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::vector::VectorDialect"
-  ];
-}
-
-def Dispatch : Pass<"gemm-dispatch", "::mlir::ModuleOp"> {
-  let summary = "Choose the schedule by the number of tokens";
-  let description = [{
-    Replaces a `gemm.matmul` of a phase program by a chain of conditions on the
-    number of tokens, in each branch the matmul with the one schedule that
-    serves so many. Schedules for more tokens than the program's largest step
-    has are dropped. All threads take the same branch.
-
-    ```mlir
-    gemm.matmul %x, @w epilogue(<none>) schedules(<12 : <...>, ? : <...>>) into %y : ...
-    // becomes
-    scf.if %at_most_12 {
-      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [0, 12] into %y : ...
-    } else {
-      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [13, 512] into %y : ...
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
-  ];
-}
-
-def Polymerize : Pass<"gemm-polymerize", "::mlir::ModuleOp"> {
-  let summary = "Divide matmuls by their thread grids";
-  let description = [{
-    Replaces every `gemm.matmul` of a phase program whose one schedule does not
-    split K by a `gemm.nest` of the rows and columns that its thread grid gives
-    the thread, with a `gemm.epilogue` for each block of finished sums (the
-    Sandwich paper's polymerization, section 5). Threads beyond the grid get no
-    columns.
-
-    ```mlir
-    gemm.matmul %x, @w epilogue(<none>) schedules(<? : <..., threads = [1, 2, 1], ...>>) into %y : ...
-    // becomes
-    gemm.nest %x, %w rows(%c0 to %tokens) columns(%begin to %end) k(%c0 to %c2048) ... {
-    ^bb0(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
-      gemm.epilogue %sums at(%row, %column) size(%rows, %columns) epilogue(<none>) into %y : ...
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
-  ];
-}
-
-def SplitK : Pass<"gemm-split-k", "::mlir::ModuleOp"> {
-  let summary = "Let threads share the K of matmuls whose schedules say so";
-  let description = [{
-    Replaces every `gemm.matmul` of a phase program whose one schedule has more
-    than one part of K: a `gemm.nest` of the thread's part writes its sums into
-    the matmul's `partial_sums`, which are private to the part of K; after a
-    barrier every thread adds up the parts of its share of the columns and
-    applies the epilogue to them. Other matmuls are left alone.
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-    "::sandwich::phase::PhaseDialect"
   ];
 }
 
@@ -224,15 +141,6 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
-}
-
-def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {
-  let summary = "Remove what describes the model and is not code";
-  let description = [{
-    Erases every `lm.weight`, and the attributes of phases and phase programs,
-    once all operations that refer to them are lowered: LLVM IR has no place
-    for them. A weight that is still referred to is an error.
-  }];
 }
 
 #endif // SANDWICH_CONVERSION_PASSES_TD

@@ -51,10 +51,6 @@ void buildScheduleToLoopsPipeline(mlir::OpPassManager &manager,
                                   const ScheduleToLoopsOptions &options);
 
 struct LoopsToLLVMOptions : mlir::PassPipelineOptions<LoopsToLLVMOptions> {
-  PassOptions::Option<bool> emulateAMX{
-      *this, "emulate-amx",
-      llvm::cl::desc("replace AMX by vectors, to run on any CPU"),
-      llvm::cl::init(false)};
   PassOptions::Option<bool> expandBF16{
       *this, "expand-bf16",
       llvm::cl::desc("round f32 to bf16 with integer instructions, for CPUs "

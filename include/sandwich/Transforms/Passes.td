@@ -90,4 +90,13 @@ def PlaceWeights : Pass<"lm-place-weights", "::mlir::ModuleOp"> {
   }];
 }
 
+def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {
+  let summary = "Remove what describes the model and is not code";
+  let description = [{
+    Erases every `lm.weight`, and the attributes of phases and phase programs,
+    once all operations that refer to them are lowered: LLVM IR has no place
+    for them. A weight that is still referred to is an error.
+  }];
+}
+
 #endif // SANDWICH_TRANSFORMS_PASSES_TD

@@ -10,7 +10,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
 using namespace mlir;

@@ -9,8 +9,8 @@
 #ifndef SANDWICH_LIB_CONVERSION_GEMMTOLOOPS_EPILOGUE_H
 #define SANDWICH_LIB_CONVERSION_GEMMTOLOOPS_EPILOGUE_H
 
-#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 
 namespace sandwich {
 

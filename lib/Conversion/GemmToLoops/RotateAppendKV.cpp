@@ -9,7 +9,7 @@
 #include "Epilogue.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "sandwich/Conversion/WeightAccess.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 
 using namespace mlir;
 using namespace sandwich;

@@ -8,8 +8,8 @@
 
 #include "LMToLoops.h"
 
-#include "sandwich/Conversion/WeightAccess.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 
 using namespace mlir;
 using namespace sandwich;

@@ -9,8 +9,8 @@
 #ifndef SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 #define SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 
-#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 
 namespace sandwich::lm {
 

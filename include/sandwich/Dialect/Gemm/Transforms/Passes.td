@@ -11,6 +11,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def Dispatch : Pass<"gemm-dispatch", "::mlir::ModuleOp"> {
+  let summary = "Choose the schedule by the number of tokens";
+  let description = [{
+    Replaces a `gemm.matmul` of a phase program by a chain of conditions on the
+    number of tokens, in each branch the matmul with the one schedule that
+    serves so many. Schedules for more tokens than the program's largest step
+    has are dropped. All threads take the same branch.
+
+    ```mlir
+    gemm.matmul %x, @w epilogue(<none>) schedules(<12 : <...>, ? : <...>>) into %y : ...
+    // becomes
+    scf.if %at_most_12 {
+      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [0, 12] into %y : ...
+    } else {
+      gemm.matmul %x, @w epilogue(<none>) schedules(<? : <...>>) tokens_between [13, 512] into %y : ...
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Choose the packing of each weight from its schedules";
   let description = [{
@@ -18,6 +42,30 @@ def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
     micro-kernels of all its schedules read. Schedules that would need two
     packings of one weight are an error: there is one copy.
   }];
+}
+
+def Polymerize : Pass<"gemm-polymerize", "::mlir::ModuleOp"> {
+  let summary = "Divide matmuls by their thread grids";
+  let description = [{
+    Replaces every `gemm.matmul` of a phase program whose one schedule does not
+    split K by a `gemm.nest` of the rows and columns that its thread grid gives
+    the thread, with a `gemm.epilogue` for each block of finished sums (the
+    Sandwich paper's polymerization, section 5). Threads beyond the grid get no
+    columns.
+
+    ```mlir
+    gemm.matmul %x, @w epilogue(<none>) schedules(<? : <..., threads = [1, 2, 1], ...>>) into %y : ...
+    // becomes
+    gemm.nest %x, %w rows(%c0 to %tokens) columns(%begin to %end) k(%c0 to %c2048) ... {
+    ^bb0(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
+      gemm.epilogue %sums at(%row, %column) size(%rows, %columns) epilogue(<none>) into %y : ...
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
 }
 
 def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
@@ -40,6 +88,22 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
   ];
   let statistics = [
     Statistic<"numTuned", "num-tuned", "Matmuls whose schedules were tuned">
+  ];
+}
+
+def SplitK : Pass<"gemm-split-k", "::mlir::ModuleOp"> {
+  let summary = "Let threads share the K of matmuls whose schedules say so";
+  let description = [{
+    Replaces every `gemm.matmul` of a phase program whose one schedule has more
+    than one part of K: a `gemm.nest` of the thread's part writes its sums into
+    the matmul's `partial_sums`, which are private to the part of K; after a
+    barrier every thread adds up the parts of its share of the columns and
+    applies the epilogue to them. Other matmuls are left alone.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::sandwich::phase::PhaseDialect"
   ];
 }
 

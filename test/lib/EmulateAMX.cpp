@@ -1,4 +1,4 @@
-//===- AMXEmulation.cpp - AMX without AMX ---------------------------------===//
+//===- EmulateAMX.cpp - AMX without AMX -----------------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/Passes.h"
+#include "TestPasses.h"
 
 #include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,12 +16,8 @@
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/DialectConversion.h"
-
-namespace sandwich {
-#define GEN_PASS_DEF_AMXEMULATION
-#include "sandwich/Conversion/Passes.h.inc"
-} // namespace sandwich
 
 using namespace mlir;
 using namespace sandwich;
@@ -212,7 +208,21 @@ struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
   }
 };
 
-struct AMXEmulation : public sandwich::impl::AMXEmulationBase<AMXEmulation> {
+/// Turns tiles into two-dimensional vectors and their operations into loads,
+/// stores and multiplications of rows, so that a program for AMX can be
+/// executed, slowly, where there is no AMX.
+struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateAMX)
+
+  StringRef getArgument() const override { return "test-emulate-amx"; }
+  StringRef getDescription() const override {
+    return "Replace AMX by vectors, to run it on any CPU";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
+  }
+
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -242,3 +252,9 @@ struct AMXEmulation : public sandwich::impl::AMXEmulationBase<AMXEmulation> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass> sandwich::test::createEmulateAMX() {
+  return std::make_unique<EmulateAMX>();
+}
+
+void sandwich::test::registerTestPasses() { PassRegistration<EmulateAMX>(); }

@@ -7,16 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/Passes.h"
-#include "sandwich/Conversion/ThreadPart.h"
+#include "ThreadPart.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Scheduling/Partition.h"
 
 #include <numeric>
 
-namespace sandwich {
+namespace sandwich::gemm {
 #define GEN_PASS_DEF_SPLITK
-#include "sandwich/Conversion/Passes.h.inc"
-} // namespace sandwich
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
+} // namespace sandwich::gemm
 
 using namespace mlir;
 using namespace sandwich;
@@ -152,7 +152,7 @@ static LogicalResult splitK(gemm::MatmulOp op) {
 }
 
 namespace {
-struct SplitK : public sandwich::impl::SplitKBase<SplitK> {
+struct SplitK : gemm::impl::SplitKBase<SplitK> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk(
         [](gemm::MatmulOp op) { return WalkResult(splitK(op)); });

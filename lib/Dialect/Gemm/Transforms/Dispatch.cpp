@@ -1,5 +1,4 @@
-//===- Dispatch.cpp - The schedule for the number of tokens
-//----------------===//
+//===- Dispatch.cpp - The schedule for the number of tokens ---------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/Passes.h"
-#include "sandwich/Conversion/ThreadPart.h"
+#include "ThreadPart.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 
-namespace sandwich {
+namespace sandwich::gemm {
 #define GEN_PASS_DEF_DISPATCH
-#include "sandwich/Conversion/Passes.h.inc"
-} // namespace sandwich
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
+} // namespace sandwich::gemm
 
 using namespace mlir;
 using namespace sandwich;
@@ -76,7 +75,7 @@ static void emitRanges(LoopBuilder &builder, gemm::MatmulOp op, Value tokens,
 }
 
 namespace {
-struct Dispatch : public sandwich::impl::DispatchBase<Dispatch> {
+struct Dispatch : gemm::impl::DispatchBase<Dispatch> {
   void runOnOperation() override {
     SmallVector<gemm::MatmulOp> matmuls;
     getOperation().walk([&](gemm::MatmulOp op) { matmuls.push_back(op); });

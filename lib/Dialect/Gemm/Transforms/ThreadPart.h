@@ -12,12 +12,12 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_CONVERSION_THREADPART_H
-#define SANDWICH_CONVERSION_THREADPART_H
+#ifndef SANDWICH_LIB_DIALECT_GEMM_TRANSFORMS_THREADPART_H
+#define SANDWICH_LIB_DIALECT_GEMM_TRANSFORMS_THREADPART_H
 
-#include "sandwich/Conversion/LoopBuilder.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 
 namespace sandwich {
 
@@ -60,4 +60,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_CONVERSION_THREADPART_H
+#endif // SANDWICH_LIB_DIALECT_GEMM_TRANSFORMS_THREADPART_H

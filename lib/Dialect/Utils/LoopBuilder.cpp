@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/LoopBuilder.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 
 using namespace mlir;
 using namespace sandwich;

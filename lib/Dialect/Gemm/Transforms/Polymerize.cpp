@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/Passes.h"
-#include "sandwich/Conversion/ThreadPart.h"
+#include "ThreadPart.h"
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 
-namespace sandwich {
+namespace sandwich::gemm {
 #define GEN_PASS_DEF_POLYMERIZE
-#include "sandwich/Conversion/Passes.h.inc"
-} // namespace sandwich
+#include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
+} // namespace sandwich::gemm
 
 using namespace mlir;
 using namespace sandwich;
@@ -37,7 +37,7 @@ static LogicalResult polymerize(gemm::MatmulOp op) {
 }
 
 namespace {
-struct Polymerize : public sandwich::impl::PolymerizeBase<Polymerize> {
+struct Polymerize : gemm::impl::PolymerizeBase<Polymerize> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk(
         [](gemm::MatmulOp op) { return WalkResult(polymerize(op)); });

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -allow-unregistered-dialect -amx-emulate -split-input-file -verify-diagnostics
+// RUN: sandwich-opt %s -allow-unregistered-dialect -test-emulate-amx -split-input-file -verify-diagnostics
 
 // Tiles of bf16 and f32 are all that programs have.
 func.func @i8(%buffer: memref<?x?xi8>, %i: index) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_CONVERSION_LOOPBUILDER_H
-#define SANDWICH_CONVERSION_LOOPBUILDER_H
+#ifndef SANDWICH_DIALECT_UTILS_LOOPBUILDER_H
+#define SANDWICH_DIALECT_UTILS_LOOPBUILDER_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -126,4 +126,4 @@ llvm::SmallVector<VectorPiece> cutIntoVectors(int64_t size);
 
 } // namespace sandwich
 
-#endif // SANDWICH_CONVERSION_LOOPBUILDER_H
+#endif // SANDWICH_DIALECT_UTILS_LOOPBUILDER_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_CONVERSION_WEIGHTACCESS_H
-#define SANDWICH_CONVERSION_WEIGHTACCESS_H
+#ifndef SANDWICH_DIALECT_LM_UTILS_WEIGHTACCESS_H
+#define SANDWICH_DIALECT_LM_UTILS_WEIGHTACCESS_H
 
 #include "mlir/IR/Builders.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
@@ -26,4 +26,4 @@ mlir::Value getWeightSlice(mlir::OpBuilder &builder, mlir::Operation *user,
 
 } // namespace sandwich
 
-#endif // SANDWICH_CONVERSION_WEIGHTACCESS_H
+#endif // SANDWICH_DIALECT_LM_UTILS_WEIGHTACCESS_H

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -amx-emulate | FileCheck %s
+// RUN: sandwich-opt %s -test-emulate-amx | FileCheck %s
 
 // Tiles that a loop carries become vectors; their rows are loaded and stored
 // one by one, and multiplied in a loop over rows and pairs of k.

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Transforms/Passes.h"
 
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_STRIPMODEL
-#include "sandwich/Conversion/Passes.h.inc"
+#include "sandwich/Transforms/Passes.h.inc"
 } // namespace sandwich
 
 using namespace mlir;

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Conversion/ThreadPart.h"
-#include "sandwich/Conversion/WeightAccess.h"
+#include "ThreadPart.h"
+#include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
