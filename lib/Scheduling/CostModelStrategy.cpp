@@ -18,7 +18,7 @@ public:
                         TuningContext &context) override {
     SANDWICH_ASSIGN_OR_RETURN(
         Choice choice, chooseByModel(payload, context.menu, context.model));
-    context.log.push_back({SearchPhase::Derived, payload.rows, choice.schedule,
+    context.log.push_back({SearchPhase::Model, payload.rows, choice.schedule,
                            choice.seconds, true});
     return choice;
   }

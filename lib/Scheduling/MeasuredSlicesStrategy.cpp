@@ -107,8 +107,8 @@ Result<Choice> MeasuredSlicesStrategy::choose(const Payload &payload,
   }
   if (!best)
     return noMicroKernel(payload);
-  context.log.push_back({SearchPhase::Derived, payload.rows, best->schedule,
-                         best->seconds, true});
+  context.log.push_back(
+      {SearchPhase::Model, payload.rows, best->schedule, best->seconds, true});
   return *best;
 }
 

@@ -37,7 +37,6 @@ protected:
     options.database = (folder / "schedules.txt").string();
     // Enough of the search to go through all of it.
     options.probedKernels = 2;
-    options.grownCandidates = 1;
   }
   ~ModelTunerTest() override { std::filesystem::remove_all(folder); }
 

@@ -154,8 +154,11 @@ enum class SearchPhase : uint8_t {
   Final,
   /// Compared with what the machine can do.
   Limit,
-  /// Taken over from earlier payloads, or from a model, without measuring.
-  Derived,
+  /// The schedule of the payload before, extended to more rows without
+  /// measuring.
+  Extension,
+  /// What a model says, without measuring.
+  Model,
 };
 std::string_view name(SearchPhase phase);
 
@@ -173,24 +176,18 @@ using SearchLog = std::vector<SearchStep>;
 struct SearchOptions {
   /// The least share of its speed that a step must gain.
   double minimumGain = 0.01;
-  /// Beside the best micro-kernel of each thread grid, as many pairs of
-  /// micro-kernel and grid grow, if their first measurement takes no longer
-  /// than the best by more than this share.
+  /// Grids whose grown slices are slower than the best by more than this share
+  /// do not try the narrowest columns.
   double promisingWithin = 0.1;
-  size_t grownCandidates = 3;
-  /// One slice of each micro-kernel is timed first; those slower than the best
-  /// by more than this share, and all but the best so many, are left there.
-  double probeWithin = 0.25;
+  /// One slice of each micro-kernel is timed first; so many of the best start.
   size_t probedKernels = 8;
-  /// Schedules no slower than the best by more than this share, and no more
-  /// than so many, are compared side by side at the end.
-  double finalWithin = 0.04;
+  /// So many of the fastest are compared side by side at the end.
+  size_t finalCandidates = 5;
   /// A schedule that reaches so much of what the machine can do is not worth
   /// searching for a better one.
   double nearLimit = 0.96;
   /// One that was so little below is compared once more.
   double nearLimitDoubt = 0.06;
-  size_t finalCandidates = 5;
 };
 
 /// A schedule and how long it takes for its payload.
@@ -237,8 +234,8 @@ int64_t nextSliceSize(int64_t size, int64_t part, int64_t tile);
 /// Finetune (section 5, "Finetune"): each candidate under each grid, with its
 /// slice and with one that holds all rows of a part. Under every grid the slice
 /// of the best candidate grows along the dimension that gains most until none
-/// does, and so do the most promising of all. Those that are promising then try
-/// the narrowest columns, with the K found and with all of it. Returns the best
+/// does. Those that are promising then try the narrowest columns, with the K
+/// found and with all of it. Returns the best
 /// over grids and micro-kernels. An empty `grids` means all that use the team;
 /// `growSlices` false keeps the slices.
 struct FinetuneCandidate {

@@ -58,8 +58,6 @@ struct TuningOptions : SearchOptions {
   /// machine's neighbours, the next search would find the same.
   double searchedShareHolds = 1.5;
   double searchedShareDoubt = 0.03;
-  /// The doubt where it found nothing better than the schedule before.
-  double searchedInVainDoubt = 0.1;
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;

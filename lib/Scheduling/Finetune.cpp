@@ -1,0 +1,214 @@
+//===- Finetune.cpp - Thread grids and the slices under them --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/ScheduleSearch.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+using namespace sandwich;
+
+int64_t sandwich::nextSliceSize(int64_t size, int64_t part, int64_t tile) {
+  int64_t slices = divideUp(part, size);
+  if (slices <= 1)
+    return size;
+  int64_t fewer = slices - std::max<int64_t>(slices / 3, 1);
+  return roundUp(divideUp(part, fewer), tile);
+}
+
+/// Asks for the team's time of `schedule` and logs it.
+static Result<Choice> evaluate(const Payload &payload, const Schedule &schedule,
+                               SearchPhase phase, MeasuringSession &session,
+                               SearchLog &log) {
+  SANDWICH_ASSIGN_OR_RETURN(double seconds, session.seconds(payload, schedule));
+  log.push_back({phase, payload.rows, schedule, seconds, false});
+  return Choice{payload.rows, schedule, seconds};
+}
+
+/// Grows the slice of `choice` under its grid along the dimension that gains
+/// most until none does.
+static Status growSlice(const Payload &payload, Choice &choice,
+                        MeasuringSession &session, const SearchOptions &options,
+                        SearchLog &log) {
+  const MicroKernel kernel = choice.schedule.microKernel;
+  Packing packing = packingFor(payload.shape, kernel.isa);
+  std::array<int64_t, 3> part =
+      largestPart(payload, packing, choice.schedule.threads);
+  std::array<int64_t, 3> tile = sliceTile(kernel, payload);
+  // Rows are balanced, so that a slice of them need not be whole tiles.
+  tile[0] = 1;
+  while (true) {
+    std::optional<Choice> best;
+    size_t bestStep = 0;
+    for (int d = 0; d < 3; ++d) {
+      Schedule grown = choice.schedule;
+      grown.slice[d] = nextSliceSize(grown.slice[d], part[d], tile[d]);
+      if (grown.slice[d] == choice.schedule.slice[d])
+        continue;
+      grown = completePrefetch(grown, payload.shape, payload.rows);
+      SANDWICH_ASSIGN_OR_RETURN(
+          Choice next,
+          evaluate(payload, grown, SearchPhase::Finetune, session, log));
+      if (!best || next.seconds < best->seconds) {
+        best = next;
+        bestStep = log.size() - 1;
+      }
+    }
+    if (!best || best->seconds * (1 + options.minimumGain) >= choice.seconds)
+      break;
+    log[bestStep].accepted = true;
+    choice = *best;
+  }
+  return {};
+}
+
+/// Tries the narrowest columns, with the K of `choice` and with all of it.
+static Status narrowColumns(const Payload &payload, Choice &choice,
+                            MeasuringSession &session, SearchLog &log) {
+  const MicroKernel kernel = choice.schedule.microKernel;
+  std::array<int64_t, 3> part = largestPart(
+      payload, packingFor(payload.shape, kernel.isa), choice.schedule.threads);
+  int64_t narrowest = sliceTile(kernel, payload)[1];
+  // Growing in steps keeps the columns that fast start took, and stops before
+  // all of K where the steps on the way gain little.
+  for (int64_t k : {choice.schedule.slice[2], part[2]}) {
+    Schedule narrow = choice.schedule;
+    narrow.slice[1] = narrowest;
+    narrow.slice[2] = k;
+    narrow.slice = clipSlice(payload, kernel, narrow.slice, narrow.threads);
+    if (narrow.slice == choice.schedule.slice)
+      continue;
+    narrow = completePrefetch(narrow, payload.shape, payload.rows);
+    SANDWICH_ASSIGN_OR_RETURN(
+        Choice next,
+        evaluate(payload, narrow, SearchPhase::Finetune, session, log));
+    if (next.seconds < choice.seconds) {
+      log.back().accepted = true;
+      choice = next;
+    }
+  }
+  return {};
+}
+
+Result<Choice> sandwich::finetune(
+    const Payload &payload, const std::vector<FinetuneCandidate> &candidates,
+    const std::vector<std::array<int64_t, 3>> &grids, bool growSlices,
+    MeasuringSession &session, const SearchOptions &options, SearchLog &log) {
+  // Once over all, to see which micro-kernel is best under each grid.
+  std::vector<Choice> begun;
+  for (const FinetuneCandidate &candidate : candidates) {
+    Packing packing = packingFor(payload.shape, candidate.kernel.isa);
+    std::vector<std::array<int64_t, 3>> tried =
+        grids.empty() ? threadGrids(payload, packing) : grids;
+    for (const std::array<int64_t, 3> &grid : tried) {
+      Schedule schedule{
+          .microKernel = candidate.kernel,
+          .slice = clipSlice(payload, candidate.kernel, candidate.slice, grid),
+          .threads = grid};
+      // Whoever holds all rows reads the weight once, which growing in steps
+      // would see late.
+      int64_t allRows = largestPart(payload, packing, grid)[0];
+      std::vector<int64_t> rowSizes = {schedule.slice[0]};
+      if (growSlices && allRows != schedule.slice[0])
+        rowSizes.push_back(allRows);
+      for (int64_t rows : rowSizes) {
+        schedule.slice[0] = rows;
+        schedule = completePrefetch(schedule, payload.shape, payload.rows);
+        SANDWICH_ASSIGN_OR_RETURN(
+            Choice choice,
+            evaluate(payload, schedule, SearchPhase::Polymerize, session, log));
+        begun.push_back(choice);
+      }
+    }
+  }
+  if (begun.empty())
+    return makeError("no micro-kernel can multiply a weight of ",
+                     payload.shape.n, " x ", payload.shape.k);
+  std::ranges::stable_sort(begun, {}, &Choice::seconds);
+  Choice best = begun.front();
+  if (!growSlices)
+    return best;
+  // The best micro-kernel of every grid grows, as growing can change which grid
+  // is best.
+  std::vector<Choice> grown;
+  std::set<std::array<int64_t, 3>> seen;
+  for (const Choice &choice : begun)
+    if (seen.insert(choice.schedule.threads).second)
+      grown.push_back(choice);
+  for (Choice &choice : grown) {
+    SANDWICH_RETURN_IF_ERROR(growSlice(payload, choice, session, options, log));
+    if (choice.seconds < best.seconds)
+      best = choice;
+  }
+  for (Choice &choice : grown) {
+    if (choice.seconds > best.seconds * (1 + options.promisingWithin))
+      continue;
+    SANDWICH_RETURN_IF_ERROR(narrowColumns(payload, choice, session, log));
+    if (choice.seconds < best.seconds)
+      best = choice;
+  }
+  return best;
+}
+
+Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
+                              MeasuringSession &session,
+                              const SearchOptions &options, SearchLog &log) {
+  Schedule current = reducedSchedule(payload, choice.schedule);
+  auto attempt = [&](const Schedule &schedule) -> Status {
+    // What changes nothing is not worth a measurement.
+    Schedule reduced = reducedSchedule(payload, schedule);
+    if (reduced == current)
+      return {};
+    SANDWICH_ASSIGN_OR_RETURN(
+        Choice next,
+        evaluate(payload, schedule, SearchPhase::Walk, session, log));
+    if (next.seconds * (1 + options.minimumGain) < choice.seconds) {
+      log.back().accepted = true;
+      choice = next;
+      current = reduced;
+    }
+    return {};
+  };
+  Schedule schedule = choice.schedule;
+  schedule.order = LoopOrder::ColumnsOuter;
+  SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  int64_t lines = choice.schedule.prefetchLines;
+  for (int64_t tried : {int64_t(0), lines * 2}) {
+    schedule = choice.schedule;
+    schedule.prefetchLines = std::min<int64_t>(tried, 1024);
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
+  if (choice.schedule.prefetchDistance > 0)
+    for (int64_t distance : {2048, 4096, 16384}) {
+      schedule = choice.schedule;
+      schedule.prefetchDistance = distance;
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+    }
+  else if (choice.schedule.prefetchLines > 0)
+    for (int64_t streams : {4, 8}) {
+      schedule = choice.schedule;
+      schedule.prefetchStreams = streams;
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+    }
+  if (choice.schedule.prefetchLines > 0)
+    for (PrefetchHint hint : {PrefetchHint::L2, PrefetchHint::NonTemporal}) {
+      schedule = choice.schedule;
+      schedule.prefetchHint = hint;
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+    }
+  // Few results stay in the caches whatever is done.
+  constexpr int64_t manyResults = 1 << 18;
+  if (payload.rows * payload.shape.n >= manyResults) {
+    schedule = choice.schedule;
+    schedule.stores = StoreKind::NonTemporal;
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
+  return {};
+}
