@@ -100,29 +100,29 @@ int main(int argc, char **argv) try {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  CLI::App *thresholds = app.add_subcommand(
+  CLI::App *thresholdsStudy = app.add_subcommand(
       "thresholds", "The search without each of its thresholds, on a noisy "
                     "cost model: no machine needed");
   std::string targetName = "host";
   double noise = 0.03, limitShare = 0.9;
-  thresholds->add_option("--target", targetName, "CPU of the cost model")
+  thresholdsStudy->add_option("--target", targetName, "CPU of the cost model")
       ->capture_default_str();
-  thresholds
+  thresholdsStudy
       ->add_option("--noise", noise,
                    "Standard deviation of a measurement, as a share")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  thresholds
+  thresholdsStudy
       ->add_option("--limit-share", limitShare,
                    "What the best schedule reaches of the machine's limit")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   int64_t runs = 20;
-  thresholds->add_option("--runs", runs, "Runs, each with other noise")
+  thresholdsStudy->add_option("--runs", runs, "Runs, each with other noise")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   int64_t maxRows = 512;
-  for (CLI::App *study : {sample, window, thresholds})
+  for (CLI::App *study : {sample, window, thresholdsStudy})
     study->add_option("--max-rows", maxRows, "The most rows")
         ->check(CLI::Range(1, 512))
         ->capture_default_str();
@@ -145,7 +145,7 @@ int main(int argc, char **argv) try {
     options.cpus = budget.cpusFor(static_cast<unsigned>(options.threads));
     SANDWICH_ASSIGN_OR_RETURN(std::vector<MatmulShape> shapes,
                               parseShapes(shapeTexts, options.bf16));
-    if (thresholds->parsed()) {
+    if (thresholdsStudy->parsed()) {
       SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(targetName));
       return studyThresholds(target, shapes, options.threads, maxRows, noise,
                              limitShare, runs);

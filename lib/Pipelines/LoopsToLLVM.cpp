@@ -8,6 +8,7 @@
 
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
