@@ -107,7 +107,7 @@ def main():
     reference, dialects, tests = sys.argv[1:]
     code = {name: read_code(os.path.join(dialects, name))
             for name in sorted(os.listdir(dialects))
-            if os.path.isdir(os.path.join(dialects, name))}
+            if os.path.isdir(os.path.join(dialects, name, "IR"))}
     # Dialects use the functions of others.
     functions = {}
     for own, _ in code.values():
