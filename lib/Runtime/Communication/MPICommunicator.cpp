@@ -168,7 +168,7 @@ bool MPICommunicator::sumAtOnce(int32_t index, float *data, int64_t count) {
     exchange.send(rankAfter(distance), data, count);
   if (!exchange.wait())
     return false;
-  sumRanks(lane.sources.data(), ranks(), data, nullptr, count);
+  sumRanks(lane.sources.data(), ranks(), data, count);
   return true;
 }
 
@@ -199,7 +199,7 @@ bool MPICommunicator::sumInSegments(int32_t index, float *data, int64_t count) {
     if (!exchange.wait())
       return false;
   }
-  sumRanks(lane.sources.data(), ranks(), data + own.begin, nullptr, size);
+  sumRanks(lane.sources.data(), ranks(), data + own.begin, size);
   Exchange exchange(*state->connection, lane, index);
   for (int32_t distance = 1; distance < ranks(); ++distance) {
     const int32_t other = rankAfter(distance);

@@ -25,35 +25,35 @@ MasterCopiesCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
       new MasterCopiesCommunicator(std::move(segment), rank));
 }
 
-// A slot is written again only when its readers are done: the master waits for
-// what ranks write after they have copied its last sums, and ranks write after
-// those sums, for which the master has read all that they wrote before.
 void MasterCopiesCommunicator::allReduce(int32_t lane, int32_t lanes,
                                          float *data, int64_t count) {
   if (ranks() == 1 || !canRun(lane, lanes))
     return;
   LanePart part = LanePart::of(count, lane, lanes);
   std::array<const float *, SharedMemorySegment::maxRanks> sources;
-  for (int64_t begin = part.begin; begin < part.end; begin += slotElements()) {
-    int64_t size = std::min(slotElements(), part.end - begin);
+  for (int64_t begin = part.begin; begin < part.end; begin += boxElements()) {
+    int64_t size = std::min(boxElements(), part.end - begin);
     size_t bytes = static_cast<size_t>(size) * sizeof(float);
     float *own = data + begin;
-    uint32_t step = takeSteps(lane, 1);
+    // One step for what the others have, and one for what the master makes of
+    // it.
+    uint32_t step = takeSteps(lane, 2);
     if (rank() != 0) {
-      std::memcpy(slot(rank(), lane, step), own, bytes);
+      std::memcpy(box(rank(), 0, lane, step), own, bytes);
       publishWritten(lane, step);
-      if (!waitSummed(0, lane, step))
+      if (!waitWritten(0, lane, step + 1))
         return;
-      std::memcpy(own, slot(0, lane, step), bytes);
+      std::memcpy(own, box(0, rank(), lane, step + 1), bytes);
       continue;
     }
     sources[0] = own;
     for (int32_t other = 1; other < ranks(); ++other) {
       if (!waitWritten(other, lane, step))
         return;
-      sources[static_cast<size_t>(other)] = slot(other, lane, step);
+      sources[static_cast<size_t>(other)] = box(other, 0, lane, step);
     }
-    sumRanks(sources.data(), ranks(), own, slot(0, lane, step), size);
-    publishSummed(lane, step);
+    sumRanks(sources.data(), ranks(), own, size);
+    writeToAll(lane, step + 1, own, size);
+    publishWritten(lane, step + 1);
   }
 }

@@ -21,10 +21,10 @@
 using namespace sandwich;
 
 // Every collective is a sequence of steps, numbered through over the life of a
-// lane. What a rank writes in a step goes to the slot of that number modulo
-// four, and two counters tell the others how far it is. No collective waits for
-// others to have read a slot: docs/RationaleCollectives.md shows that four
-// slots make what it waits for anyway sufficient.
+// lane. What a rank has for another in a step goes to their box of that step,
+// and one counter tells all others how far it is. No collective waits for
+// others to have read a box: docs/RationaleCollectives.md shows that what it
+// waits for anyway is sufficient.
 
 namespace {
 /// A pair of cache lines, the least that ranks hand to each other.
@@ -32,13 +32,18 @@ constexpr int64_t granule = 128 / sizeof(float);
 /// Parts of a message up to this size go in one step each.
 constexpr int64_t leastBlock = 4096 / sizeof(float);
 /// So many steps of a message overlap writing with summing well enough.
-constexpr int64_t blocksOfMessage = 4;
+constexpr int64_t blocksOfMessage = 2;
 /// From this size on, more than two ranks sum one segment each.
 constexpr int64_t leastInSegments = 16384 / sizeof(float);
 } // namespace
 
 static void copyElements(float *to, const float *from, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
+static void readBox(float *to, const float *box, int64_t count) {
+  takeBox(box, count);
+  copyElements(to, box, count);
 }
 
 SharedMemoryCommunicator::SharedMemoryCommunicator(
@@ -56,13 +61,29 @@ SharedMemoryCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
       new SharedMemoryCommunicator(std::move(segment), rank));
 }
 
-/// The elements of one step of `count`, at most `most`.
-int64_t SharedMemoryCommunicator::blockOf(int64_t count, int64_t most) const {
+int64_t SharedMemoryCommunicator::boxElements() const {
+  auto slot = static_cast<int64_t>(segment->slotBytes() / sizeof(float));
+  return slot / (ranks() - 1) / granule * granule;
+}
+
+// The boxes of two ranks for each other lie one in each rank's slot, and change
+// their places every time that this slot is used again.
+float *SharedMemoryCommunicator::box(int32_t from, int32_t to, int32_t lane,
+                                     uint32_t step) const {
+  if (step / SharedMemorySegment::slotsPerLane % 2 != 0)
+    std::swap(from, to);
+  int32_t distance = (to - from + ranks()) % ranks();
+  return reinterpret_cast<float *>(segment->slot(from, lane, step)) +
+         (distance - 1) * boxElements();
+}
+
+/// The elements of one step of `count`, at most those of a box.
+int64_t SharedMemoryCommunicator::blockOf(int64_t count) const {
   // Where ranks share cores, every step is a change of threads.
   if (segment->oversubscribed())
-    return most;
+    return boxElements();
   int64_t block = roundUp(divideUp(count, blocksOfMessage), granule);
-  return std::min(std::max(block, leastBlock), most);
+  return std::min(std::max(block, leastBlock), boxElements());
 }
 
 bool SharedMemoryCommunicator::canRun(int32_t lane, int32_t lanes) {
@@ -83,10 +104,10 @@ bool SharedMemoryCommunicator::waitWritten(int32_t rank, int32_t lane,
       .written.waitUntil(step + 1, patience, segment->aborted());
 }
 
-bool SharedMemoryCommunicator::waitSummed(int32_t rank, int32_t lane,
-                                          uint32_t step) {
-  return segment->progress(rank, lane)
-      .summed.waitUntil(step + 1, patience, segment->aborted());
+void SharedMemoryCommunicator::writeToAll(int32_t lane, uint32_t step,
+                                          const float *data, int64_t count) {
+  for (int32_t distance = 1; distance < ranks(); ++distance)
+    copyElements(box(rank(), rankAfter(distance), lane, step), data, count);
 }
 
 void SharedMemoryCommunicator::allReduce(int32_t lane, int32_t lanes,
@@ -96,25 +117,136 @@ void SharedMemoryCommunicator::allReduce(int32_t lane, int32_t lanes,
   LanePart part = LanePart::of(count, lane, lanes);
   int64_t size = part.end - part.begin;
   // Two ranks read as much of each other either way, and wait less this way.
-  // Where ranks share cores, one wait costs more than reading a slot of all.
+  // Where ranks share cores, one wait costs more than reading a box of all.
   int64_t least =
-      segment->oversubscribed() ? slotElements() + 1 : leastInSegments;
+      segment->oversubscribed() ? boxElements() + 1 : leastInSegments;
   if (ranks() == 2 || size < least)
     sumAtOnce(lane, data + part.begin, size);
   else
     sumInSegments(lane, data + part.begin, size);
 }
 
-/// Runs `blocks` steps of `lane`. `write(i, step)` fills own slots with block
-/// i, before `use(i - 1, step - 1)` waits for that of others and uses it; it
-/// returns false if it waits in vain.
-template <typename Write, typename Use>
-void SharedMemoryCommunicator::runBlocks(int32_t lane, int64_t blocks,
-                                         const Write &write, const Use &use) {
+/// Every rank writes everything and sums everything. Each line of a box is
+/// written again, with what comes two blocks later, as soon as it is read.
+void SharedMemoryCommunicator::sumAtOnce(int32_t lane, float *data,
+                                         int64_t count) {
+  constexpr int64_t ahead = SharedMemorySegment::slotsPerLane;
+  int64_t block = blockOf(count);
+  int64_t blocks = divideUp(count, block);
   uint32_t first = takeSteps(lane, blocks);
   auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
+  auto sizeOf = [&](int64_t i) {
+    return std::clamp<int64_t>(count - i * block, 0, block);
+  };
+  for (int64_t i = 0; i < std::min(ahead, blocks); ++i) {
+    writeToAll(lane, stepOf(i), data + i * block, sizeOf(i));
+    publishWritten(lane, stepOf(i));
+  }
+  std::array<float *, SharedMemorySegment::maxRanks> terms;
+  for (int64_t i = 0; i < blocks; ++i) {
+    float *own = data + i * block;
+    terms[static_cast<size_t>(rank())] = own;
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      int32_t other = rankAfter(distance);
+      if (!waitWritten(other, lane, stepOf(i)))
+        return;
+      terms[static_cast<size_t>(other)] = box(other, rank(), lane, stepOf(i));
+    }
+    sumAndAnswer(terms.data(), rank(), ranks(), sizeOf(i), own + ahead * block,
+                 sizeOf(i + ahead));
+    if (i + ahead < blocks)
+      publishWritten(lane, stepOf(i + ahead));
+  }
+}
+
+/// Of each block, rank r sums segment r of what all have written, and all fetch
+/// the sums: what a rank reads of the others does not grow with their number.
+/// While the sums of one block are on their way, the next one's data is
+/// written.
+void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
+                                             int64_t count) {
+  int64_t segmentSize = blockOf(divideUp<int64_t>(count, ranks()));
+  int64_t blockSize = segmentSize * ranks();
+  int64_t blocks = divideUp(count, blockSize);
+  // One step for the data of each block, and one for its sums.
+  uint32_t first = takeSteps(lane, 2 * blocks);
+  auto dataStep = [&](int64_t i) {
+    return first + 2 * static_cast<uint32_t>(i);
+  };
+  /// The elements of segment `which` of block `i`, evenly dealt in the last.
+  struct Range {
+    float *begin;
+    int64_t size;
+  };
+  auto segmentOf = [&](int64_t i, int32_t which) -> Range {
+    int64_t begin = i * blockSize;
+    LanePart part =
+        LanePart::of(std::min(count - begin, blockSize), which, ranks());
+    return {data + begin + part.begin, part.end - part.begin};
+  };
+  auto write = [&](int64_t i) {
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      int32_t other = rankAfter(distance);
+      Range range = segmentOf(i, other);
+      copyElements(box(rank(), other, lane, dataStep(i)), range.begin,
+                   range.size);
+    }
+    publishWritten(lane, dataStep(i));
+  };
+  auto sum = [&](int64_t i) {
+    Range range = segmentOf(i, rank());
+    std::array<float *, SharedMemorySegment::maxRanks> terms;
+    terms[static_cast<size_t>(rank())] = range.begin;
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      int32_t other = rankAfter(distance);
+      if (!waitWritten(other, lane, dataStep(i)))
+        return false;
+      terms[static_cast<size_t>(other)] = box(other, rank(), lane, dataStep(i));
+    }
+    sumAndAnswer(terms.data(), rank(), ranks(), range.size, nullptr, 0);
+    writeToAll(lane, dataStep(i) + 1, range.begin, range.size);
+    publishWritten(lane, dataStep(i) + 1);
+    return true;
+  };
+  auto fetch = [&](int64_t i) {
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      int32_t other = rankAfter(distance);
+      if (!waitWritten(other, lane, dataStep(i) + 1))
+        return false;
+      Range range = segmentOf(i, other);
+      readBox(range.begin, box(other, rank(), lane, dataStep(i) + 1),
+              range.size);
+    }
+    return true;
+  };
+  if (blocks > 0)
+    write(0);
+  for (int64_t i = 0; i < blocks; ++i) {
+    if (!sum(i))
+      return;
+    if (i + 1 < blocks)
+      write(i + 1);
+    if (!fetch(i))
+      return;
+  }
+}
+
+/// Passes [0, count) in blocks through the boxes of all ranks: `write(step,
+/// begin, size)` fills own ones before `read(rank, box, begin, size)` sees that
+/// of each other rank of the step before.
+template <typename Write, typename Read>
+void SharedMemoryCommunicator::exchangeBlocks(int32_t lane, int64_t count,
+                                              const Write &write,
+                                              const Read &read) {
+  if (ranks() == 1)
+    return;
+  int64_t block = blockOf(count);
+  int64_t blocks = divideUp(count, block);
+  uint32_t first = takeSteps(lane, blocks);
+  auto stepOf = [&](int64_t i) { return first + static_cast<uint32_t>(i); };
+  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
   auto publish = [&](int64_t i) {
-    write(i, stepOf(i));
+    write(stepOf(i), i * block, sizeOf(i));
     publishWritten(lane, stepOf(i));
   };
   if (blocks > 0)
@@ -122,122 +254,13 @@ void SharedMemoryCommunicator::runBlocks(int32_t lane, int64_t blocks,
   for (int64_t i = 0; i < blocks; ++i) {
     if (i + 1 < blocks)
       publish(i + 1);
-    if (!use(i, stepOf(i)))
-      return;
+    for (int32_t distance = 1; distance < ranks(); ++distance) {
+      int32_t other = rankAfter(distance);
+      if (!waitWritten(other, lane, stepOf(i)))
+        return;
+      read(other, box(other, rank(), lane, stepOf(i)), i * block, sizeOf(i));
+    }
   }
-}
-
-/// Every rank writes everything and sums everything.
-void SharedMemoryCommunicator::sumAtOnce(int32_t lane, float *data,
-                                         int64_t count) {
-  int64_t block = blockOf(count, slotElements());
-  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
-  std::array<const float *, SharedMemorySegment::maxRanks> sources;
-  runBlocks(
-      lane, divideUp(count, block),
-      [&](int64_t i, uint32_t step) {
-        copyElements(slot(rank(), lane, step), data + i * block, sizeOf(i));
-      },
-      [&](int64_t i, uint32_t step) {
-        float *own = data + i * block;
-        sources[static_cast<size_t>(rank())] = own;
-        for (int32_t distance = 1; distance < ranks(); ++distance) {
-          int32_t other = rankAfter(distance);
-          if (!waitWritten(other, lane, step))
-            return false;
-          sources[static_cast<size_t>(other)] = slot(other, lane, step);
-        }
-        sumRanks(sources.data(), ranks(), own, nullptr, sizeOf(i));
-        return true;
-      });
-}
-
-/// In each step, rank r sums segment r of what all have written, and all fetch
-/// the sums: what a rank reads of the others does not grow with their number.
-/// While the sums of one step are on their way, the next ones' data is written.
-void SharedMemoryCommunicator::sumInSegments(int32_t lane, float *data,
-                                             int64_t count) {
-  int64_t most = slotElements() / ranks() / granule * granule;
-  int64_t segmentSize = blockOf(divideUp<int64_t>(count, ranks()), most);
-  int64_t blocks = divideUp(count, segmentSize * ranks());
-  /// The elements of segment `which` of block `i`, evenly dealt in the last.
-  struct Range {
-    int64_t begin;
-    int64_t size;
-  };
-  auto rangeOf = [&](int64_t i, int32_t which) -> Range {
-    int64_t begin = i * segmentSize * ranks();
-    int64_t size = std::min(count - begin, segmentSize * ranks());
-    LanePart part = LanePart::of(size, which, ranks());
-    return {begin + part.begin, part.end - part.begin};
-  };
-  auto slotOf = [&](int32_t rank, uint32_t step, int32_t which) {
-    return slot(rank, lane, step) + which * segmentSize;
-  };
-  auto write = [&](int64_t i, uint32_t step) {
-    for (int32_t distance = 1; distance < ranks(); ++distance) {
-      int32_t other = rankAfter(distance);
-      Range range = rangeOf(i, other);
-      copyElements(slotOf(rank(), step, other), data + range.begin, range.size);
-    }
-  };
-  auto sum = [&](int64_t i, uint32_t step) {
-    Range range = rangeOf(i, rank());
-    float *own = data + range.begin;
-    std::array<const float *, SharedMemorySegment::maxRanks> sources;
-    sources[static_cast<size_t>(rank())] = own;
-    for (int32_t distance = 1; distance < ranks(); ++distance) {
-      int32_t other = rankAfter(distance);
-      if (!waitWritten(other, lane, step))
-        return false;
-      sources[static_cast<size_t>(other)] = slotOf(other, step, rank());
-    }
-    sumRanks(sources.data(), ranks(), own, slotOf(rank(), step, rank()),
-             range.size);
-    publishSummed(lane, step);
-    return true;
-  };
-  auto fetch = [&](int64_t i, uint32_t step) {
-    for (int32_t distance = 1; distance < ranks(); ++distance) {
-      int32_t other = rankAfter(distance);
-      if (!waitSummed(other, lane, step))
-        return false;
-      Range range = rangeOf(i, other);
-      copyElements(data + range.begin, slotOf(other, step, other), range.size);
-    }
-    return true;
-  };
-  runBlocks(lane, blocks, write, [&](int64_t i, uint32_t step) {
-    return sum(i, step) && (i == 0 || fetch(i - 1, step - 1)) &&
-           (i + 1 < blocks || fetch(i, step));
-  });
-}
-
-/// Passes [0, count) in blocks through the slots of all ranks: `write(slot,
-/// begin, size)` fills an own one, `read(rank, slot, begin, size)` sees that of
-/// each other rank.
-template <typename Write, typename Read>
-void SharedMemoryCommunicator::exchangeBlocks(int32_t lane, int64_t count,
-                                              const Write &write,
-                                              const Read &read) {
-  if (ranks() == 1)
-    return;
-  int64_t block = blockOf(count, slotElements());
-  auto sizeOf = [&](int64_t i) { return std::min(block, count - i * block); };
-  runBlocks(
-      lane, divideUp(count, block),
-      [&](int64_t i, uint32_t step) {
-        write(slot(rank(), lane, step), i * block, sizeOf(i));
-      },
-      [&](int64_t i, uint32_t step) {
-        for (int32_t distance = 1; distance < ranks(); ++distance) {
-          int32_t other = rankAfter(distance);
-          if (!waitWritten(other, lane, step))
-            return false;
-          read(other, slot(other, lane, step), i * block, sizeOf(i));
-        }
-        return true;
-      });
 }
 
 /// Publishes `part`, [count], and calls `place(rank, elements, begin, size)`
@@ -248,10 +271,13 @@ void SharedMemoryCommunicator::gatherBlocks(int32_t lane, const float *part,
   place(rank(), part, 0, count);
   exchangeBlocks(
       lane, count,
-      [&](float *slot, int64_t begin, int64_t size) {
-        copyElements(slot, part + begin, size);
+      [&](uint32_t step, int64_t begin, int64_t size) {
+        writeToAll(lane, step, part + begin, size);
       },
-      place);
+      [&](int32_t other, const float *box, int64_t begin, int64_t size) {
+        takeBox(box, size);
+        place(other, box, begin, size);
+      });
 }
 
 void SharedMemoryCommunicator::allGather(int32_t lane, int32_t lanes,
@@ -280,25 +306,25 @@ void SharedMemoryCommunicator::gatherPart(int32_t lane, const float *part,
 }
 
 /// Everybody takes part in every step, as in the others of this lane, so that
-/// the root knows when a slot is free.
+/// the root knows when a box is free.
 void SharedMemoryCommunicator::sharePart(int32_t lane, float *data,
                                          int64_t count, int32_t root) {
   if (ranks() == 1 || !canRun(lane, lane + 1))
     return;
   exchangeBlocks(
       lane, count,
-      [&](float *slot, int64_t begin, int64_t size) {
+      [&](uint32_t step, int64_t begin, int64_t size) {
         if (rank() == root)
-          copyElements(slot, data + begin, size);
+          writeToAll(lane, step, data + begin, size);
       },
-      [&](int32_t other, const float *slot, int64_t begin, int64_t size) {
+      [&](int32_t other, const float *box, int64_t begin, int64_t size) {
         if (other == root)
-          copyElements(data + begin, slot, size);
+          readBox(data + begin, box, size);
       });
 }
 
 // In the lane of broadcasts and barriers "written" means done with: it is what
-// those who read tell the root as well, so that a root knows when a slot is
+// those who read tell the root as well, so that a root knows when a box is
 // free.
 void SharedMemoryCommunicator::broadcast(void *data, size_t bytes,
                                          int32_t root) {
@@ -311,18 +337,22 @@ void SharedMemoryCommunicator::broadcast(void *data, size_t bytes,
   }
   auto *next = static_cast<std::byte *>(data);
   while (bytes > 0) {
-    size_t size = std::min<size_t>(bytes, segment->slotBytes());
+    size_t size =
+        std::min(bytes, static_cast<size_t>(boxElements()) * sizeof(float));
     uint32_t step = takeSteps(lane, 1);
     if (rank() == root) {
-      for (int32_t distance = 1; distance < ranks(); ++distance)
-        if (!waitWritten(rankAfter(distance), lane,
-                         step - SharedMemorySegment::slotsPerLane))
+      for (int32_t distance = 1; distance < ranks(); ++distance) {
+        int32_t other = rankAfter(distance);
+        // Who had the box before this rank had it.
+        if (!waitWritten(other, lane,
+                         step - 2 * SharedMemorySegment::slotsPerLane))
           return;
-      std::memcpy(segment->slot(root, lane, step), next, size);
+        std::memcpy(box(root, other, lane, step), next, size);
+      }
     } else {
       if (!waitWritten(root, lane, step))
         return;
-      std::memcpy(next, segment->slot(root, lane, step), size);
+      std::memcpy(next, box(root, rank(), lane, step), size);
     }
     publishWritten(lane, step);
     next += size;

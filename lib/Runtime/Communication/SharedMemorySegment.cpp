@@ -357,10 +357,8 @@ void SharedMemorySegment::abort(int32_t rank, std::string_view reason) {
                 cut.size());
   shared.reasonWritten.store(1, std::memory_order_release);
   for (int32_t other = 0; other < rankCount; ++other)
-    for (int32_t lane = 0; lane <= laneCount; ++lane) {
+    for (int32_t lane = 0; lane <= laneCount; ++lane)
       progress(other, lane).written.wake();
-      progress(other, lane).summed.wake();
-    }
 }
 
 Status SharedMemorySegment::failure() const {

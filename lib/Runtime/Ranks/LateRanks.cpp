@@ -90,10 +90,8 @@ computedBetween(const std::map<pid_t, ThreadActivity> &before,
 void LateRanks::readCounters() {
   for (int32_t rank = 0; rank < segment.ranks(); ++rank) {
     std::vector<uint32_t> counters;
-    for (int32_t lane = 0; lane <= segment.lanes(); ++lane) {
+    for (int32_t lane = 0; lane <= segment.lanes(); ++lane)
       counters.push_back(segment.progress(rank, lane).written.value());
-      counters.push_back(segment.progress(rank, lane).summed.value());
-    }
     State &state = states[static_cast<size_t>(rank)];
     if (counters == state.counters)
       continue;

@@ -89,7 +89,7 @@ public:
 
 private:
   struct State {
-    /// `written` and `summed` of each lane.
+    /// `written` of each lane.
     std::vector<uint32_t> counters;
     /// The look at which they had changed.
     int64_t moved = 0;

@@ -95,7 +95,7 @@ TEST(SharedMemorySegmentTest, AttachedIsTheSameMemory) {
         EXPECT_EQ(slot[segment->slotBytes() - 1], expected);
       }
   // Neither slots nor counters overlap.
-  EXPECT_EQ(segment->progress(2, 2).summed.value(), 0u);
+  EXPECT_EQ(segment->progress(2, 2).written.value(), 0u);
   (*attached)->progress(1, 0).written.raiseTo(7);
   EXPECT_EQ(segment->progress(1, 0).written.value(), 7u);
   (*attached)->beat(1);
@@ -182,7 +182,7 @@ TEST(SharedMemorySegmentTest, SaysWhenThereIsNotEnoughMemory) {
   SharedMemorySegmentOptions options;
   options.slotBytes = 16 << 20;
   std::string error = errorOf(SharedMemorySegment::create(64, 1024, options));
-  EXPECT_TRUE(error.starts_with("the memory that ranks share, 4.004 TiB: is "
+  EXPECT_TRUE(error.starts_with("the memory that ranks share, 2.002 TiB: is "
                                 "more than the "))
       << error;
   // A smaller limit of the process is met as one of the system would be, by an

@@ -153,8 +153,9 @@ TEST(TwoLevelCommunicatorFailureTest, HostThatFailedSendsNothing) {
             c.allGather(0, 1, v.data(), v.data() + 16, 1, 16);
           },
           [](Communicator &c, std::vector<float> &v) {
-            // The first ones have slots for all.
-            for (uint32_t i = 0; i <= SharedMemorySegment::slotsPerLane; ++i)
+            // The first ones have boxes for all.
+            for (uint32_t i = 0; i <= 2 * SharedMemorySegment::slotsPerLane;
+                 ++i)
               c.broadcast(v.data(), 64, 2);
           },
           [](Communicator &c, std::vector<float> &) { c.barrier(); },

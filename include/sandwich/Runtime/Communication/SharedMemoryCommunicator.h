@@ -10,7 +10,9 @@
 /// Collectives over a `SharedMemorySegment`, after section 6.2 of the Sandwich
 /// paper: rank r begins with what is for, or from, rank r + 1 and goes round
 /// from there, so that no two ranks are at the same place and nobody waits for
-/// a master. docs/RationaleCollectives.md tells how and why.
+/// a master. Each pair of ranks has boxes in which they answer each other, so
+/// that a cache line moves once for each message and is never shared.
+/// docs/RationaleCollectives.md tells how and why.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -63,25 +65,23 @@ protected:
   int32_t rankAfter(int32_t distance) const {
     return (rank() + distance) % ranks();
   }
-  /// Where `rank` puts the floats of `step`.
-  float *slot(int32_t rank, int32_t lane, uint32_t step) const {
-    return reinterpret_cast<float *>(segment->slot(rank, lane, step));
-  }
-  int64_t slotElements() const {
-    return static_cast<int64_t>(segment->slotBytes() / sizeof(float));
-  }
+  /// Where rank `from` puts what is for rank `to` in `step`. When it is used
+  /// again, `to` writes it and `from` reads it, so that whoever writes has the
+  /// cache lines already.
+  float *box(int32_t from, int32_t to, int32_t lane, uint32_t step) const;
+  /// The floats that fit in a box.
+  int64_t boxElements() const;
   /// Whether a collective of `lanes` lanes can run in `lane`. One with more
   /// than the segment has fails the group.
   bool canRun(int32_t lane, int32_t lanes);
-  /// Whether `rank` has written, or summed, `step`; false if the group failed.
+  /// Whether `rank` has written its boxes of `step`; false if the group failed.
   bool waitWritten(int32_t rank, int32_t lane, uint32_t step);
-  bool waitSummed(int32_t rank, int32_t lane, uint32_t step);
   void publishWritten(int32_t lane, uint32_t step) {
     segment->progress(rank(), lane).written.raiseTo(step + 1);
   }
-  void publishSummed(int32_t lane, uint32_t step) {
-    segment->progress(rank(), lane).summed.raiseTo(step + 1);
-  }
+  /// Puts `count` floats into this rank's boxes of `step` for all others.
+  void writeToAll(int32_t lane, uint32_t step, const float *data,
+                  int64_t count);
   /// The first of the next `count` steps of `lane`, which are taken.
   uint32_t takeSteps(int32_t lane, int64_t count) {
     uint32_t first = nextSteps[static_cast<size_t>(lane)].step;
@@ -90,12 +90,9 @@ protected:
   }
 
 private:
-  int64_t blockOf(int64_t count, int64_t most) const;
+  int64_t blockOf(int64_t count) const;
   void sumAtOnce(int32_t lane, float *data, int64_t count);
   void sumInSegments(int32_t lane, float *data, int64_t count);
-  template <typename Write, typename Use>
-  void runBlocks(int32_t lane, int64_t blocks, const Write &write,
-                 const Use &use);
   template <typename Write, typename Read>
   void exchangeBlocks(int32_t lane, int64_t count, const Write &write,
                       const Read &read);

@@ -13,8 +13,7 @@
 /// process that has it.
 ///
 /// It holds a header (shape, heartbeats, the group's failure) and for each rank
-/// and lane two counters and `slotsPerLane` slots of data that this rank writes
-/// and the others read.
+/// and lane a counter that this rank raises, and `slotsPerLane` slots of data.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -50,18 +49,16 @@ public:
   static constexpr int32_t maxRanks = 64;
   /// Who failed if it was nobody here.
   static constexpr int32_t elsewhere = maxRanks;
-  /// Those a rank writes in turn; docs/RationaleCollectives.md says why four.
-  static constexpr uint32_t slotsPerLane = 4;
+  /// Those of a rank that are used in turn; docs/RationaleCollectives.md says
+  /// why two.
+  static constexpr uint32_t slotsPerLane = 2;
 
   /// How far one rank's thread of one lane is. Only that thread changes it.
   /// Adjacent cache lines are fetched in pairs, so what different threads
   /// write stays 128 bytes apart.
-  // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): see above.
-  struct Progress {
+  struct alignas(128) Progress {
     /// The steps whose data lies in the slots.
-    alignas(128) WaitableCounter written{WaitableCounter::Scope::Machine};
-    /// The steps whose sums lie in the slots.
-    alignas(128) WaitableCounter summed{WaitableCounter::Scope::Machine};
+    WaitableCounter written{WaitableCounter::Scope::Machine};
   };
 
   /// Bytes of the segment that `create` makes. Errors: numbers out of range.
@@ -129,7 +126,7 @@ public:
 
   /// Lane `lanes()` is for what one thread of each rank does alone.
   Progress &progress(int32_t rank, int32_t lane) const;
-  /// Where `rank` puts the data of `step`, aligned to 4096 bytes.
+  /// The memory of `rank` for the data of `step`, aligned to 4096 bytes.
   std::byte *slot(int32_t rank, int32_t lane, uint32_t step) const;
 
 private:
