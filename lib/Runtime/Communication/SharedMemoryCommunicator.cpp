@@ -30,7 +30,7 @@ namespace {
 /// A pair of cache lines, the least that ranks hand to each other.
 constexpr int64_t granule = 128 / sizeof(float);
 /// Parts of a message up to this size go in one step each.
-constexpr int64_t leastBlock = 4096 / sizeof(float);
+constexpr int64_t leastBlock = 8192 / sizeof(float);
 /// So many steps of a message overlap writing with summing well enough.
 constexpr int64_t blocksOfMessage = 2;
 /// From this size on, more than two ranks sum one segment each.
