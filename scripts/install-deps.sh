@@ -50,9 +50,8 @@ for package in "${missing[@]}"; do
   candidate=$(apt-cache policy "$package")
   if ! grep -q 'Candidate: [^(]' <<<"$candidate"; then
     echo "error: apt knows no package $package. LLVM 22 is among Debian 12's" \
-      "security updates; enable them with the line" \
-      "'deb http://deb.debian.org/debian-security bookworm-security main'" \
-      "in /etc/apt/sources.list" >&2
+      "security updates; enable the suite bookworm-security in" \
+      "/etc/apt/sources.list" >&2
     exit 1
   fi
 done
