@@ -40,6 +40,7 @@ if os.path.isdir(shared):
     config.available_features.add("shared")
     config.substitutions.append(("%shared", os.path.realpath(shared)))
 config.substitutions.append(("%source", config.sandwich_source))
+config.substitutions.append(("%cmake", config.cmake))
 config.substitutions.append(("%unittests",
                              config.sandwich_binary + "/unittests"))
 python = "/usr/bin/python3"
