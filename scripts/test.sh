@@ -10,6 +10,9 @@ cmake --preset release -DSANDWICH_ENABLE_MPI=ON --log-level=WARNING >&2
 scripts/build.sh release
 build=build/release
 status=0
+# What is neither committed nor ignored; nothing where git does not know.
+list_strays() { git ls-files --others --exclude-standard 2>/dev/null || true; }
+before=$(list_strays)
 # Output is cut after a kilobyte by default, and the count is taken from it.
 ctest --test-dir $build --output-on-failure --parallel 2 \
   --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
@@ -18,11 +21,18 @@ lit=$(sed -n 's/^LIT:[A-Z]*=//p' $build/CMakeCache.txt)
 "$lit" --verbose --xunit-xml-output "$build/lit-tests.xml" $build/test ||
   status=1
 
+# Tests leave nothing behind.
+left=$(comm -13 <(sort <<<"$before") <(list_strays | sort))
+
 # GoogleTest binaries are one ctest test each; count their cases instead.
-python3 - $build <<'PYTHON' || status=1
+python3 - $build "$left" <<'PYTHON' || status=1
 import glob, sys, xml.etree.ElementTree as tree
-build = sys.argv[1]
+build, left = sys.argv[1:]
 passed = failed = skipped = 0
+if left:
+    print("error: the tests left files behind:", left, sep="\n",
+          file=sys.stderr)
+    failed += 1
 for path in (f"{build}/unit-tests.xml", f"{build}/lit-tests.xml"):
     for case in tree.parse(path).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
