@@ -9,6 +9,7 @@
 #include "sandwich/Artifact/ArtifactWriter.h"
 
 #include "Checksum.h"
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/File.h"
 
@@ -165,13 +166,7 @@ static bool isArtifact(const std::string &path) {
       return false;
   if (error)
     return false;
-  std::string manifest = path + "/" + artifact::manifestFile;
-  if (fs::symlink_status(manifest, error).type() != fs::file_type::regular)
-    return false;
-  auto bytes = readTextFile(manifest, artifact::limits::manifestBytes);
-  proto::Envelope envelope;
-  return bytes && envelope.ParseFromString(*bytes) &&
-         envelope.format_version() != 0;
+  return holdsManifest(path);
 }
 
 static Status checkDestination(const std::string &path) {
@@ -277,6 +272,7 @@ struct ArtifactWriter::State {
   std::string destination;
   std::string parent;
   std::string partial;
+  UnfinishedOutput unfinished;
   /// The partial folder, locked; -1 before it is made and after it is moved.
   int descriptor = -1;
   std::optional<OutputFile> weights;
@@ -309,6 +305,7 @@ Result<ArtifactWriter> ArtifactWriter::create(const std::string &path) {
       state->destination + partialSuffix + std::to_string(::getpid());
   SANDWICH_RETURN_IF_ERROR(checkDestination(state->destination));
   removeStalePartials(state->parent, name);
+  state->unfinished = UnfinishedOutput(state->partial);
   if (::mkdir(state->partial.c_str(), 0777) != 0) {
     if (errno == EEXIST)
       return makeError(state->destination,

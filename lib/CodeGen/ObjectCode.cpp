@@ -10,13 +10,11 @@
 #include "sandwich/Support/File.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -115,14 +113,10 @@ Result<std::string> sandwich::emitCode(llvm::Module &module,
 }
 
 Result<std::string> sandwich::linkSharedObject(const std::string &object) {
-  llvm::SmallString<128> folder;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueDirectory("sandwich-link", folder))
-    return makeError("cannot create a temporary folder: ", code.message());
-  auto cleanup = llvm::scope_exit(
-      [&] { (void)llvm::sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/phases.o").str();
-  std::string output = (folder + "/phases.so").str();
+  SANDWICH_ASSIGN_OR_RETURN(ScratchFolder folder,
+                            ScratchFolder::create("sandwich-link"));
+  const std::string input = folder.path() + "/phases.o";
+  const std::string output = folder.path() + "/phases.so";
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(input));
   SANDWICH_RETURN_IF_ERROR(file.write(object));
   SANDWICH_RETURN_IF_ERROR(file.commit());

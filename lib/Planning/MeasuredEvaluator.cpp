@@ -14,10 +14,7 @@
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -130,27 +127,13 @@ MeasuredEvaluator::create(MeasuredEvaluatorOptions options,
                           ServingTrace trace) {
   std::unique_ptr<MeasuredEvaluator> evaluator(
       new MeasuredEvaluator(std::move(options), std::move(trace)));
-  std::error_code code;
-  const fs::path parent = evaluator->options.folder.empty()
-                              ? fs::temp_directory_path(code)
-                              : fs::path(evaluator->options.folder);
-  if (code)
-    return makeError("there is no folder for temporary files: ", code.message(),
-                     "; name one in TMPDIR");
-  std::string pattern = parent / "sandwich-plan-XXXXXX";
-  if (!::mkdtemp(pattern.data()))
-    return makeError(parent.string(),
-                     ": no folder can be made there: ", std::strerror(errno));
-  evaluator->folder = pattern;
+  SANDWICH_ASSIGN_OR_RETURN(
+      evaluator->folder,
+      ScratchFolder::create("sandwich-plan", evaluator->options.folder));
   return evaluator;
 }
 
-MeasuredEvaluator::~MeasuredEvaluator() {
-  reference.reset();
-  std::error_code ignored;
-  if (!folder.empty())
-    fs::remove_all(folder, ignored);
-}
+MeasuredEvaluator::~MeasuredEvaluator() = default;
 
 /// "configuration 3: STAGE"
 Status MeasuredEvaluator::report(std::string_view stage, double done) const {
@@ -163,12 +146,12 @@ Status MeasuredEvaluator::report(std::string_view stage, double done) const {
 /// The model compiled for the shape of `cores`.
 Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
   const Shape wanted = Shape::of(cores);
-  const fs::path path = fs::path(folder) / wanted.name();
+  const fs::path path = fs::path(folder.path()) / wanted.name();
   if ((shape && *shape == wanted) || (reference && reference->shape == wanted))
     return path.string();
   if (shape && !(reference && reference->shape == *shape)) {
     std::error_code ignored;
-    fs::remove_all(fs::path(folder) / shape->name(), ignored);
+    fs::remove_all(fs::path(folder.path()) / shape->name(), ignored);
   }
   shape.reset();
   CompileOptions compilation = options.compile;

@@ -90,6 +90,7 @@ Result<PendingFile> PendingFile::create(const std::string &path) {
   }
   file.temporary =
       file.destination + partialSuffix + std::to_string(::getpid());
+  file.unfinished = UnfinishedOutput(file.temporary);
   file.descriptor = ::open(file.temporary.c_str(),
                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file.descriptor < 0)
@@ -101,12 +102,14 @@ PendingFile::PendingFile(PendingFile &&other) noexcept
     : shownPath(std::move(other.shownPath)),
       destination(std::move(other.destination)),
       temporary(std::move(other.temporary)),
+      unfinished(std::move(other.unfinished)),
       descriptor(std::exchange(other.descriptor, -1)) {}
 
 PendingFile &PendingFile::operator=(PendingFile &&other) noexcept {
   std::swap(shownPath, other.shownPath);
   std::swap(destination, other.destination);
   std::swap(temporary, other.temporary);
+  std::swap(unfinished, other.unfinished);
   std::swap(descriptor, other.descriptor);
   return *this;
 }
@@ -146,6 +149,49 @@ Status PendingFile::commit() {
     return error;
   }
   return {};
+}
+
+Result<ScratchFolder> ScratchFolder::create(const std::string &prefix,
+                                            const std::string &parent) {
+  std::error_code code;
+  const std::filesystem::path place =
+      parent.empty() ? std::filesystem::temp_directory_path(code)
+                     : std::filesystem::path(parent);
+  if (code)
+    return makeError("there is no folder for temporary files: ", code.message(),
+                     "; name one in TMPDIR");
+  // It is listed before it is made, so its name must be known.
+  constexpr int attempts = 10000;
+  for (int i = 0; i < attempts; ++i) {
+    ScratchFolder folder;
+    std::string path = place / (prefix + "-" + std::to_string(::getpid()) +
+                                "-" + std::to_string(i));
+    folder.unfinished = UnfinishedOutput(path);
+    if (::mkdir(path.c_str(), 0700) == 0) {
+      folder.name = std::move(path);
+      return folder;
+    }
+    if (errno != EEXIST)
+      break;
+  }
+  return makeError(place.string(),
+                   ": no folder can be made there: ", std::strerror(errno));
+}
+
+ScratchFolder::ScratchFolder(ScratchFolder &&other) noexcept
+    : name(std::exchange(other.name, {})),
+      unfinished(std::move(other.unfinished)) {}
+
+ScratchFolder &ScratchFolder::operator=(ScratchFolder &&other) noexcept {
+  std::swap(name, other.name);
+  std::swap(unfinished, other.unfinished);
+  return *this;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  if (!name.empty())
+    std::filesystem::remove_all(name, ignored);
 }
 
 Result<FileLock> FileLock::acquire(const std::string &path, double seconds) {

@@ -7,11 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Support/Process.h"
+#include "sandwich/Support/UnfinishedOutputs.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 using namespace sandwich;
@@ -46,10 +49,8 @@ Status sandwich::writeStandardOutput(std::string_view text) {
 
 bool sandwich::outputClosed() { return readerGone; }
 
-void sandwich::catchInterrupts() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interruptCount = 1; };
-  action.sa_flags = SA_RESETHAND;
+/// Lets `action` handle the signals that ask a process to stop.
+static void handleInterrupts(struct sigaction &action) {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
@@ -58,6 +59,41 @@ void sandwich::catchInterrupts() {
   if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 &&
       hangUp.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &action, nullptr);
+}
+
+void sandwich::catchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interruptCount = 1; };
+  action.sa_flags = SA_RESETHAND;
+  handleInterrupts(action);
+}
+
+static std::atomic<const char *> messageWhenInterrupted = "interrupted";
+static_assert(std::atomic<const char *>::is_always_lock_free,
+              "a signal handler reads it");
+
+void sandwich::sayWhenInterrupted(const char *text) {
+  messageWhenInterrupted = text;
+}
+
+const char *sandwich::interruptedMessage() { return messageWhenInterrupted; }
+
+void sandwich::exitSoonWhenInterrupted() {
+  struct sigaction late = {};
+  late.sa_handler = [](int) { exitWithError({interruptedMessage()}); };
+  ::sigemptyset(&late.sa_mask);
+  ::sigaction(SIGALRM, &late, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    if (interruptCount != 0)
+      exitWithError({interruptedMessage()});
+    interruptCount = 1;
+    constexpr suseconds_t graceMicroseconds = 500'000;
+    struct itimerval timer = {};
+    timer.it_value.tv_usec = graceMicroseconds;
+    (void)::setitimer(ITIMER_REAL, &timer, nullptr);
+  };
+  handleInterrupts(action);
 }
 
 bool sandwich::interrupted() { return interruptCount != 0; }

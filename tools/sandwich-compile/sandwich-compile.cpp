@@ -6,12 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Compiler/FatalErrors.h"
 #include "sandwich/Planning/Planner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Support/UnfinishedOutputs.h"
 #include "sandwich/Target/Target.h"
 #include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Topology/PlanFile.h"
@@ -25,6 +28,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <new>
 #include <unistd.h>
 
 using namespace sandwich;
@@ -104,7 +108,7 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
   Result<MachineMeasurement> measured = measureMachine(
       machine, bf16Weights, [&](std::string_view stage, double done) -> Status {
         if (interrupted())
-          return makeError("interrupted; nothing was written");
+          return makeError(interruptedMessage());
         if (!quiet)
           line(stage, done);
         return {};
@@ -124,7 +128,6 @@ Result<MachineParameters> measureIntoFile(const MachineNode &machine,
 /// Searches with progress on standard error. Most searches of the model are
 /// done before anybody would read of them, so only a terminal shows theirs.
 Result<Plan> searchPlanWithProgress(PlanOptions options, bool quiet) {
-  catchInterrupts();
   ProgressLine line;
   if (!quiet && (::isatty(STDERR_FILENO) == 1 ||
                  options.evaluator != PlanEvaluator::Modelled))
@@ -136,20 +139,24 @@ Result<Plan> searchPlanWithProgress(PlanOptions options, bool quiet) {
   return plan;
 }
 
+/// Ends the process for `error`. What fails while the process is being
+/// interrupted does so for that.
+[[noreturn]] void fail(const Error &error) {
+  exitWithError({interrupted() ? interruptedMessage() : error.message});
+}
+
 /// --plan-only: what was found goes to standard output.
 int runPlan(const PlanOptions &options, bool json, bool quiet) {
   Result<Plan> plan = searchPlanWithProgress(options, quiet);
-  if (!plan) {
-    std::fprintf(stderr, "error: %s\n", plan.error().message.c_str());
-    return 1;
-  }
+  if (!plan)
+    fail(plan.error());
   const std::string text = json ? toJson(*plan).dump(2) + "\n" : explain(*plan);
   Status status = writeStandardOutput(text);
   if (status && plan->search.interrupted)
-    status = makeError("interrupted; what was found is printed");
-  if (!status)
-    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
-  return status ? 0 : 1;
+    sayWhenInterrupted("interrupted; what was found is printed");
+  if (!status || plan->search.interrupted)
+    fail(status.error());
+  return 0;
 }
 
 /// --plan: the cores of the file `name`, or of the best plan that is found.
@@ -162,9 +169,24 @@ Result<PlanCores> findPlan(const std::string &name, const PlanOptions &options,
   }
   SANDWICH_ASSIGN_OR_RETURN(Plan plan, searchPlanWithProgress(options, quiet));
   if (plan.search.interrupted)
-    return makeError("interrupted; nothing was written");
+    return makeError(interruptedMessage());
   const ServiceConfiguration &best = plan.search.configurations.front();
   return PlanCores{best.prefillCores, best.decodeCores};
+}
+
+/// Whether `outputs` can be written without harm to `inputs` or to each other.
+Status checkOutputs(const std::vector<std::string> &outputs,
+                    const ToolInputs &inputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    SANDWICH_RETURN_IF_ERROR(checkOutputPlace(*output, inputs));
+    for (auto other = outputs.begin(); other != output; ++other) {
+      std::error_code ignored;
+      if (std::filesystem::weakly_canonical(*output, ignored) ==
+          std::filesystem::weakly_canonical(*other, ignored))
+        return makeError(*output, ": is written twice; name another file");
+    }
+  }
+  return {};
 }
 
 /// "plan: 2 processes, each with 8 cores in prefill and 6 in decode"
@@ -191,6 +213,9 @@ int main(int argc, char **argv) try {
 #ifdef SANDWICH_INCLUDE_TESTS
   test::registerTestPasses();
 #endif
+  exitOnFatalErrors();
+  sayWhenInterrupted("interrupted; nothing was written");
+  exitSoonWhenInterrupted();
   CompileOptions options;
   CLI::App app{
       "Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
@@ -341,6 +366,15 @@ int main(int argc, char **argv) try {
   bool quiet = false;
   app.add_flag("-q,--quiet", quiet, "No progress on standard error");
 
+  for (const char *option :
+       {"--output", "--schedules", "--tuning-report", "--measure-machine"})
+    app.get_option(option)->check([option](const std::string &name) {
+      // Standard output takes the text of --emit.
+      const bool isText = std::string_view(option) == "--output";
+      return isText && name == "-" ? std::string()
+                                   : findOutputNameProblem(name);
+    });
+
   try {
     app.parse(argc, argv);
     options.emit = kinds.at(emit);
@@ -390,6 +424,9 @@ int main(int argc, char **argv) try {
                                "--tune=quick, --tune=full or --plan=auto");
     if (options.emit == Emit::Artifact && options.output.empty() && !planOnly)
       throw CLI::RequiredError("--output");
+    if (options.emit == Emit::Artifact && options.output == "-")
+      throw CLI::ValidationError(
+          "--output", "an artifact is a folder; '-' takes the text of --emit");
   } catch (const CLI::Success &help) {
     return app.exit(help);
   } catch (const CLI::ParseError &wrong) {
@@ -418,14 +455,26 @@ int main(int argc, char **argv) try {
       return measureIntoFile(machine, options.dtype == "bf16",
                              *measureMachineFile, quiet);
     };
+  std::vector<std::string> inputs, outputs;
+  for (const std::optional<std::string> &input :
+       {options.inputIR, options.trace, plan.parameters,
+        std::optional(planName), std::optional(plan.topology)})
+    if (input && !input->empty())
+      inputs.push_back(*input);
+  for (const std::optional<std::string> &output :
+       {std::optional(options.output), options.schedules, options.tuningReport,
+        measureMachineFile})
+    if (output && !output->empty() && *output != "-")
+      outputs.push_back(*output);
+  if (Status status = checkOutputs(outputs, {options.modelFolder, inputs});
+      !status)
+    fail(status.error());
   if (planOnly)
     return runPlan(plan, json, quiet);
   if (!planName.empty()) {
     Result<PlanCores> cores = findPlan(planName, plan, quiet);
-    if (!cores) {
-      std::fprintf(stderr, "error: %s\n", cores.error().message.c_str());
-      return 1;
-    }
+    if (!cores)
+      fail(cores.error());
     if (!quiet)
       std::fprintf(stderr, "%s\n", describe(*cores).c_str());
     options.threads = static_cast<int64_t>(cores->prefill.front().size());
@@ -433,10 +482,8 @@ int main(int argc, char **argv) try {
     options.plan = std::move(*cores);
   }
   Result<CpuBudget> budget = readCpuBudget();
-  if (!budget) {
-    std::fprintf(stderr, "error: %s\n", budget.error().message.c_str());
-    return 1;
-  }
+  if (!budget)
+    fail(budget.error());
   if (app.count("--threads") == 0 && !options.plan) {
     const int64_t processes = std::max<int64_t>(options.tensorParallel, 1);
     options.threads = std::max<int64_t>(budget->threads() / processes, 1);
@@ -454,14 +501,15 @@ int main(int argc, char **argv) try {
       options.cpus = budget->cpusFor(static_cast<unsigned>(options.threads));
   }
   ProgressLine line;
-  catchInterrupts();
+  const std::string interruptedTuning = "interrupted; what was tuned is in " +
+                                        options.schedules.value_or("no file") +
+                                        ", and the same command goes on";
   CompileProgress progress = [&](std::string_view stage,
                                  double done) -> Status {
-    if (interrupted() && stage == "tuning")
-      return makeError("interrupted; what was tuned is in ", *options.schedules,
-                       ", and the same command goes on");
+    sayWhenInterrupted(stage == "tuning" ? interruptedTuning.c_str()
+                                         : "interrupted; nothing was written");
     if (interrupted())
-      return makeError("interrupted; nothing was written");
+      return makeError(interruptedMessage());
     if (!quiet)
       line(stage, done);
     return {};
@@ -469,10 +517,10 @@ int main(int argc, char **argv) try {
   TuningSummary summary;
   Status status = compile(options, progress, &summary);
   line.finishStage();
-  if (!status) {
-    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
-    return 1;
-  }
+  if (status)
+    sayWhenInterrupted("interrupted; all was written");
+  if (!status)
+    fail(status.error());
   if (options.tune != Tune::None && !quiet) {
     std::fprintf(stderr,
                  "tuned %lld matmuls in %.1f s with %lld measurements, found "
@@ -486,7 +534,10 @@ int main(int argc, char **argv) try {
                            "measured; the same command goes on\n");
   }
   return 0;
+} catch (const std::bad_alloc &) {
+  exitOutOfMemory();
 } catch (const std::exception &exception) {
-  std::fprintf(stderr, "error: %s\n", exception.what());
-  return 1;
+  // Libraries without exceptions were left as they were, so nothing more of
+  // them may run.
+  exitWithError({exception.what()});
 }

@@ -11,6 +11,7 @@
 #include "Hosts.h"
 #include "Terminal.h"
 
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Runtime/Generation/Generation.h"
 #include "sandwich/Support/File.h"
 
@@ -40,6 +41,7 @@ static Status run(const Arguments &arguments) {
       std::vector<int32_t> tokens,
       tool::checkTokenIds(arguments.tokenIds, model.vocab_size()));
   SANDWICH_RETURN_IF_ERROR(checkPromptLength(model, tokens.size()));
+  SANDWICH_RETURN_IF_ERROR(checkOutputPlace(arguments.out, {}));
   // From here on there is a file to remove.
   catchInterrupts();
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
@@ -81,6 +83,7 @@ The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)
   addArtifactArgument(*command, arguments->artifact);
   addTokenIdsOption(*command, arguments->tokenIds)->required();
   command->add_option("--out", arguments->out, "The file to write")
+      ->check(findOutputNameProblem)
       ->required()
       ->type_name("FILE");
   command

@@ -9,6 +9,7 @@
 #include "Commands.h"
 #include "Terminal.h"
 
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Topology/MachineDrawing.h"
@@ -47,6 +48,8 @@ static Status writeSvg(const Arguments &arguments, const Machine &machine) {
   if (!arguments.planPath.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(plan, readPlanCores(arguments.planPath, machine));
   }
+  const std::string read[] = {arguments.planPath, arguments.source};
+  SANDWICH_RETURN_IF_ERROR(checkOutputPlace(arguments.svgPath, {"", read}));
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(arguments.svgPath));
   SANDWICH_RETURN_IF_ERROR(file.write(drawSvg(machine, plan)));
@@ -108,6 +111,7 @@ default, and why no more.)");
   command
       ->add_option("--svg", arguments->svgPath,
                    "Also draws the machine into FILE")
+      ->check(findOutputNameProblem)
       ->type_name("FILE");
   command
       ->add_option("--plan", arguments->planPath,

@@ -10,6 +10,7 @@
 #define SANDWICH_PLANNING_MEASUREDEVALUATOR_H
 
 #include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Support/File.h"
 #include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Topology/ConfigurationSearch.h"
 
@@ -73,7 +74,7 @@ private:
   const MeasuredEvaluatorOptions options;
   const ServingTrace trace;
   /// Of this evaluator alone.
-  std::string folder;
+  ScratchFolder folder;
   std::unique_ptr<Reference> reference;
   /// Of the last artifact, which is in `folder` under its name.
   std::unique_ptr<Shape> shape;

@@ -16,6 +16,7 @@
 #define SANDWICH_SUPPORT_FILE_H
 
 #include "sandwich/Support/Result.h"
+#include "sandwich/Support/UnfinishedOutputs.h"
 
 #include <cstddef>
 #include <span>
@@ -81,7 +82,29 @@ private:
   std::string destination;
   /// Empty where the destination is written to directly.
   std::string temporary;
+  UnfinishedOutput unfinished;
   int descriptor = -1;
+};
+
+/// A new folder for temporary files, which is removed with what is in it.
+class ScratchFolder {
+public:
+  /// Makes a folder named `prefix` and something that no other has, in `parent`
+  /// or, if that is empty, where the system has temporary files.
+  static Result<ScratchFolder> create(const std::string &prefix,
+                                        const std::string &parent = "");
+
+  ScratchFolder() = default;
+  ScratchFolder(ScratchFolder &&other) noexcept;
+  ScratchFolder &operator=(ScratchFolder &&other) noexcept;
+  ~ScratchFolder();
+
+  const std::string &path() const { return name; }
+
+private:
+  /// Empty where there is none.
+  std::string name;
+  UnfinishedOutput unfinished;
 };
 
 /// Keeps other processes, and other threads, from what they lock by the same

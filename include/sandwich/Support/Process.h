@@ -34,6 +34,19 @@ bool outputClosed();
 /// ends the process.
 void catchInterrupts();
 
+/// As `catchInterrupts`, for a tool that cannot look at `interrupted` all the
+/// time. Where it has not ended half a second after the first signal, and at
+/// the second signal, `exitWithError` ends it with the text of
+/// `sayWhenInterrupted`.
+void exitSoonWhenInterrupted();
+
+/// What an interrupted tool says after "error: "; the text must live as long
+/// as the process.
+void sayWhenInterrupted(const char *text);
+
+/// The text of `sayWhenInterrupted`.
+const char *interruptedMessage();
+
 /// Whether somebody asked the process to stop.
 bool interrupted();
 

@@ -1,0 +1,59 @@
+//===- UnfinishedOutputs.h - What ends with the process ---------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A process may have to end where no destructor can run: in a signal handler,
+/// or when an allocation fails deep inside a library without exceptions. What
+/// it has begun to write is listed here, so that it is removed all the same.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SUPPORT_UNFINISHEDOUTPUTS_H
+#define SANDWICH_SUPPORT_UNFINISHEDOUTPUTS_H
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace sandwich {
+
+/// Lists the file or folder `path`, which is about to be made, until it is
+/// destroyed, which removes nothing. Listed are at most `most` at a time; one
+/// more is not.
+class UnfinishedOutput {
+public:
+  static constexpr int most = 64;
+
+  UnfinishedOutput() = default;
+  explicit UnfinishedOutput(const std::string &path);
+  UnfinishedOutput(UnfinishedOutput &&other) noexcept;
+  UnfinishedOutput &operator=(UnfinishedOutput &&other) noexcept;
+  ~UnfinishedOutput();
+
+private:
+  int slot = -1;
+};
+
+/// Removes all that this process has listed, folders with what is in them, and
+/// exits with status 1 after the line "error: ", `message`. Allocates nothing
+/// and takes no lock, so that it may be called in a signal handler, on any
+/// thread, and where there is no memory. Only what other threads make meanwhile
+/// may stay.
+[[noreturn]] void
+exitWithError(std::initializer_list<std::string_view> message);
+
+/// From now on, memory that operator new cannot get, a stack that cannot grow,
+/// and an exception that nobody catches end the process by `exitWithError`.
+void exitWhenOutOfMemory();
+
+/// `exitWithError` for a process that could get no more memory.
+[[noreturn]] void exitOutOfMemory();
+
+} // namespace sandwich
+
+#endif // SANDWICH_SUPPORT_UNFINISHEDOUTPUTS_H
