@@ -49,10 +49,16 @@ namespace {
 struct PlaceWeights : sandwich::impl::PlaceWeightsBase<PlaceWeights> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    // Of all symbols at once, as to ask for each reads the whole module.
+    auto uses = SymbolTable::getSymbolUses(&module.getBodyRegion());
+    DenseSet<StringAttr> used;
+    if (uses)
+      for (const SymbolTable::SymbolUse &use : *uses)
+        used.insert(use.getSymbolRef().getRootReference());
     SmallVector<lm::WeightOp> common, shards;
     for (lm::WeightOp weight :
          llvm::make_early_inc_range(module.getOps<lm::WeightOp>())) {
-      if (SymbolTable::symbolKnownUseEmpty(weight, module))
+      if (uses && !used.contains(weight.getSymNameAttr()))
         weight.erase();
       else
         (weight.getShard() ? shards : common).push_back(weight);

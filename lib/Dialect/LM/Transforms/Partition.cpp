@@ -64,6 +64,9 @@ private:
   /// What linear layers use of each weight.
   using LinearsByKind = llvm::MapVector<ShardKind, SmallVector<LinearOp>>;
   llvm::MapVector<StringAttr, LinearsByKind> shards;
+  /// How often anything uses each weight before the first is divided; nothing
+  /// where that cannot be known.
+  std::optional<DenseMap<StringAttr, size_t>> useCounts;
 };
 
 } // namespace
@@ -245,9 +248,8 @@ WeightOp Partitioner::makeShard(WeightOp weight, ShardKind kind) {
   size_t divided = 0;
   for (auto &[ofKind, linears] : uses)
     divided += linears.size();
-  auto all = SymbolTable::getSymbolUses(weight, module);
-  bool isOnly = uses.size() == 1 && all &&
-                static_cast<size_t>(llvm::range_size(*all)) == divided;
+  bool isOnly = uses.size() == 1 && useCounts &&
+                useCounts->lookup(weight.getSymNameAttr()) == divided;
   if (kind == ShardKind::Rows && weight.getSources().size() != 1) {
     weight.emitOpError("cannot be divided by rows: it has several sources");
     return {};
@@ -268,6 +270,12 @@ WeightOp Partitioner::makeShard(WeightOp weight, ShardKind kind) {
 }
 
 LogicalResult Partitioner::shardWeights() {
+  // Of all at once, as to ask for each reads the whole module.
+  if (auto uses = SymbolTable::getSymbolUses(&module.getBodyRegion())) {
+    useCounts.emplace();
+    for (const SymbolTable::SymbolUse &use : *uses)
+      ++(*useCounts)[use.getSymbolRef().getRootReference()];
+  }
   for (auto &[name, uses] : shards) {
     auto weight = symbols.lookup<WeightOp>(name);
     for (auto &[kind, linears] : uses) {
