@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StrategyFamilies.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ Status MeasuredSlicesStrategy::measure(const Payload &payload,
     if (microKernelClasses(largest, {kernel}).empty())
       continue;
     std::array<int64_t, 3> tile = sliceTile(kernel, largest);
-    for (int64_t strips : {1, 8})
+    for (int64_t strips : {int64_t(1), mostTimedStrips})
       for (int64_t k : {512, 2048}) {
         Schedule schedule{
             .microKernel = kernel,

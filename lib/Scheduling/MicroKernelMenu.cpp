@@ -16,10 +16,11 @@ std::vector<MicroKernel> sandwich::microKernelMenu(MatrixISA isa) {
   RegisterFile file = registerFileOf(isa);
   std::vector<Packing> packings = packingsOf(isa);
   std::vector<MicroKernel> menu;
-  constexpr int64_t mostRows = 64, mostColumns = 256;
+  constexpr int64_t mostColumns = 256;
   for (int64_t columns = file.columns; columns <= mostColumns;
        columns += file.columns)
-    for (int64_t rows = file.rows; rows <= mostRows; rows += file.rows) {
+    for (int64_t rows = file.rows; rows <= mostMicroKernelRows;
+         rows += file.rows) {
       MicroKernel kernel{isa, rows, columns};
       if (verify(kernel) &&
           std::ranges::any_of(packings, [&](const Packing &packing) {

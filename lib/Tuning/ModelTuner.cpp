@@ -115,10 +115,9 @@ Status ModelTuner::startSession() {
   MeasuringOptions measuring;
   measuring.threads = static_cast<unsigned>(options.threads);
   measuring.cpus = options.cpus;
-  // Some strategies time slices of eight strips whatever the rows.
-  constexpr int64_t mostSliceRows = 8 * 32;
   measuring.stop = [this] { return !report(); };
-  measuring.maxRows = std::max(options.rows.back(), mostSliceRows);
+  measuring.maxRows =
+      std::max(options.rows.back(), mostTimedStrips * mostMicroKernelRows);
   SANDWICH_ASSIGN_OR_RETURN(evaluator,
                             MeasuringEvaluator::create(target, measuring));
   session = std::make_unique<MeasuringSession>(*evaluator, std::move(limits));

@@ -96,6 +96,67 @@ TEST_F(StrategiesTest, FindWhatExhaustiveSearchFinds) {
 
 namespace {
 
+/// As a measurement that has memory for so many rows and sums.
+class BoundedEvaluator : public ScheduleEvaluator {
+public:
+  BoundedEvaluator(const CostModel &model, int64_t maxRows)
+      : model(model), maxRows(maxRows) {}
+
+  Result<double> sliceSeconds(const MatmulShape &shape,
+                              const Schedule &schedule) override {
+    auto [m, n, k] = schedule.slice;
+    if (m > maxRows || m * n > maxBlockSums)
+      return makeError("cannot measure ", m, " rows");
+    return model.sliceSeconds(shape, schedule);
+  }
+  Result<double> seconds(const Payload &payload,
+                         const Schedule &schedule) override {
+    if (payload.rows > maxRows)
+      return makeError("cannot measure ", payload.rows, " rows");
+    return model.seconds(payload, schedule);
+  }
+
+private:
+  CostModel model;
+  int64_t maxRows;
+};
+
+} // namespace
+
+/// Also where micro-kernels are taller than all payloads, as those of AMX.
+TEST(StrategiesForEachTarget, MeasureWhatThereIsMemoryFor) {
+  for (const char *name :
+       {"x86-64-avx2", "x86-64-avx512", "x86-64-avx512-bf16", "x86-64-amx"}) {
+    const Target target = *getTarget(name);
+    const CostModel model{CostModelParameters::forTarget(target)};
+    BoundedEvaluator evaluator(model, mostTimedStrips * mostMicroKernelRows);
+    const Payload payload{{.n = 512,
+                           .k = 1024,
+                           .columnUnit = 1,
+                           .bf16Weights = true,
+                           .packing = {}},
+                          24,
+                          2};
+    const std::vector<MicroKernel> menu =
+        microKernelMenu(payload.shape, target);
+    ASSERT_FALSE(menu.empty()) << name;
+    TuningOptions options;
+    options.exhaustiveLimit = 100;
+    options.exhaustiveSeed = 1;
+    const ScheduleTable untuned;
+    for (Strategy strategy : allStrategies()) {
+      MeasuringSession session(evaluator);
+      SearchLog log;
+      TuningContext context{session, options, menu, model, untuned, log};
+      Result<Choice> choice = makeStrategy(strategy)->choose(payload, context);
+      EXPECT_TRUE(choice) << target.name << ", " << sandwich::name(strategy)
+                          << ": " << choice.error().message;
+    }
+  }
+}
+
+namespace {
+
 /// Knows the limit, and who is near it.
 class LimitedEvaluator : public ScheduleEvaluator {
 public:

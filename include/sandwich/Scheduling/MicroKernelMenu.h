@@ -20,6 +20,13 @@
 
 namespace sandwich {
 
+/// Rows of the tallest micro-kernel of a menu.
+inline constexpr int64_t mostMicroKernelRows = 64;
+
+/// Strategies time slices of so many strips of a micro-kernel whatever the rows
+/// of their payloads.
+inline constexpr int64_t mostTimedStrips = 8;
+
 /// Every micro-kernel of `isa` that fits its register file (Sandwich paper,
 /// section 5, "Micro-Kernel Generation") and reads at least one of its
 /// packings: rows are a multiple of those in a register (every number for
