@@ -7,6 +7,7 @@
 #   hosts          mpirun is installed, and this user may make network
 #                  namespaces and connect them
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
+import ctypes
 import os
 import shutil
 import subprocess
@@ -74,8 +75,18 @@ except OSError:
     pass
 config.available_features.update("cpu-" + flag for flag in cpu)
 
+
+def can_use_amx():
+    """Whether the CPU has AMX, and the kernel lets this process use it."""
+    if not {"amx_tile", "amx_bf16"} <= set(cpu):
+        return False
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+    return ctypes.CDLL(None).syscall(arch_prctl, request_permission,
+                                     tile_data) == 0
+
+
 # What sandwich-compile --target=x86-64-amx needs for code that runs here:
-# nothing on a CPU with AMX.
+# nothing where AMX can be used.
 config.substitutions.append(
-    ("%emulate_amx", "" if {"amx_tile", "amx_bf16"} <= cpu
-     else "--loop-passes=test-emulate-amx"))
+    ("%emulate_amx",
+     "" if can_use_amx() else "--loop-passes=test-emulate-amx"))
