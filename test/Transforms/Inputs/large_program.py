@@ -7,6 +7,7 @@
 nested-loops  N loops, one in another, with an operation at each level
 casts         N casts of one buffer, one of another, and its last use
 residuals     a phase of N matmuls, each of which adds to the one before
+weights       N weights that nothing uses
 """
 import sys
 
@@ -63,9 +64,13 @@ def residuals(count):
                     f"return %last : {tensor} }}"]
 
 
+def weights(count):
+    return [f'lm.weight @w{i} : tensor<8xf32> from ["w"]' for i in range(count)]
+
+
 if __name__ == "__main__":
     shapes = {"nested-loops": nested_loops, "casts": casts,
-              "residuals": residuals}
+              "residuals": residuals, "weights": weights}
     print('lm.weight @e : tensor<320x64xf32> from ["e"]')
     print('lm.weight @w : tensor<64x64xf32> from ["w"]')
     print("\n".join(shapes[sys.argv[1]](int(sys.argv[2]))))
