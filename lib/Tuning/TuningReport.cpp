@@ -291,7 +291,8 @@ void GroupWriter::write() {
   const MatmulShape &shape = group.group.shape;
   out << "<h2>" << shape.n << " x " << shape.k << ", "
       << (shape.bf16Weights ? "bf16" : "f32") << " weights, "
-      << group.group.threads << " threads</h2>\n<p>";
+      << group.group.threads
+      << (group.group.threads == 1 ? " thread" : " threads") << "</h2>\n<p>";
   if (group.log.empty())
     out << (group.complete ? "Found in the database."
                            : "The budget was spent before its turn.");
