@@ -19,6 +19,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <new>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -141,21 +142,37 @@ void sandwich::exitOutOfMemory() {
   exitWithError({"out of memory"});
 }
 
-/// A stack cannot grow where there is no memory, or it met its limit.
+/// Whether so much memory as malloc asks for at a time cannot be had.
+static bool memoryIsExhausted() {
+  constexpr size_t bytes = size_t(1) << 20;
+  void *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return true;
+  ::munmap(memory, bytes);
+  return false;
+}
+
+/// A stack cannot grow where there is no memory, or it met its limit; and MLIR
+/// does not look whether malloc returned a null pointer.
 static void onBadAccess(int signal, siginfo_t *information, void *context) {
+  // Raised by the processor, not sent by a program.
+  const bool isAccess = information->si_code > 0;
+  const auto address = reinterpret_cast<uintptr_t>(information->si_addr);
+  constexpr uintptr_t largestObject = uintptr_t(1) << 20;
+  if (isAccess && address < largestObject && memoryIsExhausted())
+    exitOutOfMemory();
 #ifdef __x86_64__
   const auto *registers = static_cast<const ucontext_t *>(context);
   const auto stack =
       static_cast<uintptr_t>(registers->uc_mcontext.gregs[REG_RSP]);
-  const auto address = reinterpret_cast<uintptr_t>(information->si_addr);
   // A frame may be large, and its first access far from the pointer.
   constexpr uintptr_t largestFrame = uintptr_t(64) << 10;
-  if (information->si_code > 0 && address + largestFrame > stack &&
+  if (isAccess && address + largestFrame > stack &&
       address < stack + largestFrame)
     exitWithError({"out of memory for the stack: raise the limits of the "
                    "process (ulimit -s, ulimit -v)"});
 #else
-  (void)information;
   (void)context;
 #endif
   ::signal(signal, SIG_DFL);

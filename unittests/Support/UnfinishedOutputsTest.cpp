@@ -20,6 +20,7 @@
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -114,6 +115,21 @@ TEST_F(UnfinishedOutputsDeathTest, AreRemovedWhenExceptionsAreNotCaught) {
       "why");
 }
 
+/// Some libraries use what malloc returns unseen.
+TEST_F(UnfinishedOutputsDeathTest, AreRemovedWhereNullIsUsedForMemory) {
+  if (sanitizerDecides)
+    GTEST_SKIP() << "the sanitizer ends the process";
+  expectNothingLeft(
+      [] {
+        exitWhenOutOfMemory();
+        const struct rlimit nothing = {};
+        ::setrlimit(RLIMIT_AS, &nothing);
+        int *volatile memory = nullptr;
+        *memory = 1;
+      },
+      "out of memory.*");
+}
+
 /// Uses more of the stack than any limit allows.
 // NOLINTNEXTLINE(misc-no-recursion): that is the point.
 static int recurse(int depth) {
@@ -139,6 +155,12 @@ TEST_F(UnfinishedOutputsDeathTest, OtherBadAccessesStaySignals) {
     std::raise(SIGSEGV);
   };
   EXPECT_EXIT(access(), testing::KilledBySignal(SIGSEGV), "");
+  auto nullAccess = [] {
+    exitWhenOutOfMemory();
+    int *volatile memory = nullptr;
+    *memory = 1;
+  };
+  EXPECT_EXIT(nullAccess(), testing::KilledBySignal(SIGSEGV), "");
 }
 
 TEST_F(UnfinishedOutputsDeathTest, AreRemovedSoonAfterAnInterrupt) {
