@@ -31,7 +31,7 @@ class Slice {
 public:
   Slice(const PackedWeight &weight, int64_t rank, const Checkpoint &checkpoint,
         int64_t layer)
-      : weight(weight), rank(rank) {
+      : weight(weight), rank(rank), checkpoint(checkpoint) {
     for (std::string name : weight.sources) {
       if (size_t position = name.find("{}"); position != name.npos)
         name.replace(position, 2, std::to_string(layer));
@@ -64,6 +64,18 @@ public:
     return {};
   }
 
+  /// Whether `values` of `source` are numbers that the weight can hold.
+  Status checkValues(const RowSource &source,
+                     std::span<const float> values) const {
+    Status status =
+        checkFinite(*source.name, *source.tensor, source.element, values);
+    if (status && weight.bf16)
+      status = checkFitsBFloat16(*source.name, *source.tensor, source.element,
+                                 values);
+    return status ? status
+                  : status.error().inContext(checkpoint.pathOf(*source.name));
+  }
+
 private:
   /// Rows that the rank has of a tensor.
   int64_t rowsOf(size_t index) const {
@@ -88,6 +100,7 @@ private:
 
   const PackedWeight &weight;
   int64_t rank;
+  const Checkpoint &checkpoint;
   std::vector<std::string> names;
   std::vector<const TensorView *> tensors;
 };
@@ -105,8 +118,7 @@ Status readRows(const Slice &slice, int64_t first, int64_t columns,
       continue;
     }
     readElements(*source.tensor, source.element, scratch);
-    SANDWICH_RETURN_IF_ERROR(
-        checkFinite(*source.name, *source.tensor, source.element, scratch));
+    SANDWICH_RETURN_IF_ERROR(slice.checkValues(source, scratch));
     if constexpr (std::is_same_v<Element, float>)
       std::copy(scratch.begin(), scratch.end(), row.begin());
     else

@@ -9,12 +9,15 @@
 #include "sandwich/Compiler/WeightPacker.h"
 #include "Frontend/TestFiles.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace sandwich;
 using namespace sandwich::test;
 
 namespace {
+
+using Floats = std::vector<float>;
 
 /// A checkpoint of one layer whose q projection, [4, 8], holds 0, 1 and so on,
 /// and the k projection the same from 100 on.
@@ -38,6 +41,8 @@ protected:
     tensors.add("q", "F32", {4, 8}, bytesOf(numbers(32, 0)));
     tensors.add("k", "F32", {4, 8}, bytesOf(numbers(32, 100)));
     tensors.add("b", "F32", {4}, bytesOf(numbers(4, 0)));
+    tensors.add("large", "F32", {1, 2}, bytesOf(Floats{1, 3.4e38f}));
+    tensors.add("nan", "F32", {1, 2}, bytesOf(Floats{std::nanf(""), 1}));
     folder.write("config.json", config.dump());
     folder.write("model.safetensors", tensors.finish());
     auto opened = Checkpoint::open(folder.path());
@@ -81,8 +86,6 @@ protected:
   std::optional<Checkpoint> checkpoint;
 };
 
-using Floats = std::vector<float>;
-
 TEST_F(WeightPackerTest, CutsRowsOfEachSource) {
   Floats expected = numbers(16, 16), second = numbers(16, 116);
   expected.insert(expected.end(), second.begin(), second.end());
@@ -104,6 +107,29 @@ TEST_F(WeightPackerTest, CutsColumns) {
   EXPECT_EQ(
       pack({"q"}, {4, 4}, WeightShard::Columns, 1),
       (Floats{4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31}));
+}
+
+TEST_F(WeightPackerTest, RefusesNumbersThatTheArtifactCannotHold) {
+  auto refusal = [&](const char *source, bool bf16) {
+    PackedWeight weight;
+    weight.sources = {source};
+    weight.shape = {1, 2};
+    weight.bf16 = bf16;
+    weight.sliceBytes = weight.layerStride = bf16 ? 4 : 8;
+    Status status =
+        packWeight(weight, 0, *checkpoint,
+                   [](std::span<const std::byte>) { return Status(); });
+    return status ? "" : status.error().message;
+  };
+  const std::string path = folder.file("model.safetensors");
+  EXPECT_EQ(refusal("large", /*bf16=*/false), "");
+  EXPECT_EQ(refusal("large", /*bf16=*/true),
+            path + ": tensor \"large\": element [0, 1] is 3.4e+38, which bf16 "
+                   "cannot hold; compile the model as f32");
+  for (bool bf16 : {false, true})
+    EXPECT_EQ(refusal("nan", bf16), path +
+                                        ": tensor \"nan\": element [0, 0] is "
+                                        "NaN; weights must be finite");
 }
 
 TEST_F(WeightPackerTest, LeavesTheFirstRankWhatCountsOnce) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -217,11 +218,59 @@ TEST_F(CheckpointTest, ReadsTheGenerationConfig) {
 
 TEST_F(CheckpointTest, TiesTheHead) {
   config["tie_word_embeddings"] = true;
-  write();
-  EXPECT_EQ(unusedTensors(), (std::vector<std::string>{"lm_head.weight"}));
   tensors.erase("lm_head.weight");
   write();
   EXPECT_TRUE(unusedTensors().empty());
+}
+
+TEST_F(CheckpointTest, TakesATiedHeadThatHoldsTheEmbeddings) {
+  config["tie_word_embeddings"] = true;
+  write();
+  EXPECT_TRUE(unusedTensors().empty());
+  // The same numbers in another type: these are whole and below 256.
+  std::vector<uint16_t> shortened(80);
+  std::vector<float> numbers(80);
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  roundToBFloat16(numbers, shortened);
+  tensors["lm_head.weight"] = {{10, 8}, "BF16", bytesOf(shortened)};
+  write();
+  EXPECT_TRUE(unusedTensors().empty());
+}
+
+TEST_F(CheckpointTest, RefusesATiedHeadOfItsOwn) {
+  config["tie_word_embeddings"] = true;
+  std::vector<float> numbers(80);
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  numbers[79] = 0.5;
+  tensors["lm_head.weight"].bytes = bytesOf(numbers);
+  EXPECT_EQ(tensorRefusal(),
+            weights() + ": tensor \"lm_head.weight\": element [9, 7] is 0.5, "
+                        "but 79 in \"model.embed_tokens.weight\", and "
+                        "tie_word_embeddings of config.json says that they "
+                        "are one");
+  std::filesystem::remove(weights());
+  writeShards();
+  EXPECT_EQ(
+      messageOf(open().checkTensors()).find(folder.file("others.safetensors")),
+      0u);
+  std::filesystem::remove(index());
+  add("lm_head.weight", {9, 8});
+  EXPECT_EQ(tensorRefusal(),
+            weights() + ": tensor \"lm_head.weight\": shape is [9, 8], but "
+                        "config.json implies [10, 8]");
+}
+
+/// More elements than are compared at a time.
+TEST_F(CheckpointTest, ComparesAllOfATiedHead) {
+  config["tie_word_embeddings"] = true;
+  config["vocab_size"] = 5000;
+  add("model.embed_tokens.weight", {5000, 8});
+  add("lm_head.weight", {5000, 8});
+  write();
+  EXPECT_TRUE(unusedTensors().empty());
+  std::string &bytes = tensors["lm_head.weight"].bytes;
+  bytes[4 * (4999 * 8 + 3)] ^= 1;
+  EXPECT_NE(tensorRefusal().find("element [4999, 3] is "), std::string::npos);
 }
 
 TEST_F(CheckpointTest, WantsTheBiasesOfQwen2) {
@@ -317,9 +366,10 @@ TEST_F(CheckpointTest, RefusesOtherElementTypes) {
             weights() + ": tensor \"lm_head.weight\": dtype is F64, which is "
                         "not supported (F32, F16 and BF16 are)");
   // Where nothing reads them they do no harm.
-  config["tie_word_embeddings"] = true;
+  add("lm_head.weight", {10, 8});
+  tensors["x.weight"] = {{1}, "F64", std::string(8, '\0')};
   write();
-  EXPECT_EQ(unusedTensors(), (std::vector<std::string>{"lm_head.weight"}));
+  EXPECT_EQ(unusedTensors(), (std::vector<std::string>{"x.weight"}));
 }
 
 TEST_F(CheckpointTest, RefusesNormScalesThatAreNotFinite) {

@@ -121,6 +121,24 @@ TEST(TensorElements, ReadsRowsAtAnyAlignment) {
   EXPECT_EQ(rowLength(TensorView{ElementType::F32, {}, {}}), 1);
 }
 
+TEST(TensorElements, FindsWhatBFloat16CannotHold) {
+  std::string bytes(4 * 6, '\0');
+  TensorView tensor = viewOf(ElementType::F32, {2, 3}, bytes);
+  // The largest that rounds to the largest bfloat16, and the next.
+  std::vector<float> row = {0, std::bit_cast<float>(0xff7f7fff), 1};
+  EXPECT_TRUE(checkFitsBFloat16("w", tensor, 3, row));
+  row[1] = std::bit_cast<float>(0xff7f8000);
+  EXPECT_EQ(bfloat16(row[1]), 0xff80);
+  EXPECT_EQ(messageOf(checkFitsBFloat16("w", tensor, 3, row)),
+            "tensor \"w\": element [1, 1] is -3.39618e+38, which bf16 cannot "
+            "hold; compile the model as f32");
+  row[0] = std::numeric_limits<float>::max();
+  EXPECT_EQ(messageOf(checkFitsBFloat16("w", tensor, 0, row)),
+            "tensor \"w\": element [0, 0] is 3.40282e+38, which bf16 cannot "
+            "hold; compile the model as f32");
+  EXPECT_TRUE(checkFitsBFloat16("w", tensor, 0, {}));
+}
+
 TEST(TensorElements, FindsWhatIsNotFinite) {
   std::string bytes(4 * 6, '\0');
   TensorView tensor = viewOf(ElementType::F32, {2, 3}, bytes);

@@ -70,17 +70,24 @@ public:
   const std::optional<std::string> &tokenizerConfigPath() const {
     return tokenizerConfig;
   }
+  /// Path of `added_tokens.json`, if there is one.
+  const std::optional<std::string> &addedTokensPath() const {
+    return addedTokens;
+  }
 
   /// The tensor called `name`, or null.
   const TensorView *find(std::string_view name) const;
 
+  /// The path of the file that holds the tensor called `name`, which is there.
+  const std::string &pathOf(std::string_view name) const;
+
   /// Checks that every tensor of `expectedTensors(config())` is there, has
   /// exactly that shape and a usable element type, and that the one-dimensional
   /// ones (norm scales, biases) hold only finite numbers; larger ones are
-  /// checked as they are read, with `checkFinite`. Returns the names of
-  /// tensors that the model does not use, sorted, for a warning. Among them is
-  /// `lm_head.weight` when the head is tied; `rotary_emb.inv_freq` tables,
-  /// which old checkpoints carry, are not.
+  /// checked as they are read, with `checkFinite`. A tied head that is there
+  /// nevertheless must hold the embedding table. Returns the names of tensors
+  /// that the model does not use, sorted, for a warning; `rotary_emb.inv_freq`
+  /// tables, which old checkpoints carry, are not among them.
   Result<std::vector<std::string>> checkTensors() const;
 
 private:
@@ -93,11 +100,13 @@ private:
   Checkpoint() = default;
   Status openShards(const std::string &indexPath);
   Status checkTensor(const ExpectedTensor &expected) const;
+  Status checkTiedHead() const;
 
   std::string folderPath;
   ModelConfig modelConfig;
   std::optional<std::string> tokenizer;
   std::optional<std::string> tokenizerConfig;
+  std::optional<std::string> addedTokens;
   std::vector<SafetensorsFile> files;
   std::map<std::string, Location, std::less<>> locations;
 };
@@ -127,6 +136,16 @@ void roundToBFloat16(std::span<const float> source,
 /// of the first. One pass over the values, cheap beside reading them.
 Status checkFinite(std::string_view name, const TensorView &tensor,
                    int64_t firstElement, std::span<const float> values);
+
+/// Fails if one of `values`, as in `checkFinite` and finite, is so large that
+/// `roundToBFloat16` makes it infinite.
+Status checkFitsBFloat16(std::string_view name, const TensorView &tensor,
+                         int64_t firstElement, std::span<const float> values);
+
+/// Fails if two tensors of one shape and of usable types differ in a number.
+/// The error gives the index of the first.
+Status checkSameElements(std::string_view name, const TensorView &tensor,
+                         std::string_view otherName, const TensorView &other);
 
 } // namespace sandwich
 

@@ -157,6 +157,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   }
   checkpoint.tokenizer = pathIfThere(folder + "/tokenizer.json");
   checkpoint.tokenizerConfig = pathIfThere(folder + "/tokenizer_config.json");
+  checkpoint.addedTokens = pathIfThere(folder + "/added_tokens.json");
 
   // Where both stand, transformers takes the single file.
   if (auto path = pathIfThere(folder + "/model.safetensors")) {
@@ -178,6 +179,10 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
 const TensorView *Checkpoint::find(std::string_view name) const {
   auto location = locations.find(name);
   return location == locations.end() ? nullptr : location->second.tensor;
+}
+
+const std::string &Checkpoint::pathOf(std::string_view name) const {
+  return files[locations.find(name)->second.file].path();
 }
 
 Status Checkpoint::checkTensor(const ExpectedTensor &expected) const {
@@ -204,12 +209,31 @@ Status Checkpoint::checkTensor(const ExpectedTensor &expected) const {
   return finite ? finite : finite.error().inContext(path);
 }
 
+/// Which of two different tables is meant nothing tells.
+Status Checkpoint::checkTiedHead() const {
+  SANDWICH_RETURN_IF_ERROR(
+      checkTensor({std::string(headTensorName),
+                   {modelConfig.vocabSize, modelConfig.hiddenSize}}));
+  Status same =
+      checkSameElements(headTensorName, *find(headTensorName),
+                        embeddingTensorName, *find(embeddingTensorName));
+  if (same)
+    return {};
+  return makeError(pathOf(headTensorName), ": ", same.error().message,
+                   ", and tie_word_embeddings of config.json says that they "
+                   "are one");
+}
+
 Result<std::vector<std::string>> Checkpoint::checkTensors() const {
   std::set<std::string_view> used;
   auto expected = expectedTensors(modelConfig);
   for (const ExpectedTensor &tensor : expected) {
     SANDWICH_RETURN_IF_ERROR(checkTensor(tensor));
     used.insert(tensor.name);
+  }
+  if (modelConfig.tieWordEmbeddings && find(headTensorName)) {
+    SANDWICH_RETURN_IF_ERROR(checkTiedHead());
+    used.insert(headTensorName);
   }
   std::vector<std::string> unused;
   for (const SafetensorsFile &file : files)

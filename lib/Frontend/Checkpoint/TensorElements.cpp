@@ -16,6 +16,7 @@
 #include "Describe.h"
 #include "sandwich/Frontend/Checkpoint.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -106,27 +107,84 @@ void sandwich::roundToBFloat16(std::span<const float> source,
   }
 }
 
+/// The number of the first of `values` whose bits are bad, if any is.
+template <typename IsBad>
+static std::optional<size_t> findFirst(std::span<const float> values,
+                                       IsBad isBad) {
+  uint32_t bad = 0;
+  for (float value : values)
+    bad |= uint32_t(isBad(std::bit_cast<uint32_t>(value)));
+  if (!bad)
+    return std::nullopt;
+  size_t first = 0;
+  while (!isBad(std::bit_cast<uint32_t>(values[first])))
+    ++first;
+  return first;
+}
+
+/// "tensor NAME: element INDEX" for the element number `element`.
+static std::string describeElement(std::string_view name,
+                                   const TensorView &tensor, int64_t element) {
+  std::vector<int64_t> index(tensor.shape.size());
+  for (size_t i = index.size(); i-- > 0;) {
+    index[i] = element % tensor.shape[i];
+    element /= tensor.shape[i];
+  }
+  return "tensor " + quote(name) + ": element " + describeShape(index);
+}
+
 Status sandwich::checkFinite(std::string_view name, const TensorView &tensor,
                              int64_t firstElement,
                              std::span<const float> values) {
-  auto isFinite = [](float value) {
-    return (std::bit_cast<uint32_t>(value) & exponentMask) != exponentMask;
-  };
-  uint32_t bad = 0;
-  for (float value : values)
-    bad |= uint32_t(!isFinite(value));
-  if (!bad)
+  auto first = findFirst(values, [](uint32_t bits) {
+    return (bits & exponentMask) == exponentMask;
+  });
+  if (!first)
     return {};
-  size_t first = 0;
-  while (isFinite(values[first]))
-    ++first;
-  std::vector<int64_t> index(tensor.shape.size());
-  int64_t rest = firstElement + int64_t(first);
-  for (size_t i = index.size(); i-- > 0;) {
-    index[i] = rest % tensor.shape[i];
-    rest /= tensor.shape[i];
+  return makeError(
+      describeElement(name, tensor, firstElement + int64_t(*first)), " is ",
+      std::isnan(values[*first]) ? "NaN" : "infinite",
+      "; weights must be finite");
+}
+
+Status sandwich::checkFitsBFloat16(std::string_view name,
+                                   const TensorView &tensor,
+                                   int64_t firstElement,
+                                   std::span<const float> values) {
+  // Half a unit beyond the largest bfloat16, whose last bit is odd, so that it
+  // rounds up.
+  constexpr uint32_t leastThatOverflows = 0x7f7f8000;
+  auto first = findFirst(values, [](uint32_t bits) {
+    return (bits & 0x7fffffff) >= leastThatOverflows;
+  });
+  if (!first)
+    return {};
+  return makeError(
+      describeElement(name, tensor, firstElement + int64_t(*first)), " is ",
+      values[*first], ", which bf16 cannot hold; compile the model as f32");
+}
+
+Status sandwich::checkSameElements(std::string_view name,
+                                   const TensorView &tensor,
+                                   std::string_view otherName,
+                                   const TensorView &other) {
+  assert(tensor.shape == other.shape);
+  constexpr int64_t pieceElements = 1 << 14;
+  std::vector<float> piece(pieceElements), otherPiece(pieceElements);
+  auto count =
+      int64_t(tensor.bytes.size() * 8 / bitsPerElement(tensor.elementType));
+  for (int64_t begin = 0; begin < count; begin += pieceElements) {
+    auto size = size_t(std::min(pieceElements, count - begin));
+    std::span<float> values(piece.data(), size);
+    std::span<float> others(otherPiece.data(), size);
+    readElements(tensor, begin, values);
+    readElements(other, begin, others);
+    auto [value, different] = std::ranges::mismatch(values, others);
+    if (value == values.end())
+      continue;
+    return makeError(
+        describeElement(name, tensor, begin + (value - values.begin())), " is ",
+        *value, ", but ", *different, " in ", quote(otherName));
   }
-  const char *kind = std::isnan(values[first]) ? "NaN" : "infinite";
-  return makeError("tensor ", quote(name), ": element ", describeShape(index),
-                   " is ", kind, "; weights must be finite");
+  return {};
 }
