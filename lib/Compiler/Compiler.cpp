@@ -344,12 +344,32 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("a context of ", *options.contextLength,
                      " tokens is not between 1 and the ",
                      config.maxPositionEmbeddings, " the model was made for");
+  if (options.contextLength.value_or(0) > config.longestContext())
+    return makeError("a context of ", *options.contextLength,
+                     " tokens is beyond the model's sliding window of ",
+                     config.longestContext(),
+                     ", and attention in a window is not supported; give "
+                     "--context=",
+                     config.longestContext(), " or less");
+  if (!options.contextLength && config.slidingWindow)
+    llvm::errs() << "warning: " << options.modelFolder << ": the context is "
+                 << config.longestContext()
+                 << " tokens, the sliding window, instead of the "
+                 << config.maxPositionEmbeddings
+                 << " the model was made for: attention in a window is not "
+                    "supported\n";
   SANDWICH_ASSIGN_OR_RETURN(std::vector<std::string> unused,
                             checkpoint.checkTensors());
   // One that no tool could read shows now, not when the artifact is used.
-  if (checkpoint.tokenizerPath())
-    SANDWICH_RETURN_IF_ERROR(Tokenizer::fromFiles(
-        *checkpoint.tokenizerPath(), checkpoint.tokenizerConfigPath()));
+  if (checkpoint.tokenizerPath()) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        Tokenizer tokenizer,
+        Tokenizer::fromFiles(*checkpoint.tokenizerPath(),
+                             checkpoint.tokenizerConfigPath()));
+    if (checkpoint.addedTokensPath())
+      SANDWICH_RETURN_IF_ERROR(
+          tokenizer.checkAddedTokens(*checkpoint.addedTokensPath()));
+  }
   for (const std::string &name : unused)
     llvm::errs() << "warning: " << options.modelFolder << ": tensor " << name
                  << " is not used\n";

@@ -258,7 +258,8 @@ int main(int argc, char **argv) try {
                  "Longest piece of a prompt that one step takes")
       ->capture_default_str();
   app.add_option("--context", options.contextLength,
-                 "Tokens a sequence may hold (default: the model's)");
+                 "Tokens a sequence may hold (default: the model's, or its "
+                 "sliding window where that is less)");
   const std::map<std::string, Emit> kinds = {
       {"model-ir", Emit::ModelIR}, {"schedule-ir", Emit::ScheduleIR},
       {"loop-ir", Emit::LoopIR},   {"llvm-ir", Emit::LLVMIR},

@@ -235,38 +235,155 @@ TEST(ModelConfig, RefusesContradictoryHeads) {
   EXPECT_EQ(acceptWith("head_dim", "6").headDim, 6);
 }
 
-TEST(ModelConfig, RefusesSlidingWindows) {
-  EXPECT_EQ(refusal("sliding_window", "1024", "MistralForCausalLM"),
-            "sliding_window is 1024, less than max_position_embeddings 2048; "
-            "sliding-window attention is not supported");
+TEST(ModelConfig, KnowsHowFarEveryLayerSeesAllTokens) {
+  auto longest = [](const Json &config) {
+    return accept(config).longestContext();
+  };
+  Json config = baseConfig("MistralForCausalLM");
+  config["max_position_embeddings"] = 32768;
+  // Mistral 7B v0.1 says 4096, which an absent field means, too.
+  EXPECT_EQ(longest(config), 4096);
+  config["sliding_window"] = 1024;
+  EXPECT_EQ(longest(config), 1024);
+  EXPECT_EQ(accept(config).slidingWindow, 1024);
+  for (const Json &none : {Json(), Json(32768), Json(131072)}) {
+    config["sliding_window"] = none;
+    EXPECT_EQ(longest(config), 32768);
+    EXPECT_FALSE(accept(config).slidingWindow);
+  }
   EXPECT_EQ(refusal("sliding_window", "-1", "MistralForCausalLM"),
             "sliding_window is -1; a whole number from 1 to 16777216 is "
             "expected");
-  // A window that covers every position is none.
-  acceptWith("sliding_window", "2048", "MistralForCausalLM");
-  EXPECT_EQ(refusal("max_position_embeddings", "32768", "MistralForCausalLM"),
-            "sliding_window is 4096 by default, less than "
-            "max_position_embeddings 32768; sliding-window attention is not "
-            "supported");
+
+  // The family has no windows, whatever a converted configuration says.
+  config = baseConfig();
+  config["sliding_window"] = 1024;
+  EXPECT_EQ(longest(config), 2048);
+}
+
+TEST(ModelConfig, KnowsWhichLayersOfQwenUseTheWindow) {
   for (const char *family : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
-    EXPECT_EQ(refusal("use_sliding_window", "true", family),
-              "use_sliding_window is true; sliding-window attention is not "
-              "supported");
+    auto longest = [&](const char *fields) {
+      Json config = baseConfig(family);
+      config.update(Json::parse(fields));
+      return accept(config).longestContext();
+    };
+    EXPECT_EQ(longest(R"({"use_sliding_window": false,
+                          "sliding_window": 1024, "max_window_layers": 0})"),
+              2048);
+    // There are two layers, and those before max_window_layers see everything.
+    EXPECT_EQ(longest(R"({"use_sliding_window": true,
+                          "sliding_window": 1024, "max_window_layers": 2})"),
+              2048);
+    EXPECT_EQ(longest(R"({"use_sliding_window": true,
+                          "sliding_window": 1024, "max_window_layers": 1})"),
+              1024);
+    EXPECT_EQ(longest(R"({"use_sliding_window": true,
+                          "sliding_window": 1024})"),
+              2048);
+    EXPECT_EQ(longest(R"({"use_sliding_window": true, "max_window_layers": 0,
+                          "max_position_embeddings": 8192})"),
+              4096);
+    EXPECT_EQ(longest(R"({"use_sliding_window": true, "max_window_layers": 0,
+                          "sliding_window": null})"),
+              2048);
+    // The list of layers is more precise.
+    EXPECT_EQ(longest(R"({"use_sliding_window": true, "sliding_window": 1024,
+                "max_window_layers": 2,
+                "layer_types": ["full_attention", "sliding_attention"]})"),
+              1024);
+    EXPECT_EQ(longest(R"({"use_sliding_window": true, "sliding_window": 1024,
+                "max_window_layers": 0,
+                "layer_types": ["full_attention", "full_attention"]})"),
+              2048);
+    EXPECT_EQ(refusal("layer_types",
+                      R"(["full_attention", "sliding_attention"])", family),
+              "layer_types has \"sliding_attention\", but use_sliding_window "
+              "is false");
     EXPECT_EQ(refusal("use_sliding_window", "1", family),
               "use_sliding_window is 1; true or false is expected");
-    Json config = baseConfig(family);
-    config["use_sliding_window"] = false;
-    config["sliding_window"] = 1024;
-    accept(config);
+    EXPECT_EQ(refusal("max_window_layers", "-1", family)
+                  .find("max_window_layers is -1; a whole number from 0"),
+              0u);
   }
+}
+
+TEST(ModelConfig, RefusesOtherLayerTypes) {
   acceptWith("layer_types", R"(["full_attention", "full_attention"])");
   EXPECT_EQ(
-      refusal("layer_types", R"(["full_attention", "sliding_attention"])"),
-      "layer_types has \"sliding_attention\"; only \"full_attention\" is "
-      "supported");
+      refusal("layer_types", R"(["full_attention", "chunked_attention"])"),
+      "layer_types has \"chunked_attention\"; only \"full_attention\" and, "
+      "within its window, \"sliding_attention\" are supported");
   EXPECT_EQ(refusal("layer_types", R"(["full_attention"])"),
             "layer_types is [\"full_attention\"]; a list of num_hidden_layers "
             "2 names is expected");
+}
+
+/// Fields that change what is computed, at the values that change nothing and
+/// at others.
+TEST(ModelConfig, RefusesByNameWhatItWouldNotCompute) {
+  struct Field {
+    const char *name;
+    const char *harmless;
+    const char *refused;
+  };
+  for (const Field &field : std::initializer_list<Field>{
+           {"is_causal", "true", "false"},
+           {"bidirectional", "false", "true"},
+           {"is_bidirectional", "false", "true"},
+           {"use_bidirectional_attention", "false", "\"all\""},
+           {"is_encoder_decoder", "false", "true"},
+           {"add_cross_attention", "false", "true"},
+           {"attention_chunk_size", "null", "8192"},
+           {"rotary_pct", "1.0", "0.25"},
+           {"rotary_dim", "16", "8"},
+           {"rope_interleave", "false", "true"},
+           {"rope_interleaved", "false", "true"},
+           {"use_mrope", "false", "true"},
+           {"rope_local_base_freq", "null", "10000.0"},
+           {"alibi", "false", "true"},
+           {"use_alibi", "false", "true"},
+           {"qkv_bias", "false", "true"},
+           {"qk_norm", "false", "true"},
+           {"use_qk_norm", "false", "true"},
+           {"qk_layernorm", "false", "true"},
+           {"clip_qkv", "null", "8.0"},
+           {"query_pre_attn_scalar", "16", "256"},
+           {"attention_multiplier", "0.25", "0.0078125"},
+           {"attn_logit_softcapping", "null", "50.0"},
+           {"attn_temperature_tuning", "false", "true"},
+           {"no_rope_layers", "[1, 1]", "[1,0]"},
+           {"use_parallel_residual", "false", "true"},
+           {"parallel_attn", "false", "true"},
+           {"num_experts", "0", "8"},
+           {"num_local_experts", "0", "8"},
+           {"n_routed_experts", "null", "64"},
+           {"embedding_multiplier", "1.0", "12.0"},
+           {"residual_multiplier", "1.0", "0.22"},
+           {"scale_emb", "1", "12"},
+           {"scale_depth", "null", "1.4"},
+           {"dim_model_base", "null", "256"},
+           {"logit_scale", "1.0", "0.0625"},
+           {"logits_scaling", "1", "8.0"},
+           {"final_logit_softcapping", "null", "30.0"},
+           {"lm_head_bias", "false", "true"},
+           {"quantization", "null", R"({"bits":4})"},
+           {"compression_config", "null", R"({"format":"int"})"}}) {
+    acceptWith(field.name, field.harmless);
+    EXPECT_EQ(
+        refusal(field.name, field.refused)
+            .find(std::string(field.name) + " is " + field.refused + "; only "),
+        0u)
+        << refusal(field.name, field.refused);
+  }
+  // What the family has anyway.
+  acceptWith("qkv_bias", "true", "Qwen2ForCausalLM");
+  acceptWith("qk_norm", "true", "Qwen3ForCausalLM");
+  // What changes nothing.
+  acceptWith("hidden_act", "\"swish\"");
+  acceptWith("pretraining_tp", "2");
+  acceptWith("attention_dropout", "0.1");
+  acceptWith("something_else", "{\"of\": \"no matter\"}");
 }
 
 TEST(ModelConfig, RefusesOtherArithmetic) {

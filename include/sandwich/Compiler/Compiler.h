@@ -71,7 +71,8 @@ struct CompileOptions {
   std::optional<PlanCores> plan;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;
-  /// Tokens a sequence may hold; what the model was made for by default.
+  /// Tokens a sequence may hold; by default what the model was made for, or its
+  /// sliding window where that is less.
   std::optional<int64_t> contextLength;
   /// Model IR or schedule IR to start from instead of the checkpoint's own.
   std::optional<std::string> inputIR;

@@ -78,6 +78,9 @@ struct ModelConfig {
   int64_t vocabSize = 0;
   /// Tokens of context the model was made for.
   int64_t maxPositionEmbeddings = 0;
+  /// Tokens that some layer attends to at most, the newest included; none where
+  /// every layer attends to `maxPositionEmbeddings`.
+  std::optional<int64_t> slidingWindow;
   double rmsNormEps = 0;
   double ropeTheta = 0;
   RopeScaling ropeScaling;
@@ -98,6 +101,11 @@ struct ModelConfig {
   int64_t queryWidth() const { return heads * headDim; }
   /// Rows of the k projection and of the v projection.
   int64_t keyValueWidth() const { return kvHeads * headDim; }
+  /// Tokens of the longest context in which every layer attends to all: code
+  /// for more would need attention in a sliding window.
+  int64_t longestContext() const {
+    return slidingWindow.value_or(maxPositionEmbeddings);
+  }
 
   bool operator==(const ModelConfig &) const = default;
 };

@@ -42,7 +42,8 @@ static constexpr std::array<ArchitectureFacts, 4> architectures = {{
 
 /// What transformers takes when config.json does not say.
 static constexpr double defaultRopeTheta = 10000;
-static constexpr int64_t defaultMistralSlidingWindow = 4096;
+static constexpr int64_t defaultSlidingWindow = 4096;
+static constexpr int64_t defaultQwenMaxWindowLayers = 28;
 
 /// What float32 would round to zero divides a row of zeros by zero.
 static constexpr double smallestRmsNormEps = 1e-30;
@@ -206,49 +207,62 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
   return {};
 }
 
-/// Refuses what would make attention look at a part of the context only.
-static Status checkAttentionWindow(const Fields &fields,
-                                   const ModelConfig &config) {
-  if (const Json *types = fields.find("layer_types")) {
-    if (!types->is_array() || types->size() != size_t(config.layers))
-      return fields.refuse("layer_types", "; a list of num_hidden_layers ",
-                           config.layers, " names is expected");
-    for (const Json &type : *types)
-      if (type != "full_attention")
-        return makeError("layer_types has ", describe(type),
-                         "; only \"full_attention\" is supported");
+/// Whether `layer_types`, if there, has layers that attend in a window.
+static Result<std::optional<bool>> readLayerTypes(const Fields &fields,
+                                                  const ModelConfig &config) {
+  const Json *types = fields.find("layer_types");
+  if (!types)
+    return std::optional<bool>();
+  if (!types->is_array() || types->size() != size_t(config.layers))
+    return fields.refuse("layer_types", "; a list of num_hidden_layers ",
+                         config.layers, " names is expected");
+  bool slides = false;
+  for (const Json &type : *types) {
+    if (type != "full_attention" && type != "sliding_attention")
+      return makeError("layer_types has ", describe(type),
+                       "; only \"full_attention\" and, within its window, "
+                       "\"sliding_attention\" are supported");
+    slides |= type == "sliding_attention";
   }
+  return std::optional(slides);
+}
+
+/// Whether some layers attend in the window that `sliding_window` gives.
+static Result<bool> readUseOfWindow(const Fields &fields,
+                                    const ModelConfig &config) {
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<bool> typesSlide,
+                            readLayerTypes(fields, config));
   switch (config.architecture) {
   case Architecture::Llama:
-    return {};
-  case Architecture::Mistral: {
-    int64_t window = defaultMistralSlidingWindow;
-    // Null means no window, but an absent field means the default one.
-    if (fields.has("sliding_window")) {
-      if (!fields.find("sliding_window"))
-        return {};
-      SANDWICH_ASSIGN_OR_RETURN(
-          window,
-          fields.integer("sliding_window", 1, model_limits::contextLength));
-    }
-    if (window < config.maxPositionEmbeddings)
-      return makeError("sliding_window is ", window,
-                       fields.has("sliding_window") ? "" : " by default",
-                       ", less than max_position_embeddings ",
-                       config.maxPositionEmbeddings,
-                       "; sliding-window attention is not supported");
-    return {};
-  }
+    return typesSlide.value_or(false);
+  case Architecture::Mistral:
+    return true;
   case Architecture::Qwen2:
-  case Architecture::Qwen3: {
-    SANDWICH_ASSIGN_OR_RETURN(bool sliding,
-                              fields.booleanOr("use_sliding_window", false));
-    if (sliding)
-      return fields.refuse("use_sliding_window",
-                           "; sliding-window attention is not supported");
+  case Architecture::Qwen3:
+    break;
+  }
+  SANDWICH_ASSIGN_OR_RETURN(bool used,
+                            fields.booleanOr("use_sliding_window", false));
+  if (!used && typesSlide.value_or(false))
+    return makeError("layer_types has \"sliding_attention\", but "
+                     "use_sliding_window is false");
+  SANDWICH_ASSIGN_OR_RETURN(int64_t firstLayer,
+                            fields.integerOr("max_window_layers",
+                                             defaultQwenMaxWindowLayers, 0,
+                                             model_limits::layers));
+  return used && typesSlide.value_or(firstLayer < config.layers);
+}
+
+static Status readSlidingWindow(const Fields &fields, ModelConfig &config) {
+  SANDWICH_ASSIGN_OR_RETURN(bool used, readUseOfWindow(fields, config));
+  // Null means no window, but an absent field means the default one.
+  if (!used || (fields.has("sliding_window") && !fields.find("sliding_window")))
     return {};
-  }
-  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      int64_t window, fields.integerOr("sliding_window", defaultSlidingWindow,
+                                       1, model_limits::contextLength));
+  if (window < config.maxPositionEmbeddings)
+    config.slidingWindow = window;
   return {};
 }
 
@@ -279,21 +293,93 @@ static Status readBiases(const Fields &fields, ModelConfig &config) {
   return {};
 }
 
+/// Refuses `name` unless it is absent, null or `value`.
+static Status checkFixed(const Fields &fields, const char *name,
+                         const Json &value) {
+  const Json *field = fields.find(name);
+  if (!field || *field == value)
+    return {};
+  return fields.refuse(name, "; only ", describe(value), " is supported");
+}
+
 /// Refuses what would change the arithmetic in ways the compiler does not know.
-static Status checkUnsupported(const Fields &fields) {
+/// Not all of these fields are of the families that are read: who writes one
+/// into a configuration means it.
+static Status checkArithmetic(const Fields &fields, const ModelConfig &config) {
   if (fields.find("quantization_config"))
     return fields.refuse("quantization_config",
                          "; quantized checkpoints are not supported");
-  if (const Json *activation = fields.find("hidden_act");
-      activation && *activation != "silu")
-    return fields.refuse("hidden_act", "; only \"silu\" is supported");
-  return {};
-}
-
-static Status checkFullRotation(const Fields &fields) {
-  const Json *factor = fields.find("partial_rotary_factor");
-  if (factor && (!factor->is_number() || factor->get<double>() != 1.0))
-    return fields.refuse("partial_rotary_factor", "; only 1 is supported");
+  for (const char *name : {"hidden_act", "hidden_activation"})
+    if (const Json *activation = fields.find(name);
+        activation && *activation != "silu" && *activation != "swish")
+      return fields.refuse(name, "; only \"silu\" is supported");
+  if (const Json *layers = fields.find("no_rope_layers")) {
+    // The layers that rotate are 1.
+    bool all = layers->is_array() &&
+               std::ranges::all_of(*layers, [](auto &one) { return one == 1; });
+    if (!all)
+      return fields.refuse("no_rope_layers",
+                           "; only layers with rotary embedding, all 1, are "
+                           "supported");
+  }
+  if (fields.find("attention_multiplier")) {
+    SANDWICH_ASSIGN_OR_RETURN(double scale,
+                              fields.number("attention_multiplier", 0, 1e6));
+    double usual = 1 / std::sqrt(double(config.headDim));
+    if (std::abs(scale - usual) > 1e-6 * usual)
+      return fields.refuse("attention_multiplier", "; only ", usual,
+                           ", of head_dim ", config.headDim, ", is supported");
+  }
+  const std::pair<const char *, Json> fixed[] = {
+      // What tokens attend to.
+      {"is_causal", true},
+      {"bidirectional", false},
+      {"is_bidirectional", false},
+      {"use_bidirectional_attention", false},
+      {"is_encoder_decoder", false},
+      {"add_cross_attention", false},
+      {"attention_chunk_size", nullptr},
+      // Rotation.
+      {"partial_rotary_factor", 1},
+      {"rotary_pct", 1},
+      {"rotary_dim", config.headDim},
+      {"rope_interleave", false},
+      {"rope_interleaved", false},
+      {"use_mrope", false},
+      {"rope_local_base_freq", nullptr},
+      {"alibi", false},
+      {"use_alibi", false},
+      // Attention.
+      {"qkv_bias", config.qkvBias},
+      {"qk_norm", config.qkNorm},
+      {"use_qk_norm", config.qkNorm},
+      {"qk_layernorm", config.qkNorm},
+      {"clip_qkv", nullptr},
+      {"query_pre_attn_scalar", config.headDim},
+      {"attn_logit_softcapping", nullptr},
+      {"attn_temperature_tuning", false},
+      // Layers.
+      {"use_parallel_residual", false},
+      {"parallel_attn", false},
+      {"num_experts", 0},
+      {"num_local_experts", 0},
+      {"n_routed_experts", 0},
+      // Factors of activations and logits.
+      {"embedding_multiplier", 1},
+      {"residual_multiplier", 1},
+      {"scale_emb", 1},
+      {"scale_depth", nullptr},
+      {"dim_model_base", nullptr},
+      {"logit_scale", 1},
+      {"logits_scaling", 1},
+      {"final_logit_softcapping", nullptr},
+      {"lm_head_bias", false},
+      // Weights.
+      {"quantization", nullptr},
+      {"compression_config", nullptr},
+  };
+  for (const auto &[name, value] : fixed)
+    SANDWICH_RETURN_IF_ERROR(checkFixed(fields, name, value));
   return {};
 }
 
@@ -350,7 +436,6 @@ static Result<RopeScaling> readRopeScaling(const Fields &parameters) {
 }
 
 static Status readRope(const Fields &fields, ModelConfig &config) {
-  SANDWICH_RETURN_IF_ERROR(checkFullRotation(fields));
   config.ropeTheta = defaultRopeTheta;
   bool hasTheta = fields.find("rope_theta");
   if (hasTheta) {
@@ -376,7 +461,7 @@ static Status readRope(const Fields &fields, ModelConfig &config) {
                        "; parameters for each kind of layer are not supported");
 
   Fields parameters(object, std::string(name) + ".");
-  SANDWICH_RETURN_IF_ERROR(checkFullRotation(parameters));
+  SANDWICH_RETURN_IF_ERROR(checkFixed(parameters, "partial_rotary_factor", 1));
   if (parameters.find("rope_theta")) {
     SANDWICH_ASSIGN_OR_RETURN(
         double theta,
@@ -438,10 +523,10 @@ Result<ModelConfig> sandwich::parseModelConfig(std::string_view text) {
   Fields fields(document, "");
   ModelConfig config;
   SANDWICH_ASSIGN_OR_RETURN(config.architecture, readArchitecture(fields));
-  SANDWICH_RETURN_IF_ERROR(checkUnsupported(fields));
   SANDWICH_RETURN_IF_ERROR(readSizes(fields, config));
-  SANDWICH_RETURN_IF_ERROR(checkAttentionWindow(fields, config));
+  SANDWICH_RETURN_IF_ERROR(readSlidingWindow(fields, config));
   SANDWICH_RETURN_IF_ERROR(readBiases(fields, config));
+  SANDWICH_RETURN_IF_ERROR(checkArithmetic(fields, config));
   SANDWICH_RETURN_IF_ERROR(readRope(fields, config));
   SANDWICH_ASSIGN_OR_RETURN(config.tieWordEmbeddings,
                             fields.booleanOr("tie_word_embeddings", false));

@@ -339,6 +339,23 @@ Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
   return ids;
 }
 
+Status Tokenizer::checkAddedTokens(const std::string &path) const {
+  SANDWICH_ASSIGN_OR_RETURN(Json document, readJsonFile(path));
+  if (!document.is_object())
+    return makeError(path, ": must be an object of tokens and their ids");
+  for (const auto &[token, id] : document.items()) {
+    std::optional<int32_t> known = idOf(token);
+    if (!known)
+      return makeError(path, ": token ", inQuotes(token),
+                       " is neither in tokenizer.json nor in "
+                       "tokenizer_config.json; add it there or remove it here");
+    if (id != *known)
+      return makeError(path, ": token ", inQuotes(token), " has another id, ",
+                       *known, ", in tokenizer.json");
+  }
+  return {};
+}
+
 size_t Tokenizer::vocabularySize() const {
   return description->vocabulary.size();
 }

@@ -7,6 +7,7 @@ details of each file's format; these are the ways it reaches the user."""
 import json
 import os
 import struct
+import subprocess
 import sys
 
 import numpy as np
@@ -110,6 +111,27 @@ class Files(BadInputTest):
         os.symlink("absent", self.path("model/tokenizer.json"))
         self.refuse_compile("tokenizer.json: cannot open")
 
+    def test_added_tokens_that_the_tokenizer_lacks(self):
+        self.write("model/tokenizer.json", json.dumps({
+            "version": "1.0", "added_tokens": [],
+            "model": {"type": "BPE", "vocab": {"a": 0, "b": 1},
+                      "merges": []}}))
+        added = {"content": "<x>", "special": True}
+        self.write("model/tokenizer_config.json",
+                   json.dumps({"added_tokens_decoder": {"7": added}}))
+        self.refuse_compile('tokenizer_config.json: added_tokens_decoder'
+                            '.*"<x>" is not in tokenizer.json')
+        self.write("model/tokenizer_config.json",
+                   json.dumps({"added_tokens_decoder": {"2": added}}))
+        for tokens, reason in (('{"<y>": 3}', '"<y>" is neither'),
+                               ('{"<x>": 3}', '"<x>" has another id, 2'),
+                               ("[]", "must be an object"),
+                               ("{", "not valid JSON")):
+            self.write("model/added_tokens.json", tokens)
+            self.refuse_compile("added_tokens.json: .*" + reason)
+        self.write("model/added_tokens.json", '{"<x>": 2}')
+        self.compile("--dtype=f32")
+
 
 class Config(BadInputTest):
     def test_fields(self):
@@ -140,6 +162,9 @@ class Config(BadInputTest):
                                  {"type": "linear", "factor": -1.0},
                                  {"rope_type": "llama3", "factor": 8.0},
                                  "linear"),
+                "is_causal": (False,),
+                "final_logit_softcapping": (30.0,),
+                "no_rope_layers": ([1, 0],),
                 "quantization_config": ({"quant_method": "awq"},),
                 "eos_token_id": (-1, 320, "</s>"),
         }.items():
@@ -151,6 +176,26 @@ class Config(BadInputTest):
                     # named; a size that is possible but not this checkpoint's
                     # shows in a tensor.
                     self.refuse_compile(f"{field}|config.json implies")
+
+    def test_context_beyond_the_sliding_window(self):
+        self.config.update(architectures=["MistralForCausalLM"],
+                           model_type="mistral", sliding_window=64,
+                           max_position_embeddings=256)
+        self.write_model()
+        self.refuse_compile("a context of 65 tokens is beyond the model's "
+                            "sliding window of 64", "--context=65")
+        command = self.compile_command([], "by-default.sandwich")
+        done = subprocess.run(command, capture_output=True, text=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the context is 64 tokens, the sliding window",
+                      done.stderr)
+        for artifact in (self.path("by-default.sandwich"),
+                         self.compile("--context=64")):
+            inspected = subprocess.run(
+                ["sandwich-run", "inspect", artifact, "--json"],
+                stdout=subprocess.PIPE, check=True, timeout=300).stdout
+            self.assertRegex(inspected, rb'"context_length": ?64\b')
 
     def test_missing_fields(self):
         self.write_model()
@@ -208,6 +253,30 @@ class Tensors(BadInputTest):
             self.write_model(entries)
             with self.subTest(name=name, bad=bad):
                 self.refuse_compile(name)
+
+    def test_more_than_bf16_holds(self):
+        entries = self.entries()
+        name, dtype, shape, data = entries[2]
+        values = np.frombuffer(data, "<f4").copy()
+        values[-1] = 3.4e38
+        entries[2] = name, dtype, shape, values.tobytes()
+        self.write_model(entries)
+        self.refuse_compile(
+            f'model.safetensors: tensor "{name}": element .* is 3.4e.38, '
+            "which bf16 cannot hold", "--dtype=bf16")
+        self.compile("--dtype=f32")
+
+    def test_tied_head_of_its_own(self):
+        entries = self.entries()
+        self.assertEqual(entries[-1][0], "lm_head.weight")
+        self.config["tie_word_embeddings"] = True
+        self.write_model(entries)
+        self.refuse_compile('model.safetensors: tensor "lm_head.weight": '
+                            '.*"model.embed_tokens.weight"')
+        # The same table written twice is usual.
+        entries[-1] = ("lm_head.weight", *entries[0][1:])
+        self.write_model(entries)
+        self.compile("--dtype=f32")
 
     def test_contradicts_config(self):
         self.write_model()

@@ -85,6 +85,11 @@ public:
   std::string decode(std::span<const int32_t> ids,
                      bool skipSpecialTokens) const;
 
+  /// Checks that every token of an `added_tokens.json`, which older checkpoints
+  /// have besides, is here with the id it has there. Errors name the file and
+  /// the token.
+  Status checkAddedTokens(const std::string &path) const;
+
   /// One more than the largest id, of added tokens too.
   size_t vocabularySize() const;
 
