@@ -102,10 +102,11 @@ ends a text.)");
       ->type_name("LINE");
   command->add_flag("--special-tokens", arguments->encoding.addSpecialTokens,
                     "Adds the tokens that begin and end a sequence");
-  command->add_flag("!--no-parse-special",
-                    arguments->encoding.parseSpecialTokens,
-                    "Takes special tokens written out in the texts for text, "
-                    "as generate does with prompts");
+  command->add_flag_callback(
+      "--no-parse-special",
+      [arguments] { arguments->encoding.parseSpecialTokens = false; },
+      "Takes special tokens written out in the texts for text, "
+      "as generate does with prompts");
   command->callback([arguments, &action] {
     action = [arguments] { return run(*arguments); };
   });
