@@ -9,6 +9,7 @@
 #include "sandwich/Artifact/Artifact.h"
 
 #include "Checksum.h"
+#include "sandwich/Artifact/SharedObject.h"
 #include "sandwich/Support/File.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <functional>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -50,9 +52,23 @@ struct OpenFile {
 
 } // namespace
 
-/// Opens the regular file `name` of `folder`. Errors do not name the file.
+/// Error: somebody else than its owner may write to what `status` is of, or
+/// its owner is neither the user nor root.
+static Status checkOwner(const struct stat &status) {
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    return makeError("others may write to it, and an artifact is a program; "
+                     "'chmod -R go-w' on the artifact keeps them from it");
+  if (status.st_uid != ::geteuid() && status.st_uid != 0)
+    return makeError("belongs to user ", status.st_uid,
+                     ", and an artifact is a program; if you trust that user, "
+                     "make a copy of your own with 'cp -r'");
+  return {};
+}
+
+/// Opens the regular file `name` of `folder`, to run what it holds if `runs`.
+/// Errors do not name the file.
 static Result<OpenFile> openFile(const FileDescriptor &folder,
-                                 const std::string &name) {
+                                 const std::string &name, bool runs) {
   // Not blocking, as opening a pipe would wait for its writer.
   FileDescriptor descriptor(
       ::openat(folder.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -61,6 +77,8 @@ static Result<OpenFile> openFile(const FileDescriptor &folder,
     return systemError("open");
   if (!S_ISREG(status.st_mode))
     return makeError("is not a regular file");
+  if (runs)
+    SANDWICH_RETURN_IF_ERROR(checkOwner(status));
   return OpenFile{std::move(descriptor), static_cast<uint64_t>(status.st_size)};
 }
 
@@ -108,13 +126,14 @@ static Status checkChecksum(uint64_t found, const proto::File &entry) {
 // Opening
 //===----------------------------------------------------------------------===//
 
-static Result<proto::Manifest> readManifest(const FileDescriptor &folder) {
+static Result<proto::Manifest> readManifest(const FileDescriptor &folder,
+                                            bool runs) {
   if (::faccessat(folder.get(), artifact::manifestFile, F_OK, 0) != 0 &&
       errno == ENOENT)
     return makeError("is absent: the folder is no Sandwich artifact, or only "
                      "part of one");
   SANDWICH_ASSIGN_OR_RETURN(OpenFile file,
-                            openFile(folder, artifact::manifestFile));
+                            openFile(folder, artifact::manifestFile, runs));
   if (file.bytes > artifact::limits::manifestBytes)
     return makeError("is ", file.bytes, " bytes long; at most ",
                      artifact::limits::manifestBytes, " are accepted");
@@ -124,8 +143,9 @@ static Result<proto::Manifest> readManifest(const FileDescriptor &folder) {
 
 /// Opens the file that `entry` tells about and checks its size.
 static Result<OpenFile> openEntry(const FileDescriptor &folder,
-                                  const proto::File &entry) {
-  SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openFile(folder, entry.name()));
+                                  const proto::File &entry, bool runs) {
+  SANDWICH_ASSIGN_OR_RETURN(OpenFile file,
+                            openFile(folder, entry.name(), runs));
   if (file.bytes != entry.bytes())
     return makeError("is ", file.bytes, " bytes long instead of ",
                      entry.bytes(), ": the file was ",
@@ -157,13 +177,21 @@ Result<Artifact> Artifact::open(const std::string &path,
   if (directory.get() < 0)
     return systemError(path, "open");
 
-  auto manifest = readManifest(directory);
+  const bool runs = options.availableFeatures.has_value();
+  struct stat status;
+  if (::fstat(directory.get(), &status) != 0)
+    return systemError(path, "open");
+  if (runs)
+    if (Status owned = checkOwner(status); !owned)
+      return owned.error().inContext(path);
+
+  auto manifest = readManifest(directory, runs);
   if (!manifest)
     return manifest.error().inContext(path + "/" + artifact::manifestFile);
   Artifact result;
   result.folder = path;
   result.contents = *std::move(manifest);
-  if (options.availableFeatures)
+  if (runs)
     if (Status status = artifact::checkCpuFeatures(result.contents.target(),
                                                    *options.availableFeatures);
         !status)
@@ -171,18 +199,9 @@ Result<Artifact> Artifact::open(const std::string &path,
 
   for (const proto::File &entry : result.contents.files()) {
     auto take = [&]() -> Status {
-      SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openEntry(directory, entry));
+      SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openEntry(directory, entry, runs));
       if (entry.name() == artifact::weightsFile) {
         result.weights = std::move(file.descriptor);
-        return {};
-      }
-      if (entry.name() == artifact::phasesFile) {
-        artifact::Checksum checksum;
-        SANDWICH_RETURN_IF_ERROR(readPieces(
-            file.descriptor, file.bytes,
-            [&](std::span<const std::byte> piece) { checksum.update(piece); }));
-        SANDWICH_RETURN_IF_ERROR(checkChecksum(checksum.digest(), entry));
-        result.phases = std::move(file.descriptor);
         return {};
       }
       SANDWICH_ASSIGN_OR_RETURN(std::string bytes, readAll(file));
@@ -338,36 +357,74 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
   return {};
 }
 
-Result<PhaseLibrary> Artifact::loadPhases() const {
-  std::string name = folder + "/" + artifact::phasesFile;
-  PhaseLibrary library;
-  library.descriptor =
-      FileDescriptor(::fcntl(phases.get(), F_DUPFD_CLOEXEC, 0));
-  if (library.descriptor.get() < 0)
-    return systemError(name, "open");
-  std::string path =
-      "/proc/self/fd/" + std::to_string(library.descriptor.get());
-  library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library.handle)
-    return makeError(name, ": cannot load: ", ::dlerror());
-  auto find = [&](const proto::Phase &phase) {
-    return reinterpret_cast<SandwichPhaseFunction>(
-        ::dlsym(library.handle, phase.symbol().c_str()));
-  };
-  library.prefillFunction = find(prefill());
-  library.decodeFunction = find(decode());
-  for (const proto::Phase *phase : {&prefill(), &decode()}) {
-    if (!find(*phase))
-      return makeError(name, ": has no function \"", phase->symbol(),
-                       "\", which the manifest names for ", phase->name());
-    auto *plan = static_cast<const SandwichPlan *>(
-        ::dlsym(library.handle,
-                (phase->symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX).c_str()));
-    if (!plan)
-      return makeError(name, ": has no plan of \"", phase->symbol(),
-                       "\"; compile the model again");
-    if (Status status = checkPlan(*plan, *phase, contents); !status)
-      return status.error().inContext(name);
+/// Whether `object` has the function that the manifest names for `phase`, for
+/// the plan that it tells.
+static Status checkPhase(const SharedObject &object, const proto::Phase &phase,
+                         const proto::Manifest &manifest) {
+  if (!object.hasFunction(phase.symbol()))
+    return makeError("has no function \"", phase.symbol(),
+                     "\", which the manifest names for ", phase.name());
+  auto bytes = object.findConstant(phase.symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX);
+  SandwichPlan plan;
+  // Plans begin with their version, and others may be shorter.
+  if (!bytes || bytes->size() < sizeof(plan.abi_version))
+    return makeError("has no plan of \"", phase.symbol(),
+                     "\"; compile the model again");
+  plan = {};
+  std::memcpy(&plan, bytes->data(), std::min(bytes->size(), sizeof(plan)));
+  return checkPlan(plan, phase, manifest);
+}
+
+/// A file in memory that holds `bytes` for good, whatever becomes of the one
+/// that they are from.
+static Result<FileDescriptor> makeSealedCopy(std::string_view bytes) {
+  FileDescriptor copy(::memfd_create(artifact::phasesFile,
+                                     MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (copy.get() < 0)
+    return systemError("copy");
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(copy.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return systemError("copy");
+    bytes.remove_prefix(static_cast<size_t>(written));
   }
+  if (::fcntl(copy.get(), F_ADD_SEALS,
+              F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+    return systemError("copy");
+  return copy;
+}
+
+Result<PhaseLibrary> Artifact::loadPhases() const {
+  const std::string name = folder + "/" + artifact::phasesFile;
+  const std::string_view code = *file(artifact::phasesFile);
+  auto load = [&]() -> Result<PhaseLibrary> {
+    SANDWICH_ASSIGN_OR_RETURN(
+        SharedObject object,
+        SharedObject::read(std::as_bytes(std::span(code))));
+    for (const proto::Phase *phase : {&prefill(), &decode()})
+      SANDWICH_RETURN_IF_ERROR(checkPhase(object, *phase, contents));
+    PhaseLibrary library;
+    SANDWICH_ASSIGN_OR_RETURN(library.descriptor, makeSealedCopy(code));
+    const std::string path =
+        "/proc/self/fd/" + std::to_string(library.descriptor.get());
+    library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library.handle)
+      return makeError("cannot load: ", ::dlerror());
+    auto find = [&](const proto::Phase &phase) {
+      return reinterpret_cast<SandwichPhaseFunction>(
+          ::dlsym(library.handle, phase.symbol().c_str()));
+    };
+    library.prefillFunction = find(prefill());
+    library.decodeFunction = find(decode());
+    if (!library.prefillFunction || !library.decodeFunction)
+      return makeError("the loader does not find its functions; compile the "
+                       "model again");
+    return library;
+  };
+  Result<PhaseLibrary> library = load();
+  if (!library)
+    return library.error().inContext(name);
   return library;
 }

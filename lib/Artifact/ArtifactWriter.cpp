@@ -46,8 +46,9 @@ public:
                                    std::string shownPath) {
     OutputFile file;
     file.shownPath = std::move(shownPath);
+    // Nobody runs an artifact that others may write to.
     file.descriptor = ::openat(folder, name.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file.descriptor < 0)
       return systemError(file.shownPath, "create");
     return file;
@@ -306,7 +307,7 @@ Result<ArtifactWriter> ArtifactWriter::create(const std::string &path) {
   SANDWICH_RETURN_IF_ERROR(checkDestination(state->destination));
   removeStalePartials(state->parent, name);
   state->unfinished = UnfinishedOutput(state->partial);
-  if (::mkdir(state->partial.c_str(), 0777) != 0) {
+  if (::mkdir(state->partial.c_str(), 0755) != 0) {
     if (errno == EEXIST)
       return makeError(state->destination,
                        ": is being written by this process already");

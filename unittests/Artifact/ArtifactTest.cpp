@@ -248,9 +248,83 @@ TEST_F(ArtifactTest, NamesMachineCodeThatDoesNotLoad) {
   ASSERT_TRUE(artifact) << artifact.error().message;
   auto library = artifact->loadPhases();
   ASSERT_FALSE(library);
-  EXPECT_TRUE(
-      library.error().message.starts_with(path + "/phases.so: cannot load: "))
-      << library.error().message;
+  EXPECT_EQ(library.error().message, path + "/phases.so: is no shared object");
+}
+
+/// Its constructor ends the process that lets it run.
+TEST_F(ArtifactTest, RunsNoConstructor) {
+  std::string path = writeArtifact("a.sandwich");
+  std::string code = contents(std::string(TEST_OBJECTS) + "/CONSTRUCTOR.so");
+  overwrite(path + "/phases.so", code);
+  spoilManifest(path, [&](proto::Manifest &manifest) {
+    for (proto::File &file : *manifest.mutable_files())
+      if (file.name() == "phases.so") {
+        file.set_bytes(code.size());
+        file.set_checksum(
+            artifact::checksum(std::as_bytes(std::span(code))));
+      }
+  });
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  auto library = artifact->loadPhases();
+  ASSERT_FALSE(library);
+  EXPECT_EQ(library.error().message,
+            path + "/phases.so: has DT_INIT_ARRAY: its own code would run as "
+                   "it is loaded or unloaded, which compiled phases never ask "
+                   "for");
+}
+
+/// What is loaded is what was checked, though the file is another by then.
+TEST_F(ArtifactTest, LoadsTheBytesThatItChecked) {
+  std::string path = writeArtifact("a.sandwich");
+  auto artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  overwrite(path + "/phases.so",
+            contents(std::string(TEST_OBJECTS) + "/CONSTRUCTOR.so"));
+  auto library = artifact->loadPhases();
+  ASSERT_TRUE(library) << library.error().message;
+  float logits[1] = {};
+  SandwichStep step = {};
+  step.logits = logits;
+  library->prefill()(&step, 0);
+  EXPECT_EQ(logits[0], 1.0f);
+}
+
+TEST_F(ArtifactTest, RefusesToRunWhatOthersMayWrite) {
+  namespace fs = std::filesystem;
+  std::string path = writeArtifact("a.sandwich");
+  for (const char *name :
+       {"", "/manifest.pb", "/phases.so", "/weights.bin", "/tokenizer.json"})
+    for (fs::perms others : {fs::perms::group_write, fs::perms::others_write}) {
+      fs::permissions(path + name, others, fs::perm_options::add);
+      EXPECT_EQ(openError(path),
+                std::string(name) +
+                    ": others may write to it, and an artifact is a program; "
+                    "'chmod -R go-w' on the artifact keeps them from it");
+      EXPECT_TRUE(Artifact::open(path, {std::nullopt}));
+      fs::permissions(path + name, others, fs::perm_options::remove);
+      EXPECT_EQ(openError(path), "");
+    }
+}
+
+TEST_F(ArtifactTest, RefusesToRunWhatIsSomebodyElses) {
+  std::string path = writeArtifact("a.sandwich");
+  const std::string file = path + "/phases.so";
+  constexpr uid_t somebody = 12345;
+  if (::chown(file.c_str(), somebody, -1) != 0)
+    GTEST_SKIP() << "cannot give files away";
+  EXPECT_EQ(openError(path),
+            "/phases.so: belongs to user 12345, and an artifact is a program; "
+            "if you trust that user, make a copy of your own with 'cp -r'");
+  EXPECT_TRUE(Artifact::open(path, {std::nullopt}));
+}
+
+/// Whatever the user lets others do to new files.
+TEST_F(ArtifactTest, IsWrittenForItsOwnerOnly) {
+  const mode_t before = ::umask(0);
+  std::string path = writeArtifact("a.sandwich");
+  ::umask(before);
+  EXPECT_EQ(openError(path), "");
 }
 
 TEST_F(ArtifactTest, RefusesWhatIsNoArtifact) {

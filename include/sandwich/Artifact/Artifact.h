@@ -7,9 +7,20 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The runtime's view of `NAME.sandwich/`. Nothing in the folder is trusted:
-/// what `Artifact::open` returns has been checked against itself, against the
-/// files and against this CPU.
+/// The runtime's view of `NAME.sandwich/`.
+///
+/// An artifact is a program: running it runs its machine code with all that the
+/// process may do, and no check of that code could tell what it does. So an
+/// artifact is to be run only if whoever made it is trusted. The reader sees to
+/// it that it is theirs and whole: nobody but its owner, who is the user or
+/// root, can write to it; `Artifact::loadPhases` loads nothing that runs
+/// before it is called or that brings in other code (`SharedObject`), and
+/// loads the very bytes that it checked.
+///
+/// Of everything else nothing is trusted: what `Artifact::open` returns has
+/// been checked against itself, against the files and against this CPU, and no
+/// manifest, tokenizer or weights make the runtime read or write where it must
+/// not.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +67,9 @@ private:
   friend class Artifact;
   PhaseLibrary() = default;
 
-  /// Kept open because the loader knows the library by `/proc/self/fd/N`: were
-  /// the number given to another artifact's file, loading that one would
-  /// return this library.
+  /// A copy of the file, in memory. Kept open because the loader knows the
+  /// library by `/proc/self/fd/N`: were the number given to another artifact's,
+  /// loading that one would return this library.
   FileDescriptor descriptor;
   void *handle = nullptr;
   SandwichPhaseFunction prefillFunction = nullptr;
@@ -67,7 +78,7 @@ private:
 
 struct ArtifactOpenOptions {
   /// The features its code may use; nothing to open it without running it, as
-  /// `inspect` does.
+  /// `inspect` does, which needs no trust in who can write to it either.
   std::optional<CpuFeatures> availableFeatures = CpuFeatures::host();
 };
 
@@ -76,9 +87,9 @@ struct ArtifactOpenOptions {
 /// artifact that is compiled again meanwhile does not get mixed into this one.
 class Artifact {
 public:
-  /// Opens the folder `path`. Errors name the file and the field. What an
-  /// interrupted `ArtifactWriter` left is refused by its name, as it may look
-  /// complete.
+  /// Opens the folder `path`. Errors name the file and the field; or the file
+  /// that is to be run but that others may write to. What an interrupted
+  /// `ArtifactWriter` left is refused by its name, as it may look complete.
   static Result<Artifact> open(const std::string &path,
                                const ArtifactOpenOptions &options = {});
 
@@ -89,7 +100,7 @@ public:
   /// Sequences that one decode step takes.
   uint64_t maxDecodeSequences() const;
 
-  /// Contents of a file other than the weights and the machine code, such as
+  /// Contents of a file other than the weights, such as
   /// `artifact::tokenizerFile`; nothing if the artifact has no such file.
   std::optional<std::string_view> file(std::string_view name) const;
 
@@ -106,8 +117,9 @@ public:
   /// The bytes of that.
   uint64_t rankWeightsBytes() const;
 
-  /// Loads the machine code. Errors: the loader refuses it, a phase's symbol is
-  /// absent, or its code was compiled for another plan than the manifest's.
+  /// Loads the machine code. Errors: `SharedObject` or the loader refuses it, a
+  /// phase's symbol is absent, or its code was compiled for another plan than
+  /// the manifest's.
   Result<PhaseLibrary> loadPhases() const;
 
 private:
@@ -115,7 +127,6 @@ private:
 
   std::string folder;
   proto::Manifest contents;
-  FileDescriptor phases;
   FileDescriptor weights;
   std::map<std::string, std::string, std::less<>> smallFiles;
 };
