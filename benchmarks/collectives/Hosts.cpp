@@ -49,7 +49,10 @@ int main() {
     return 1;
   }
   MPICommunicator &hosts = **created;
-  hosts.prepare(/*lanes=*/1);
+  if (Status status = hosts.prepare(/*lanes=*/1); !status) {
+    std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return 1;
+  }
   if (hosts.rank() == 0)
     std::printf("%d hosts, microseconds\n%8s %12s %14s\n", hosts.ranks(),
                 "bytes", "all-reduce", "MPI_Allreduce");

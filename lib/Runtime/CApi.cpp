@@ -148,6 +148,9 @@ sandwich_status sandwich_model_load(const char *path,
     engineOptions.kvCacheTokens = given.kv_cache_tokens;
     if (given.kv_memory)
       engineOptions.kvMemory = given.kv_memory;
+    if (given.rank_program)
+      engineOptions.ranks.program = given.rank_program;
+    engineOptions.verifyWeights = given.verify_weights != 0;
     if (engineOptions.kvCacheTokens == 0)
       engineOptions.kvCacheTokens =
           checkedMultiply<uint64_t>(

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -18,7 +20,6 @@ using namespace sandwich;
 namespace {
 
 constexpr int64_t maxSliceSize = int64_t(1) << 30;
-constexpr int64_t maxGridThreads = 1024;
 
 bool parsePositive(std::string_view text, int64_t &value) {
   auto [end, error] =
@@ -228,9 +229,9 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
       return makeError("slice sizes must be between 1 and ", maxSliceSize,
                        "; one is ", size);
   for (int64_t threads : schedule.threads)
-    if (threads <= 0 || threads > maxGridThreads)
-      return makeError("thread counts must be between 1 and ", maxGridThreads,
-                       "; one is ", threads);
+    if (threads <= 0 || threads > SANDWICH_MAX_THREADS)
+      return makeError("thread counts must be between 1 and ",
+                       SANDWICH_MAX_THREADS, "; one is ", threads);
   if (schedule.slice[1] % shape.columnUnit != 0)
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", shape.columnUnit,

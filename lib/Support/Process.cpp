@@ -1,4 +1,4 @@
-//===- Process.cpp - Streams and signals of a tool ------------------------===//
+//===- Process.cpp - Streams, signals and threads -------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,10 +9,13 @@
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/UnfinishedOutputs.h"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fcntl.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -23,10 +26,12 @@ static bool readerGone = false;
 static volatile std::sig_atomic_t interruptCount = 0;
 
 void sandwich::prepareStandardStreams() {
+  // What nobody can read from, or write to, fails as a closed one does.
+  constexpr std::array<int, 3> uselessModes = {O_WRONLY, O_RDONLY, O_RDWR};
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       // The lowest free number is this one.
-      (void)::open("/dev/null", O_RDWR);
+      (void)::open("/dev/null", uselessModes[static_cast<size_t>(stream)]);
   // hwloc speaks of machines it cannot read on standard error, in lines of its
   // own; what matters is in our log. Who debugs hwloc sets it.
   (void)::setenv("HWLOC_HIDE_ERRORS", "2", /*overwrite=*/0);
@@ -44,6 +49,14 @@ Status sandwich::writeStandardOutput(std::string_view text) {
     else if (errno != EINTR)
       return systemError("write to standard output");
   }
+  return {};
+}
+
+Status sandwich::finishStandardOutput() {
+  // Every one that is closed tells, not only the last.
+  const int copy = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0 && ::close(copy) != 0 && errno != EINTR)
+    return systemError("write to standard output");
   return {};
 }
 
@@ -97,3 +110,30 @@ void sandwich::exitSoonWhenInterrupted() {
 }
 
 bool sandwich::interrupted() { return interruptCount != 0; }
+
+sigset_t sandwich::blockSignals() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+    ::sigdelset(&all, fault);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  return before;
+}
+
+void sandwich::runCatching(const char *purpose,
+                           const std::function<void()> &work,
+                           const std::function<void(const char *)> &fail) {
+  std::array<char, 200> reason;
+  const auto tell = [&](const char *what) {
+    std::snprintf(reason.data(), reason.size(), "cannot %s: %s", purpose, what);
+    fail(reason.data());
+  };
+  try {
+    work();
+  } catch (const std::exception &exception) {
+    tell(exception.what());
+  } catch (...) {
+    tell("an exception of another kind");
+  }
+}

@@ -34,6 +34,8 @@ class LoadOptions(ctypes.Structure):
         ("progress", ctypes.c_void_p),
         ("user_data", ctypes.c_void_p),
         ("kv_memory", ctypes.c_uint64),
+        ("rank_program", ctypes.c_char_p),
+        ("verify_weights", ctypes.c_int),
     ]
 
 

@@ -55,6 +55,8 @@ class Model:
         max_sequences: int = 4,
         kv_memory: int | None = None,
         weights: Literal["default", "mapped", "huge-pages"] = "default",
+        rank_program: str | PathLike[str] | None = None,
+        verify_weights: bool = False,
     ) -> None:
         """Loads the artifact in the folder `path`.
 
@@ -64,6 +66,10 @@ class Model:
         they may take together instead; more than is available is an error.
         `weights` says where the weights lie: "mapped" shares them
         with other processes, "huge-pages" makes a copy that is faster to read.
+        `rank_program` is the sandwich-run that runs the other ranks of an artifact
+        for several, by default the one that was built with the library.
+        `verify_weights` reads all weights and compares them with their checksum
+        first.
         """
         if weights not in _WEIGHTS:
             raise ValueError(f"weights is {weights!r}; it must be one of {[*_WEIGHTS]}")
@@ -75,6 +81,8 @@ class Model:
             max_sequences=max_sequences,
             weights=_WEIGHTS[weights],
             kv_memory=kv_memory or 0,
+            rank_program=None if rank_program is None else _library.check_path(rank_program),
+            verify_weights=verify_weights,
         )
         self._handle = _library.Handle(
             "model", "model_load", _library.check_path(path), ctypes.byref(options)

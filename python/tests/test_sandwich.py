@@ -50,6 +50,11 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(self.model.vocab_size, VOCABULARY)
         self.assertEqual(self.model.context_length, 4096)
 
+    def test_runs_ranks(self):
+        ranks = sandwich.Model(self.write("two.sandwich", "ranks=2"))
+        tokens = [1, 2, 3]
+        numpy.testing.assert_array_equal(ranks.logits(tokens), self.model.logits(tokens))
+
     def test_text_becomes_tokens_and_text_again(self):
         text = "héllo \0 wörld 🥪"
         tokens = self.model.tokenize(text)
@@ -189,6 +194,14 @@ class ModelTest(unittest.TestCase):
         ):
             with self.assertRaises(ValueError):
                 sandwich.Model(path, **options)
+        with self.assertRaisesRegex(sandwich.SandwichError, "ended before it was told"):
+            sandwich.Model(self.write("ranks.sandwich", "ranks=2"), rank_program="/bin/true")
+        changed = self.write("changed.sandwich")
+        weights = changed / "weights.bin"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+        sandwich.Model(changed)
+        with self.assertRaisesRegex(sandwich.SandwichError, "has a wrong checksum"):
+            sandwich.Model(changed, verify_weights=True)
         with self.assertRaisesRegex(sandwich.SandwichError, "kv-memory"):
             sandwich.Model(path, kv_memory=2**60)
         with self.assertRaisesRegex(sandwich.SandwichError, "zero character"):

@@ -10,6 +10,7 @@
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Compiler/FatalErrors.h"
 #include "sandwich/Planning/Planner.h"
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/File.h"
@@ -29,6 +30,7 @@
 #include <filesystem>
 #include <map>
 #include <new>
+#include <sstream>
 #include <unistd.h>
 
 using namespace sandwich;
@@ -145,13 +147,19 @@ Result<Plan> searchPlanWithProgress(PlanOptions options, bool quiet) {
   exitWithError({interrupted() ? interruptedMessage() : error.message});
 }
 
+/// Writes `text` to standard output, and nothing after it.
+Status writeAll(const std::string &text) {
+  SANDWICH_RETURN_IF_ERROR(writeStandardOutput(text));
+  return finishStandardOutput();
+}
+
 /// --plan-only: what was found goes to standard output.
 int runPlan(const PlanOptions &options, bool json, bool quiet) {
   Result<Plan> plan = searchPlanWithProgress(options, quiet);
   if (!plan)
     fail(plan.error());
   const std::string text = json ? toJson(*plan).dump(2) + "\n" : explain(*plan);
-  Status status = writeStandardOutput(text);
+  Status status = writeAll(text);
   if (status && plan->search.interrupted)
     sayWhenInterrupted("interrupted; what was found is printed");
   if (!status || plan->search.interrupted)
@@ -240,7 +248,9 @@ int main(int argc, char **argv) try {
       ->check(CLI::IsMember(targets))
       ->capture_default_str();
   app.add_option("--threads", options.threads,
-                 "Threads of the team (default: what this machine allows)");
+                 "Threads of the team, at most " +
+                     std::to_string(SANDWICH_MAX_THREADS) +
+                     " (default: what this machine allows)");
   app.add_option("--decode-threads", options.decodeThreads,
                  "Threads of the team in decode (default: as --threads)");
   std::string planName;
@@ -255,7 +265,8 @@ int main(int argc, char **argv) try {
                  "shard of the weights and --threads of its own")
       ->capture_default_str();
   app.add_option("--max-tokens-per-step", options.maxTokens,
-                 "Longest piece of a prompt that one step takes")
+                 "Longest piece of a prompt that one step takes, at most " +
+                     std::to_string(SANDWICH_MAX_STEP_TOKENS))
       ->capture_default_str();
   app.add_option("--context", options.contextLength,
                  "Tokens a sequence may hold (default: the model's, or its "
@@ -429,7 +440,12 @@ int main(int argc, char **argv) try {
       throw CLI::ValidationError(
           "--output", "an artifact is a folder; '-' takes the text of --emit");
   } catch (const CLI::Success &help) {
-    return app.exit(help);
+    std::ostringstream text;
+    app.exit(help, text);
+    const Status status = writeAll(text.str());
+    if (!status)
+      std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return status ? 0 : 1;
   } catch (const CLI::ParseError &wrong) {
     std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
                  wrong.what());
@@ -518,6 +534,8 @@ int main(int argc, char **argv) try {
   TuningSummary summary;
   Status status = compile(options, progress, &summary);
   line.finishStage();
+  if (status)
+    status = finishStandardOutput();
   if (status)
     sayWhenInterrupted("interrupted; all was written");
   if (!status)

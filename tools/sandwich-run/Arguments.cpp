@@ -152,6 +152,9 @@ Result<std::string> tool::readInput(const std::string &path, size_t maxBytes) {
 Status tool::EngineArguments::apply(EngineOptions &options) const {
   options.weightPlacement = weights;
   options.kvMemory = kvMemory;
+  options.verifyWeights = verify;
+  // This very program, also if it was replaced meanwhile.
+  options.ranks.program = "/proc/self/exe";
   options.ranks.hosts = hosts;
   if (!plan)
     return {};
@@ -193,6 +196,9 @@ void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
                   "--json'; the artifact must be compiled for as many "
                   "(default: those it was compiled for)")
       ->type_name("FILE.json");
+  command.add_flag("--verify", arguments.verify,
+                   "First reads all weights and compares them with their "
+                   "checksum; otherwise only their size is checked");
   command.add_flag("--mpi", arguments.mpi,
                    "Shares the ranks of ARTIFACT with other hosts: 'mpirun "
                    "-np 2 --host a,b --bind-to none' before this command "

@@ -53,6 +53,7 @@ struct EngineArguments {
   std::optional<uint64_t> kvMemory;
   /// The file that `--plan` names.
   std::optional<std::string> plan;
+  bool verify = false;
   bool mpi = false;
   /// Set by `runOnHosts`.
   std::shared_ptr<HostCommunicator> hosts = {};
@@ -61,8 +62,8 @@ struct EngineArguments {
   Status apply(EngineOptions &options) const;
 };
 
-/// Adds `--weights=mapped|huge-pages`, `--kv-memory=SIZE`, `--plan=FILE` and
-/// `--mpi`.
+/// Adds `--weights=mapped|huge-pages`, `--kv-memory=SIZE`, `--plan=FILE`,
+/// `--verify` and `--mpi`.
 void addEngineOptions(CLI::App &command, EngineArguments &arguments);
 
 } // namespace sandwich::tool

@@ -57,10 +57,13 @@ static Status run(const Arguments &arguments) {
   Sequence sequence(*engine);
   SANDWICH_RETURN_IF_ERROR(engine->feed(
       sequence, tokens, LogitRows::All,
-      [&](std::span<const float> logits, uint64_t, uint64_t) -> Status {
+      [&](std::span<const float> logits, uint64_t position,
+          uint64_t) -> Status {
         if (interrupted())
           return makeError("interrupted before ", arguments.out,
                            " was complete; it was not written");
+        SANDWICH_RETURN_IF_ERROR(
+            checkFinite(logits, position, engine->vocabSize()));
         return file.write(std::as_bytes(logits));
       },
       arguments.chunk));
@@ -79,7 +82,8 @@ void tool::addLogitsCommand(CLI::App &app, Action &action) {
   sandwich-run logits tiny.sandwich --token-ids 1,2,3 --out logits.bin
   python3 -c 'import numpy; print(numpy.fromfile("logits.bin", "<f4"))'
 
-The file holds little-endian float32 numbers of the shape [tokens, vocabulary].)");
+The file holds little-endian float32 numbers of the shape [tokens, vocabulary],
+where one is NaN or plus infinity, that is an error, and nothing is written.)");
   addArtifactArgument(*command, arguments->artifact);
   addTokenIdsOption(*command, arguments->tokenIds)->required();
   command->add_option("--out", arguments->out, "The file to write")

@@ -13,6 +13,7 @@
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Measurement/TraceReplay.h"
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Statistics.h"
@@ -277,7 +278,7 @@ TPOT the time of each after it.)");
   command
       ->add_option("--batch", arguments->batch,
                    "Sequences that generate at a time")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 16))
+      ->check(CLI::Range(uint64_t{1}, uint64_t{SANDWICH_MAX_STEP_TOKENS}))
       ->type_name("N")
       ->capture_default_str();
   addEngineOptions(*command, arguments->engine);

@@ -13,6 +13,7 @@
 
 #include <exception>
 #include <new>
+#include <sstream>
 
 using namespace sandwich;
 
@@ -48,13 +49,23 @@ change; 2 wrong usage.)");
 
   try {
     app.parse(argc, argv);
-    if (Status status = action(); !status) {
+    Status status = action();
+    if (status)
+      status = finishStandardOutput();
+    if (!status) {
       tool::writeLog("error: " + status.error().message);
       return 1;
     }
     return 0;
   } catch (const CLI::Success &help) {
-    return app.exit(help);
+    std::ostringstream text;
+    app.exit(help, text);
+    Status status = writeStandardOutput(text.str());
+    if (status)
+      status = finishStandardOutput();
+    if (!status)
+      tool::writeLog("error: " + status.error().message);
+    return status ? 0 : 1;
   } catch (const CLI::RuntimeError &ended) {
     // Whoever has to know was told.
     return ended.get_exit_code();

@@ -201,9 +201,7 @@ TEST(SharedObject, RefusesWhatTheLoaderWouldFollowAstray) {
       {"is damaged: PT_GNU_RELRO is no writable memory",
        [](Headers &h) { h.program(PT_GNU_RELRO).p_vaddr = 0; }},
       {"is damaged: it has two dynamic sections",
-       [](Headers &h) {
-         h.program(PT_GNU_RELRO) = h.program(PT_DYNAMIC);
-       }},
+       [](Headers &h) { h.program(PT_GNU_RELRO) = h.program(PT_DYNAMIC); }},
       {"is damaged: it has no dynamic section",
        [](Headers &h) { h.program(PT_DYNAMIC).p_vaddr = 1 << 20; }},
       {"is damaged: its dynamic section has no end",

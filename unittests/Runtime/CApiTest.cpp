@@ -14,7 +14,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +72,43 @@ TEST_F(CApiTest, TellsAboutTheModel) {
   EXPECT_TRUE(sandwich_model_has_tokenizer(model));
   EXPECT_TRUE(sandwich_model_is_end_token(model, 9));
   EXPECT_FALSE(sandwich_model_is_end_token(model, 8));
+}
+
+TEST_F(CApiTest, FindsTheProgramOfRanksBesideTheLibrary) {
+  // No variable has a say in what is executed.
+  ::setenv("SANDWICH_RUN", "/bin/true", 1);
+  load({.ranks = 2});
+  ::unsetenv("SANDWICH_RUN");
+  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, /*all_logits=*/nullptr,
+                                   &error),
+            SANDWICH_OK)
+      << message();
+}
+
+TEST_F(CApiTest, RunsRanksWithTheProgramThatIsNamed) {
+  const std::string path = folder.file("model.sandwich");
+  ASSERT_TRUE(writeHashModel(path, {.ranks = 2}));
+  sandwich_load_options options = {};
+  options.struct_size = sizeof(options);
+  options.rank_program = "/bin/true";
+  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &model, &error),
+            SANDWICH_FAILED);
+  EXPECT_TRUE(message().ends_with("ended before it was told to"));
+}
+
+TEST_F(CApiTest, VerifiesWeightsIfAsked) {
+  const std::string path = folder.file("model.sandwich");
+  ASSERT_TRUE(writeHashModel(path));
+  std::fstream weights(path + "/weights.bin", std::ios::in | std::ios::out);
+  weights.seekp(100).put('x');
+  weights.close();
+  sandwich_load_options options = {};
+  options.struct_size = sizeof(options);
+  options.verify_weights = 1;
+  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &model, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("weights.bin: has a wrong checksum"),
+            std::string::npos);
 }
 
 TEST_F(CApiTest, TextBecomesTokensAndTextAgain) {

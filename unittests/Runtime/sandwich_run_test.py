@@ -217,7 +217,8 @@ class GenerateTest(RunTest):
         for huge in ("9" * 30, "-" + "9" * 20):
             self.assert_error(f"token id {huge} (number 0", *generate,
                               f"--token-ids={huge}")  # fmt: skip
-        self.assert_error("is nan", *generate, "--token-ids", VOCABULARY - 1)
+        self.assert_error("token 0 at position 1 is nan", *generate, "--token-ids",
+                          f"1,{VOCABULARY - 1}")  # fmt: skip
         self.assert_error("the prompt is empty", *generate, "--prompt", "")
         self.assert_error("prompt", *generate, "--prompt", b"\xff\xfe".decode(
             errors="surrogateescape"))  # fmt: skip
@@ -295,6 +296,70 @@ class GenerateTest(RunTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"error: cannot write to standard output", result.stderr)
 
+    def test_closed_standard_output_is_an_error(self):
+        model = self.model()
+        tokenizer = self.folder / "model.sandwich/tokenizer.json"
+        prompt = self.folder / "prompt"
+        prompt.write_text("text")
+        bench = ("bench", model, "-p", 4, "-n", 1, "-r", 1)
+        replay = ("replay", model, "--trace=sharegpt", "--requests", 1, "--batch", 1)
+        for arguments in (
+            ("generate", model, "--prompt", "x", "--max-tokens", 2),
+            ("generate", model, "--prompt", "x", "--max-tokens", 2, "--json"),
+            bench,
+            (*bench, "--json"),
+            (*replay, "--json"),
+            ("inspect", model),
+            ("inspect", model, "--json"),
+            ("tokenize", "--tokenizer", tokenizer, "--file", prompt),
+            ("topology",),
+            ("topology", "--json"),
+            ("--help",),
+            ("generate", "--help"),
+            ("--version",),
+        ):
+            with self.subTest(arguments=arguments):
+                self.assert_error(
+                    "cannot write to standard output: Bad file descriptor",
+                    *arguments,
+                    preexec_fn=lambda: os.close(1),
+                )
+                with open("/dev/full", "wb") as full:
+                    result = subprocess.run(
+                        [RUN, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE
+                    )
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(b"error: cannot write to standard output", result.stderr)
+
+    def test_closed_standard_input_is_no_empty_prompt(self):
+        self.assert_error(
+            "cannot read standard input: Bad file descriptor",
+            *("generate", self.model(), "--prompt-file", "-"),
+            preexec_fn=lambda: os.close(0),
+        )
+
+    def test_changed_weights_are_found_if_asked_for(self):
+        model = self.model()
+        weights = self.folder / "model.sandwich/weights.bin"
+        contents = bytearray(weights.read_bytes())
+        contents[100] ^= 1
+        out = ("--out", self.folder / "logits.bin")
+        for arguments in (
+            ("generate", model, "--token-ids", 1, "--max-tokens", 2),
+            ("logits", model, "--token-ids", 1, *out),
+            ("bench", model, "-p", 4, "-n", 1, "-r", 1),
+            ("replay", model, "--trace=sharegpt", "--requests", 1, "--batch", 1),
+            ("characterize", model, "-p", 4, "-n", 1, "-r", 1),
+        ):
+            with self.subTest(arguments=arguments):
+                self.run_tool(*arguments, "--verify")
+                original = weights.read_bytes()
+                weights.write_bytes(contents)
+                self.assert_error(
+                    "weights.bin: has a wrong checksum", *arguments, "--verify"
+                )
+                weights.write_bytes(original)
+
     def test_help_teaches(self):
         text = self.run_tool("--help").stdout.decode()
         for command in (
@@ -368,6 +433,14 @@ class LogitsTest(RunTest):
         logits = ("logits", model, "--out", out, "--token-ids")
         self.assert_error("token id 300", *logits, "300")
         self.assert_error("longer than the model's context", *logits, "1," * 20 + "1")
+        self.assertEqual(list(self.folder.glob("out.bin*")), [])
+        nan = ("2", VOCABULARY - 1, "3")
+        for chunk in (1, 2, 3):
+            self.assert_error(
+                "the logit of token 0 at position 1 is nan; the model computed no "
+                "finite number",
+                *(*logits, ",".join(map(str, nan)), "--chunk", chunk),
+            )
         self.assertEqual(list(self.folder.glob("out.bin*")), [])
         self.assert_error("/absent/out", "logits", model, "--token-ids", "1",
                           "--out", "/absent/out")  # fmt: skip
@@ -757,16 +830,23 @@ class BenchTest(RunTest):
         result = self.run_tool("bench", model, "-p", "4", "-n", "0", "--json")
         self.assertIs(json.loads(result.stdout)["interrupted"], False)
 
-    def test_files_that_are_cut_meanwhile_are_one_error(self):
-        for name in ("weights.bin", "phases.so"):
-            model = self.model(name=name + ".sandwich")
-            process = self.start(model)
-            os.truncate(os.path.join(model, name), 0)
-            _, log = process.communicate(timeout=120)
-            self.assertEqual(process.returncode, 1, log)
-            errors = [e for e in log.decode().splitlines() if e.startswith("error: ")]
-            self.assertEqual(len(errors), 1, log)
-            self.assertIn(f"{name}: cannot be read any more", errors[0])
+    def test_weights_that_are_cut_meanwhile_are_one_error(self):
+        model = self.model()
+        process = self.start(model)
+        os.truncate(os.path.join(model, "weights.bin"), 0)
+        _, log = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, log)
+        errors = [e for e in log.decode().splitlines() if e.startswith("error: ")]
+        self.assertEqual(len(errors), 1, log)
+        self.assertIn("weights.bin: cannot be read any more", errors[0])
+
+    def test_code_that_is_cut_meanwhile_was_copied(self):
+        model = self.model()
+        process = self.start(model)
+        os.truncate(os.path.join(model, "phases.so"), 0)
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=120)
+        self.assertIn(b"error: interrupted", log)
 
 
 class CharacterizeTest(RunTest):

@@ -17,6 +17,7 @@
 #define SANDWICH_ARTIFACT_FORMAT_H
 
 #include "sandwich/Artifact/manifest.pb.h"
+#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/CpuFeatures.h"
 
@@ -60,15 +61,14 @@ inline constexpr uint64_t workspaceBytes = uint64_t(1) << 36;
 inline constexpr uint64_t kvCacheBytes = uint64_t(1) << 44;
 /// Of `max_logit_rows` rows of float32 logits.
 inline constexpr uint64_t logitsBytes = uint64_t(1) << 36;
-inline constexpr uint32_t files = 64;
 inline constexpr uint32_t tensors = 1 << 18;
 inline constexpr uint32_t tensorRank = 8;
 inline constexpr uint32_t nameBytes = 1024;
-inline constexpr uint32_t threads = 4096;
+inline constexpr uint32_t threads = SANDWICH_MAX_THREADS;
 /// Of a CPU, as the operating system counts them.
 inline constexpr uint32_t cpuIndex = 1 << 20;
 inline constexpr uint32_t operations = 1 << 16;
-inline constexpr uint32_t tokensOfStep = 1 << 20;
+inline constexpr uint32_t tokensOfStep = SANDWICH_MAX_STEP_TOKENS;
 } // namespace limits
 
 /// XXH3 with 64 bits of `bytes`.

@@ -103,6 +103,14 @@ typedef struct sandwich_load_options {
    * than is available is an error.
    */
   uint64_t kv_memory;
+  /**
+   * The program sandwich-run, which runs the other ranks of an artifact for
+   * several; NULL for the one beside the library, in the `bin` beside the
+   * library's folder, or beside the program that calls.
+   */
+  const char *rank_program;
+  /** Not 0: all weights are read and compared with their checksum first. */
+  int verify_weights;
 } sandwich_load_options;
 
 /** Loads the artifact in the folder `path`. */

@@ -1,4 +1,4 @@
-//===- Process.h - Streams and signals of a tool ----------------*- C++ -*-===//
+//===- Process.h - Streams, signals and threads -----------------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,21 +11,28 @@
 
 #include "sandwich/Support/Result.h"
 
+#include <functional>
+#include <signal.h>
 #include <string_view>
 
 namespace sandwich {
 
-/// What a tool's `main` does first. Opens /dev/null for those of standard
+/// What a tool's `main` does first. Takes the numbers of those of standard
 /// input, output and error that are closed: the first files opened would
-/// otherwise take their numbers, and get what is meant for a person. A reader
-/// that goes away, or a file that grows too large, is a failed write from here
-/// on and no signal. Libraries stay quiet, so that each line of standard error
-/// is ours.
+/// otherwise get them, and what is meant for a person. Reading and writing them
+/// fails as before, but for what is written to standard error. A reader that
+/// goes away, or a file that grows too large, is a failed write from here on
+/// and no signal. Libraries stay quiet, so that each line of standard error is
+/// ours.
 void prepareStandardStreams();
 
 /// Writes all of `text` to standard output. A reader that went away is no
 /// error: nothing more is written, and `outputClosed` tells.
 Status writeStandardOutput(std::string_view text);
+
+/// What a tool does last: whether standard output has taken everything, which
+/// some filesystems tell only when a file is closed.
+Status finishStandardOutput();
 
 /// Whether the reader of standard output went away.
 bool outputClosed();
@@ -49,6 +56,18 @@ const char *interruptedMessage();
 
 /// Whether somebody asked the process to stop.
 bool interrupted();
+
+/// Blocks the signals of the calling thread and of those that it starts, and
+/// returns which were blocked before. For our own threads: signals are for the
+/// program's. Faults stay as they are, as one that is blocked would end the
+/// process whatever its handler is.
+sigset_t blockSignals();
+
+/// Runs `work`, and tells `fail` what it threw: "cannot PURPOSE: REASON", which
+/// takes no memory, as there may be none. For threads, as nobody catches what
+/// they throw.
+void runCatching(const char *purpose, const std::function<void()> &work,
+                 const std::function<void(const char *reason)> &fail);
 
 } // namespace sandwich
 

@@ -14,6 +14,7 @@
 #include "sandwich/Runtime/PhaseABI.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,10 +120,14 @@ uint64_t MPICommunicator::bytesFor(int32_t lanes) const {
   return static_cast<uint64_t>(lanes) * mostElements * sizeof(float);
 }
 
-void MPICommunicator::prepare(int32_t lanes) {
+Status MPICommunicator::prepare(int32_t lanes) try {
   state->lanes.reserve(static_cast<size_t>(lanes));
   while (state->lanes.size() < static_cast<size_t>(lanes))
     state->lanes.emplace_back(ranks());
+  return {};
+} catch (const std::bad_alloc &) {
+  return makeError("there is not enough memory for what ", lanes,
+                   " threads exchange with the other hosts");
 }
 
 bool MPICommunicator::canRun(int32_t lane, int32_t lanes) {

@@ -9,12 +9,11 @@
 #include "MPIConnection.h"
 
 #include "sandwich/Runtime/Communication/Heartbeats.h"
+#include "sandwich/Support/Process.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -267,29 +266,18 @@ void MPIConnection::sayLast(BeatKind kind, milliseconds patience) {
 }
 
 void MPIConnection::watch() {
-  sigset_t all;
-  ::sigfillset(&all);
-  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
-    ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  // Nobody catches what a thread throws.
-  const auto runOrFail = [this](const auto &work) {
-    try {
-      work();
-    } catch (const std::exception &exception) {
-      // There may be no memory for a string.
-      std::array<char, 200> why;
-      std::snprintf(why.data(), why.size(), "cannot watch the other hosts: %s",
-                    exception.what());
-      fail(why.data());
-    }
-  };
-  runOrFail([this] { beatUntilEnd(); });
-  runOrFail([this] {
-    // Whoever learned of it from another host need not tell.
-    if (failed && failedHere)
-      sayLast(BeatKind::Failed, lastWords);
-  });
+  (void)blockSignals();
+  const auto failing = [this](const char *reason) { fail(reason); };
+  constexpr const char *purpose = "watch the other hosts";
+  runCatching(purpose, [this] { beatUntilEnd(); }, failing);
+  runCatching(
+      purpose,
+      [this] {
+        // Whoever learned of it from another host need not tell.
+        if (failed && failedHere)
+          sayLast(BeatKind::Failed, lastWords);
+      },
+      failing);
   silent = true;
 }
 

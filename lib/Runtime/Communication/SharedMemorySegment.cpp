@@ -117,7 +117,7 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
 }
 
 /// A file in memory that others can be given, or -1.
-static int createFile() {
+static int createMemoryFile() {
   // Not all C libraries have it. From Linux 6.3 on vm.memfd_noexec may demand
   // that nobody can make the file executable.
   constexpr unsigned noExecSeal = 8; // MFD_NOEXEC_SEAL
@@ -126,6 +126,17 @@ static int createFile() {
   if (file >= 0 || errno != EINVAL)
     return file;
   return ::memfd_create("sandwich-ranks", flags);
+}
+
+/// The same, which no other program takes for its standard input, output or
+/// error, though they may be closed in this one.
+static int createFile() {
+  const int file = createMemoryFile();
+  if (file < 0 || file > STDERR_FILENO)
+    return file;
+  const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ::close(file);
+  return moved;
 }
 
 /// Takes `bytes` of memory for the file from the system, and fixes its size.

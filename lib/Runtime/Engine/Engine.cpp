@@ -140,6 +140,8 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   SANDWICH_ASSIGN_OR_RETURN(const uint32_t here, ranksOnHost(artifact, hosts));
   if (options.plan)
     SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact, here));
+  if (options.verifyWeights)
+    SANDWICH_RETURN_IF_ERROR(artifact.verifyWeights(options.progress));
   if (options.numaNode)
     // Nothing to bind yet, but a node that is not there is an error already.
     SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
@@ -304,9 +306,13 @@ Status Engine::runStep(PhaseKind phase) {
 
 Status Engine::serve() {
   std::lock_guard lock(mutex);
-  while (std::optional<PhaseKind> phase = group->receive(step))
+  while (true) {
+    SANDWICH_ASSIGN_OR_RETURN(std::optional<PhaseKind> phase,
+                              group->receive(executor->limits(), step));
+    if (!phase)
+      return group->failure();
     executor->run(*phase, step);
-  return group->failure();
+  }
 }
 
 Status Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
@@ -342,7 +348,7 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   uint64_t largest =
       chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
   if (rows == LogitRows::All)
-    largest = std::min(largest, executor->maxPrefillRows());
+    largest = std::min(largest, executor->limits().prefill.logitRows);
   for (size_t first = 0; first < tokens.size();) {
     uint64_t count = std::min<uint64_t>(largest, tokens.size() - first);
     bool last = first + count == tokens.size();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 using namespace sandwich;
 
@@ -33,6 +34,20 @@ Status sandwich::checkPromptLength(const proto::ModelConfiguration &model,
                      " tokens is longer than the model's context of ",
                      model.context_length(), " tokens; shorten it");
   return {};
+}
+
+Status sandwich::checkFinite(std::span<const float> logits, uint64_t position,
+                             uint64_t vocabSize) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  // False for NaN as well.
+  auto bad = std::ranges::find_if_not(
+      logits, [](float logit) { return logit < infinity; });
+  if (bad == logits.end())
+    return {};
+  const auto index = static_cast<uint64_t>(bad - logits.begin());
+  return makeError("the logit of token ", index % vocabSize, " at position ",
+                   position + index / vocabSize, " is ", *bad,
+                   "; the model computed no finite number");
 }
 
 const char *sandwich::stopReasonName(StopReason reason) {
@@ -81,6 +96,8 @@ Result<GenerationStatistics> sandwich::generate(
   auto sample = [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
     if (logits)
       logits->assign(row.begin(), row.end());
+    SANDWICH_RETURN_IF_ERROR(
+        checkFinite(row, sequence.length() - 1, engine.vocabSize()));
     SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));
     return {};
   };

@@ -79,7 +79,7 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
       group->local, SharedMemoryCommunicator::create(segment, /*rank=*/0));
   group->ranks = group->local.get();
   if (hosts) {
-    hosts->prepare(shape.lanes);
+    SANDWICH_RETURN_IF_ERROR(hosts->prepare(shape.lanes));
     group->global = std::make_unique<TwoLevelCommunicator>(
         *group->local, hosts, shape.options.firstRank, all);
     group->ranks = group->global.get();
@@ -144,9 +144,11 @@ Result<std::vector<RankPlacement>>
 RankGroup::waitUntilLoaded(PhaseExecutor &own,
                            const std::vector<std::string> &ownWarnings,
                            const LogCallback &log) {
-  std::vector<RankPlacement> placement = exchangePlacement(*ranks, own);
-  const std::vector<std::vector<std::string>> warnings =
-      exchangeWarnings(*ranks, ownWarnings);
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<RankPlacement> placement,
+                            exchangePlacement(*ranks, own));
+  SANDWICH_ASSIGN_OR_RETURN(
+      const std::vector<std::vector<std::string>> warnings,
+      exchangeWarnings(*ranks, ownWarnings));
   SANDWICH_RETURN_IF_ERROR(failure());
   // What all ranks warn of is told once.
   for (size_t rank = 1; rank < warnings.size(); ++rank)
@@ -164,12 +166,10 @@ void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
   giveStep(*ranks, phase, arguments);
 }
 
-std::optional<PhaseKind> RankGroup::receive(StepArguments &arguments) {
+Result<std::optional<PhaseKind>> RankGroup::receive(const PhaseLimits &limits,
+                                                    StepArguments &arguments) {
   watch->setAnnouncer(::gettid());
-  const std::optional<PhaseKind> phase = getStep(*ranks, arguments);
-  if (!phase && ranks->failure())
-    watch->expectEnd();
-  return phase;
+  return getStep(*ranks, limits, arguments);
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,8 +232,7 @@ static Status serve(SharedMemorySegment &segment,
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<RankHeartbeat> heartbeat,
                             RankHeartbeat::start(segment, local.rank()));
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
-  SANDWICH_ASSIGN_OR_RETURN(RankSetup setup,
-                            getSetup(local, checksumOf(artifact)));
+  SANDWICH_ASSIGN_OR_RETURN(RankSetup setup, getSetup(local, artifact));
   const auto all = static_cast<int32_t>(artifact::ranks(artifact.manifest()));
   std::optional<TwoLevelCommunicator> global;
   if (local.ranks() < all)
@@ -252,11 +251,16 @@ static Status serve(SharedMemorySegment &segment,
   };
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseExecutor> executor,
                             PhaseExecutor::create(artifact, options));
-  (void)exchangePlacement(ranks, *executor);
-  (void)exchangeWarnings(ranks, warnings);
+  SANDWICH_RETURN_IF_ERROR(exchangePlacement(ranks, *executor));
+  SANDWICH_RETURN_IF_ERROR(exchangeWarnings(ranks, warnings));
   StepArguments arguments;
-  while (std::optional<PhaseKind> phase = getStep(ranks, arguments))
+  while (true) {
+    SANDWICH_ASSIGN_OR_RETURN(std::optional<PhaseKind> phase,
+                              getStep(ranks, executor->limits(), arguments));
+    if (!phase)
+      break;
     executor->run(*phase, arguments);
+  }
   SANDWICH_RETURN_IF_ERROR(ranks.failure());
   segment.leave(local.rank());
   return {};

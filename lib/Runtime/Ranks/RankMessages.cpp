@@ -9,6 +9,7 @@
 #include "RankMessages.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Topology/MachineTopology.h"
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,10 @@ struct StepHeader {
   }
 };
 
+/// Of the lines that a rank may warn with, and of one of them.
+constexpr uint64_t maxWarnings = 1024;
+constexpr uint64_t maxWarningBytes = uint64_t{1} << 16;
+
 /// A step of few tokens is one message.
 constexpr size_t shortPayload = 240;
 struct StepMessage {
@@ -52,6 +57,15 @@ struct StepMessage {
 uint64_t sandwich::checksumOf(const Artifact &artifact) {
   std::string bytes = artifact.manifest().SerializeAsString();
   return artifact::checksum(std::as_bytes(std::span(bytes)));
+}
+
+/// Error: `value`, which another rank told, is not from `least` to `most`.
+static Status checkTold(const char *what, int64_t value, int64_t least,
+                        uint64_t most) {
+  if (value < least || (value > 0 && static_cast<uint64_t>(value) > most))
+    return makeError("was told ", what, " ", value, ", which is not from ",
+                     least, " to ", most);
+  return {};
 }
 
 /// The cores of all processes in both phases, one after another.
@@ -90,16 +104,27 @@ void sandwich::giveSetup(Communicator &ranks, const RankSetup &setup,
 }
 
 Result<RankSetup> sandwich::getSetup(Communicator &ranks,
-                                     uint64_t manifestChecksum) {
+                                     const Artifact &artifact) {
   SetupHeader header{};
   ranks.broadcast(&header, sizeof(header), /*root=*/0);
   SANDWICH_RETURN_IF_ERROR(ranks.failure());
+  if (header.manifestChecksum != checksumOf(artifact))
+    return makeError("found another artifact than rank 0, as if it had been "
+                     "compiled again meanwhile");
+  SANDWICH_RETURN_IF_ERROR(checkTold("a number of processes", header.processes,
+                                     0, artifact::ranks(artifact.manifest())));
+  SANDWICH_RETURN_IF_ERROR(checkTold("a number of cores", header.prefillCores,
+                                     0, artifact.prefill().threads()));
+  SANDWICH_RETURN_IF_ERROR(checkTold("a number of cores", header.decodeCores, 0,
+                                     artifact.decode().threads()));
+  SANDWICH_RETURN_IF_ERROR(checkTold(
+      "a placement of weights", static_cast<int64_t>(header.placement), 0,
+      static_cast<uint64_t>(WeightPlacement::HugePages)));
+  SANDWICH_RETURN_IF_ERROR(
+      checkTold("a NUMA node", header.numaNode, -1, maxTopologyCpus));
   PlanCores plan;
   exchangeCores(ranks, header, plan);
   SANDWICH_RETURN_IF_ERROR(ranks.failure());
-  if (header.manifestChecksum != manifestChecksum)
-    return makeError("found another artifact than rank 0, as if it had been "
-                     "compiled again meanwhile");
   RankSetup setup{.kvBlocks = header.kvBlocks,
                   .weightPlacement = header.placement,
                   .plan = std::nullopt,
@@ -112,49 +137,53 @@ Result<RankSetup> sandwich::getSetup(Communicator &ranks,
 }
 
 /// Replaces `cpus` by those of rank `root`, which has as many threads.
-static void exchangeTeam(Communicator &ranks, int32_t root,
-                         TeamPlacement &cpus) {
+static Status exchangeTeam(Communicator &ranks, int32_t root,
+                           TeamPlacement &cpus) {
   for (std::vector<unsigned> &thread : cpus) {
-    uint64_t count = thread.size();
+    int64_t count = static_cast<int64_t>(thread.size());
     ranks.broadcast(&count, sizeof(count), root);
-    if (!ranks.failure())
-      return;
-    thread.resize(count);
-    ranks.broadcast(thread.data(), count * sizeof(unsigned), root);
+    SANDWICH_RETURN_IF_ERROR(ranks.failure());
+    SANDWICH_RETURN_IF_ERROR(
+        checkTold("a number of CPUs", count, 0, maxTopologyCpus));
+    thread.resize(static_cast<size_t>(count));
+    ranks.broadcast(thread.data(), thread.size() * sizeof(unsigned), root);
   }
+  return {};
 }
 
-std::vector<RankPlacement>
+Result<std::vector<RankPlacement>>
 sandwich::exchangePlacement(Communicator &ranks, PhaseExecutor &executor) {
   const RankPlacement own = executor.readPlacement();
   std::vector<RankPlacement> all(static_cast<size_t>(ranks.ranks()), own);
   for (int32_t root = 0; root < ranks.ranks(); ++root) {
     RankPlacement &placement = all[static_cast<size_t>(root)];
-    exchangeTeam(ranks, root, placement.prefill);
-    exchangeTeam(ranks, root, placement.decode);
+    SANDWICH_RETURN_IF_ERROR(exchangeTeam(ranks, root, placement.prefill));
+    SANDWICH_RETURN_IF_ERROR(exchangeTeam(ranks, root, placement.decode));
   }
   return all;
 }
 
-std::vector<std::vector<std::string>>
+Result<std::vector<std::vector<std::string>>>
 sandwich::exchangeWarnings(Communicator &ranks,
                            const std::vector<std::string> &own) {
   std::vector<std::vector<std::string>> all(static_cast<size_t>(ranks.ranks()),
                                             own);
   for (int32_t root = 0; root < ranks.ranks(); ++root) {
     std::vector<std::string> &warnings = all[static_cast<size_t>(root)];
-    uint64_t count = warnings.size();
+    int64_t count = static_cast<int64_t>(warnings.size());
     ranks.broadcast(&count, sizeof(count), root);
-    if (!ranks.failure())
-      return {};
-    warnings.resize(count);
+    SANDWICH_RETURN_IF_ERROR(ranks.failure());
+    SANDWICH_RETURN_IF_ERROR(
+        checkTold("a number of warnings", count, 0, maxWarnings));
+    warnings.resize(static_cast<size_t>(count));
     for (std::string &warning : warnings) {
-      uint64_t size = warning.size();
+      int64_t size = static_cast<int64_t>(warning.size());
       ranks.broadcast(&size, sizeof(size), root);
-      if (!ranks.failure())
-        return {};
-      warning.resize(size);
-      ranks.broadcast(warning.data(), size, root);
+      SANDWICH_RETURN_IF_ERROR(ranks.failure());
+      SANDWICH_RETURN_IF_ERROR(
+          checkTold("the length of a warning", size, 0, maxWarningBytes));
+      warning.resize(static_cast<size_t>(size));
+      ranks.broadcast(warning.data(), warning.size(), root);
     }
   }
   return all;
@@ -172,7 +201,9 @@ void sandwich::giveStep(Communicator &ranks, PhaseKind phase,
       .logitRows = static_cast<int64_t>(arguments.logitRows.size()),
       .blockCopies = static_cast<int64_t>(arguments.blockCopies.size())};
   std::vector<int32_t> payload;
-  payload.reserve(static_cast<size_t>(message.header.payload()));
+  payload.reserve(3 * arguments.tokenIds.size() + arguments.blockTables.size() +
+                  arguments.logitRows.size() +
+                  2 * arguments.blockCopies.size());
   for (const std::vector<int32_t> *part :
        {&arguments.tokenIds, &arguments.positions, &arguments.sequences,
         &arguments.blockTables, &arguments.logitRows})
@@ -191,20 +222,74 @@ void sandwich::giveEnd(Communicator &ranks) {
   ranks.broadcast(&message, sizeof(message), /*root=*/0);
 }
 
-std::optional<PhaseKind> sandwich::getStep(Communicator &ranks,
-                                           StepArguments &arguments) {
+/// Error: the numbers in `header` are not within `limits`.
+static Status checkHeader(const StepHeader &header, const StepLimits &limits) {
+  const uint64_t contextBlocks = KVCache::blocksFor(limits.contextLength);
+  SANDWICH_RETURN_IF_ERROR(
+      checkTold("a number of tokens", header.tokens, 1, limits.tokens));
+  SANDWICH_RETURN_IF_ERROR(
+      checkTold("a number of sequences", header.sequences, 1, limits.tokens));
+  SANDWICH_RETURN_IF_ERROR(checkTold(
+      "a number of blocks", header.blocksPerSequence, 1, contextBlocks));
+  SANDWICH_RETURN_IF_ERROR(checkTold("a number of rows of logits",
+                                     header.logitRows, 0, limits.logitRows));
+  return checkTold("a number of copies", header.blockCopies, 0,
+                   limits.kvBlocks);
+}
+
+/// Error: `index`, which another rank told, is not one of `count` things.
+static Status checkIndex(const char *what, int32_t index, uint64_t count) {
+  if (index < 0 || static_cast<uint64_t>(index) >= count)
+    return makeError("was told ", what, " ", index, " of ", count);
+  return {};
+}
+
+/// The same for what follows it, which is as much as it says.
+static Status checkStep(const StepArguments &arguments,
+                        const StepLimits &limits) {
+  const auto sequences = static_cast<uint64_t>(arguments.sequenceCount);
+  const uint64_t positions = std::min(
+      limits.contextLength, static_cast<uint64_t>(arguments.blocksPerSequence) *
+                                SANDWICH_KV_BLOCK_TOKENS);
+  for (int32_t token : arguments.tokenIds)
+    SANDWICH_RETURN_IF_ERROR(checkIndex("token id", token, limits.vocabSize));
+  for (int32_t position : arguments.positions)
+    SANDWICH_RETURN_IF_ERROR(checkIndex("position", position, positions));
+  for (int32_t sequence : arguments.sequences)
+    SANDWICH_RETURN_IF_ERROR(checkIndex("sequence", sequence, sequences));
+  for (int32_t block : arguments.blockTables)
+    SANDWICH_RETURN_IF_ERROR(checkIndex("block", block, limits.kvBlocks));
+  for (int32_t row : arguments.logitRows)
+    SANDWICH_RETURN_IF_ERROR(
+        checkIndex("row of logits", row, arguments.tokenIds.size()));
+  for (auto [from, to] : arguments.blockCopies)
+    for (int32_t block : {from, to})
+      SANDWICH_RETURN_IF_ERROR(checkIndex("block", block, limits.kvBlocks));
+  return {};
+}
+
+Result<std::optional<PhaseKind>>
+sandwich::getStep(Communicator &ranks, const PhaseLimits &phaseLimits,
+                  StepArguments &arguments) {
   StepMessage message{};
   ranks.broadcast(&message, sizeof(message), /*root=*/0);
   const StepHeader &header = message.header;
+  const std::optional<PhaseKind> none;
   if (header.kind == StepKind::End || !ranks.failure())
-    return std::nullopt;
+    return none;
+  if (header.kind != StepKind::Prefill && header.kind != StepKind::Decode)
+    return makeError("was told a step of no phase");
+  const PhaseKind phase =
+      header.kind == StepKind::Prefill ? PhaseKind::Prefill : PhaseKind::Decode;
+  const StepLimits &limits = phaseLimits.of(phase);
+  SANDWICH_RETURN_IF_ERROR(checkHeader(header, limits));
   std::vector<int32_t> payload(static_cast<size_t>(header.payload()));
   const size_t first = std::min(payload.size(), shortPayload);
   std::copy_n(message.payload.begin(), first, payload.begin());
   ranks.broadcast(payload.data() + first,
                   (payload.size() - first) * sizeof(int32_t), /*root=*/0);
   if (!ranks.failure())
-    return std::nullopt;
+    return none;
   const int32_t *next = payload.data();
   auto take = [&next](std::vector<int32_t> &part, int64_t count) {
     part.assign(next, next + count);
@@ -220,6 +305,6 @@ std::optional<PhaseKind> sandwich::getStep(Communicator &ranks,
     arguments.blockCopies.push_back({next[0], next[1]});
   arguments.sequenceCount = header.sequences;
   arguments.blocksPerSequence = header.blocksPerSequence;
-  return header.kind == StepKind::Prefill ? PhaseKind::Prefill
-                                          : PhaseKind::Decode;
+  SANDWICH_RETURN_IF_ERROR(checkStep(arguments, limits));
+  return std::optional(phase);
 }

@@ -17,27 +17,30 @@
 namespace sandwich {
 
 /// Both sides call the same functions in the same order; rank 0 gives what the
-/// others get. What arrives after a failure of the group is nothing.
+/// others get. What arrives after a failure of the group is nothing. Errors of
+/// those who get: what was told is not within the limits of this rank.
 void giveSetup(Communicator &ranks, const RankSetup &setup,
                uint64_t manifestChecksum);
-/// Error: the artifact is not the one rank 0 has, whose manifest's checksum is
-/// `manifestChecksum` here; or the group failed.
-Result<RankSetup> getSetup(Communicator &ranks, uint64_t manifestChecksum);
+/// Error: `artifact` is not the one rank 0 has; or the group failed.
+Result<RankSetup> getSetup(Communicator &ranks, const Artifact &artifact);
 
 /// Where the threads of all ranks are, to be called by all once they have
 /// loaded.
-std::vector<RankPlacement> exchangePlacement(Communicator &ranks,
-                                             PhaseExecutor &executor);
+Result<std::vector<RankPlacement>> exchangePlacement(Communicator &ranks,
+                                                     PhaseExecutor &executor);
 
 /// The warnings of each rank; those of this one are `own`. To be called by all.
-std::vector<std::vector<std::string>>
+Result<std::vector<std::vector<std::string>>>
 exchangeWarnings(Communicator &ranks, const std::vector<std::string> &own);
 
 void giveStep(Communicator &ranks, PhaseKind phase,
               const StepArguments &arguments);
 void giveEnd(Communicator &ranks);
-/// The phase of the next step, whose arguments are stored; nothing at the end.
-std::optional<PhaseKind> getStep(Communicator &ranks, StepArguments &arguments);
+/// The phase of the next step, whose arguments are stored and within `limits`;
+/// nothing at the end.
+Result<std::optional<PhaseKind>> getStep(Communicator &ranks,
+                                         const PhaseLimits &limits,
+                                         StepArguments &arguments);
 
 /// Tells rank 0's artifact from one that was compiled again meanwhile.
 uint64_t checksumOf(const Artifact &artifact);

@@ -9,6 +9,7 @@
 #include "RankWatch.h"
 
 #include "sandwich/Runtime/Ranks/RankGroup.h"
+#include "sandwich/Support/Process.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,9 +25,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -41,33 +39,24 @@ using namespace sandwich;
 
 Result<std::string> sandwich::findRankProgram() {
   namespace fs = std::filesystem;
-  constexpr const char *name = "sandwich-run";
   std::error_code code;
-  const fs::path own = fs::read_symlink("/proc/self/exe", code);
-  // A program that was replaced while it runs is "NAME (deleted)".
-  if (own.filename() == name ||
-      own.filename() == std::string(name) + " (deleted)")
-    return std::string("/proc/self/exe");
-  if (const char *named = std::getenv("SANDWICH_RUN"); named && *named) {
-    if (::access(named, X_OK) != 0)
-      return makeError("SANDWICH_RUN is ", named,
-                       ", which cannot be run: ", std::strerror(errno));
-    return std::string(named);
-  }
+  std::vector<fs::path> places;
   Dl_info library{};
-  std::vector<fs::path> places = {own.parent_path()};
   if (::dladdr(reinterpret_cast<void *>(&findRankProgram), &library) != 0 &&
       library.dli_fname) {
     const fs::path folder = fs::absolute(library.dli_fname, code).parent_path();
     places.push_back(folder);
     places.push_back(folder.parent_path() / "bin");
   }
+  // Of a program that has the library in itself.
+  places.push_back(fs::read_symlink("/proc/self/exe", code).parent_path());
   for (const fs::path &place : places)
-    if (::access((place / name).c_str(), X_OK) == 0)
-      return (place / name).string();
+    if (const fs::path program = place / "sandwich-run";
+        ::access(program.c_str(), X_OK) == 0)
+      return program.string();
   return makeError("cannot find sandwich-run, which runs the other ranks of "
-                   "this artifact; name it in the environment variable "
-                   "SANDWICH_RUN");
+                   "this artifact, beside this library; it has to be named "
+                   "when the model is loaded");
 }
 
 /// Turns the child of a fork into the program: only calls that are safe while
@@ -86,6 +75,11 @@ Result<std::string> sandwich::findRankProgram() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Not all that this program has open is closed on exec: a pipe, for one,
+  // whose reader would wait for the end of the rank as well.
+  const auto shared = static_cast<unsigned>(descriptor);
+  ::close_range(STDERR_FILENO + 1, shared - 1, 0);
+  ::close_range(shared + 1, ~0U, 0);
   ::fcntl(descriptor, F_SETFD, 0);
   ::execv(arguments[0], const_cast<char *const *>(arguments));
   ::_exit(127);
@@ -100,22 +94,14 @@ static std::string describeEnd(const siginfo_t &end) {
   if (end.si_status == 127)
     return "could not be started";
   if (end.si_status == otherBuildStatus)
-    return "is of another build of Sandwich than this program; SANDWICH_RUN "
-           "may name the sandwich-run that belongs to it";
+    return "is of another build of Sandwich than this program; the "
+           "sandwich-run that belongs to it has to be named";
   return "ended with exit status " + std::to_string(end.si_status);
 }
 
 //===----------------------------------------------------------------------===//
 // Watching
 //===----------------------------------------------------------------------===//
-
-static void blockSignals() {
-  sigset_t all;
-  ::sigfillset(&all);
-  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
-    ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
 
 /// Such a process has no threads that could beat, and has not ended yet.
 static bool isDumpingCore(pid_t process) {
@@ -139,7 +125,7 @@ Status RankWatch::start() {
   std::future<Status> spawned = spawning.get_future();
   try {
     thread = std::thread([this, spawning = std::move(spawning)]() mutable {
-      blockSignals();
+      (void)blockSignals();
       spawning();
       run();
     });
@@ -319,33 +305,26 @@ void RankWatch::watch() {
   while (segment->aborted() == 0 && !wait(stopEvent, lookMilliseconds));
 }
 
-template <typename Work> void RankWatch::runOrAbort(const Work &work) {
-  const auto fail = [this](const char *what) {
-    // There may be no memory for a string.
-    std::array<char, 200> reason;
-    std::snprintf(reason.data(), reason.size(),
-                  "cannot watch the others any more: %s", what);
-    segment->abort(0, reason.data());
-  };
-  try {
-    work();
-  } catch (const std::exception &exception) {
-    fail(exception.what());
-  } catch (...) {
-    fail("an exception of another kind");
-  }
-}
-
 void RankWatch::run() {
-  runOrAbort([this] { watch(); });
-  runOrAbort([this] {
-    if (segment->aborted() != 0 && hosts && !endedHere)
-      hosts->fail(segment->failure().error().message);
-  });
+  const auto failing = [this](const char *reason) {
+    segment->abort(0, reason);
+  };
+  constexpr const char *purpose = "watch the others any more";
+  runCatching(purpose, [this] { watch(); }, failing);
+  runCatching(
+      purpose,
+      [this] {
+        if (segment->aborted() != 0 && hosts && !endedHere)
+          hosts->fail(segment->failure().error().message);
+      },
+      failing);
   endAll();
-  // The call that hangs cannot tell.
-  runOrAbort([this] {
-    if (ownHang && onOwnHang)
-      onOwnHang(segment->failure().error());
-  });
+  runCatching(
+      purpose,
+      [this] {
+        // The call that hangs cannot tell.
+        if (ownHang && onOwnHang)
+          onOwnHang(segment->failure().error());
+      },
+      failing);
 }

@@ -33,8 +33,8 @@
 
 namespace sandwich {
 
-/// The program that runs ranks: this one, if it is sandwich-run; what
-/// SANDWICH_RUN names; or the one installed with this library.
+/// The program that runs ranks where none is named. Error: it is not beside
+/// this library, nor beside this program.
 Result<std::string> findRankProgram();
 
 /// The thread that starts the ranks and looks after them. It is the parent that
@@ -84,9 +84,6 @@ private:
   Status spawnRank(int32_t rank);
   void run();
   void watch();
-  /// Does what may throw, which is the end of the group then, not of the
-  /// program.
-  template <typename Work> void runOrAbort(const Work &work);
   /// Waits for `event`, -1 for none, and the ends of ranks. Returns whether
   /// `event` came.
   bool wait(int event, int milliseconds);

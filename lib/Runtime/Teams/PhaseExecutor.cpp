@@ -99,8 +99,15 @@ PhaseExecutor::create(const Artifact &artifact,
   executor->cache = std::move(cache);
   executor->workspace = std::move(workspace);
   executor->logitMemory = std::move(logits);
-  executor->vocabSize = artifact.manifest().model().vocab_size();
-  executor->prefillRows = buffers.prefillRows;
+  const proto::ModelConfiguration &model = artifact.manifest().model();
+  StepLimits limits = {.tokens = artifact.prefill().max_tokens(),
+                       .logitRows = buffers.prefillRows,
+                       .vocabSize = model.vocab_size(),
+                       .contextLength = model.context_length(),
+                       .kvBlocks = options.kvBlocks};
+  executor->phaseLimits.prefill = limits;
+  limits.tokens = limits.logitRows = artifact.maxDecodeSequences();
+  executor->phaseLimits.decode = limits;
   executor->communicator = options.communicator;
   std::optional<unsigned> node = options.numaNode;
   if (!node && (plan || ranks > 1))
@@ -131,7 +138,7 @@ MemoryUse PhaseExecutor::memoryUse() const {
 
 std::span<const float> PhaseExecutor::logits(uint64_t rows) const {
   return {reinterpret_cast<const float *>(logitMemory.data()),
-          rows * vocabSize};
+          rows * phaseLimits.prefill.vocabSize};
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 
 #include "sandwich/Runtime/Teams/ThreadBinding.h"
+#include "sandwich/Support/Process.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -163,14 +164,7 @@ static std::vector<unsigned> findMembers(TeamThreads &threads,
 
 Result<std::vector<std::unique_ptr<PhaseTeam>>>
 PhaseTeam::createSharing(std::span<const PhaseTeamOptions> options) {
-  // Signals are for the threads of the program, not for those of the team; but
-  // a fault that is blocked would end the process whatever its handler is.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  for (int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV})
-    ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const sigset_t before = blockSignals();
   auto threads = std::make_shared<TeamThreads>();
   std::vector<std::unique_ptr<PhaseTeam>> teams;
   std::optional<Error> failure;

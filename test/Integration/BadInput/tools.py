@@ -109,6 +109,15 @@ class Output(BadInputTest):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr,
                          b"^error: cannot write to standard out[^\n]*\n$")
+        for arguments in ([self.model, "-q", "--emit=model-ir"],
+                          [self.model, "-q", "--plan-only", "--json"],
+                          ["--help"]):
+            done = subprocess.run(["sandwich-compile", *arguments],
+                                  stderr=subprocess.PIPE,
+                                  preexec_fn=lambda: os.close(1))
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertRegex(done.stderr,
+                             b"^error: cannot write to standard out[^\n]*\n$")
 
     def test_early(self):
         """A place that cannot be written to is refused before any work."""

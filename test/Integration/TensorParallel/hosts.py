@@ -29,6 +29,7 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(os.path.dirname(HERE), "Inputs"))
 import compare_logits
+import leftovers
 from reference import Reference
 
 HOSTS = "a", "b"
@@ -219,7 +220,7 @@ class Group:
 
 
 def check_faults(network, artifact):
-    shared = set(os.listdir("/dev/shm"))
+    mark = leftovers.mark_processes()
     moments = random.Random(1)
 
     def let(what, fault, moment=None):
@@ -255,7 +256,7 @@ def check_faults(network, artifact):
     let(r"error: host b \(process \d+\) does not answer any more|"
         r"Remote daemon: \S+ on node b",
         lambda group: network.set_cable("down"), 1)
-    assert set(os.listdir("/dev/shm")) <= shared, os.listdir("/dev/shm")
+    assert not leftovers.marked_processes(mark)
 
 
 def check_hangs(network, model, ranks):

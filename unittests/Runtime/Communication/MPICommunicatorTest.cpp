@@ -30,7 +30,7 @@ TEST(MPICommunicatorTest, AgreesWithPlainLoops) {
   // Started otherwise, it would be alone.
   ASSERT_EQ(communicator.ranks(), 3);
   EXPECT_FALSE(MPICommunicator::create());
-  communicator.prepare(lanes);
+  ASSERT_TRUE(communicator.prepare(lanes));
   checkAll(communicator);
   for (size_t count : {1, 40, 5000, 70000}) {
     checkAllReduce(communicator, lanes, 1, count);

@@ -49,7 +49,7 @@ public:
   void barrier() override { memory->barrier(); }
   Status failure() const override { return memory->failure(); }
   uint64_t bytesFor(int32_t) const override { return 0; }
-  void prepare(int32_t) override {}
+  Status prepare(int32_t) override { return {}; }
   HostProgress progress() const override { return {}; }
   std::string nameOf(int32_t host) const override {
     return std::to_string(host);

@@ -184,7 +184,8 @@ TEST_F(GenerationTest, RefusesWhatCannotBeGenerated) {
   EXPECT_EQ(message({1, 400}, {}),
             "token id 400 (number 1) is outside the vocabulary of 260 tokens");
   EXPECT_EQ(message({HASH_MODEL_VOCABULARY - 1}, {}),
-            "the logit of token 0 is nan; the model computed no finite number");
+            "the logit of token 0 at position 0 is nan; the model computed no "
+            "finite number");
   GenerationOptions options;
   options.sampling.temperature = -1;
   EXPECT_EQ(message(prompt, options),

@@ -78,7 +78,7 @@ public:
     return makeError(reason);
   }
   uint64_t bytesFor(int32_t) const override { return 0; }
-  void prepare(int32_t) override {}
+  Status prepare(int32_t) override { return {}; }
   HostProgress progress() const override {
     if (throws)
       throw std::runtime_error("no memory");
@@ -140,8 +140,8 @@ TEST_F(RankEndsTest, AnotherBuildIsOneClearError) {
   Result<std::unique_ptr<Engine>> engine = create({}, options);
   ASSERT_FALSE(engine);
   EXPECT_TRUE(engine.error().message.ends_with(
-      ") is of another build of Sandwich than this program; SANDWICH_RUN may "
-      "name the sandwich-run that belongs to it"))
+      ") is of another build of Sandwich than this program; the "
+      "sandwich-run that belongs to it has to be named"))
       << engine.error().message;
   // That is what sandwich-run does if it finds one.
   auto segment = *SharedMemorySegment::create(2, 1);

@@ -13,12 +13,16 @@
 
 #include "sandwich/Support/ElapsedTime.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <thread>
 
 using namespace sandwich;
@@ -42,6 +46,42 @@ TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
     ASSERT_TRUE(status) << status.error().message;
     EXPECT_EQ(logits, hashModelLogits(tokens));
   }
+}
+
+/// What `process` has open, by number.
+static std::map<int, std::string> openFiles(int process) {
+  namespace fs = std::filesystem;
+  std::map<int, std::string> files;
+  std::error_code closed;
+  for (const fs::directory_entry &entry : fs::directory_iterator(
+           "/proc/" + std::to_string(process) + "/fd", closed))
+    files[std::stoi(entry.path().filename())] =
+        fs::read_symlink(entry.path(), closed).string();
+  return files;
+}
+
+TEST_F(RankGroupTest, RanksGetTheFilesThatAreForThem) {
+  // Both around the descriptor of the memory that ranks share.
+  std::array<int, 2> before{}, after{};
+  ASSERT_EQ(::pipe(before.data()), 0);
+  const int file = ::open("/proc/version", O_RDONLY);
+  ASSERT_GE(::fcntl(file, F_DUPFD, 100), 100);
+  std::unique_ptr<Engine> engine = load();
+  ASSERT_TRUE(engine);
+  ASSERT_EQ(::pipe(after.data()), 0);
+  const std::map<int, std::string> own = openFiles(::getpid());
+  for (int process : engine->rankProcesses())
+    for (const auto &[number, name] : openFiles(process)) {
+      const bool standard = number <= STDERR_FILENO && name == own.at(number);
+      // What ranks share, the code, and what a rank opens for itself.
+      const bool meant = name.starts_with("/memfd:sandwich-ranks") ||
+                         name.starts_with("/memfd:phases.so") ||
+                         name.starts_with("anon_inode:") ||
+                         name.starts_with(folder.file("model.sandwich"));
+      EXPECT_TRUE(standard || meant) << number << " is " << name;
+    }
+  for (int each : {before[0], before[1], after[0], after[1], file, 100})
+    ::close(each);
 }
 
 TEST_F(RankGroupTest, AThreadThatNeverEndsIsFound) {

@@ -49,8 +49,8 @@ public:
 
   /// What `lanes` lanes use besides what they exchange, in bytes.
   virtual uint64_t bytesFor(int32_t lanes) const = 0;
-  /// Gets that memory, without which no collective runs.
-  virtual void prepare(int32_t lanes) = 0;
+  /// Gets that memory, without which no collective runs. Error: there is none.
+  virtual Status prepare(int32_t lanes) = 0;
 
   /// For any thread.
   virtual HostProgress progress() const = 0;

@@ -47,7 +47,7 @@ public:
   Status failure() const override;
 
   uint64_t bytesFor(int32_t lanes) const override;
-  void prepare(int32_t lanes) override;
+  Status prepare(int32_t lanes) override;
   HostProgress progress() const override;
   std::string nameOf(int32_t host) const override;
   void fail(std::string_view reason) override;

@@ -19,9 +19,9 @@
 
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
-#include "sandwich/Support/Log.h"
-#include "sandwich/Runtime/Teams/PhaseExecutor.h"
 #include "sandwich/Runtime/Ranks/RankGroup.h"
+#include "sandwich/Runtime/Teams/PhaseExecutor.h"
+#include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/PlanCores.h"
 
@@ -53,6 +53,8 @@ struct EngineOptions {
   std::optional<unsigned> numaNode = {};
   /// Where the weights go; nothing lets the engine choose.
   std::optional<WeightPlacement> weightPlacement = {};
+  /// Reads all weights and compares them with their checksum first.
+  bool verifyWeights = false;
   /// The cores of each phase; nothing: those the artifact was compiled for, if
   /// any.
   std::optional<PlanCores> plan = {};
@@ -116,10 +118,10 @@ struct DecodeToken {
 class Engine {
 public:
   /// Loads weights and code, and starts the teams and the other ranks. Errors:
-  /// what will not fit into memory (`planMemory`), found before anything is
-  /// loaded; files that do not load; a plan that does not fit the artifact;
-  /// memory, threads and processes that the system does not grant; a rank that
-  /// fails to load.
+  /// weights that are not what they were, if that is asked for; what will not
+  /// fit into memory (`planMemory`), found before anything is loaded; files
+  /// that do not load; a plan that does not fit the artifact; memory, threads
+  /// and processes that the system does not grant; a rank that fails to load.
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 

@@ -45,8 +45,9 @@ struct RankSetup {
 
 struct RankGroupOptions {
   /// The program that runs the other ranks, as `program rank --descriptor=N
-  /// --rank=R ARTIFACT`; empty for the `sandwich-run` that belongs to this
-  /// library.
+  /// --rank=R ARTIFACT`; empty for the `sandwich-run` that lies beside this
+  /// library, in the `bin` beside its folder, or beside this program. Of the
+  /// files that are open here it gets the standard streams and descriptor N.
   std::string program;
   /// Between the hosts that share the ranks; null for one host.
   std::shared_ptr<HostCommunicator> hosts = {};
@@ -99,8 +100,10 @@ public:
                   const LogCallback &log);
   /// Tells the others what rank 0 runs next.
   void announce(PhaseKind phase, const StepArguments &arguments);
-  /// What rank 0 announced, on another host; nothing at the end.
-  std::optional<PhaseKind> receive(StepArguments &arguments);
+  /// What rank 0 announced, on another host; nothing at the end, or where the
+  /// group has failed. Error: it is not within `limits`.
+  Result<std::optional<PhaseKind>> receive(const PhaseLimits &limits,
+                                           StepArguments &arguments);
   /// Success, or which rank failed, and how. A fork of the process that started
   /// the group has none.
   Status failure() const;

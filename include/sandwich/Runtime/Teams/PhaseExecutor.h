@@ -19,10 +19,10 @@
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/Communication/Communicator.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
-#include "sandwich/Support/Log.h"
 #include "sandwich/Runtime/Teams/PhasePlacement.h"
 #include "sandwich/Runtime/Teams/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
+#include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/PlanCores.h"
 
@@ -49,6 +49,24 @@ struct StepArguments {
   std::vector<KVCache::BlockCopy> blockCopies;
   int64_t sequenceCount = 0;
   int64_t blocksPerSequence = 0;
+};
+
+/// What a step of a phase may have at most.
+struct StepLimits {
+  uint64_t tokens = 0;
+  uint64_t logitRows = 0;
+  /// Beyond all token ids, positions and KV cache blocks.
+  uint64_t vocabSize = 0;
+  uint64_t contextLength = 0;
+  uint64_t kvBlocks = 0;
+};
+
+/// Of both phases.
+struct PhaseLimits {
+  StepLimits prefill, decode;
+  const StepLimits &of(PhaseKind phase) const {
+    return phase == PhaseKind::Prefill ? prefill : decode;
+  }
 };
 
 struct PhaseExecutorOptions {
@@ -121,8 +139,7 @@ public:
   /// [rows, vocabulary] The logits of the last step, which wanted `rows`.
   std::span<const float> logits(uint64_t rows) const;
 
-  /// Rows of logits that one prefill step has room for.
-  uint64_t maxPrefillRows() const { return prefillRows; }
+  const PhaseLimits &limits() const { return phaseLimits; }
 
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const;
@@ -153,8 +170,7 @@ private:
   KVCache cache;
   AnonymousMemory workspace;
   AnonymousMemory logitMemory;
-  uint64_t vocabSize = 0;
-  uint64_t prefillRows = 1;
+  PhaseLimits phaseLimits;
   Communicator *communicator = nullptr;
 };
 
