@@ -35,3 +35,14 @@ func.func @decode(%x: tensor<?x64xbf16>) -> tensor<?x96xf32> {
     schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x96xf32>
   return %0 : tensor<?x96xf32>
 }
+
+// -----
+
+// Another packing takes other bytes.
+lm.weight @w : tensor<97x64xf32> from ["w"] at 0
+func.func @f(%x: tensor<?x64xf32>) -> tensor<?x97xf32> {
+  // expected-error @below {{'gemm.matmul' op cannot choose a packing of @w, which has a place already}}
+  %0 = gemm.matmul %x, @w epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x97xf32>
+  return %0 : tensor<?x97xf32>
+}

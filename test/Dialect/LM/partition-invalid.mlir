@@ -95,3 +95,31 @@ func.func @sources(%x: tensor<?x64xf32>) attributes {lm.phase = #lm.phase<decode
 
 // expected-error @below {{'lm.weight' op is a shard: the model is divided already}}
 lm.weight @gate : tensor<64x64xf32> from ["a"] shard <rows, ranks = 2>
+
+// -----
+
+// A rank cannot add what it has of some channels to its part of all of them.
+lm.weight @gate : tensor<64x64xf32> from ["gate"]
+lm.weight @down : tensor<64x64xf32> from ["down"]
+func.func @residual(%x: tensor<?x64xf32>) attributes {lm.phase = #lm.phase<decode>} {
+  %g = lm.linear %x, @gate : tensor<?x64xf32> -> tensor<?x64xf32>
+  %s = lm.silu_mul %g, %g : tensor<?x64xf32>
+  %d = lm.linear %s, @down : tensor<?x64xf32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.add' op cannot be divided: it needs all channels of a value of which each rank has a part}}
+  %r = lm.add %d, %s : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// What nothing leads to can be made from itself.
+// expected-error @below {{'func.func' op cannot be divided: it is not one block}}
+func.func @unreachable(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %cache: !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>,
+    %layer: index, %i: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
+  return
+^bb1:
+  %q = lm.rotate %r, %table : tensor<?x64xf32>, tensor<?x16xf32>
+  %r = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
+  %a = lm.attention %r, %cache[%layer] positions %i sequences %i scale 1.0 : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  cf.br ^bb1
+}

@@ -43,6 +43,11 @@ struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
                                << "; one copy of a weight serves all schedules";
           return WalkResult::interrupt();
         }
+        if (weight.getOffset()) {
+          matmul.emitOpError("cannot choose a packing of ")
+              << matmul.getWeightAttr() << ", which has a place already";
+          return WalkResult::interrupt();
+        }
         weight.setPackingAttr(packing);
       }
       return WalkResult::advance();

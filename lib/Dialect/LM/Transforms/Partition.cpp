@@ -46,6 +46,7 @@ private:
   LogicalResult rewrite(func::FuncOp phase);
   LogicalResult rewrite(Operation *op);
   LogicalResult rewrite(LinearOp linear);
+  Value addResidual(LinearOp linear);
   LogicalResult shardWeights();
   WeightOp makeShard(WeightOp weight, ShardKind kind);
 
@@ -152,13 +153,15 @@ void Partitioner::divide(Value value) {
 /// What the `ranks` ranks add up for `linear`: its result, or, where the
 /// residual connection is all that uses that, the connection's, to which each
 /// rank adds its rows of the residual.
-static Value addResidual(LinearOp linear, int64_t ranks) {
+Value Partitioner::addResidual(LinearOp linear) {
   Value part = linear.getResult();
   auto add = part.hasOneUse() ? dyn_cast<AddOp>(*part.user_begin()) : AddOp();
   if (!add)
     return part;
   OpBuilder builder(add);
   OpOperand &residual = add->getOpOperand(add.getLhs() == part ? 1 : 0);
+  if (isSplit(residual.get()))
+    return part;
   residual.set(
       DealRowsOp::create(builder, add.getLoc(), residual.get(), ranks));
   return add;
@@ -184,7 +187,7 @@ LogicalResult Partitioner::rewrite(LinearOp linear) {
   Type whole = part.getType();
   Operation *collective = nullptr;
   if (columns) {
-    part = addResidual(linear, ranks);
+    part = addResidual(linear);
     builder.setInsertionPointAfterValue(part);
     collective =
         AllReduceOp::create(builder, linear.getLoc(), whole, part, Value());
@@ -302,6 +305,9 @@ LogicalResult Partitioner::run() {
   for (auto weight : module.getOps<WeightOp>())
     if (weight.getShard())
       return weight.emitOpError("is a shard: the model is divided already");
+  for (func::FuncOp phase : phases)
+    if (!llvm::hasSingleElement(phase.getBody()))
+      return phase.emitOpError("cannot be divided: it is not one block");
   for (func::FuncOp phase : phases)
     if (failed(checkSizes(phase)) || failed(markByRows(phase)))
       return failure();
