@@ -33,10 +33,8 @@ Result<int64_t> findRanks(mlir::ModuleOp module);
 /// IR from outside may be of another model, and nothing after it would notice:
 /// the sizes in it decide what is read and written. Checks that `checkpoint`
 /// has the weights of `module` exactly, that its phases are like those of
-/// `own`, the compiler's model for the same checkpoint and number of ranks,
-/// that no layer is named that is not there, and that ranks add up what is a
-/// part of a sum (linear layers by columns, residuals that are dealt) before
-/// anything else reads it. `dtype` is for the message.
+/// `own`, the compiler's model for the same checkpoint and number of ranks, and
+/// what `lm-verify-phases` does. `dtype` is for the message.
 Status checkInputModule(mlir::ModuleOp module, mlir::ModuleOp own,
                         const Checkpoint &checkpoint, const std::string &dtype);
 

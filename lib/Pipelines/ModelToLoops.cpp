@@ -19,6 +19,7 @@ using namespace sandwich;
 
 void sandwich::buildModelToSchedulePipeline(
     OpPassManager &manager, const ModelToScheduleOptions &options) {
+  manager.addPass(createVerifyPhases());
   manager.addPass(createLMToGemm());
   gemm::ScheduleMatmulsOptions scheduling;
   scheduling.target = options.target;
@@ -30,6 +31,7 @@ void sandwich::buildModelToSchedulePipeline(
 
 void sandwich::buildScheduleToLoopsPipeline(
     OpPassManager &manager, const ScheduleToLoopsOptions &options) {
+  manager.addPass(createVerifyPhases());
   manager.addPass(createPlaceWeights());
   AssignBuffersOptions buffers;
   buffers.threads = options.threads;

@@ -56,7 +56,7 @@ static ArgumentOperands getArgumentOperands(Operation *op) {
       .Default([](Operation *) { return ArgumentOperands(); });
 }
 
-LogicalResult BufferPlan::checkSignature() {
+LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
   FunctionType type = phase.getFunctionType();
   Type indices = RankedTensorType::get(
       {ShapedType::kDynamic}, IntegerType::get(phase.getContext(), 32));
@@ -76,7 +76,13 @@ LogicalResult BufferPlan::checkSignature() {
   if (!llvm::hasSingleElement(phase.getBody()) ||
       !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
     return phase.emitError("a phase is one block that returns");
-  cache = cast<lm::KVCacheType>(type.getInputs().back());
+  return success();
+}
+
+LogicalResult BufferPlan::checkSignature() {
+  if (failed(verifyPhaseSignature(phase)))
+    return failure();
+  cache = cast<lm::KVCacheType>(phase.getArgumentTypes().back());
   returned = phase.getBody().front().getTerminator()->getOperand(0);
   if (!hasBufferForm(returned.getDefiningOp()) || !returned.hasOneUse())
     return phase.emitError("a phase returns what an operation with a buffer "

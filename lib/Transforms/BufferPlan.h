@@ -33,6 +33,9 @@ inline constexpr PhaseArgument phaseArguments[] = {
     {phase::ProgramArgument::LogitRows, "logit rows"},
     {phase::ProgramArgument::KVCache, "cache"}};
 
+/// Whether `phase` takes its arguments and returns logits in one block.
+llvm::LogicalResult verifyPhaseSignature(mlir::func::FuncOp phase);
+
 /// What bounds the rows of a value.
 enum class RowKind { Tokens, LogitRows };
 

@@ -99,4 +99,31 @@ def StripModel : Pass<"strip-model", "::mlir::ModuleOp"> {
   }];
 }
 
+def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
+  let summary = "Refuse models whose code would not be safe to run";
+  let description = [{
+    Model IR and schedule IR may come from anywhere, and nothing after it would
+    notice what is wrong: the code checks no token id and no layer, and ranks
+    do not compare what they have. Changes nothing; what is not so is an error
+    at the operation:
+
+    * A module holds weights and functions with `lm.phase`, which take and
+      return what the runtime prepares. In them are operations of `lm`,
+      `gemm.matmul`, loops (`scf.for`) and constants of type `index`, without
+      attributes of other dialects: what they do is known, and nothing else
+      becomes code.
+    * A layer is counted by a loop from 0 to at most the layers of the weights
+      and of the cache that it is looked up in.
+    * An embedding has a row for each token of the vocabulary, which are as many
+      as the logits' channels.
+    * Ranks have whole embeddings and norms, and their shard of a bias where they
+      have one of the weight.
+    * What is a part of a sum over the ranks (a matmul by columns, dealt rows,
+      sums of them) is summed by `lm.all_reduce` before anything else reads it.
+
+    Modules whose functions are all phase programs are past that level and are
+    left alone.
+  }];
+}
+
 #endif // SANDWICH_TRANSFORMS_PASSES_TD

@@ -123,6 +123,28 @@ class IR(BadInputTest):
             ("lm.embed %arg0", "lm.embed %arg1", "must take the token ids"),
         ))
 
+    def test_what_is_no_model(self):
+        for level in ("model-ir", "schedule-ir"):
+            self.refuse_edits(self.emit(level), (
+                # What a rank that runs it would end by.
+                (r"(%0 = lm\.rotary_table )",
+                 r"%p = llvm.mlir.zero : !llvm.ptr "
+                 r"%l = llvm.load volatile %p : !llvm.ptr -> i64\n\1",
+                 r"x.mlir: line \d+: 'llvm\.mlir\.zero' op cannot be in a "
+                 "phase"),
+                (r"(%0 = lm\.rotary_table )",
+                 r'llvm.inline_asm has_side_effects "ud2", "" : () -> ()\n\1',
+                 r"x.mlir: line \d+: 'llvm\.inline_asm' op cannot be in a "
+                 "phase"),
+                # Names that the compiler gives.
+                (r"module {", r"module {\nfunc.func private "
+                 r"@X86_AVX2_F32_6x16_ld80()",
+                 r"x.mlir: line \d+: 'func\.func' op cannot be in a model"),
+                (r"(?s)(func\.func @)prefill(.*?\n  })",
+                 r"\1prefill\2\n\1more\2",
+                 "x.mlir: @more is no phase that the runtime has$"),
+            ))
+
     def test_instructions_of_another_target(self):
         text = subprocess.run(
             ["sandwich-compile", self.model, "-q", "--threads=2",
@@ -193,8 +215,8 @@ class IR(BadInputTest):
                 self.refuse_edits(self.emit(level, *options), (
                     # A token id can be any of the vocabulary.
                     (r"(?s)(module {\n)(.*?lm\.embed %arg0, )@embedding", small,
-                     r"x.mlir: @prefill: lm\.embed needs the 320 rows of the "
-                     r"vocabulary, weight small has 64$"),
+                     r"x.mlir: line \d+: 'lm\.embed' op needs the 320 rows of "
+                     r"the vocabulary, weight @small has 64$"),
                 ), *options)
 
     def test_what_ranks_have_of_weights(self):
@@ -207,8 +229,8 @@ class IR(BadInputTest):
         first = " shard <first, ranks = 2>"
 
         def has(op, weight, needed, actual):
-            return (rf"x.mlir: @prefill: {op} needs weight {weight} {needed}, "
-                    rf"not {actual}$")
+            return (rf"x.mlir: line \d+: '{op}' op needs weight "
+                    rf'@"?{weight}"? {needed}, not {actual}$')
 
         def in_shards(kind):
             return rf"in shards of '{kind}'"
@@ -289,23 +311,25 @@ class IR(BadInputTest):
         self.config["num_key_value_heads"] = 2
         self.write_model()
         ranks = "--tensor-parallel=2"
-        unsummed = (r"x.mlir: @prefill: the result of %s must be summed by "
-                    r"lm\.all_reduce before %s reads it$")
-        mixed = (r"x.mlir: @prefill: %s sums what is one rank's part and what "
-                 r"all ranks have alike$")
-        whole = (r"x.mlir: @prefill: lm\.all_reduce sums what is no part of a "
-                 r"sum over the ranks$")
+        def unsummed(read, reader):
+            return (rf"x.mlir: line \d+: '{reader}' op reads the result of "
+                    rf"{read}, one rank's part, before lm\.all_reduce sums it$")
+
+        mixed = (r"x.mlir: line \d+: '%s' op sums what is one rank's part and "
+                 r"what all ranks have alike$")
+        whole = (r"x.mlir: line \d+: 'lm\.all_reduce' op sums what is no part "
+                 r"of a sum over the ranks$")
         self.refuse_edits(self.emit("model-ir", ranks), (
             # The first sum of a layer, then the second, is not used.
             (r"lm\.rms_norm %17,", "lm.rms_norm %16,",
-             unsummed % (r"lm\.add", r"lm\.rms_norm")),
+             unsummed(r"lm\.add", r"lm\.rms_norm")),
             (r"scf\.yield %25", "scf.yield %24",
-             unsummed % (r"lm\.add", r"scf\.yield")),
+             unsummed(r"lm\.add", r"scf\.yield")),
             # Rows are dealt, and then read beside the sum too, or dealt again.
             (r"lm\.rms_norm %17,", "lm.rms_norm %15,",
-             unsummed % (r"lm\.deal_rows", r"lm\.rms_norm")),
+             unsummed(r"lm\.deal_rows", r"lm\.rms_norm")),
             (r"lm\.deal_rows %17", "lm.deal_rows %15",
-             unsummed % (r"lm\.deal_rows", r"lm\.deal_rows")),
+             unsummed(r"lm\.deal_rows", r"lm\.deal_rows")),
             # Without the linear layer's part, that is in no sum any more.
             (r"lm\.add %15, %14", "lm.add %15, %arg6", mixed % r"lm\.add"),
             # Every rank adds the whole residual.
@@ -315,10 +339,10 @@ class IR(BadInputTest):
         matmul = r"gemm\.matmul"
         self.refuse_edits(self.emit("schedule-ir", ranks), (
             (r"lm\.rms_norm %11,", "lm.rms_norm %10,",
-             unsummed % (matmul, r"lm\.rms_norm")),
+             unsummed(matmul, r"lm\.rms_norm")),
             (r"scf\.yield %15", "scf.yield %14",
-             unsummed % (matmul, r"scf\.yield")),
-            (r"residual\(%11 ", "residual(%10 ", unsummed % (matmul, matmul)),
+             unsummed(matmul, r"scf\.yield")),
+            (r"residual\(%11 ", "residual(%10 ", unsummed(matmul, matmul)),
             (r" among 2\)", ")", mixed % matmul),
             (r"lm\.all_reduce %10", "lm.all_reduce %arg6", whole),
         ), ranks)
@@ -329,8 +353,8 @@ class IR(BadInputTest):
         ranks = "--tensor-parallel=2"
         text = re.sub(r" schedules\(.*?>>\)| packing #gemm\.packing<.*?>", "",
                       self.emit("schedule-ir", ranks))
-        misfit = (r"x.mlir: @prefill: gemm\.matmul has an epilogue that does "
-                  r"not fit a weight of which ranks have %s$")
+        misfit = (r"x.mlir: line \d+: 'gemm\.matmul' op has an epilogue that "
+                  r"does not fit a weight of which ranks have %s$")
         gate_up = r"@layers\.mlp\.gate_up_proj"
 
         def refuse(edits, error):

@@ -1,0 +1,281 @@
+//===- VerifyPhases.cpp - Phases that are safe to run ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BufferPlan.h"
+
+#include "sandwich/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace sandwich {
+#define GEN_PASS_DEF_VERIFYPHASES
+#include "sandwich/Transforms/Passes.h.inc"
+} // namespace sandwich
+
+using namespace mlir;
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// What may be there
+//===----------------------------------------------------------------------===//
+
+/// Whether all that is said about `op` is of the dialects of models: other
+/// attributes would reach the code.
+static LogicalResult verifyAttributes(Operation *op) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    if (!isa_and_nonnull<lm::LMDialect, gemm::GemmDialect>(
+            attribute.getNameDialect()))
+      return op->emitOpError("cannot have an attribute ")
+             << attribute.getName() << " in a model";
+  if (auto function = dyn_cast<func::FuncOp>(op);
+      function && (function.getArgAttrsAttr() || function.getResAttrsAttr()))
+    return op->emitOpError("cannot have attributes of arguments and results in "
+                           "a model");
+  return success();
+}
+
+/// Whether `op` can be in a phase: what it does is known.
+static bool isAllowed(Operation *op) {
+  if (isa<arith::ConstantOp>(op))
+    return op->getResult(0).getType().isIndex();
+  if (isa<scf::ForOp, scf::YieldOp, func::ReturnOp, gemm::MatmulOp>(op))
+    return true;
+  return isa_and_nonnull<lm::LMDialect>(op->getDialect()) &&
+         !isa<lm::WeightOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Layers and weights
+//===----------------------------------------------------------------------===//
+
+/// Whether `value` counts layers and stays below `layers`.
+static bool isLayer(Value value, int64_t layers) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : nullptr;
+  if (!loop || loop.getInductionVar() != value)
+    return false;
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+}
+
+/// Whether the layer that `op` names, if it does, exists in all that it reads.
+static LogicalResult verifyLayer(Operation *op) {
+  if (isa<scf::ForOp>(op))
+    return success();
+  int64_t layers = lm::maxLayers;
+  for (Type type : op->getOperandTypes())
+    if (auto cache = dyn_cast<lm::KVCacheType>(type))
+      layers = std::min(layers, cache.getLayers());
+  for (NamedAttribute attribute : op->getAttrs())
+    if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
+      if (lm::WeightOp weight = lm::lookupWeight(op, name))
+        layers = std::min<int64_t>(layers, weight.getLayers().value_or(layers));
+  for (Value operand : op->getOperands())
+    if (operand.getType().isIndex() && !isLayer(operand, layers))
+      return op->emitOpError("has a layer that is not counted by a loop from 0 "
+                             "to at most ")
+             << layers;
+  return success();
+}
+
+/// What a rank has of the weight `name` that `user` names, or nothing if that
+/// is all of it.
+static std::optional<lm::ShardKind> findShard(Operation *user,
+                                              FlatSymbolRefAttr name) {
+  lm::ShardAttr shard = lm::lookupWeight(user, name).getShardAttr();
+  return shard ? std::optional(shard.getKind()) : std::nullopt;
+}
+
+/// Whether ranks have of the weight `name`, if there is one, what `op` needs.
+static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
+                                 std::optional<lm::ShardKind> needed) {
+  auto describe = [](std::optional<lm::ShardKind> kind) {
+    return kind ? "in shards of '" + lm::stringifyShardKind(*kind).str() + "'"
+                : "whole";
+  };
+  std::optional<lm::ShardKind> actual = name ? findShard(op, name) : needed;
+  if (actual == needed)
+    return success();
+  return op->emitOpError("needs weight ")
+         << name << " " << describe(needed) << ", not " << describe(actual);
+}
+
+/// Whether ranks have of the weights of `op` what makes its result the same on
+/// all of them, their own channels, or their part of a sum; and whether each
+/// token of the `vocabulary` has its row, as the code does not check token ids.
+static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
+  if (auto embed = dyn_cast<lm::EmbedOp>(op)) {
+    FlatSymbolRefAttr table = embed.getWeightAttr();
+    if (failed(verifyShard(op, table, std::nullopt)))
+      return failure();
+    int64_t rows = lm::lookupWeight(op, table).getTensorType().getDimSize(0);
+    if (rows < vocabulary)
+      return op->emitOpError("needs the ")
+             << vocabulary << " rows of the vocabulary, weight " << table
+             << " has " << rows;
+    return success();
+  }
+  if (auto norm = dyn_cast<lm::RMSNormOp>(op))
+    return verifyShard(op, norm.getWeightAttr(), std::nullopt);
+  FlatSymbolRefAttr weight, bias;
+  if (auto linear = dyn_cast<lm::LinearOp>(op)) {
+    weight = linear.getWeightAttr();
+    bias = linear.getBiasAttr();
+  } else if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
+    weight = matmul.getWeightAttr();
+    bias = matmul.getBiasAttr();
+    for (FlatSymbolRefAttr norm :
+         {matmul.getQueryNormAttr(), matmul.getKeyNormAttr()})
+      if (failed(verifyShard(op, norm, std::nullopt)))
+        return failure();
+  } else {
+    return success();
+  }
+  std::optional<lm::ShardKind> kind = findShard(op, weight);
+  if (kind == lm::ShardKind::First)
+    return verifyShard(op, weight, std::nullopt);
+  if (kind == lm::ShardKind::Columns)
+    kind = lm::ShardKind::First;
+  return verifyShard(op, bias, kind);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums over ranks
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Tells the parts of sums over ranks, which differ between ranks, from all
+/// that ranks may read.
+class SumParts {
+public:
+  /// Error: `op` reads parts as though they were sums, or makes a sum of what
+  /// are not all parts. What `op` reads must have been added.
+  LogicalResult add(Operation *op);
+
+private:
+  LogicalResult addTerms(Operation *op, ValueRange terms, bool areParts);
+
+  DenseSet<Value> parts;
+};
+
+} // namespace
+
+/// Whether a rank has columns of `weight`, so that what `op` multiplies is a
+/// part.
+static bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
+  return findShard(op, weight) == lm::ShardKind::Columns;
+}
+
+/// Adds `op`, of whose operands `terms` alone may be parts, and are if
+/// `areParts`, as the result is then.
+LogicalResult SumParts::addTerms(Operation *op, ValueRange terms,
+                                 bool areParts) {
+  for (Value operand : op->getOperands())
+    if (parts.contains(operand) && !llvm::is_contained(terms, operand))
+      return op->emitOpError("reads the result of ")
+             << operand.getDefiningOp()->getName()
+             << ", one rank's part, before lm.all_reduce sums it";
+  for (Value term : terms)
+    if (parts.contains(term) != areParts)
+      return op->emitOpError(
+          "sums what is one rank's part and what all ranks have alike");
+  if (areParts)
+    parts.insert_range(op->getResults());
+  return success();
+}
+
+LogicalResult SumParts::add(Operation *op) {
+  if (auto linear = dyn_cast<lm::LinearOp>(op))
+    return addTerms(op, {}, hasColumns(op, linear.getWeightAttr()));
+  if (isa<lm::DealRowsOp>(op))
+    return addTerms(op, {}, true);
+  if (auto add = dyn_cast<lm::AddOp>(op))
+    return addTerms(op, op->getOperands(), parts.contains(add.getLhs()));
+  if (auto reduce = dyn_cast<lm::AllReduceOp>(op)) {
+    if (!parts.contains(reduce.getInput()))
+      return op->emitOpError("sums what is no part of a sum over the ranks");
+    return success();
+  }
+  auto matmul = dyn_cast<gemm::MatmulOp>(op);
+  if (!matmul)
+    return addTerms(op, {}, false);
+  bool isPart = hasColumns(op, matmul.getWeightAttr());
+  bool deals = matmul.getResidualRanks().has_value();
+  gemm::Epilogue epilogue = matmul.getEpilogue();
+  if (isPart ? epilogue != gemm::Epilogue::None &&
+                   epilogue != gemm::Epilogue::AddResidual
+             : deals)
+    return op->emitOpError("has an epilogue that does not fit a weight of "
+                           "which ranks have ")
+           << (isPart ? "columns" : "no columns");
+  return addTerms(
+      op, deals ? ValueRange() : OperandRange(matmul.getResidualMutable()),
+      isPart);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyPhase(func::FuncOp phase) {
+  if (failed(verifyPhaseSignature(phase)))
+    return failure();
+  int64_t vocabulary =
+      cast<RankedTensorType>(phase.getResultTypes().front()).getDimSize(1);
+  SumParts parts;
+  WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == phase)
+      return WalkResult::advance();
+    if (!isAllowed(op)) {
+      op->emitOpError("cannot be in a phase; only operations of lm, "
+                      "gemm.matmul, loops over layers and constants of type "
+                      "index can");
+      return WalkResult::interrupt();
+    }
+    return WalkResult(success(
+        succeeded(verifyAttributes(op)) && succeeded(verifyLayer(op)) &&
+        succeeded(verifyWeights(op, vocabulary)) && succeeded(parts.add(op))));
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Whether `op` can be beside the phases of a model.
+static LogicalResult verifyMember(Operation *op) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  const bool isPhase = function && function->hasAttr(lm::phaseAttributeName);
+  if (!isPhase && !isa<lm::WeightOp>(op))
+    return op->emitOpError("cannot be in a model; only weights and functions "
+                           "with 'lm.phase' can");
+  if (failed(verifyAttributes(op)))
+    return failure();
+  return isPhase ? verifyPhase(function) : success();
+}
+
+namespace {
+struct VerifyPhases : sandwich::impl::VerifyPhasesBase<VerifyPhases> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    markAllAnalysesPreserved();
+    // Programs are past this level.
+    if (llvm::all_of(module.getOps<func::FuncOp>(), phase::getProgram))
+      return;
+    if (failed(verifyAttributes(module)) || failed(lm::getRanks(module)))
+      return signalPassFailure();
+    for (Operation &op : module.getOps())
+      if (failed(verifyMember(&op)))
+        return signalPassFailure();
+  }
+};
+} // namespace
