@@ -309,20 +309,22 @@ void BufferPlan::extendLives() {
 
 /// First fit: each buffer at the lowest offset that no living one overlaps.
 void BufferPlan::assignOffsets() {
-  SmallVector<Buffer *> placed;
+  // By offset. Buffers come in the order of their first use, so that one that
+  // is dead stays so.
+  SmallVector<Buffer *> living;
   for (std::unique_ptr<Buffer> &buffer : owned) {
-    SmallVector<Buffer *> living;
-    for (Buffer *other : placed)
-      if (other->firstUse <= buffer->lastUse &&
-          buffer->firstUse <= other->lastUse)
-        living.push_back(other);
-    llvm::sort(living,
-               [](Buffer *a, Buffer *b) { return a->offset < b->offset; });
+    llvm::erase_if(living, [&](Buffer *other) {
+      return other->lastUse < buffer->firstUse;
+    });
     for (Buffer *other : living)
       if (other->offset < buffer->offset + buffer->bytes)
         buffer->offset = std::max(buffer->offset, other->offset + other->bytes);
     workspace = std::max(workspace, buffer->offset + buffer->bytes);
-    placed.push_back(buffer.get());
+    living.insert(llvm::upper_bound(living, buffer.get(),
+                                    [](Buffer *a, Buffer *b) {
+                                      return a->offset < b->offset;
+                                    }),
+                  buffer.get());
   }
 }
 

@@ -8,6 +8,7 @@ nested-loops  N loops, one in another, with an operation at each level
 casts         N casts of one buffer, one of another, and its last use
 residuals     a phase of N matmuls, each of which adds to the one before
 weights       N weights that nothing uses
+norms         a phase of N norms, each of the one before
 """
 import sys
 
@@ -48,20 +49,31 @@ def casts(count):
         f"{TYPES[(count - 1) % 2]} into memref<?x64xf32>", "return }"]
 
 
-def residuals(count):
+def phase(first, following, count):
     tensor = "tensor<?x64xf32>"
     lines = [f"""func.func @phase(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
     %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 16, f32>) -> {tensor}
     attributes {{lm.phase = #lm.phase<prefill>}} {{
   %x = lm.embed %ids, @e : tensor<?xi32> -> {tensor}
-  %sum0 = gemm.matmul %x, @w epilogue(<none>) : {tensor} -> {tensor}"""]
+  %v0 = {first} : {tensor} -> {tensor}"""]
     for i in range(1, count):
-        lines.append(f"%sum{i} = gemm.matmul %x, @w epilogue(<add_residual>) "
-                     f"residual(%sum{i - 1} : {tensor}) : {tensor} -> {tensor}")
-    return lines + [f"%last = lm.gather_rows %sum{count - 1}, %rows : "
+        lines.append(f"%v{i} = {following.format(f'%v{i - 1}')} : "
+                     f"{tensor} -> {tensor}")
+    return lines + [f"%last = lm.gather_rows %v{count - 1}, %rows : "
                     f"{tensor}, tensor<?xi32> -> {tensor}",
                     f"return %last : {tensor} }}"]
+
+
+def residuals(count):
+    return phase("gemm.matmul %x, @w epilogue(<none>)",
+                 "gemm.matmul %x, @w epilogue(<add_residual>) "
+                 "residual({} : tensor<?x64xf32>)", count)
+
+
+def norms(count):
+    return phase("lm.rms_norm %x, @n epsilon 1.0",
+                 "lm.rms_norm {}, @n epsilon 1.0", count)
 
 
 def weights(count):
@@ -70,7 +82,8 @@ def weights(count):
 
 if __name__ == "__main__":
     shapes = {"nested-loops": nested_loops, "casts": casts,
-              "residuals": residuals, "weights": weights}
+              "residuals": residuals, "norms": norms, "weights": weights}
     print('lm.weight @e : tensor<320x64xf32> from ["e"]')
+    print('lm.weight @n : tensor<64xf32> from ["n"]')
     print('lm.weight @w : tensor<64x64xf32> from ["w"]')
     print("\n".join(shapes[sys.argv[1]](int(sys.argv[2]))))
