@@ -1,5 +1,6 @@
 #!/bin/bash
-# Builds the fuzzers with sanitizers and runs each for a while.
+# Builds the fuzzers with sanitizers and runs each for a while, then the
+# compiler's passes on random modules.
 #
 #   scripts/fuzz.sh [SECONDS]     60 by default
 set -euo pipefail
@@ -18,3 +19,9 @@ for fuzzer in $build/fuzz/*Fuzzer; do
     -artifact_prefix="$build/" -print_final_stats=1 "$corpus"
   rm -rf "$corpus"
 done
+
+scripts/build.sh release
+first=$(($(od -An -N4 -tu4 /dev/urandom) * 1000000))
+echo "== RandomModules, from $first on, $seconds s" >&2
+timeout "$seconds" build/release/fuzz/RandomModules --first="$first" \
+  --count=1000000000 || [ $? -eq 124 ]
