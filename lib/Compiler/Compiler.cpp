@@ -12,6 +12,7 @@
 #include "InputModule.h"
 #include "ManifestBuilder.h"
 #include "ModuleTuning.h"
+#include "PrintAttribute.h"
 #include "sandwich/Artifact/ArtifactWriter.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Compiler/Lowering.h"
@@ -48,7 +49,7 @@ public:
               Checkpoint checkpoint, Target target)
       : options(options), progress(progress), checkpoint(std::move(checkpoint)),
         target(std::move(target)), context(registry()),
-        manifest(options, this->checkpoint.config(), this->target) {
+        manifest(this->options, this->checkpoint.config(), this->target) {
     context.loadAllAvailableDialects();
   }
 
@@ -61,7 +62,9 @@ private:
     return registry;
   }
 
-  Type elementType();
+  Type elementTypeNamed(StringRef name);
+  std::string defaultKVDtype();
+  OwningOpRef<ModuleOp> buildOwnModel();
   Status partition(ModuleOp whole);
   Status buildModule();
   Status checkSchedules();
@@ -70,7 +73,8 @@ private:
   Status writeText(const std::string &text);
   Status writeModule();
 
-  const CompileOptions &options;
+  /// With `kvDtype`, once it is known.
+  CompileOptions options;
   const CompileProgress &progress;
   Checkpoint checkpoint;
   Target target;
@@ -81,11 +85,39 @@ private:
 
 } // namespace
 
-/// Element type of matrices.
-Type Compilation::elementType() {
-  if (options.dtype == "bf16")
+Type Compilation::elementTypeNamed(StringRef name) {
+  if (name == "bf16")
     return BFloat16Type::get(&context);
+  if (name == "f16")
+    return Float16Type::get(&context);
   return Float32Type::get(&context);
+}
+
+/// What CompileOptions::kvDtype says, of `module` if that is from outside.
+std::string Compilation::defaultKVDtype() {
+  if (module)
+    for (auto function : module->getOps<func::FuncOp>())
+      for (Type type : function.getFunctionType().getInputs())
+        if (auto cache = dyn_cast<lm::KVCacheType>(type))
+          return print(cache.getElementType());
+  if (options.dtype == "f32")
+    return "f32";
+  // Whoever runs the model as f16 has keys and values in its range.
+  for (int64_t layer = 0; layer < checkpoint.config().layers; ++layer)
+    for (const char *name :
+         {"self_attn.k_proj.weight", "self_attn.v_proj.weight"}) {
+      const TensorView *tensor = checkpoint.find(layerTensorName(layer, name));
+      if (!tensor || tensor->elementType != ElementType::F16)
+        return "bf16";
+    }
+  return "f16";
+}
+
+/// Model IR of the checkpoint.
+OwningOpRef<ModuleOp> Compilation::buildOwnModel() {
+  return buildModel(&context, checkpoint.config(),
+                    elementTypeNamed(options.dtype),
+                    elementTypeNamed(*options.kvDtype));
 }
 
 /// Turns `whole` into what one rank runs.
@@ -99,10 +131,9 @@ Status Compilation::partition(ModuleOp whole) {
 
 Status Compilation::buildModule() {
   if (!options.inputIR) {
-    module = buildModel(&context, checkpoint.config(), elementType());
+    module = buildOwnModel();
     return partition(*module);
   }
-  SANDWICH_ASSIGN_OR_RETURN(module, readInputModule(*options.inputIR, context));
   auto check = [&]() -> Status {
     // What was printed of one rank is divided already.
     SANDWICH_ASSIGN_OR_RETURN(int64_t ranks, findRanks(*module));
@@ -116,12 +147,12 @@ Status Compilation::buildModule() {
       return makeError("is schedule IR of one rank, which cannot be divided; "
                        "give model IR, or IR made with --tensor-parallel=",
                        options.tensorParallel);
-    OwningOpRef<ModuleOp> own =
-        buildModel(&context, checkpoint.config(), elementType());
+    OwningOpRef<ModuleOp> own = buildOwnModel();
     if (ranks > 1)
       SANDWICH_RETURN_IF_ERROR(partition(*own));
-    SANDWICH_RETURN_IF_ERROR(
-        checkInputModule(*module, *own, checkpoint, options.dtype));
+    SANDWICH_RETURN_IF_ERROR(checkInputModule(
+        *module, *own, checkpoint,
+        options.dtype + " with a KV cache of " + *options.kvDtype));
     return ranks == 1 ? partition(*module) : Status();
   };
   Status status = check();
@@ -199,6 +230,12 @@ Status Compilation::assignTeams() {
 }
 
 Status Compilation::run(TuningSummary *summary) {
+  if (options.inputIR) {
+    SANDWICH_ASSIGN_OR_RETURN(module,
+                              readInputModule(*options.inputIR, context));
+  }
+  if (!options.kvDtype)
+    options.kvDtype = defaultKVDtype();
   // What cannot be written shows now, not after minutes.
   std::optional<ArtifactWriter> writer;
   if (options.emit == Emit::Artifact) {
@@ -305,11 +342,19 @@ static Status checkPassPipeline(const std::string &pipeline) {
   return {};
 }
 
+Status sandwich::checkElementTypes(const CompileOptions &options) {
+  if (options.dtype != "bf16" && options.dtype != "f32")
+    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  if (options.kvDtype && artifact::dtypeBytes(*options.kvDtype) == 0)
+    return makeError("KV cache dtype '", *options.kvDtype,
+                     "' is neither bf16, f16 nor f32");
+  return {};
+}
+
 Status sandwich::compile(const CompileOptions &options,
                          const CompileProgress &progress,
                          TuningSummary *summary) {
-  if (options.dtype != "bf16" && options.dtype != "f32")
-    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  SANDWICH_RETURN_IF_ERROR(checkElementTypes(options));
   for (int64_t threads :
        {options.threads, options.decodeThreads.value_or(options.threads)})
     if (threads < 1 || threads > phase::maxThreads)

@@ -132,7 +132,7 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
 /// Whether the function `name` has the caches and logits the runtime prepares,
 /// as in the compiler's `own` model.
 static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
-                         const std::string &dtype) {
+                         const std::string &elementTypes) {
   auto function = module.lookupSymbol<func::FuncOp>(name);
   if (!function || function.isExternal())
     return makeError("has no function @", name.str());
@@ -145,18 +145,18 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
   if (function.getFunctionType() != expected)
     return makeError(
         "@", name.str(), " is of type ", print(function.getFunctionType()),
-        ", but this checkpoint as ", dtype, " needs ", print(expected));
+        ", but this checkpoint as ", elementTypes, " needs ", print(expected));
   return {};
 }
 
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
                                   const Checkpoint &checkpoint,
-                                  const std::string &dtype) {
+                                  const std::string &elementTypes) {
   for (auto weight : module.getOps<lm::WeightOp>())
     if (Status status = checkWeight(weight, checkpoint); !status)
       return status.error().inContext("weight " + weight.getSymName().str());
-  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill", module, own, dtype));
-  SANDWICH_RETURN_IF_ERROR(checkPhase("decode", module, own, dtype));
+  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill", module, own, elementTypes));
+  SANDWICH_RETURN_IF_ERROR(checkPhase("decode", module, own, elementTypes));
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
     manager.addPass(createVerifyPhases());
   }));

@@ -34,9 +34,11 @@ Result<int64_t> findRanks(mlir::ModuleOp module);
 /// the sizes in it decide what is read and written. Checks that `checkpoint`
 /// has the weights of `module` exactly, that its phases are like those of
 /// `own`, the compiler's model for the same checkpoint and number of ranks, and
-/// what `lm-verify-phases` does. `dtype` is for the message.
+/// what `lm-verify-phases` does. `elementTypes`, those of `own`, are for the
+/// message.
 Status checkInputModule(mlir::ModuleOp module, mlir::ModuleOp own,
-                        const Checkpoint &checkpoint, const std::string &dtype);
+                        const Checkpoint &checkpoint,
+                        const std::string &elementTypes);
 
 } // namespace sandwich
 

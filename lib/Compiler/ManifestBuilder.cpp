@@ -9,6 +9,7 @@
 #include "ManifestBuilder.h"
 
 #include "PrintAttribute.h"
+#include "sandwich/Artifact/Format.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -130,7 +131,7 @@ proto::Manifest ManifestBuilder::build() const {
   cache.set_block_bytes(uint64_t(config.layers) *
                         (config.kvHeads / options.tensorParallel) * 2 *
                         config.headDim * SANDWICH_KV_BLOCK_TOKENS *
-                        (options.dtype == "bf16" ? 2 : 4));
-  cache.set_dtype(options.dtype == "bf16" ? "f16" : "f32");
+                        artifact::dtypeBytes(*options.kvDtype));
+  cache.set_dtype(*options.kvDtype);
   return manifest;
 }

@@ -24,7 +24,8 @@ namespace sandwich {
 /// parts.
 class ManifestBuilder {
 public:
-  /// The arguments live longer.
+  /// The arguments live longer. `options` need not say before `build` what
+  /// `kvDtype` is.
   ManifestBuilder(const CompileOptions &options, const ModelConfig &config,
                   const Target &target)
       : options(options), config(config), target(target) {}

@@ -8,6 +8,7 @@
 
 #include "sandwich/Planning/Planner.h"
 
+#include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
 #include "sandwich/Support/ElapsedTime.h"
@@ -37,7 +38,8 @@ static Result<ModelConfig> readConfig(const std::string &folder) {
   return config;
 }
 
-static ModelWork workOf(const ModelConfig &config, const std::string &dtype) {
+static ModelWork workOf(const ModelConfig &config,
+                        const CompileOptions &options) {
   ModelWork work;
   work.layers = config.layers;
   work.hiddenSize = config.hiddenSize;
@@ -46,8 +48,12 @@ static ModelWork workOf(const ModelConfig &config, const std::string &dtype) {
   work.keyValueHeads = config.kvHeads;
   work.headDim = config.headDim;
   work.vocabulary = config.vocabSize;
-  // The cache of a bf16 model is f16.
-  work.bytesPerWeight = work.bytesPerKeyValue = dtype == "bf16" ? 2 : 4;
+  auto bytes = [](std::string_view dtype) {
+    return static_cast<double>(artifact::dtypeBytes(dtype));
+  };
+  work.bytesPerWeight = bytes(options.dtype);
+  // By default the cache's elements are as wide as the weights'.
+  work.bytesPerKeyValue = bytes(options.kvDtype.value_or(options.dtype));
   return work;
 }
 
@@ -135,9 +141,7 @@ static Status checkRunsHere(const PlanOptions &options) {
 
 Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                                   const std::function<bool()> &stop) {
-  const std::string &dtype = options.compile.dtype;
-  if (dtype != "bf16" && dtype != "f32")
-    return makeError("dtype '", dtype, "' is neither bf16 nor f32");
+  SANDWICH_RETURN_IF_ERROR(checkElementTypes(options.compile));
   const bool runs = options.evaluator != PlanEvaluator::Modelled;
   if (runs)
     SANDWICH_RETURN_IF_ERROR(checkRunsHere(options));
@@ -147,7 +151,7 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                             positive(options.patience, "patience"));
   SANDWICH_ASSIGN_OR_RETURN(ModelConfig config,
                             readConfig(options.compile.modelFolder));
-  const ModelWork work = workOf(config, dtype);
+  const ModelWork work = workOf(config, options.compile);
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
   MachineParameters parameters = assumedParameters();

@@ -238,10 +238,15 @@ int main(int argc, char **argv) try {
   app.add_option(
       "-o,--output", options.output,
       "Artifact to write (NAME.sandwich), or file for --emit's text");
-  app.add_option("--dtype", options.dtype,
-                 "Element type of weights and KV cache")
+  app.add_option("--dtype", options.dtype, "Element type of weights")
       ->check(CLI::IsMember({"bf16", "f32"}))
       ->capture_default_str();
+  app.add_option("--kv-dtype", options.kvDtype,
+                 "Element type of the KV cache; bf16 has the range of f32, f16 "
+                 "is 8 times as precise but infinite beyond 65504 and zero "
+                 "below 3e-8 (default: f32 with --dtype=f32, else f16 for "
+                 "checkpoints in f16 and bf16 for others)")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
   std::vector<std::string> targets = targetNames();
   targets.push_back("host");
   app.add_option("--target", options.target, "CPU to compile for")

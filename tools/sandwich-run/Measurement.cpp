@@ -118,6 +118,7 @@ Json tool::describeMeasurement(const Engine &engine,
   MemoryUse memory = engine.memoryUse();
   return {{"model", manifest.model().name()},
           {"dtype", manifest.target().dtype()},
+          {"kv_dtype", manifest.kv_cache().dtype()},
           {"target", manifest.target().name()},
           {"prefill_threads", engine.artifact().prefill().threads()},
           {"decode_threads", engine.artifact().decode().threads()},

@@ -364,8 +364,9 @@ TEST(TensorParallelArtifact, HasOneRegionForAllRanksAndOneForEach) {
   EXPECT_EQ(manifest.common_weight_bytes(), region);
   EXPECT_EQ(manifest.shard_bytes(), region);
   EXPECT_EQ(artifact->weightsBytes(), 3 * region);
-  // Half of the KV heads, in f16.
+  // Half of the KV heads, as wide as the weights.
   EXPECT_EQ(manifest.kv_cache().block_bytes(), 2u * 2 * 2 * 16 * 16 * 2);
+  EXPECT_EQ(manifest.kv_cache().dtype(), "bf16");
   for (const proto::Tensor &tensor : manifest.tensors()) {
     bool isWhole = tensor.name() == "embedding" ||
                    tensor.name().find("norm") != std::string::npos;

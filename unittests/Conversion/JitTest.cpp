@@ -143,3 +143,8 @@ bool sandwich::test::hostRuns(const std::string &name) {
   Result<Target> target = getTarget(name);
   return target && CpuFeatures::host().hasAll(target->features);
 }
+
+bool sandwich::test::hasBF16(const std::string &name) {
+  Result<Target> target = getTarget(name);
+  return target && target->features.has(CpuFeature::AVX512BF16);
+}

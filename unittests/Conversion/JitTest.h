@@ -78,6 +78,8 @@ std::string programAttribute(int64_t threads, int64_t maxTokens);
 
 /// Whether this CPU runs code for `target`.
 bool hostRuns(const std::string &target);
+/// Whether `target` rounds to bf16 by an instruction.
+bool hasBF16(const std::string &target);
 
 /// Memory aligned to 64 bytes, as the runtime gives it to programs.
 class AlignedBytes {

@@ -38,11 +38,10 @@ std::string makeProgram(const std::string &globals, const std::string &phase,
 
 std::unique_ptr<CompiledProgram> compile(const std::string &source,
                                          const std::string &target = "host") {
-  bool narrow = target == "x86-64-avx2";
   CompileOptions options;
   options.passes = "lm-to-loops{target=" + target + "}";
   options.target = target;
-  options.expandBF16 = narrow || !hostRuns("x86-64-avx512-bf16");
+  options.expandBF16 = !hasBF16(target);
   auto program = CompiledProgram::compile(source, options);
   EXPECT_TRUE(program) << program.error().message << source;
   return program ? std::move(*program) : nullptr;
@@ -322,7 +321,8 @@ struct AttentionCase {
   std::string name;
   std::string phase;
   int64_t cacheHeads, group, headDim;
-  bool narrowCache, bf16Query, bf16Result;
+  Kind cacheKind;
+  bool bf16Query, bf16Result;
   int64_t threads;
   std::string target = "host";
 };
@@ -348,7 +348,7 @@ void AttentionTest::check(CompiledProgram &program, Activations &activations,
     numSequences = std::max<int64_t>(numSequences, sequences[t] + 1);
     last = std::max<int64_t>(last, positions[t]);
   }
-  Cache cache({test.cacheHeads, test.headDim, test.narrowCache}, numSequences,
+  Cache cache({test.cacheHeads, test.headDim, test.cacheKind}, numSequences,
               last / blockTokens + 2, random);
   std::uniform_real_distribution<float> uniform(-1, 1);
   for (int64_t s = 0; s < numSequences; ++s) {
@@ -411,7 +411,7 @@ TEST_P(AttentionTest, MatchesNaiveAttention) {
   Activations activations(test.bf16Query, channels, test.bf16Result, channels,
                           16);
   std::string cacheType =
-      CacheShape{test.cacheHeads, test.headDim, test.narrowCache}.type();
+      CacheShape{test.cacheHeads, test.headDim, test.cacheKind}.type();
   std::ostringstream body;
   body << activations.views("%tokens", "%tokens")
        << "%layer = arith.constant 1 : index\n"
@@ -453,31 +453,51 @@ TEST_P(AttentionTest, MatchesNaiveAttention) {
 INSTANTIATE_TEST_SUITE_P(
     Decode, AttentionTest,
     testing::Values(
-        AttentionCase{"F32", "decode", 2, 1, 64, false, false, false, 1},
-        AttentionCase{"BF16", "decode", 3, 1, 128, true, true, true, 2},
-        AttentionCase{"Grouped", "decode", 2, 4, 64, true, false, false, 3},
-        AttentionCase{"SevenInAGroup", "decode", 1, 7, 48, true, true, true, 2},
-        AttentionCase{"TilesOfAGroup", "decode", 1, 12, 48, false, true, false,
-                      2},
-        AttentionCase{"OddVectors", "decode", 2, 2, 50, true, false, true, 3},
-        AttentionCase{"HeadsOf80", "decode", 2, 2, 80, false, false, false, 1},
-        AttentionCase{"UnevenHeads", "decode", 8, 1, 32, true, false, true, 3},
-        AttentionCase{"TilesOfHeads", "decode", 3, 12, 48, true, true, false,
-                      2},
-        AttentionCase{"AVX2", "decode", 2, 2, 128, true, true, true, 2,
-                      "x86-64-avx2"}),
+        AttentionCase{"F32", "decode", 2, 1, 64, Kind::F32, false, false, 1},
+        AttentionCase{"BF16", "decode", 3, 1, 128, Kind::BF16, true, true, 2},
+        AttentionCase{"Grouped", "decode", 2, 4, 64, Kind::F16, false, false,
+                      3},
+        AttentionCase{"SevenInAGroup", "decode", 1, 7, 48, Kind::F16, true,
+                      true, 2},
+        AttentionCase{"TilesOfAGroup", "decode", 1, 12, 48, Kind::F32, true,
+                      false, 2},
+        AttentionCase{"OddVectors", "decode", 2, 2, 50, Kind::F16, false, true,
+                      3},
+        AttentionCase{"HeadsOf80", "decode", 2, 2, 80, Kind::F32, false, false,
+                      1},
+        AttentionCase{"UnevenHeads", "decode", 8, 1, 32, Kind::F16, false, true,
+                      3},
+        AttentionCase{"TilesOfHeads", "decode", 3, 12, 48, Kind::F16, true,
+                      false, 2},
+        AttentionCase{"AVX2", "decode", 2, 2, 128, Kind::F16, true, true, 2,
+                      "x86-64-avx2"},
+        AttentionCase{"AVX2BF16", "decode", 2, 2, 128, Kind::BF16, true, false,
+                      2, "x86-64-avx2"},
+        AttentionCase{"AVX512BF16Cache", "decode", 2, 2, 128, Kind::BF16, false,
+                      true, 2, "x86-64-avx512"},
+        AttentionCase{"OddVectorsBF16", "decode", 2, 2, 50, Kind::BF16, false,
+                      true, 3}),
     [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Prefill, AttentionTest,
     testing::Values(
-        AttentionCase{"F32", "prefill", 2, 1, 64, false, false, false, 1},
-        AttentionCase{"BF16", "prefill", 2, 1, 128, true, true, true, 2},
-        AttentionCase{"Grouped", "prefill", 2, 3, 48, true, false, false, 3},
-        AttentionCase{"OddVectors", "prefill", 1, 2, 50, false, true, true, 3},
-        AttentionCase{"HeadsOf80", "prefill", 1, 2, 80, true, true, false, 2},
-        AttentionCase{"AVX2", "prefill", 2, 2, 64, true, false, true, 2,
-                      "x86-64-avx2"}),
+        AttentionCase{"F32", "prefill", 2, 1, 64, Kind::F32, false, false, 1},
+        AttentionCase{"BF16", "prefill", 2, 1, 128, Kind::BF16, true, true, 2},
+        AttentionCase{"Grouped", "prefill", 2, 3, 48, Kind::F16, false, false,
+                      3},
+        AttentionCase{"OddVectors", "prefill", 1, 2, 50, Kind::F32, true, true,
+                      3},
+        AttentionCase{"HeadsOf80", "prefill", 1, 2, 80, Kind::F16, true, false,
+                      2},
+        AttentionCase{"AVX2", "prefill", 2, 2, 64, Kind::F16, false, true, 2,
+                      "x86-64-avx2"},
+        AttentionCase{"AVX2BF16", "prefill", 2, 2, 64, Kind::BF16, true, false,
+                      2, "x86-64-avx2"},
+        AttentionCase{"AVX512BF16Cache", "prefill", 2, 2, 64, Kind::BF16, false,
+                      true, 2, "x86-64-avx512"},
+        AttentionCase{"OddVectorsBF16", "prefill", 2, 2, 50, Kind::BF16, false,
+                      true, 3}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace

@@ -8,7 +8,9 @@
 
 #include "TestMemory.h"
 
+#include <bit>
 #include <cstddef>
+#include <tuple>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -21,7 +23,8 @@ constexpr float epsilon = 1e-3f;
 struct RotateCase {
   std::string name;
   int64_t queryHeads, cacheHeads, headDim;
-  bool narrowCache, bf16Query, bias, norms;
+  Kind cacheKind;
+  bool bf16Query, bias, norms;
   /// Columns of the matmul's slice.
   int64_t sliceColumns;
   /// Threads that share the columns, the rows and K.
@@ -104,7 +107,7 @@ protected:
 };
 
 std::string RotateAppendKVTest::source() const {
-  CacheShape cache{test.cacheHeads, test.headDim, test.narrowCache};
+  CacheShape cache{test.cacheHeads, test.headDim, test.cacheKind};
   std::ostringstream ir;
   std::string headDim = std::to_string(test.headDim);
   std::string tableType = "memref<?x" + headDim + "xf32>";
@@ -181,7 +184,7 @@ void RotateAppendKVTest::check(CompiledProgram &program,
                                const std::vector<int32_t> &sequences) {
   int64_t tokens = positions.size();
   constexpr int64_t numSequences = maxTokens, blocksPerSequence = 4;
-  Cache cache({test.cacheHeads, test.headDim, test.narrowCache}, numSequences,
+  Cache cache({test.cacheHeads, test.headDim, test.cacheKind}, numSequences,
               blocksPerSequence, random);
   ProgramBuffers buffers;
   activations.describe(buffers);
@@ -195,7 +198,7 @@ void RotateAppendKVTest::check(CompiledProgram &program,
   auto expectAndErase = [&](int64_t index, double expected) {
     double result = cache.elements.get(index);
     ASSERT_TRUE(std::abs(result - expected) <=
-                tolerance(expected, test.narrowCache))
+                tolerance(expected, test.cacheKind))
         << result << " instead of " << expected;
     cache.elements.set(index, std::numeric_limits<float>::quiet_NaN());
   };
@@ -228,7 +231,7 @@ TEST_P(RotateAppendKVTest, MatchesNaiveLoops) {
   auto program = CompiledProgram::compile(
       source(),
       {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops",
-       .expandBF16 = !hostRuns("x86-64-avx512-bf16")});
+       .expandBF16 = !hasBF16("host")});
   ASSERT_TRUE(program) << program.error().message << source();
   for (int64_t tokens : tokenCounts) {
     // Each token of a sequence of its own, then all of one.
@@ -247,14 +250,166 @@ TEST_P(RotateAppendKVTest, MatchesNaiveLoops) {
 INSTANTIATE_TEST_SUITE_P(
     Heads, RotateAppendKVTest,
     testing::Values(
-        RotateCase{"F32", 2, 2, 64, false, false, false, false, 64, 1},
-        RotateCase{"BF16Bias", 3, 1, 128, true, true, true, false, 256, 2},
-        RotateCase{"NormsAndBias", 4, 2, 48, false, true, true, true, 192, 3},
-        RotateCase{"Norms", 2, 2, 128, true, false, false, true, 128, 2},
-        RotateCase{"Rows", 2, 2, 64, false, true, true, true, 128, 2, 3},
-        RotateCase{"PartsOfK", 3, 1, 64, true, true, true, true, 64, 1, 1, 3},
-        RotateCase{"AllShared", 4, 2, 48, true, false, true, true, 96, 2, 2, 2},
-        RotateCase{"NarrowHeads", 6, 2, 10, true, true, false, true, 160, 1}),
+        RotateCase{"F32", 2, 2, 64, Kind::F32, false, false, false, 64, 1},
+        RotateCase{"BF16Bias", 3, 1, 128, Kind::BF16, true, true, false, 256,
+                   2},
+        RotateCase{"NormsAndBias", 4, 2, 48, Kind::F32, true, true, true, 192,
+                   3},
+        RotateCase{"Norms", 2, 2, 128, Kind::F16, false, false, true, 128, 2},
+        RotateCase{"Rows", 2, 2, 64, Kind::F32, true, true, true, 128, 2, 3},
+        RotateCase{"PartsOfK", 3, 1, 64, Kind::F16, true, true, true, 64, 1, 1,
+                   3},
+        RotateCase{"AllShared", 4, 2, 48, Kind::F16, false, true, true, 96, 2,
+                   2, 2},
+        RotateCase{"NarrowHeads", 6, 2, 10, Kind::BF16, true, false, true, 160,
+                   1}),
     [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
+// Rounding
+//===----------------------------------------------------------------------===//
+
+/// The bits of `value` as an element, rounded to the nearest, ties to even.
+uint32_t roundedBits(float value, Kind kind) {
+  unsigned char bytes[4] = {};
+  Elements element(bytes, kind);
+  element.set(0, value);
+  uint32_t bits;
+  std::memcpy(&bits, bytes, 4);
+  return bits;
+}
+
+/// Numbers of every size, the ones that are hard to round among them: ties,
+/// subnormal and the largest ones of each type, and their neighbours.
+std::vector<float> numbersToRound() {
+  std::vector<float> numbers;
+  auto addAround = [&](uint32_t bits) {
+    for (uint32_t sign : {0u, 0x80000000u})
+      for (int32_t step : {-1, 0, 1})
+        numbers.push_back(
+            std::bit_cast<float>(sign | (bits + static_cast<uint32_t>(step))));
+  };
+  // One in the middle between two bf16, and one between two f16, of every
+  // exponent, with the lower of both even and odd; 0 and infinity are not.
+  for (uint32_t exponent = 0; exponent < 255; ++exponent)
+    for (uint32_t fraction : {0x8000u, 0x18000u, 0x1000u, 0x3000u, 0x7fffffu})
+      addAround(exponent << 23 | fraction);
+  // From where f16 is subnormal, down to where it is zero.
+  for (uint32_t bits : {0x38800000u, 0x387fe000u, 0x33800000u, 0x33000000u})
+    addAround(bits);
+  return numbers;
+}
+
+class RoundsEveryNumberTest
+    : public testing::TestWithParam<std::tuple<Kind, std::string>> {};
+
+TEST_P(RoundsEveryNumberTest, ToNearestTiesToEven) {
+  const auto &[kind, target] = GetParam();
+  if (!hostRuns(target))
+    GTEST_SKIP() << "this CPU does not run code for " << target;
+  // What is multiplied is zero: the biases are what is stored, and the rotation
+  // is by no angle.
+  constexpr int64_t headDim = 64, channels = 3 * headDim;
+  CacheShape shape{1, headDim, kind};
+  AlignedBytes memory(1 << 16);
+  std::memset(memory.data(), 0, 1 << 16);
+  size_t used = 0;
+  LayeredWeight weight(channels * k, memory, used);
+  LayeredWeight bias(channels, memory, used);
+  weight.elements.fill(channels * k, 0);
+  size_t tableOffset = used;
+  Elements table{memory.data() + tableOffset, false};
+  table.fill(headDim / 2, 1);
+  Activations activations(false, k, false, headDim, 0);
+  activations.input.fill(k, 0);
+
+  std::ostringstream ir;
+  ir << weight.define("w", "192x24",
+                      " packing #gemm.packing<panel = 32, tile = 32, k_step = "
+                      "1, k_pack = 1>")
+     << bias.define("b", "192") << "func.func @program("
+     << programArguments(shape.type()) << ") attributes {"
+     << programAttribute(1, maxTokens)
+     << "} {\n%c0 = arith.constant 0 : index\n"
+        "%tokens = memref.dim %positions, %c0 : memref<?xi32>\n"
+     << activations.views("%tokens", "%tokens")
+     << "%table_offset = arith.constant " << tableOffset
+     << " : index\n%table = memref.view %weights[%table_offset][%tokens] : "
+        "memref<?xi8> to memref<?x64xf32>\n%layer = arith.constant "
+     << CacheShape::layer
+     << " : index\ngemm.matmul %input, @w bias @b[%layer] "
+        "epilogue(<rotate_append_kv>) rotary(%table : memref<?x64xf32>) "
+        "cache(%cache : "
+     << shape.type()
+     << ") positions(%positions : memref<?xi32>) "
+        "sequences(%sequences : memref<?xi32>) "
+        "blocks(%block_tables : memref<?x?xi32>) "
+        "schedules(<? : <micro_kernel = X86_AVX2_F32_2x32, slice = [7, 64, "
+        "16], threads = [1, 1, 1], prefetch = [0, 0]>>) into %destination : "
+     << activations.inputType() << " into " << activations.destinationType()
+     << "\nreturn\n}\n";
+  auto program = CompiledProgram::compile(
+      ir.str(),
+      {.passes = "gemm-dispatch,gemm-split-k,gemm-polymerize,gemm-to-loops",
+       .target = target,
+       .expandBF16 = !hasBF16(target)});
+  ASSERT_TRUE(program) << program.error().message << ir.str();
+
+  const std::vector<float> numbers = numbersToRound();
+  std::mt19937 random(1);
+  Cache cache(shape, 1, 1, random);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  cache.describe(buffers);
+  buffers.weights = memory.data();
+  buffers.positions = buffers.sequences = {0};
+  auto stored = [&](int64_t index) {
+    const unsigned bytes = kind == Kind::F32 ? 4 : 2;
+    uint32_t bits = 0;
+    std::memcpy(&bits, cache.elements.base + index * bytes, bytes);
+    return bits;
+  };
+  auto expectRounded = [&](int64_t index, float number) {
+    EXPECT_EQ(stored(index), roundedBits(number, kind))
+        << std::hexfloat << number << " " << std::bit_cast<uint32_t>(number);
+  };
+  for (size_t first = 0; first + headDim <= numbers.size(); first += headDim) {
+    for (int64_t c = 0; c < headDim; ++c)
+      for (int64_t part : {1, 2})
+        bias.elements.set(part * headDim + c, numbers[first + c]);
+    (*program)->run(buffers.step(), 0);
+    for (int64_t c = 0; c < headDim; ++c) {
+      expectRounded(cache.key(0, 0, 0, c), numbers[first + c]);
+      expectRounded(cache.value(0, 0, 0, c), numbers[first + c]);
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+
+  // What is no number stays so, with any bits, and what is infinite, too.
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> others = {infinity, -infinity,
+                                     std::bit_cast<float>(0x7fffffffu),
+                                     std::bit_cast<float>(0xff800001u)};
+  for (size_t i = 0; i < others.size(); ++i)
+    bias.elements.set(2 * headDim + i, others[i]);
+  (*program)->run(buffers.step(), 0);
+  for (size_t i = 0; i < others.size(); ++i) {
+    float result = cache.elements.get(cache.value(0, 0, 0, i));
+    EXPECT_EQ(std::isnan(result), std::isnan(others[i])) << i;
+    EXPECT_TRUE(std::isnan(result) || result == others[i]) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Elements, RoundsEveryNumberTest,
+    testing::Combine(testing::Values(Kind::F32, Kind::BF16, Kind::F16),
+                     testing::Values("x86-64-avx2", "x86-64-avx512",
+                                     "x86-64-avx512-bf16")),
+    [](const auto &info) {
+      std::string name =
+          elementName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 } // namespace

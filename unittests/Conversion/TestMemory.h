@@ -83,6 +83,8 @@ struct Elements {
   }
 };
 
+using Kind = Elements::Kind;
+
 /// The arguments of a step; only those that a test uses matter.
 struct ProgramBuffers {
   std::vector<int32_t> tokenIds, positions, sequences, logitRows;
@@ -112,12 +114,32 @@ struct ProgramBuffers {
   }
 };
 
-inline std::string elementName(bool bf16) { return bf16 ? "bf16" : "f32"; }
+inline std::string elementName(Kind kind) {
+  switch (kind) {
+  case Kind::F32:
+    return "f32";
+  case Kind::BF16:
+    return "bf16";
+  case Kind::F16:
+    return "f16";
+  }
+  __builtin_unreachable();
+}
+inline std::string elementName(bool bf16) {
+  return elementName(bf16 ? Kind::BF16 : Kind::F32);
+}
 
 /// The error an element may have: of f32 arithmetic, and of rounding it.
-inline double tolerance(double expected, bool bf16) {
-  return bf16 ? 1e-5 + std::abs(expected) / 256
-              : 1e-5 * (1 + std::abs(expected));
+inline double tolerance(double expected, Kind kind) {
+  switch (kind) {
+  case Kind::F32:
+    return 1e-5 * (1 + std::abs(expected));
+  case Kind::BF16:
+    return 1e-5 + std::abs(expected) / 256;
+  case Kind::F16:
+    return 1e-5 + std::abs(expected) / 2048;
+  }
+  __builtin_unreachable();
 }
 
 /// Two activations in one workspace, and the views of them as IR: `%input`,
@@ -176,7 +198,7 @@ public:
     double result = destination.get(row * stride + channel);
     // Also false for what is no number.
     ASSERT_TRUE(std::abs(result - expected) <=
-                tolerance(expected, destination.bf16()))
+                tolerance(expected, destination.kind))
         << "row " << row << " channel " << channel << ": " << result
         << " instead of " << expected;
   }
@@ -189,8 +211,7 @@ public:
 /// One layer of several in a cache.
 struct CacheShape {
   int64_t heads, headDim;
-  /// f16, else f32.
-  bool narrow;
+  Kind kind;
 
   static constexpr int64_t layers = 3;
   static constexpr int64_t layer = 1;
@@ -198,7 +219,7 @@ struct CacheShape {
   std::string type() const {
     return "memref<?x" + std::to_string(layers) + "x" + std::to_string(heads) +
            "x2x" + std::to_string(headDim * blockTokens) + "x" +
-           (narrow ? "f16" : "f32") + ">";
+           elementName(kind) + ">";
   }
 };
 
@@ -207,10 +228,9 @@ class Cache {
 public:
   Cache(const CacheShape &shape, int64_t sequences, int64_t blocksPerSequence,
         std::mt19937 &random)
-      : elements(nullptr,
-                 shape.narrow ? Elements::Kind::F16 : Elements::Kind::F32),
-        shape(shape), blocks(sequences * blocksPerSequence + 3),
-        memory(size() * 4), blocksPerSequence(blocksPerSequence) {
+      : elements(nullptr, shape.kind), shape(shape),
+        blocks(sequences * blocksPerSequence + 3), memory(size() * 4),
+        blocksPerSequence(blocksPerSequence) {
     elements.base = memory.data();
     elements.fill(size(), std::numeric_limits<float>::quiet_NaN());
     std::vector<int32_t> numbers(blocks);

@@ -40,13 +40,19 @@ TEST(ModelBuilder, OperationsNameTheirPartOfTheModel) {
   config.rmsNormEps = 1e-5;
   config.ropeTheta = 1e4;
   OwningOpRef<ModuleOp> module =
-      buildModel(&context, config, Float32Type::get(&context));
+      buildModel(&context, config, Float32Type::get(&context),
+                 BFloat16Type::get(&context));
   ASSERT_TRUE(succeeded(verify(*module)));
 
   auto weight = module->lookupSymbol<lm::WeightOp>("layers.mlp.down_proj");
   ASSERT_TRUE(weight);
   EXPECT_EQ(part(weight), "model.layers.{}.mlp.down_proj.weight");
   EXPECT_EQ(part(module->lookupSymbol("decode")), "decode");
+  for (auto function : module->getOps<func::FuncOp>()) {
+    auto cache = dyn_cast<lm::KVCacheType>(function.getArgumentTypes().back());
+    ASSERT_TRUE(cache);
+    EXPECT_TRUE(cache.getElementType().isBF16());
+  }
   int linears = 0;
   module->walk([&](Operation *op) {
     EXPECT_NE(part(op), "") << op->getName().getStringRef().str();

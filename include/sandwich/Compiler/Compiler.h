@@ -50,8 +50,12 @@ struct CompileOptions {
   /// Where the artifact or the text goes; "-" prints text.
   std::string output;
   Emit emit = Emit::Artifact;
-  /// "bf16" or "f32".
+  /// Of the weights: "bf16" or "f32".
   std::string dtype = "bf16";
+  /// Of the KV cache: "bf16", "f16" or "f32". By default what `inputIR` has;
+  /// without it "f32" where the weights are, else "f16" for a checkpoint that
+  /// stores the projections of keys and values so, and "bf16" for others.
+  std::optional<std::string> kvDtype;
   /// A target's name, or "host".
   std::string target = "host";
   /// A textual pass pipeline over the module of loop IR, before it is lowered
@@ -90,6 +94,9 @@ struct CompileOptions {
   /// The CPUs that measuring keeps its threads on.
   std::vector<unsigned> cpus;
 };
+
+/// Error: an element type of `options` is not one of those above.
+Status checkElementTypes(const CompileOptions &options);
 
 /// Hears what is being done: a short name of the stage, and how much of it is
 /// done, from 0 to 1. An error ends the compilation with it.

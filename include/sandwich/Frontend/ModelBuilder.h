@@ -17,11 +17,12 @@ namespace sandwich {
 
 /// The model IR of `config`: its weights as `lm.weight` symbols, and the
 /// functions `prefill` and `decode`. Matrices have elements of `elementType`
-/// (f32 or bf16), vectors are f32; the KV cache is f32, or f16 in a bf16 model.
-/// The dialects must be loaded.
+/// (f32 or bf16), vectors are f32; the KV cache has elements of `cacheType`
+/// (f32, bf16 or f16). The dialects must be loaded.
 mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext *context,
                                              const ModelConfig &config,
-                                             mlir::Type elementType);
+                                             mlir::Type elementType,
+                                             mlir::Type cacheType);
 
 } // namespace sandwich
 

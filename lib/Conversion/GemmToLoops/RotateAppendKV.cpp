@@ -23,6 +23,7 @@ class HeadWriter {
 public:
   explicit HeadWriter(gemm::EpilogueOp op)
       : b(op.getLoc(), op), op(op), headDim(gemm::getHeadDim(op)),
+        element(cast<MemRefType>(op.getKvCache().getType()).getElementType()),
         layer(op.getLayer() ? op.getLayer() : b.index(0)) {}
 
   void write();
@@ -47,10 +48,14 @@ private:
   Value token(Value row) { return b.add(op.getFirstRow(), row); }
   /// The cache block of the row's position, and the slot in it.
   std::pair<Value, Value> locate(Value row);
+  /// The f32 `vector` rounded to elements of the cache.
+  Value roundToCache(Value vector);
 
   LoopBuilder b;
   gemm::EpilogueOp op;
   int64_t headDim;
+  /// Of the cache.
+  Type element;
   Value layer;
 };
 
@@ -116,6 +121,37 @@ std::pair<Value, Value> HeadWriter::locate(Value row) {
   return {cacheBlock, b.rem(position, blockTokens)};
 }
 
+Value HeadWriter::roundToCache(Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  if (element.isF32())
+    return vector;
+  if (!element.isBF16())
+    return arith::TruncFOp::create(b, type.clone(element), vector);
+  // Not vcvtneps2bf16, which takes subnormal numbers for zero: all CPUs are to
+  // write the same. Adding just less than half of the last bit that stays, and
+  // that bit, carries into it where the nearest, or the even one of two as
+  // near, is the larger.
+  auto bitsType = type.clone(b.getI32Type());
+  auto constant = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(b,
+                                     DenseElementsAttr::get(bitsType, value));
+  };
+  Value sixteen = constant(16);
+  Value bits = arith::BitcastOp::create(b, bitsType, vector);
+  Value last = arith::AndIOp::create(
+      b, arith::ShRUIOp::create(b, bits, sixteen), constant(1));
+  Value half = arith::AddIOp::create(b, last, constant(0x7fff));
+  Value upper =
+      arith::ShRUIOp::create(b, arith::AddIOp::create(b, bits, half), sixteen);
+  // Of a NaN the sum could be anything.
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, vector, vector);
+  Value rounded = arith::SelectOp::create(b, isNaN, constant(0x7fc0), upper);
+  Value narrow =
+      arith::TruncIOp::create(b, type.clone(b.getI16Type()), rounded);
+  return arith::BitcastOp::create(b, type.clone(element), narrow);
+}
+
 void HeadWriter::writeQueries(Value head, Value column) {
   Value channel = b.mul(head, headDim);
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
@@ -131,18 +167,16 @@ void HeadWriter::writeQueries(Value head, Value column) {
 }
 
 void HeadWriter::writeKeys(Value head, Value column) {
-  Type element = cast<MemRefType>(op.getKvCache().getType()).getElementType();
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     auto [cacheBlock, slot] = locate(row);
     // Tokens are innermost: channels lie `blockTokens` apart.
     auto scatter = [&, cacheBlock = cacheBlock, slot = slot](Value vector,
                                                              Value first) {
-      auto type = cast<VectorType>(vector.getType());
-      if (!element.isF32())
-        vector = arith::TruncFOp::create(b, type.clone(element), vector);
+      int64_t width = cast<VectorType>(vector.getType()).getNumElements();
+      Value keys = roundToCache(vector);
       Value offset = b.add(b.mul(first, blockTokens), slot);
-      for (int64_t i = 0; i < type.getNumElements(); ++i) {
-        Value key = vector::ExtractOp::create(b, vector, i);
+      for (int64_t i = 0; i < width; ++i) {
+        Value key = vector::ExtractOp::create(b, keys, i);
         memref::StoreOp::create(b, key, op.getKvCache(),
                                 ValueRange{cacheBlock, layer, head, b.index(0),
                                            b.add(offset, i * blockTokens)});
@@ -162,9 +196,10 @@ void HeadWriter::writeValues(Value head, Value column) {
     Value offset = b.mul(slot, headDim);
     b.forVectors(
         headDim, [&, cacheBlock = cacheBlock](Value first, int64_t width) {
-          b.storeVector(
-              loadBiased(row, column, first, width), op.getKvCache(),
-              {cacheBlock, layer, head, b.index(1), b.add(offset, first)});
+          Value values = roundToCache(loadBiased(row, column, first, width));
+          vector::StoreOp::create(b, values, op.getKvCache(),
+                                  ValueRange{cacheBlock, layer, head,
+                                             b.index(1), b.add(offset, first)});
         });
   });
 }

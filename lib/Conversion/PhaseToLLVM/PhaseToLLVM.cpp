@@ -183,6 +183,13 @@ FailureOr<int64_t> getRanks(ModuleOp module) {
   return ranks;
 }
 
+/// The SandwichElementType of a cache's elements.
+int64_t elementTypeNumber(Type type) {
+  return type.isF32()    ? SANDWICH_ELEMENT_F32
+         : type.isBF16() ? SANDWICH_ELEMENT_BF16
+                         : SANDWICH_ELEMENT_F16;
+}
+
 /// Adds the SandwichPlan of `program`, so that the loader can see whether the
 /// manifest beside the code belongs to it.
 void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
@@ -201,8 +208,7 @@ void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
   plan.max_logit_rows = limits.getMaxLogitRows();
   plan.workspace_bytes = limits.getWorkspaceBytes();
   plan.kv_block_bytes = blockElements * cache.getElementTypeBitWidth() / 8;
-  plan.kv_element_type = cache.getElementType().isF32() ? SANDWICH_ELEMENT_F32
-                                                        : SANDWICH_ELEMENT_F16;
+  plan.kv_element_type = elementTypeNumber(cache.getElementType());
   plan.vocab_size = typeOf(ProgramArgument::Logits).getDimSize(1);
   plan.weights_bytes = weightsEnd;
   plan.operations =

@@ -29,13 +29,12 @@ constexpr StringLiteral embedding = "embedding", finalNorm = "final_norm",
 class ModelBuilder {
 public:
   ModelBuilder(MLIRContext *context, const ModelConfig &config,
-               Type elementType)
+               Type elementType, Type cacheElementType)
       : config(config),
         builder(NameLoc::get(StringAttr::get(context, "model")), context),
         elementType(elementType),
-        cacheType(lm::KVCacheType::get(
-            context, config.layers, config.kvHeads, config.headDim,
-            cacheElementType(context, elementType))) {}
+        cacheType(lm::KVCacheType::get(context, config.layers, config.kvHeads,
+                                       config.headDim, cacheElementType)) {}
 
   OwningOpRef<ModuleOp> build() {
     OwningOpRef<ModuleOp> module = ModuleOp::create(builder.getLoc());
@@ -47,12 +46,6 @@ public:
   }
 
 private:
-  /// Keys and values of a bf16 model are kept as f16: as small, and with three
-  /// more bits of precision, which their range leaves room for.
-  static Type cacheElementType(MLIRContext *context, Type elementType) {
-    return elementType.isBF16() ? Float16Type::get(context) : elementType;
-  }
-
   /// Names the model's part that the following operations are of, for errors.
   void locate(StringRef part) {
     builder.setLoc(NameLoc::get(builder.getStringAttr(part)));
@@ -240,6 +233,6 @@ private:
 
 OwningOpRef<ModuleOp> sandwich::buildModel(MLIRContext *context,
                                            const ModelConfig &config,
-                                           Type elementType) {
-  return ModelBuilder(context, config, elementType).build();
+                                           Type elementType, Type cacheType) {
+  return ModelBuilder(context, config, elementType, cacheType).build();
 }

@@ -100,6 +100,7 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
                               RankGroup::exchangeBytes(artifact, ranks, hosts));
   }
   needs.kvBlock = manifest.kv_cache().block_bytes();
+  needs.wideKVCache = manifest.kv_cache().dtype() == "f32";
   needs.wantedTokens = options.kvCacheTokens
                            ? options.kvCacheTokens
                            : manifest.model().context_length();

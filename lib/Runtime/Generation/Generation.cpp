@@ -66,6 +66,14 @@ const char *sandwich::stopReasonName(StopReason reason) {
   return "";
 }
 
+/// What may help where logits are no finite numbers.
+static const char *adviceOnRange(const Engine &engine) {
+  return engine.artifact().manifest().kv_cache().dtype() == "f16"
+             ? "; keys and values beyond 65504 are infinite in its KV cache of "
+               "f16: compile it with --kv-dtype=bf16"
+             : "";
+}
+
 Result<GenerationStatistics> sandwich::generate(
     Engine &engine, Sequence &sequence, std::span<const int32_t> prompt,
     const GenerationOptions &options,
@@ -96,8 +104,10 @@ Result<GenerationStatistics> sandwich::generate(
   auto sample = [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
     if (logits)
       logits->assign(row.begin(), row.end());
-    SANDWICH_RETURN_IF_ERROR(
-        checkFinite(row, sequence.length() - 1, engine.vocabSize()));
+    Status finite =
+        checkFinite(row, sequence.length() - 1, engine.vocabSize());
+    if (!finite)
+      return makeError(finite.error().message, adviceOnRange(engine));
     SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));
     return {};
   };

@@ -142,7 +142,10 @@ static std::string advice(const MemoryNeeds &needs, const Share &share,
   uint64_t largest =
       std::max({weights, required, share.workspace, share.logits});
   if (largest == required)
-    return "ask for fewer tokens";
+    return needs.wideKVCache
+               ? "ask for fewer tokens, or compile the model with "
+                 "--kv-dtype=bf16, for a smaller KV cache"
+               : "ask for fewer tokens";
   if (largest == weights)
     return needs.wideWeights
                ? "compile the model with --dtype=bf16, for smaller weights"

@@ -5,6 +5,14 @@
 // RUN: FileCheck %s < %t.loops
 // RUN: not grep 'vmov.*[re][sb]p' %t.loops
 
+// RUN: sed 's/x1024xf16/x1024xbf16/' %s \
+// RUN:   | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 \
+// RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 -relocation-model=pic -o %t.bf16.s
+// RUN: awk -v RS='\n[.]LBB' '/Inner Loop/ { split($0, loop, "\n\tj"); if (gsub(/vfmadd/, "&", loop[1]) == 24) print loop[1] }' %t.bf16.s > %t.bf16.loops
+// RUN: FileCheck %s --check-prefix=BF16 < %t.bf16.loops
+// RUN: not grep 'vmov.*[re][sb]p' %t.bf16.loops
+
 // A prefill tile's sums live in registers: the loops over channels of keys, and
 // over tokens of the two halves of values, spill nothing.
 // CHECK-COUNT-2: vcvtph2ps
@@ -13,6 +21,18 @@
 // CHECK-COUNT-24: vfmadd231ps
 // CHECK-COUNT-2: vcvtph2ps
 // CHECK-COUNT-24: vfmadd231ps
+
+// bf16 is widened by a shift, one for each vector that is loaded.
+// BF16: vpmovzxwd
+// BF16: vpslld $16
+// BF16: vpmovzxwd
+// BF16: vpslld $16
+// BF16-NOT: vpslld
+// BF16-COUNT-24: vfmadd231ps
+// BF16-COUNT-2: vpslld $16
+// BF16-COUNT-24: vfmadd231ps
+// BF16-COUNT-2: vpslld $16
+// BF16-COUNT-24: vfmadd231ps
 
 func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
     %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,

@@ -205,8 +205,14 @@ func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 16385, f32>)
 // -----
 
 // !lm.kv_cache (C2): elements are those attention reads.
-// expected-error @below {{(C2) elements must be f32 or f16}}
-func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>)
+// expected-error @below {{(C2) elements must be f32, bf16 or f16}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f64>)
+
+// -----
+
+// !lm.kv_cache (C2): not even where they are as wide.
+// expected-error @below {{(C2) elements must be f32, bf16 or f16}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 32, i16>)
 
 // -----
 

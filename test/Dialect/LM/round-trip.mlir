@@ -56,6 +56,31 @@ func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>
   return
 }
 
+// A cache of each element type, as a value and as its buffer.
+
+// CHECK-LABEL: func @caches
+func.func @caches(%q: tensor<?x32xf32>, %layer: index, %positions: tensor<?xi32>,
+    // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>
+    %f32: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>,
+    // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>
+    %bf16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>,
+    // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>
+    %f16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>) {
+  // CHECK: lm.append_kv {{.*}}, <layers = 1, heads = 1, head_dim = 32, bf16>,
+  lm.append_kv %q, %q to %bf16[%layer] positions %positions sequences %positions
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+  return
+}
+
+// CHECK-LABEL: func @cache_buffer
+func.func @cache_buffer(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xbf16>, %layer: index,
+                        %positions: memref<?xi32>, %blocks: memref<?x?xi32>, %y: memref<?x32xf32>) {
+  // CHECK: lm.attention {{.*}} : memref<?x32xf32>, memref<?x1x1x2x512xbf16>,
+  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 0.125 into %y
+    : memref<?x32xf32>, memref<?x1x1x2x512xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+  return
+}
+
 // Frequencies keep every bit.
 
 // CHECK-LABEL: func @frequencies

@@ -7,7 +7,8 @@
     make_checkpoint.py OUT_DIR --set hidden_size=896 --set qkv_bias=true ...
 
 Every field of config.json can be set; `--dtype`, `--shards` and `--seed` choose
-how the weights are stored.
+how the weights are stored. `--scale NAME=FACTOR` multiplies the weights whose
+names contain NAME, after which the model may compute what no narrow type holds.
 """
 import argparse
 import json
@@ -95,9 +96,9 @@ def write_safetensors(path, entries):
             file.write(data)
 
 
-def random_tensors(config, dtype, seed):
+def random_tensors(config, dtype, seed, scales=()):
     """Name, dtype, shape and bytes of every tensor, as write_safetensors takes
-    them."""
+    them. `scales` are parts of names, and factors."""
     random = np.random.default_rng(seed)
     entries = []
     for name, shape, deviation in tensors(config):
@@ -106,6 +107,9 @@ def random_tensors(config, dtype, seed):
             values = 1 + np.float32(0.1) * values
         else:
             values *= np.float32(deviation)
+        for part, factor in scales:
+            if part in name:
+                values *= np.float32(factor)
         entries.append((name, dtype, shape, encode(values, dtype)))
     return entries
 
@@ -136,6 +140,8 @@ def main():
                         choices=("F32", "F16", "BF16"))
     parser.add_argument("--shards", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scale", action="append", default=[],
+                        metavar="NAME=FACTOR")
     arguments = parser.parse_args()
 
     config = dict(DEFAULTS)
@@ -147,9 +153,11 @@ def main():
             config[field] = value
         if field == "architectures":
             config[field] = [value]
+    scales = [(name, float(factor)) for name, factor in
+              (scale.split("=", 1) for scale in arguments.scale)]
     write_checkpoint(arguments.out, config,
-                     random_tensors(config, arguments.dtype, arguments.seed),
-                     arguments.shards)
+                     random_tensors(config, arguments.dtype, arguments.seed,
+                                    scales), arguments.shards)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,17 @@ TEST(MemoryPlanTest, WeightsThatDoNotFitAreReadAgainOrRefused) {
             std::string::npos);
 }
 
+TEST(MemoryPlanTest, WideKVCacheNamesTheOptionOfTheCompiler) {
+  MemoryNeeds needs = makeNeeds();
+  needs.requiredTokens = uint64_t{1} << 40;
+  const std::vector<MemoryLimit> limits = {{GiB, "on this machine"}};
+  EXPECT_TRUE(error(needs, limits).ends_with("; ask for fewer tokens"));
+  needs.wideKVCache = true;
+  EXPECT_TRUE(error(needs, limits)
+                  .ends_with("; ask for fewer tokens, or compile the model "
+                             "with --kv-dtype=bf16, for a smaller KV cache"));
+}
+
 TEST(MemoryPlanTest, BuffersThatDoNotFitNameTheOptionOfTheCompiler) {
   MemoryNeeds needs = makeNeeds();
   needs.workspace = 2 * GiB;

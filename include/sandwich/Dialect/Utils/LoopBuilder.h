@@ -22,8 +22,8 @@ namespace sandwich {
 /// narrower.
 inline constexpr int64_t vectorWidth = 16;
 
-/// Builds scalar loops around vector code that computes in f32 on f32 or bf16
-/// buffers. Index and f32 arithmetic fold constants.
+/// Builds scalar loops around vector code that computes in f32 on f32, bf16 or
+/// f16 buffers. Index and f32 arithmetic fold constants.
 class LoopBuilder : public mlir::ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
@@ -67,7 +67,8 @@ public:
   mlir::Value reduceMax(mlir::Value vector);
 
   //===--------------------------------------------------------------------===//
-  // Memory: f32 or bf16 buffers whose last dimension is contiguous, f32 values.
+  // Memory: f32, bf16 or f16 buffers whose last dimension is contiguous, f32
+  // values.
   //===--------------------------------------------------------------------===//
 
   /// `width` elements from `indices` on.

@@ -45,6 +45,8 @@ struct MemoryNeeds {
   /// Whether their elements are as wide as elements get, so that compiling for
   /// another type makes them smaller.
   bool wideWeights = false;
+  /// The same of the KV cache.
+  bool wideKVCache = false;
   uint64_t workspace = 0;
   uint64_t logits = 0;
   /// Everything else in the process: code, stacks, page tables.

@@ -137,8 +137,8 @@ LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "(C1) layers and heads must be between 1 and "
                        << maxLayers << ", head_dim between 1 and "
                        << maxHeadDim;
-  if (!elementType.isF32() && !elementType.isF16())
-    return emitError() << "(C2) elements must be f32 or f16";
+  if (!isa<Float32Type, BFloat16Type, Float16Type>(elementType))
+    return emitError() << "(C2) elements must be f32, bf16 or f16";
   return success();
 }
 

@@ -68,11 +68,16 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     vector, and the values with the head innermost (`[16][head_dim]`).
 
     ```mlir
-    !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, f16>
+    !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, bf16>
     ```
 
+    Keys and values are rounded to its elements, to the nearest with ties to
+    even, and widened to f32 again where they are read. What lies beyond the
+    largest element becomes infinite, which makes NaN of the attention that
+    reads it.
+
     Constraints: (C1) `layers` and `heads` are between 1 and 65536, `head_dim`
-    is between 1 and 16384; (C2) elements are f32 or f16.
+    is between 1 and 16384; (C2) elements are f32, bf16 or f16.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads,
                         "int64_t":$headDim, "::mlir::Type":$elementType);

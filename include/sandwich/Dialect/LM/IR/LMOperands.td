@@ -36,7 +36,8 @@ def LM_IndicesBuffer : ConfinedType<
     "memref of a dynamic number of 32-bit signless integers">;
 def LM_Indices : AnyTypeOf<[LM_IndicesTensor, LM_IndicesBuffer]>;
 /// The paged cache: as a value, or as its buffer.
-def LM_KVCache : AnyTypeOf<[LM_KVCacheType, MemRefRankOf<[F32, F16], [5]>]>;
+def LM_KVCache : AnyTypeOf<[LM_KVCacheType,
+                            MemRefRankOf<[F32, BF16, F16], [5]>]>;
 /// [sequences, blocks] of the paged cache.
 def LM_BlockTables : MemRefRankOf<[I32], [2]>;
 
