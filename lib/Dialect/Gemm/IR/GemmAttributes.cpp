@@ -28,6 +28,8 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       static_cast<int>(schedule.stores));
 }
 
+#include "sandwich/Dialect/Gemm/IR/GemmEnums.cpp.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/Gemm/IR/GemmAttributes.cpp.inc"
 

@@ -1,4 +1,4 @@
-//===- PhaseDialect.cpp - The SPMD program dialect ------------------------===//
+//===- PhaseDialect.cpp - The dialect of SPMD programs --------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,8 +9,6 @@
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -18,41 +16,13 @@ using namespace sandwich::phase;
 
 #include "sandwich/Dialect/Phase/IR/PhaseDialect.cpp.inc"
 
-#define GET_TYPEDEF_CLASSES
-#include "sandwich/Dialect/Phase/IR/PhaseTypes.cpp.inc"
-
-#define GET_ATTRDEF_CLASSES
-#include "sandwich/Dialect/Phase/IR/PhaseAttributes.cpp.inc"
-
-#define GET_OP_CLASSES
-#include "sandwich/Dialect/Phase/IR/PhaseOps.cpp.inc"
-
 void PhaseDialect::initialize() {
-  addTypes<
-#define GET_TYPEDEF_LIST
-#include "sandwich/Dialect/Phase/IR/PhaseTypes.cpp.inc"
-      >();
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "sandwich/Dialect/Phase/IR/PhaseAttributes.cpp.inc"
-      >();
+  registerTypes();
+  registerAttributes();
   addOperations<
 #define GET_OP_LIST
 #include "sandwich/Dialect/Phase/IR/PhaseOps.cpp.inc"
       >();
-}
-
-LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                  int64_t threads, int64_t maxTokens,
-                                  int64_t maxLogitRows,
-                                  int64_t workspaceBytes) {
-  if (threads <= 0 || threads > maxThreads || maxTokens <= 0 ||
-      maxTokens > maxStepRows || maxLogitRows <= 0 ||
-      maxLogitRows > maxStepRows || workspaceBytes < 0)
-    return emitError() << "(C1) threads must be between 1 and " << maxThreads
-                       << ", max_tokens and max_logit_rows between 1 and "
-                       << maxStepRows << ", workspace_bytes not negative";
-  return success();
 }
 
 /// Whether `type` is the type of a program's argument in position `argument`.
@@ -122,40 +92,4 @@ Value phase::getArgument(func::FuncOp function, ProgramArgument argument) {
 
 ProgramAttr phase::getProgram(func::FuncOp function) {
   return function->getAttrOfType<ProgramAttr>(programAttributeName);
-}
-
-bool phase::areDenseRows(Type type) {
-  auto buffer = cast<MemRefType>(type);
-  return buffer.getLayout().isIdentity() && !buffer.isDynamicDim(1) &&
-         buffer.getDimSize(1) > 0;
-}
-
-LogicalResult AllGatherOp::verify() {
-  int64_t part = cast<MemRefType>(getPart().getType()).getDimSize(1);
-  if (cast<MemRefType>(getWhole().getType()).getDimSize(1) % part != 0)
-    return emitOpError("(C1) the whole must have a multiple of the part's ")
-           << part << " channels";
-  return success();
-}
-
-LogicalResult MarkOp::verify() {
-  constexpr size_t longestName = 1024;
-  if (getName().empty() || getName().size() > longestName)
-    return emitOpError("(C1) the name must be 1 to ")
-           << longestName << " bytes long";
-  for (uint64_t cost : {getBytes(), getBytesPerPosition(), getFlopsPerToken(),
-                        getFlopsPerLogitRow(), getFlopsPerAttended()})
-    if (cost > static_cast<uint64_t>(INT64_MAX))
-      return emitOpError("(C2) costs must not be negative");
-  return success();
-}
-
-SmallVector<MarkOp> phase::getMarkedOperations(func::FuncOp function) {
-  llvm::SmallDenseSet<DictionaryAttr> known;
-  SmallVector<MarkOp> operations;
-  function.walk([&](MarkOp mark) {
-    if (known.insert(mark->getAttrDictionary()).second)
-      operations.push_back(mark);
-  });
-  return operations;
 }

@@ -32,6 +32,10 @@ def LM_Dialect : Dialect {
     "::mlir::tensor::TensorDialect", "::mlir::memref::MemRefDialect"
   ];
   let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    void registerTypes();
+  }];
 }
 
 #endif // SANDWICH_DIALECT_LM_IR_LMDIALECT_TD

@@ -1,4 +1,4 @@
-//===- TopoOps.td - Machines and how they are used ---------*- tablegen -*-===//
+//===- TopoOps.td - Operations of topo ---------------------*- tablegen -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,96 +9,8 @@
 #ifndef SANDWICH_DIALECT_TOPO_IR_TOPOOPS_TD
 #define SANDWICH_DIALECT_TOPO_IR_TOPOOPS_TD
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/BuiltinAttributeInterfaces.td"
-include "mlir/IR/EnumAttr.td"
-include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
-
-def Topo_Dialect : Dialect {
-  let name = "topo";
-  let cppNamespace = "::sandwich::topo";
-  let summary = "Machines as trees, and how they are used";
-  let description = [{
-    The written form of TopoTrees (the Sandwich paper, section 4): a machine, the
-    trees that `group` and `remove` make of it, and the service configurations
-    that cutting such a tree at a depth gives.
-
-    ```mlir
-    module attributes {topo.workload = #topo.workload<layers = 24, ...>} {
-      topo.machine @kunpeng920
-        levels [#topo.level<"machine" x 1>, #topo.level<"package" x 4>,
-                #topo.level<"numa" x 2>, #topo.level<"cpu" x 24>]
-        cpus [0, 1, ...] numa_nodes [0, 1, 2, 3, 4, 5, 6, 7]
-      topo.derive @three_of_four from @kunpeng920 {
-        topo.group size 4 stride 1 depth 3
-        topo.remove count 1 depth 4
-      }
-      topo.service_config @plan from @three_of_four at 2 processes 8
-    }
-    ```
-
-    `topo.workload` on a module says what model is served.
-  }];
-  let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Attributes
-//===----------------------------------------------------------------------===//
-
-def Topo_LevelAttr : AttrDef<Topo_Dialect, "Level"> {
-  let mnemonic = "level";
-  let summary = "The nodes of a machine at one depth";
-  let description = [{
-    `kind` is what hwloc calls them, in lower case, `count` how many each node
-    of the level before has, `bytes` the capacity of a cache or of a NUMA node's
-    memory, 0 if there is none.
-
-    Constraints: (C1) `kind` is 1 to 64 bytes long, `count` between 1 and 32768,
-    `bytes` not negative.
-  }];
-  let parameters = (ins StringRefParameter<>:$kind, "int64_t":$count,
-                        DefaultValuedParameter<"int64_t", "0">:$bytes);
-  let assemblyFormat = [{
-    `<` $kind `x` $count (`,` `bytes` `=` $bytes^)? `>`
-  }];
-  let genVerifyDecl = 1;
-}
-
-def Topo_Leaves : I32EnumAttr<"Leaves", "what the leaves of a tree are", [
-    I32EnumAttrCase<"Cores", 0, "cores">,
-    I32EnumAttrCase<"Cpus", 1, "cpus">]> {
-  let cppNamespace = "::sandwich::topo";
-}
-
-def Topo_LevelArrayAttr : TypedArrayAttrBase<Topo_LevelAttr, "levels">;
-
-def Topo_WorkloadAttr : AttrDef<Topo_Dialect, "Workload"> {
-  let mnemonic = "workload";
-  let summary = "What of a model decides how long its steps take";
-  let description = [{
-    Constraints: (C1) all sizes are positive and no larger than what models may
-    have; (C2) bytes of an element are 1 to 8; (C3) it is `topo.workload` on a
-    module.
-  }];
-  let parameters = (ins "int64_t":$layers, "int64_t":$hiddenSize,
-                        "int64_t":$intermediateSize, "int64_t":$queryHeads,
-                        "int64_t":$keyValueHeads, "int64_t":$headDim,
-                        "int64_t":$vocabulary, "int64_t":$bytesPerWeight,
-                        "int64_t":$bytesPerKeyValue);
-  let assemblyFormat = [{
-    `<` `layers` `=` $layers `,` `hidden_size` `=` $hiddenSize `,`
-        `intermediate_size` `=` $intermediateSize `,`
-        `query_heads` `=` $queryHeads `,`
-        `key_value_heads` `=` $keyValueHeads `,` `head_dim` `=` $headDim `,`
-        `vocabulary` `=` $vocabulary `,`
-        `bytes_per_weight` `=` $bytesPerWeight `,`
-        `bytes_per_key_value` `=` $bytesPerKeyValue `>`
-  }];
-  let genVerifyDecl = 1;
-}
+include "sandwich/Dialect/Topo/IR/TopoAttributes.td"
 
 //===----------------------------------------------------------------------===//
 // Operations

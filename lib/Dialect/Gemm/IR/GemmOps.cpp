@@ -1,0 +1,424 @@
+//===- GemmOps.cpp - Operations of gemm -----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Support/TensorParallelism.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::gemm;
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/Gemm/IR/GemmOps.cpp.inc"
+
+static int64_t channels(Value value) {
+  return cast<ShapedType>(value.getType()).getDimSize(1);
+}
+
+int64_t gemm::getHeadDim(MatmulOp op) { return channels(op.getRotaryTable()); }
+
+int64_t gemm::getHeadDim(EpilogueOp op) {
+  return channels(op.getRotaryTable());
+}
+
+int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule) {
+  constexpr int64_t vectorWidth = 16;
+  Packing packing = packingFor(getShape(op), schedule.microKernel.isa);
+  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  return llvm::alignTo(llvm::alignTo(weight.getStoredRows(), packing.panel),
+                       vectorWidth);
+}
+
+int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
+  // Epilogues read whole vectors that may begin at the last sum.
+  constexpr int64_t paddingBytes = 64;
+  if (!op.getSchedules())
+    return 0;
+  if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween())
+    maxTokens = std::min(maxTokens, (*between)[1]);
+  int64_t bytes = 0, minTokens = 1;
+  for (auto [maxRows, attribute] :
+       llvm::zip_equal(op.getSchedules()->getMaxRows(),
+                       op.getSchedules()->getSchedules())) {
+    const Schedule &schedule = attribute.getSchedule();
+    int64_t tokens = std::min(maxRows, maxTokens);
+    // At most 2^10 threads, 2^16 tokens and 2^31 columns: no overflow.
+    if (schedule.threads[2] > 1 && tokens >= minTokens)
+      bytes = std::max(bytes, schedule.threads[2] * tokens *
+                                      getPartialSumsColumns(op, schedule) * 4 +
+                                  paddingBytes);
+    if (maxRows >= maxTokens)
+      break;
+    minTokens = maxRows + 1;
+  }
+  return bytes;
+}
+
+MatmulShape gemm::getShape(MatmulOp op) {
+  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  RankedTensorType type = weight.getTensorType();
+  MatmulShape shape{.n = type.getDimSize(0), .k = type.getDimSize(1)};
+  shape.bf16Weights = type.getElementType().isBF16();
+  if (auto packing = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr()))
+    shape.packing = packing.getPacking();
+  if (op.getEpilogue() == Epilogue::RotateAppendKV)
+    shape.columnUnit = getHeadDim(op);
+  if (op.getEpilogue() == Epilogue::SiluMul)
+    shape.columnUnit = 2 * *weight.getInterleave();
+  return shape;
+}
+
+ScheduleTableAttr gemm::getTableAttr(MLIRContext *context,
+                                     const ScheduleTable &table) {
+  SmallVector<int64_t> maxRows;
+  SmallVector<ScheduleAttr> schedules;
+  for (const ScheduleTableEntry &entry : table) {
+    maxRows.push_back(entry.maxRows);
+    schedules.push_back(ScheduleAttr::get(context, entry.schedule));
+  }
+  return ScheduleTableAttr::get(context, maxRows, schedules);
+}
+
+void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
+                     Value input, FlatSymbolRefAttr weight) {
+  build(builder, state, result, input, weight, /*bias=*/nullptr,
+        /*layer=*/nullptr,
+        EpilogueAttr::get(builder.getContext(), Epilogue::None),
+        /*residual=*/nullptr, /*residual_ranks=*/nullptr,
+        /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
+        /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
+        /*query_norm=*/nullptr, /*key_norm=*/nullptr,
+        /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
+        /*tokens_between=*/nullptr, /*partial_sums=*/nullptr,
+        /*destination=*/nullptr);
+}
+
+/// The channels of the heads of a `rotate_append_kv` epilogue that writes
+/// `result` channels.
+template <typename Op> static LogicalResult verifyHeads(Op op, int64_t result) {
+  lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
+  if (!cache)
+    return op.emitOpError("(C4) ") << op.getKvCache().getType()
+                                   << " is not the buffer of a !lm.kv_cache";
+  int64_t headDim = getHeadDim(op);
+  if (headDim != cache.getHeadDim() || headDim % 2 != 0)
+    return op.emitOpError("(C4) table must have the channels of a head of the "
+                          "cache, an even number, got ")
+           << headDim << " and " << cache.getHeadDim();
+  if (result % headDim != 0)
+    return op.emitOpError("(C4) result must be whole heads of ")
+           << headDim << " channels";
+  if (op.getNormEpsilon() && !lm::isPositive(*op.getNormEpsilon()))
+    return op.emitOpError("(C5) epsilon must be finite and positive");
+  return success();
+}
+
+/// Whether `op`, a matmul or an epilogue of one, has what its epilogue takes,
+/// and nothing else.
+template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
+  Epilogue epilogue = op.getEpilogue();
+  bool rotates = epilogue == Epilogue::RotateAppendKV;
+  return static_cast<bool>(op.getResidual()) ==
+             (epilogue == Epilogue::AddResidual) &&
+         (op.getResidual() || !op.getResidualRanks()) &&
+         static_cast<bool>(op.getRotaryTable()) == rotates &&
+         static_cast<bool>(op.getKvCache()) == rotates &&
+         static_cast<bool>(op.getPositions()) == rotates &&
+         static_cast<bool>(op.getSequences()) == rotates &&
+         static_cast<bool>(op.getBlockTables()) == (rotates && inBuffers) &&
+         (rotates || !op.getQueryNorm()) &&
+         op.getQueryNorm().has_value() == op.getKeyNorm().has_value() &&
+         op.getQueryNorm().has_value() == op.getNormEpsilon().has_value();
+}
+
+/// What `op`, a matmul or an epilogue of one, needs to write `result` channels.
+template <typename Op>
+static LogicalResult verifyEpilogue(Op op, int64_t result, bool inBuffers) {
+  if (!hasEpilogueOperands(op, inBuffers))
+    return op.emitOpError("(C3) has operands that epilogue '")
+           << stringifyEpilogue(op.getEpilogue())
+           << "' does not take, or lacks one";
+  if (op.getResidual() && channels(op.getResidual()) != result)
+    return op.emitOpError("(C4) residual must have ") << result << " channels";
+  auto ranks = static_cast<int64_t>(op.getResidualRanks().value_or(2));
+  if (ranks < 2 || ranks > maxTensorParallelRanks)
+    return op.emitOpError("(C3) a residual is dealt among 2 to ")
+           << maxTensorParallelRanks << " ranks";
+  return op.getEpilogue() == Epilogue::RotateAppendKV ? verifyHeads(op, result)
+                                                      : success();
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(lm::verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  bool inBuffers = static_cast<bool>(getDestination());
+  if (std::optional<ArrayRef<int64_t>> tokens = getTokensBetween();
+      tokens && (!inBuffers || tokens->size() != 2 || (*tokens)[0] < 0 ||
+                 (*tokens)[0] > (*tokens)[1]))
+    return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
+                       "buffer form");
+  return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1),
+                        inBuffers);
+}
+
+/// The rows of the weight from which `op` makes `result` channels.
+template <typename Op> static int64_t getNeededRows(Op op, int64_t result) {
+  switch (op.getEpilogue()) {
+  case Epilogue::None:
+  case Epilogue::AddResidual:
+    return result;
+  case Epilogue::SiluMul:
+    return 2 * result;
+  case Epilogue::RotateAppendKV: {
+    lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
+    return result + 2 * cache.getHeads() * cache.getHeadDim();
+  }
+  }
+  llvm_unreachable("an epilogue without a case");
+}
+
+/// The bias for `rows` rows and the norms of a matmul or an epilogue of one.
+template <typename Op>
+static LogicalResult verifyVectors(Op op, SymbolTableCollection &symbols,
+                                   int64_t rows) {
+  bool hasLayers = static_cast<bool>(op.getLayer());
+  auto verifyVector = [&](FlatSymbolRefAttr name, int64_t size) {
+    return success(!name ||
+                   succeeded(lm::verifyWeightUse(op, symbols, name,
+                                                 {{size}, hasLayers}, "(C5)")));
+  };
+  if (failed(verifyVector(op.getBiasAttr(), rows)))
+    return failure();
+  if (!op.getQueryNorm())
+    return success();
+  int64_t headDim = getHeadDim(op);
+  return success(succeeded(verifyVector(op.getQueryNormAttr(), headDim)) &&
+                 succeeded(verifyVector(op.getKeyNormAttr(), headDim)));
+}
+
+LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  bool hasLayers = static_cast<bool>(getLayer());
+  bool interleaved = getEpilogue() == Epilogue::SiluMul;
+  FailureOr<lm::WeightOp> weight = lm::verifyWeightUse(
+      *this, symbols, getWeightAttr(),
+      {{ShapedType::kDynamic, channels(getInput())}, hasLayers, interleaved},
+      "(C2)");
+  if (failed(weight))
+    return failure();
+  if (interleaved && weight->getSources().size() != 2)
+    return emitOpError("(C2) ")
+           << getWeightAttr()
+           << " must be made from a gate and an up projection, not from "
+           << weight->getSources().size() << " sources";
+  int64_t rows = weight->getTensorType().getDimSize(0);
+  int64_t needed =
+      getNeededRows(*this, lm::getDestinationType(*this).getDimSize(1));
+  if (rows != needed)
+    return emitOpError("(C4) ") << getWeightAttr() << " must have " << needed
+                                << " rows for this result";
+  if (failed(verifyVectors(*this, symbols, rows)))
+    return failure();
+
+  if (!getSchedules())
+    return success();
+  MatmulShape shape = getShape(*this);
+  Type inputType = cast<ShapedType>(getInput().getType()).getElementType();
+  for (ScheduleAttr schedule : getSchedules()->getSchedules()) {
+    const MicroKernel &kernel = schedule.getSchedule().microKernel;
+    if (Status status = sandwich::verify(schedule.getSchedule(), shape);
+        !status)
+      return emitOpError("(C6) ") << status.error().message;
+    if (multipliesBF16(kernel.isa) != inputType.isBF16())
+      return emitOpError("(C6) ")
+             << kernel.name() << " does not read an input of " << inputType;
+  }
+  return success();
+}
+
+void MatmulOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  lm::getBufferEffects(*this, getDestinationMutable(), effects);
+  if (getKvCache())
+    effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
+  if (getPartialSums())
+    effects.emplace_back(MemoryEffects::Write::get(),
+                         &getPartialSumsMutable()[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogue
+//===----------------------------------------------------------------------===//
+
+void EpilogueOp::build(OpBuilder &builder, OperationState &state,
+                       MatmulOp matmul, Value sums, ValueRange place) {
+  IntegerAttr interleave;
+  if (matmul.getEpilogue() == Epilogue::SiluMul)
+    interleave = builder.getI64IntegerAttr(
+        *lm::lookupWeight(matmul, matmul.getWeightAttr()).getInterleave());
+  // One that is being lowered has one schedule left.
+  ArrayRef<ScheduleAttr> schedules = matmul.getSchedules()->getSchedules();
+  UnitAttr nonTemporal;
+  if (schedules.front().getSchedule().stores == StoreKind::NonTemporal)
+    nonTemporal = builder.getUnitAttr();
+  build(builder, state, sums, /*first_row=*/place[0],
+        /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
+        matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
+        matmul.getResidual(), matmul.getResidualRanksAttr(),
+        matmul.getRotaryTable(), matmul.getKvCache(), matmul.getPositions(),
+        matmul.getSequences(), matmul.getBlockTables(),
+        matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
+        matmul.getNormEpsilonAttr(), interleave, nonTemporal,
+        matmul.getDestination());
+}
+
+/// Whether the channels of a row lie beside each other.
+static bool hasContiguousRows(Value buffer) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(cast<MemRefType>(buffer.getType())
+                       .getStridesAndOffset(strides, offset)) &&
+         strides[1] == 1;
+}
+
+LogicalResult EpilogueOp::verify() {
+  if (!hasContiguousRows(getSums()) || !hasContiguousRows(getDestination()) ||
+      (getResidual() && !hasContiguousRows(getResidual())))
+    return emitOpError("(C1) needs contiguous rows of sums, destination and "
+                       "residual");
+  constexpr int64_t maxInterleave = 4096;
+  if (getInterleave().has_value() != (getEpilogue() == Epilogue::SiluMul) ||
+      (getInterleave() &&
+       (static_cast<int64_t>(*getInterleave()) <= 0 ||
+        static_cast<int64_t>(*getInterleave()) > maxInterleave)))
+    return emitOpError("(C2) interleave must be between 1 and ")
+           << maxInterleave << ", and given for silu_mul only";
+  return verifyEpilogue(*this, channels(getDestination()), /*inBuffers=*/true);
+}
+
+LogicalResult EpilogueOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyVectors(*this, symbols,
+                       getNeededRows(*this, channels(getDestination())));
+}
+
+void EpilogueOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (isa<BaseMemRefType>(operand.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  effects.emplace_back(MemoryEffects::Write::get(), &getDestinationMutable());
+  if (getKvCache())
+    effects.emplace_back(MemoryEffects::Write::get(), &getKvCacheMutable()[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Nest
+//===----------------------------------------------------------------------===//
+
+/// The sums that a nest hands to its body.
+static MemRefType getSumsType(MLIRContext *context) {
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  return MemRefType::get(
+      {dynamic, dynamic}, Float32Type::get(context),
+      StridedLayoutAttr::get(context, dynamic, {dynamic, 1}));
+}
+
+void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
+                   Value weight, ArrayRef<Value> part, Value parameters,
+                   Value scratch, const Schedule &schedule, int64_t unit,
+                   ArrayRef<int64_t> rowsBetween) {
+  MLIRContext *context = builder.getContext();
+  state.addOperands({input, weight});
+  state.addOperands(part);
+  if (parameters)
+    state.addOperands(parameters);
+  if (scratch)
+    state.addOperands(scratch);
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.setSchedule(ScheduleAttr::get(context, schedule));
+  properties.setUnit(builder.getI64IntegerAttr(unit));
+  properties.setRowsBetween(builder.getDenseI64ArrayAttr(rowsBetween));
+  llvm::copy(ArrayRef<int32_t>(
+                 {1, 1, 1, 1, 1, 1, 1, 1, parameters ? 1 : 0, scratch ? 1 : 0}),
+             properties.operandSegmentSizes.begin());
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(state.addRegion());
+  body->addArgument(getSumsType(context), state.location);
+  for (int i = 0; i < 4; ++i)
+    body->addArgument(builder.getIndexType(), state.location);
+}
+
+Packing NestOp::getPacking() {
+  ArrayRef<int64_t> shape = cast<MemRefType>(getWeight().getType()).getShape();
+  return {.panel = shape[2] * shape[4],
+          .tile = shape[4],
+          .kStep = shape[3] * shape[5],
+          .kPack = shape[5]};
+}
+
+int64_t NestOp::getK() {
+  return cast<MemRefType>(getWeight().getType()).getDimSize(1) *
+         getPacking().kStep;
+}
+
+int64_t NestOp::getPackedColumns() {
+  return cast<MemRefType>(getWeight().getType()).getDimSize(0) *
+         getPacking().panel;
+}
+
+LogicalResult NestOp::verify() {
+  const MicroKernel &kernel = getSchedule().getSchedule().microKernel;
+  auto weight = cast<MemRefType>(getWeight().getType());
+  if (!weight.hasStaticShape() || !weight.getLayout().isIdentity() ||
+      llvm::any_of(
+          weight.getShape(),
+          [](int64_t size) { return size <= 0 || size > lm::maxDimension; }) ||
+      llvm::any_of(weight.getShape().drop_front(2),
+                   [](int64_t size) { return size > 4096; }) ||
+      !reads(kernel, getPacking()))
+    return emitOpError("(C1) ")
+           << kernel.name() << " does not read a weight of " << weight;
+  auto input = cast<MemRefType>(getInput().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(input.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
+      ShapedType::isDynamic(strides[0]) || input.getDimSize(1) != getK() ||
+      input.getElementType().isBF16() != multipliesBF16(kernel.isa) ||
+      (multipliesBF16(kernel.isa) && !weight.getElementType().isBF16()))
+    return emitOpError("(C2) ")
+           << kernel.name() << " needs " << getK()
+           << (multipliesBF16(kernel.isa) ? " bf16" : " f32")
+           << " channels in contiguous rows at a static distance, not "
+           << input;
+  SmallVector<Type> arguments(5, IndexType::get(getContext()));
+  arguments[0] = getSumsType(getContext());
+  if (getBody()->getArgumentTypes() != TypeRange(arguments))
+    return emitOpError("(C3) body must take ")
+           << arguments[0] << " and four indices";
+  if (getParameters() && !getScratch())
+    return emitOpError("(C4) has parameters, but no scratch");
+  int64_t unit = getUnit();
+  if (unit <= 0 || unit % getPacking().panel != 0)
+    return emitOpError("(C5) unit must be a positive multiple of a panel's ")
+           << getPacking().panel << " columns";
+  ArrayRef<int64_t> rows = getRowsBetween();
+  if (rows.size() != 2 || rows[0] < 0 ||
+      rows[1] < std::max<int64_t>(rows[0], 1) || rows[1] > lm::maxDimension)
+    return emitOpError("(C6) rows_between needs two numbers, ascending, the "
+                       "second one between 1 and ")
+           << lm::maxDimension;
+  // Two sizes below 2^31 cannot overflow.
+  auto [bM, bN, bK] = getSchedule().getSchedule().slice;
+  if (!getParameters() &&
+      (bM * bN > maxBlockSums || bN % getPacking().panel != 0))
+    return emitOpError("(C7) slice must have whole panels, and at most ")
+           << maxBlockSums << " sums; it has " << bM << " x " << bN;
+  return success();
+}

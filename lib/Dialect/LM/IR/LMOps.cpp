@@ -1,0 +1,448 @@
+//===- LMOps.cpp - Operations of lm ---------------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RankGroups.h"
+
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/TensorParallelism.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+/// Reads what `printFrequencies` prints.
+static ParseResult parseFrequencies(OpAsmParser &parser,
+                                    DenseF32ArrayAttr &frequencies) {
+  SmallVector<float> values;
+  auto parseOne = [&]() -> ParseResult {
+    APFloat value(APFloat::IEEEsingle());
+    if (parser.parseFloat(value.getSemantics(), value))
+      return failure();
+    values.push_back(value.convertToFloat());
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+    return failure();
+  frequencies = parser.getBuilder().getDenseF32ArrayAttr(values);
+  return success();
+}
+
+/// Prints every digit that distinguishes a float, which the attribute's own
+/// printer does not: printed IR must give the same machine code.
+static void printFrequencies(OpAsmPrinter &printer, Operation *,
+                             DenseF32ArrayAttr frequencies) {
+  printer << "[";
+  llvm::interleaveComma(frequencies.asArrayRef(), printer, [&](float value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Helpers of operations
+//===----------------------------------------------------------------------===//
+
+bool lm::hasChannels(Type type) {
+  int64_t channels = cast<ShapedType>(type).getDimSize(1);
+  return channels > 0 && channels <= maxDimension;
+}
+
+WeightOp lm::lookupWeight(Operation *user, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<WeightOp>(user, name);
+}
+
+LogicalResult lm::verifyForm(Operation *user, Value result, Value destination) {
+  if (!result == !destination)
+    return user->emitOpError(
+        "(C1) needs a result (tensor form) or a destination (buffer form)");
+  for (Value operand : user->getOperands())
+    if (destination ? isa<TensorType, KVCacheType>(operand.getType())
+                    : isa<BaseMemRefType>(operand.getType()))
+      return user->emitOpError("(C1) mixes tensor form and buffer form");
+  return success();
+}
+
+void lm::getBufferEffects(
+    Operation *op, MutableOperandRange destination,
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<BaseMemRefType, KVCacheType>(operand.get().getType()))
+      continue;
+    if (llvm::is_contained(llvm::make_pointer_range(destination), &operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+    else
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+  }
+}
+
+FailureOr<WeightOp> lm::verifyWeightUse(Operation *user,
+                                        SymbolTableCollection &symbols,
+                                        FlatSymbolRefAttr name,
+                                        const WeightUse &use,
+                                        StringRef constraint) {
+  auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(user, name);
+  if (weight &&
+      succeeded(verifyCompatibleShape(weight.getTensorType().getShape(),
+                                      use.shape)) &&
+      weight.getLayers().has_value() == use.hasLayers &&
+      weight.getInterleave().has_value() == use.interleaved)
+    return weight;
+  InFlightDiagnostic diagnostic = user->emitOpError(constraint);
+  diagnostic << " " << name << " must be a weight of ";
+  llvm::interleave(
+      use.shape,
+      [&](int64_t size) {
+        if (ShapedType::isDynamic(size))
+          diagnostic << "any number";
+        else
+          diagnostic << size;
+      },
+      [&] { diagnostic << " x "; });
+  return diagnostic << " elements, " << (use.hasLayers ? "with" : "without")
+                    << " layers, " << (use.interleaved ? "" : "not ")
+                    << "interleaved";
+}
+
+bool lm::isPositive(const APFloat &value) {
+  return value.isFinite() && !value.isZero() && !value.isNegative();
+}
+
+static int64_t channels(Type type) {
+  return cast<ShapedType>(type).getDimSize(1);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
+                     RankedTensorType type, ArrayAttr sources,
+                     std::optional<int64_t> layers) {
+  build(builder, state, builder.getStringAttr(name), TypeAttr::get(type),
+        layers ? builder.getI64IntegerAttr(*layers) : nullptr, sources,
+        /*interleave=*/nullptr, /*shard=*/nullptr, /*packing=*/nullptr,
+        /*offset=*/nullptr, /*layer_stride=*/nullptr);
+}
+
+LogicalResult WeightOp::verify() {
+  RankedTensorType type = getTensorType();
+  if (type.getRank() < 1 || type.getRank() > 2 || !type.hasStaticShape() ||
+      llvm::any_of(
+          type.getShape(),
+          [](int64_t size) { return size <= 0 || size > maxDimension; }) ||
+      type.getEncoding())
+    return emitOpError("(C1) needs a type with one or two static dimensions "
+                       "between 1 and ")
+           << maxDimension << " and no encoding";
+  if (getSources().empty())
+    return emitOpError("(C2) needs a source");
+  int64_t layers = getLayersAttr() ? getLayersAttr().getInt() : 1;
+  if (layers <= 0 || layers > maxLayers)
+    return emitOpError("(C3) layers must be between 1 and ") << maxLayers;
+  for (auto source : getSources().getAsRange<StringAttr>())
+    if (source.getValue().contains("{}") != getLayers().has_value())
+      return emitOpError("(C3) source ")
+             << source << " must contain '{}' if and only if there are layers";
+  if (IntegerAttr group = getInterleaveAttr())
+    if (group.getInt() <= 0 || group.getInt() > maxInterleave ||
+        type.getRank() != 2 || type.getDimSize(0) % getSources().size() != 0)
+      return emitOpError("(C4) interleave must be between 1 and ")
+             << maxInterleave
+             << ", on two dimensions, the first shared equally by the sources";
+  constexpr int64_t maxElements = int64_t(1) << 48;
+  // Two dimensions cannot overflow by (C1).
+  std::optional<int64_t> elements =
+      checkedMultiply(type.getNumElements(), layers);
+  if (!elements || *elements >= maxElements)
+    return emitOpError("(C5) all layers must have fewer than 2^48 elements");
+  if (PackingAttrInterface packing = getPackingAttr())
+    if (type.getRank() != 2 || type.getDimSize(1) % packing.getKStep() != 0)
+      return emitOpError("(C6) does not fit its packing ") << packing;
+  // No slice begins inside of a cache line.
+  constexpr int64_t alignment = 64;
+  if (IntegerAttr offset = getOffsetAttr())
+    if (offset.getInt() < 0 || offset.getInt() % alignment != 0)
+      return emitOpError("(C7) offset must be a multiple of ")
+             << alignment << " and not negative";
+  IntegerAttr stride = getLayerStrideAttr();
+  if (static_cast<bool>(stride) != (getOffset() && getLayers()))
+    return emitOpError(
+        "(C8) stride belongs to a weight with an offset and layers");
+  if (stride &&
+      (stride.getInt() < getSliceBytes() || stride.getInt() % alignment != 0))
+    return emitOpError("(C8) stride must be a multiple of ")
+           << alignment << " and at least the " << getSliceBytes()
+           << " bytes of a slice";
+  if (ShardAttr shard = getShardAttr();
+      shard && shard.getKind() == ShardKind::Columns && type.getRank() != 2)
+    return emitOpError("(C9) only a weight with two dimensions has columns");
+  return success();
+}
+
+int64_t WeightOp::getStoredRows() {
+  int64_t rows = getTensorType().getDimSize(0);
+  std::optional<uint64_t> group = getInterleave();
+  if (!group)
+    return rows;
+  // Each source is filled up to whole groups on its own.
+  int64_t sources = getSources().size();
+  return sources * llvm::alignTo(rows / sources, *group);
+}
+
+MemRefType WeightOp::getBufferType() {
+  RankedTensorType type = getTensorType();
+  SmallVector<int64_t> shape(type.getShape());
+  shape[0] = getStoredRows();
+  if (PackingAttrInterface packing = getPackingAttr())
+    return packing.getBufferType(shape[0], shape[1], type.getElementType());
+  return MemRefType::get(shape, type.getElementType());
+}
+
+int64_t WeightOp::getSliceBytes() {
+  // (C1), (C4) and (C5) bound the elements, with those that fill up groups and
+  // panels, to 2^60.
+  MemRefType type = getBufferType();
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+LogicalResult EmbedOp::verify() {
+  return verifyForm(*this, getResult(), getDestination());
+}
+
+LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t size = getDestinationType(*this).getDimSize(1);
+  return verifyWeightUse(*this, symbols, getWeightAttr(),
+                         {{ShapedType::kDynamic, size}}, "(C2)");
+}
+
+LogicalResult RMSNormOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  if (channels(getInput().getType()) != getDestinationType(*this).getDimSize(1))
+    return emitOpError("(C2) input and result differ in channels");
+  if (!isPositive(getEpsilon()))
+    return emitOpError("(C4) epsilon must be finite and positive");
+  return success();
+}
+
+LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<WeightOp> weight = verifyWeightUse(
+      *this, symbols, getWeightAttr(),
+      {{ShapedType::kDynamic}, static_cast<bool>(getLayer())}, "(C3)");
+  if (failed(weight))
+    return failure();
+  if (channels(getInput().getType()) % weight->getTensorType().getDimSize(0) !=
+      0)
+    return emitOpError("(C3) channels must be a multiple of the weight's size");
+  return success();
+}
+
+LogicalResult RotaryTableOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(*this);
+  if (!type.getElementType().isF32() || getFrequencies().empty() ||
+      type.getDimSize(1) != 2 * static_cast<int64_t>(getFrequencies().size()))
+    return emitOpError(
+        "(C2) result must be f32 with two channels for each frequency");
+  if (llvm::any_of(getFrequencies(), [](float frequency) {
+        return !std::isfinite(frequency) || frequency < 0;
+      }))
+    return emitOpError("(C3) frequencies must be finite and not negative");
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  int64_t size = channels(getQuery().getType());
+  if (size != getDestinationType(*this).getDimSize(1))
+    return emitOpError("(C2) query and result differ in channels");
+  KVCacheType cache = getKVCacheType(getKvCache().getType());
+  if (!cache)
+    return emitOpError("(C4) ")
+           << getKvCache().getType() << " is not the buffer of a !lm.kv_cache";
+  if (size % (cache.getHeads() * cache.getHeadDim()) != 0)
+    return emitOpError(
+        "(C2) query channels must be a multiple of the cache's heads times "
+        "head_dim");
+  if (isa<KVCacheType>(getKvCache().getType()) ==
+      static_cast<bool>(getBlockTables()))
+    return emitOpError("(C3) block tables belong to the buffer form");
+  if (!isPositive(getScale()))
+    return emitOpError("(C5) scale must be finite and positive");
+  return success();
+}
+
+LogicalResult GatherRowsOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  ShapedType type = getDestinationType(*this);
+  if (input.getDimSize(1) != type.getDimSize(1) ||
+      input.getElementType() != type.getElementType())
+    return emitOpError("(C2) input and result differ in more than rows");
+  return success();
+}
+
+/// Whether `type` is f32 with `count` channels.
+static bool hasF32Channels(ShapedType type, int64_t count) {
+  return type.getElementType().isF32() && type.getDimSize(1) == count;
+}
+
+/// Whether the rows of `type` follow each other without gaps, as those of a
+/// tensor do.
+static bool isDense(Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  return !buffer || buffer.getLayout().isIdentity();
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(*this);
+  if (!type.getElementType().isF32() ||
+      !hasF32Channels(cast<ShapedType>(getInput().getType()),
+                      type.getDimSize(1)))
+    return emitOpError("(C2) input and result must be f32 with the same number "
+                       "of channels");
+  if (getDestination() &&
+      (getDestination() != getInput() || !isDense(getInput().getType())))
+    return emitOpError("(C3) the destination must be the input, without gaps "
+                       "between its rows");
+  return success();
+}
+
+LogicalResult AllGatherOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  auto input = cast<ShapedType>(getInput().getType());
+  ShapedType type = getDestinationType(*this);
+  if (!input.getElementType().isF32() || !type.getElementType().isF32() ||
+      type.getDimSize(1) % input.getDimSize(1) != 0 || !isGroup(getRanks()))
+    return emitOpError("(C2) input and result must be f32, the result with 2 "
+                       "to ")
+           << maxTensorParallelRanks << " times the input's channels";
+  if (!isDense(input) || !isDense(type))
+    return emitOpError("(C3) rows must follow each other without gaps");
+  return success();
+}
+
+int64_t AllGatherOp::getRanks() {
+  return getDestinationType(*this).getDimSize(1) /
+         channels(getInput().getType());
+}
+
+FailureOr<int64_t> lm::getRanks(ModuleOp module) {
+  int64_t ranks = 1;
+  for (auto weight : module.getOps<WeightOp>()) {
+    ShardAttr shard = weight.getShardAttr();
+    if (!shard || shard.getRanks() == ranks)
+      continue;
+    if (ranks != 1)
+      return weight.emitOpError("is a shard of ")
+             << shard.getRanks() << " ranks, others are of " << ranks;
+    ranks = shard.getRanks();
+  }
+  WalkResult result = module.walk([&](Operation *op) {
+    auto gather = dyn_cast<AllGatherOp>(op);
+    auto deal = dyn_cast<DealRowsOp>(op);
+    if ((isa<AllReduceOp>(op) && ranks == 1) ||
+        (gather && gather.getRanks() != ranks) ||
+        (deal && static_cast<int64_t>(deal.getRanks()) != ranks)) {
+      op->emitOpError("does not fit weights that are divided among ")
+          << ranks << (ranks == 1 ? " rank" : " ranks");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return ranks;
+}
+
+LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  int64_t inputs = channels(getInput().getType());
+  int64_t outputs = channels(getResult().getType());
+  bool hasLayers = static_cast<bool>(getLayer());
+  if (failed(verifyWeightUse(*this, symbols, getWeightAttr(),
+                             {{outputs, inputs}, hasLayers}, "(C1)")))
+    return failure();
+  if (!getBiasAttr())
+    return success();
+  return verifyWeightUse(*this, symbols, getBiasAttr(), {{outputs}, hasLayers},
+                         "(C2)");
+}
+
+LogicalResult RotateOp::verify() {
+  int64_t headDim = channels(getTable().getType());
+  if (headDim % 2 != 0)
+    return emitOpError("(C1) table must have an even number of channels");
+  if (channels(getInput().getType()) % headDim != 0)
+    return emitOpError("(C2) input channels must be a multiple of the table's");
+  return success();
+}
+
+LogicalResult DealRowsOp::verify() {
+  if (!isGroup(static_cast<int64_t>(getRanks())))
+    return emitOpError("(C1) ranks must be between 2 and ")
+           << maxTensorParallelRanks;
+  return success();
+}
+
+LogicalResult AppendKVOp::verify() {
+  KVCacheType cache = getKvCache().getType();
+  int64_t width = cache.getHeads() * cache.getHeadDim();
+  if (channels(getKey().getType()) != width)
+    return emitOpError("(C1) keys and values must have ")
+           << width << " channels";
+  return success();
+}
+
+void EmbedOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void RMSNormOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void RotaryTableOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AttentionOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void GatherRowsOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AllReduceOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AllGatherOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
