@@ -124,7 +124,7 @@ TEST_F(UnfinishedOutputsDeathTest, AreRemovedWhereNullIsUsedForMemory) {
         exitWhenOutOfMemory();
         const struct rlimit nothing = {};
         ::setrlimit(RLIMIT_AS, &nothing);
-        int *volatile memory = nullptr;
+        volatile int *volatile memory = nullptr;
         *memory = 1;
       },
       "out of memory.*");
@@ -157,7 +157,7 @@ TEST_F(UnfinishedOutputsDeathTest, OtherBadAccessesStaySignals) {
   EXPECT_EXIT(access(), testing::KilledBySignal(SIGSEGV), "");
   auto nullAccess = [] {
     exitWhenOutOfMemory();
-    int *volatile memory = nullptr;
+    volatile int *volatile memory = nullptr;
     *memory = 1;
   };
   EXPECT_EXIT(nullAccess(), testing::KilledBySignal(SIGSEGV), "");

@@ -117,9 +117,8 @@ void LateRanks::readHosts(const HostProgress &progress) {
 }
 
 bool LateRanks::isAhead(const State &rank, const State &other) const {
-  // Of each lane, what it has written.
-  for (size_t i = 0; i < rank.counters.size(); i += 2)
-    if (static_cast<int32_t>(rank.counters[i] - other.counters[i]) > 0)
+  for (size_t lane = 0; lane < rank.counters.size(); ++lane)
+    if (static_cast<int32_t>(rank.counters[lane] - other.counters[lane]) > 0)
       return true;
   return false;
 }
