@@ -129,6 +129,23 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
   return {};
 }
 
+/// Whether a matrix has elements of the type that those of `own` have.
+static Status checkMatrixType(lm::WeightOp weight, ModuleOp own,
+                              const std::string &elementTypes) {
+  RankedTensorType type = weight.getTensorType();
+  for (auto other : own.getOps<lm::WeightOp>()) {
+    RankedTensorType expected = other.getTensorType();
+    if (type.getRank() != 2 || expected.getRank() != 2)
+      continue;
+    if (type.getElementType() != expected.getElementType())
+      return makeError("its type is ", print(type), ", but this checkpoint as ",
+                       elementTypes, " needs ",
+                       print(expected.getElementType()));
+    break;
+  }
+  return {};
+}
+
 /// Whether the function `name` has the caches and logits the runtime prepares,
 /// as in the compiler's `own` model.
 static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
@@ -152,9 +169,13 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
                                   const Checkpoint &checkpoint,
                                   const std::string &elementTypes) {
-  for (auto weight : module.getOps<lm::WeightOp>())
-    if (Status status = checkWeight(weight, checkpoint); !status)
+  for (auto weight : module.getOps<lm::WeightOp>()) {
+    Status status = checkWeight(weight, checkpoint);
+    if (status)
+      status = checkMatrixType(weight, own, elementTypes);
+    if (!status)
       return status.error().inContext("weight " + weight.getSymName().str());
+  }
   SANDWICH_RETURN_IF_ERROR(checkPhase("prefill", module, own, elementTypes));
   SANDWICH_RETURN_IF_ERROR(checkPhase("decode", module, own, elementTypes));
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
