@@ -15,7 +15,7 @@ module {
   lm.weight @layers.mlp.down_proj : tensor<64x96xbf16> layers 2 from ["model.layers.{}.mlp.down_proj.weight"]
   lm.weight @final_norm : tensor<64xf32> from ["model.norm.weight"]
   lm.weight @head : tensor<320x64xbf16> from ["lm_head.weight"]
-  func.func @prefill(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<prefill>} {
+  func.func @prefill(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<prefill>} {
     %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 0.562341332, 0.316227764, 0.177827939, 1.000000e-01, 0.0562341288, 0.0316227786, 0.0177827943, 0.00999999977, 0.00562341325, 0.00316227786, 0.00177827943, 1.000000e-03, 5.62341302E-4, 3.16227786E-4, 1.7782794E-4] : tensor<?xi32> -> tensor<?x32xf32>
     %1 = lm.embed %arg0, @embedding : tensor<?xi32> -> tensor<?x64xf32>
     %c0 = arith.constant 0 : index
@@ -30,8 +30,8 @@ module {
       %11 = lm.rms_norm %8, @layers.self_attn.k_norm[%arg5] epsilon 9.99999974E-6 : tensor<?x32xf32> -> tensor<?x32xf32>
       %12 = lm.rotate %10, %0 : tensor<?x64xf32>, tensor<?x32xf32>
       %13 = lm.rotate %11, %0 : tensor<?x32xf32>, tensor<?x32xf32>
-      lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
-      %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+      lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+      %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg5] : tensor<?x64xf32> -> tensor<?x64xf32>
       %16 = lm.add %arg6, %15 : tensor<?x64xf32>
       %17 = lm.rms_norm %16, @layers.post_attention_layernorm[%arg5] epsilon 9.99999974E-6 : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -47,7 +47,7 @@ module {
     %5 = lm.linear %4, @head : tensor<?x64xf32> -> tensor<?x320xf32>
     return %5 : tensor<?x320xf32>
   }
-  func.func @decode(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
+  func.func @decode(%arg0: tensor<?xi32>, %arg1: tensor<?xi32>, %arg2: tensor<?xi32>, %arg3: tensor<?xi32>, %arg4: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
     %0 = lm.rotary_table %arg1 frequencies [1.000000e+00, 0.562341332, 0.316227764, 0.177827939, 1.000000e-01, 0.0562341288, 0.0316227786, 0.0177827943, 0.00999999977, 0.00562341325, 0.00316227786, 0.00177827943, 1.000000e-03, 5.62341302E-4, 3.16227786E-4, 1.7782794E-4] : tensor<?xi32> -> tensor<?x32xf32>
     %1 = lm.embed %arg0, @embedding : tensor<?xi32> -> tensor<?x64xf32>
     %c0 = arith.constant 0 : index
@@ -62,8 +62,8 @@ module {
       %11 = lm.rms_norm %8, @layers.self_attn.k_norm[%arg5] epsilon 9.99999974E-6 : tensor<?x32xf32> -> tensor<?x32xf32>
       %12 = lm.rotate %10, %0 : tensor<?x64xf32>, tensor<?x32xf32>
       %13 = lm.rotate %11, %0 : tensor<?x32xf32>, tensor<?x32xf32>
-      lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
-      %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+      lm.append_kv %13, %9 to %arg4[%arg5] positions %arg1 sequences %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+      %14 = lm.attention %12, %arg4[%arg5] positions %arg1 sequences %arg2 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg5] : tensor<?x64xf32> -> tensor<?x64xf32>
       %16 = lm.add %arg6, %15 : tensor<?x64xf32>
       %17 = lm.rms_norm %16, @layers.post_attention_layernorm[%arg5] epsilon 9.99999974E-6 : tensor<?x64xf32> -> tensor<?x64xf32>
