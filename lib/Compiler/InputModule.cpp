@@ -129,20 +129,21 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
   return {};
 }
 
-/// Whether a matrix has elements of the type that those of `own` have.
-static Status checkMatrixType(lm::WeightOp weight, ModuleOp own,
+/// The type of the elements of `own`'s matrices, which all have one.
+static Type getMatrixElementType(ModuleOp own) {
+  for (auto weight : own.getOps<lm::WeightOp>())
+    if (RankedTensorType type = weight.getTensorType(); type.getRank() == 2)
+      return type.getElementType();
+  return {};
+}
+
+/// Whether `weight`, if it is a matrix, has elements of type `expected`.
+static Status checkMatrixType(lm::WeightOp weight, Type expected,
                               const std::string &elementTypes) {
   RankedTensorType type = weight.getTensorType();
-  for (auto other : own.getOps<lm::WeightOp>()) {
-    RankedTensorType expected = other.getTensorType();
-    if (type.getRank() != 2 || expected.getRank() != 2)
-      continue;
-    if (type.getElementType() != expected.getElementType())
-      return makeError("its type is ", print(type), ", but this checkpoint as ",
-                       elementTypes, " needs ",
-                       print(expected.getElementType()));
-    break;
-  }
+  if (type.getRank() == 2 && type.getElementType() != expected)
+    return makeError("its type is ", print(type), ", but this checkpoint as ",
+                     elementTypes, " needs ", print(expected));
   return {};
 }
 
@@ -169,10 +170,11 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
                                   const Checkpoint &checkpoint,
                                   const std::string &elementTypes) {
+  Type elementType = getMatrixElementType(own);
   for (auto weight : module.getOps<lm::WeightOp>()) {
     Status status = checkWeight(weight, checkpoint);
     if (status)
-      status = checkMatrixType(weight, own, elementTypes);
+      status = checkMatrixType(weight, elementType, elementTypes);
     if (!status)
       return status.error().inContext("weight " + weight.getSymName().str());
   }

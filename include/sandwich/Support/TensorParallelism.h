@@ -25,6 +25,11 @@ namespace sandwich {
 /// The most ranks (processes) of one tensor-parallel group.
 inline constexpr int64_t maxTensorParallelRanks = 64;
 
+/// Whether so many ranks can run a model together, each a part of it.
+inline bool canShareModel(int64_t ranks) {
+  return ranks >= 2 && ranks <= maxTensorParallelRanks;
+}
+
 /// Divides where each rank's shard of the weights begins, behind those that all
 /// ranks share: a huge page, so that a rank can have its own near it.
 inline constexpr uint64_t weightRegionAlignment = uint64_t(2) << 20;

@@ -49,20 +49,20 @@ lm.weight @w : tensor<64xf32> from []
 // -----
 
 // lm.weight (C3): there are layers if they are counted.
-// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 4096}}
 lm.weight @w : tensor<64xf32> layers 0 from ["w.{}"]
 
 // -----
 
 // lm.weight (C3): their number is not negative.
-// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 4096}}
 lm.weight @w : tensor<64xf32> layers -1 from ["w.{}"]
 
 // -----
 
 // lm.weight (C3): nor larger than any model has.
-// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 65536}}
-lm.weight @w : tensor<64xf32> layers 65537 from ["w.{}"]
+// expected-error @below {{'lm.weight' op (C3) layers must be between 1 and 4096}}
+lm.weight @w : tensor<64xf32> layers 4097 from ["w.{}"]
 
 // -----
 
@@ -110,13 +110,13 @@ lm.weight @w : tensor<33x64xf32> from ["u", "v"] interleave 16
 
 // lm.weight (C5): the bytes of all layers can be counted.
 // expected-error @below {{'lm.weight' op (C5) all layers must have fewer than 2^48 elements}}
-lm.weight @w : tensor<2147483647x2147483647xf32> layers 65536 from ["w.{}"]
+lm.weight @w : tensor<2147483647x2147483647xf32> layers 4096 from ["w.{}"]
 
 // -----
 
 // lm.weight (C5): 2^48 elements are the first too many.
 // expected-error @below {{'lm.weight' op (C5) all layers must have fewer than 2^48 elements}}
-lm.weight @w : tensor<65536x65536xf32> layers 65536 from ["w.{}"]
+lm.weight @w : tensor<262144x262144xf32> layers 4096 from ["w.{}"]
 
 // -----
 
@@ -187,20 +187,20 @@ lm.weight @w : tensor<64xf32> layers 2 from ["w{}"] at 0 stride 260
 // -----
 
 // !lm.kv_cache (C1): a cache has layers.
-// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
+// expected-error @below {{(C1) layers must be between 1 and 4096, heads between 1 and 16384, head_dim between 1 and 4096}}
 func.func private @f(!lm.kv_cache<layers = 0, heads = 1, head_dim = 32, f32>)
 
 // -----
 
 // !lm.kv_cache (C1): it has heads.
-// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
+// expected-error @below {{(C1) layers must be between 1 and 4096, heads between 1 and 16384, head_dim between 1 and 4096}}
 func.func private @f(!lm.kv_cache<layers = 1, heads = -1, head_dim = 32, f32>)
 
 // -----
 
 // !lm.kv_cache (C1): heads have channels, few enough to unroll over.
-// expected-error @below {{(C1) layers and heads must be between 1 and 65536, head_dim between 1 and 16384}}
-func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 16385, f32>)
+// expected-error @below {{(C1) layers must be between 1 and 4096, heads between 1 and 16384, head_dim between 1 and 4096}}
+func.func private @f(!lm.kv_cache<layers = 1, heads = 1, head_dim = 4097, f32>)
 
 // -----
 

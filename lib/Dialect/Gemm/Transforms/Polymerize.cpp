@@ -1,5 +1,4 @@
-//===- Polymerize.cpp - Matmuls as the parts of threads
-//--------------------===//
+//===- Polymerize.cpp - Matmuls as the parts of threads -------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- SplitK.cpp - Matmuls whose threads share K
-//--------------------------===//
+//===- SplitK.cpp - Matmuls whose threads share K -------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

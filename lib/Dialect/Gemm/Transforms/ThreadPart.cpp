@@ -1,5 +1,4 @@
-//===- ThreadPart.cpp - What a thread does of a matmul
-//---------------------===//
+//===- ThreadPart.cpp - What a thread does of a matmul --------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

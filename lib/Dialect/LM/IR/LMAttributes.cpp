@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RankGroups.h"
 
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -43,13 +43,13 @@ void LMDialect::registerAttributes() {
 
 /// Constraint (C1) of `!lm.kv_cache`.
 static bool areCacheSizes(int64_t layers, int64_t heads, int64_t headDim) {
-  return layers > 0 && layers <= maxLayers && heads > 0 && heads <= maxLayers &&
+  return layers > 0 && layers <= maxLayers && heads > 0 && heads <= maxHeads &&
          headDim > 0 && headDim <= maxHeadDim;
 }
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ShardKind kind, int64_t ranks) {
-  if (!isGroup(ranks))
+  if (!canShareModel(ranks))
     return emitError() << "(C1) ranks must be between 2 and "
                        << maxTensorParallelRanks;
   return success();
@@ -59,9 +59,9 @@ LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t layers, int64_t heads,
                                   int64_t headDim, Type elementType) {
   if (!areCacheSizes(layers, heads, headDim))
-    return emitError() << "(C1) layers and heads must be between 1 and "
-                       << maxLayers << ", head_dim between 1 and "
-                       << maxHeadDim;
+    return emitError() << "(C1) layers must be between 1 and " << maxLayers
+                       << ", heads between 1 and " << maxHeads
+                       << ", head_dim between 1 and " << maxHeadDim;
   if (!isa<Float32Type, BFloat16Type, Float16Type>(elementType))
     return emitError() << "(C2) elements must be f32, bf16 or f16";
   return success();

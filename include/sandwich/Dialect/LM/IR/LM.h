@@ -18,6 +18,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include "sandwich/Dialect/LM/IR/LMDialect.h.inc"
 #include "sandwich/Dialect/LM/IR/LMEnums.h.inc"
@@ -48,11 +49,13 @@ int64_t getThreads(mlir::Operation *function, int64_t given);
 /// fit 64 bits.
 inline constexpr int64_t maxDimension = INT32_MAX;
 /// The most of a stacked weight's layers.
-inline constexpr int64_t maxLayers = 1 << 16;
+inline constexpr int64_t maxLayers = model_limits::layers;
+/// The most KV heads of one layer.
+inline constexpr int64_t maxHeads = model_limits::heads;
 /// The most rows that alternate between the sources of a weight.
 inline constexpr int64_t maxInterleave = 1 << 12;
 /// The most channels of one attention head.
-inline constexpr int64_t maxHeadDim = 1 << 14;
+inline constexpr int64_t maxHeadDim = model_limits::headDim;
 
 /// Whether the second dimension of `type` is between 1 and `maxDimension`.
 bool hasChannels(mlir::Type type);

@@ -76,7 +76,7 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     largest element becomes infinite, which makes NaN of the attention that
     reads it.
 
-    Constraints: (C1) `layers` and `heads` are between 1 and 65536, `head_dim`
+    Constraints: (C1) `layers` and `head_dim` are between 1 and 4096, `heads`
     is between 1 and 16384; (C2) elements are f32, bf16 or f16.
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads,

@@ -56,7 +56,7 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
 
     Constraints: (C1) the type has one or two static dimensions between 1 and
     2147483647 and no encoding; (C2) there is at least one source;
-    (C3) `layers` is between 1 and 65536, and a source contains `{}` if and
+    (C3) `layers` is between 1 and 4096, and a source contains `{}` if and
     only if it is given; (C4) `interleave` is between 1 and 4096, on a weight
     with two dimensions whose rows all sources have the same share of; (C5) all
     layers together have fewer than 2^48 elements; (C6) `packing` is on a weight
