@@ -205,11 +205,12 @@ Result<Choice> SandwichStrategy::searchAgain(const Payload &payload,
   SANDWICH_ASSIGN_OR_RETURN(Choice best,
                             search(payload, context.menu, context));
   flat = true;
+  const TuningOptions &options = context.options;
   for (auto [rows, seconds] : searches) {
-    if (2 * payload.rows < 3 * rows)
+    double times = static_cast<double>(payload.rows) / rows;
+    if (times < options.flatJudgedAt)
       break;
-    double growth = static_cast<double>(payload.rows) / rows - 1;
-    flat = best.seconds <= seconds * (1 + 0.3 * growth);
+    flat = best.seconds <= seconds * (1 + options.flatGrowth * (times - 1));
   }
   searches.emplace_back(payload.rows, best.seconds);
   SANDWICH_ASSIGN_OR_RETURN(

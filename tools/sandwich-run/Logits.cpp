@@ -63,7 +63,7 @@ static Status run(const Arguments &arguments) {
           return makeError("interrupted before ", arguments.out,
                            " was complete; it was not written");
         SANDWICH_RETURN_IF_ERROR(
-            checkFinite(logits, position, engine->vocabSize()));
+            checkLogits(logits, position, engine->vocabSize()));
         return file.write(std::as_bytes(logits));
       },
       arguments.chunk));

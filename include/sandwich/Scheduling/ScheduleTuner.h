@@ -61,6 +61,12 @@ struct TuningOptions : SearchOptions {
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.
   double flatWithin = 0.03;
+  /// Whether more rows take no longer is judged by searches of at most one so
+  /// many times as few rows: closer ones differ by noise.
+  double flatJudgedAt = 1.5;
+  /// They take no longer if the seconds grow by no more than this share of what
+  /// the rows grow by.
+  double flatGrowth = 0.3;
   /// Another packing than the default one must gain this share, and is judged
   /// by so many schedules for each number of rows.
   double packingGain = 0.03;

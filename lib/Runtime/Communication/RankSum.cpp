@@ -21,9 +21,11 @@ typedef float Line __attribute__((vector_size(64), aligned(4), may_alias));
 constexpr int64_t lineElements = sizeof(Line) / sizeof(float);
 /// Two lines are summed at once, as each waits for its previous addition.
 constexpr int64_t pairElements = 2 * lineElements;
-/// Lines of other cores are asked for so long before they are used: more than a
-/// core has on their way at once. From 8 to 64 lines it makes no difference.
+/// Lines of other cores are taken so long before they are used: as many as a
+/// core's first cache has on their way at once.
 constexpr int64_t elementsAhead = 16 * lineElements;
+/// So long before, its second cache asks for them, which has more on their way.
+constexpr int64_t elementsFarAhead = 64 * lineElements;
 } // namespace
 
 #define SANDWICH_INLINE static inline __attribute__((always_inline))
@@ -46,6 +48,11 @@ SANDWICH_INLINE void takeLine(const float *line) {
 #else
   __builtin_prefetch(line, /*rw=*/1);
 #endif
+}
+
+/// Fetches a line as far as the second cache.
+SANDWICH_INLINE void approachLine(const float *line) {
+  __builtin_prefetch(line, /*rw=*/0, /*locality=*/2);
 }
 
 SANDWICH_INLINE float sumOf(const float *const *sources, int32_t ranks,
@@ -84,8 +91,28 @@ SANDWICH_INLINE void takeLines(const float *first, int64_t count) {
     takeLine(first + i);
 }
 
+SANDWICH_INLINE void approachLines(const float *first, int64_t count) {
+  for (int64_t i = 0; i < count; i += lineElements)
+    approachLine(first + i);
+}
+
 void sandwich::takeBox(const float *box, int64_t count) {
   takeLines(box, count);
+}
+
+/// Begins to fetch the first lines of a box, of `count` elements.
+SANDWICH_INLINE void beginBox(const float *box, int64_t count) {
+  int64_t near = std::min(elementsAhead, count);
+  takeLines(box, near);
+  approachLines(box + near, std::min(elementsFarAhead, count) - near);
+}
+
+/// Begins to fetch what is read after element `i` of a box has been.
+SANDWICH_INLINE void continueBox(const float *box, int64_t i, int64_t count) {
+  if (i + elementsAhead + pairElements <= count)
+    takeLines(box + i + elementsAhead, pairElements);
+  if (i + elementsFarAhead + pairElements <= count)
+    approachLines(box + i + elementsFarAhead, pairElements);
 }
 
 /// `sumAndAnswer`; inlined with a constant number of ranks it has no loop over
@@ -96,13 +123,12 @@ SANDWICH_INLINE void sumAndAnswerFor(float *const *terms, int32_t rank,
   float *own = terms[rank];
   for (int32_t other = 0; other < ranks; ++other)
     if (other != rank)
-      takeLines(terms[other], std::min(elementsAhead, count));
+      beginBox(terms[other], count);
   int64_t i = 0;
   for (; i + pairElements <= count; i += pairElements) {
-    if (i + elementsAhead + pairElements <= count)
-      for (int32_t other = 0; other < ranks; ++other)
-        if (other != rank)
-          takeLines(terms[other] + i + elementsAhead, pairElements);
+    for (int32_t other = 0; other < ranks; ++other)
+      if (other != rank)
+        continueBox(terms[other], i, count);
     sumPair(terms, ranks, own, i);
     if (i + pairElements > answerCount)
       continue;

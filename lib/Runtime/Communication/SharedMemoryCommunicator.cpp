@@ -152,8 +152,9 @@ void SharedMemoryCommunicator::sumAtOnce(int32_t lane, float *data,
         return;
       terms[static_cast<size_t>(other)] = box(other, rank(), lane, stepOf(i));
     }
-    sumAndAnswer(terms.data(), rank(), ranks(), sizeOf(i), own + ahead * block,
-                 sizeOf(i + ahead));
+    int64_t answered = sizeOf(i + ahead);
+    sumAndAnswer(terms.data(), rank(), ranks(), sizeOf(i),
+                 answered > 0 ? own + ahead * block : nullptr, answered);
     if (i + ahead < blocks)
       publishWritten(lane, stepOf(i + ahead));
   }

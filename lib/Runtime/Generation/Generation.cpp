@@ -36,7 +36,7 @@ Status sandwich::checkPromptLength(const proto::ModelConfiguration &model,
   return {};
 }
 
-Status sandwich::checkFinite(std::span<const float> logits, uint64_t position,
+Status sandwich::checkLogits(std::span<const float> logits, uint64_t position,
                              uint64_t vocabSize) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   // False for NaN as well.
@@ -104,10 +104,10 @@ Result<GenerationStatistics> sandwich::generate(
   auto sample = [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
     if (logits)
       logits->assign(row.begin(), row.end());
-    Status finite =
-        checkFinite(row, sequence.length() - 1, engine.vocabSize());
-    if (!finite)
-      return makeError(finite.error().message, adviceOnRange(engine));
+    Status valid =
+        checkLogits(row, sequence.length() - 1, engine.vocabSize());
+    if (!valid)
+      return makeError(valid.error().message, adviceOnRange(engine));
     SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));
     return {};
   };

@@ -32,7 +32,7 @@ Status checkPromptLength(const proto::ModelConfiguration &model,
 /// Error: one of `logits`, [rows, `vocabSize`], of the tokens from `position`
 /// on is NaN or plus infinity; minus infinity bars a token. It names the
 /// position and the token.
-Status checkFinite(std::span<const float> logits, uint64_t position,
+Status checkLogits(std::span<const float> logits, uint64_t position,
                    uint64_t vocabSize);
 
 struct GenerationOptions {
@@ -76,7 +76,7 @@ struct GenerationStatistics {
 /// follows the sequence: it becomes the logits after the token fed last,
 /// [vocab_size], and empty after a step without logits. Errors: invalid options
 /// or tokens, found before anything is fed, or whatever `Engine::feed` and
-/// `checkFinite` find.
+/// `checkLogits` find.
 Result<GenerationStatistics>
 generate(Engine &engine, Sequence &sequence, std::span<const int32_t> prompt,
          const GenerationOptions &options,
