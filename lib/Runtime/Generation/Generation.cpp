@@ -104,8 +104,7 @@ Result<GenerationStatistics> sandwich::generate(
   auto sample = [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
     if (logits)
       logits->assign(row.begin(), row.end());
-    Status valid =
-        checkLogits(row, sequence.length() - 1, engine.vocabSize());
+    Status valid = checkLogits(row, sequence.length() - 1, engine.vocabSize());
     if (!valid)
       return makeError(valid.error().message, adviceOnRange(engine));
     SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));

@@ -11,8 +11,8 @@
 #include "HashModel.h"
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
-#include "sandwich/Runtime/Measurement/Benchmark.h"
 #include "sandwich/Runtime/Engine/Engine.h"
+#include "sandwich/Runtime/Measurement/Benchmark.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Support/TensorParallelism.h"
 
