@@ -7,6 +7,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-60}
+if [ $# -gt 1 ] || ! [[ $seconds =~ ^[1-9][0-9]*$ ]]; then
+  sed -n '2,5s/^# \{0,1\}//p' "$0"
+  exit 2
+fi
 build=build/asan
 scripts/build.sh asan
 for fuzzer in $build/fuzz/*Fuzzer; do
