@@ -39,16 +39,20 @@ private:
   int slot = -1;
 };
 
-/// Removes all that this process has listed, folders with what is in them, and
-/// exits with status 1 after the line "error: ", `message`. Allocates nothing
-/// and takes no lock, so that it may be called in a signal handler, on any
-/// thread, and where there is no memory. Only what other threads make meanwhile
-/// may stay.
-[[noreturn]] void
-exitWithError(std::initializer_list<std::string_view> message);
+/// Removes all that this process has listed, folders with what is in them,
+/// writes `output` to standard output, and exits with status 1 after the line
+/// "error: ", `message`; where standard output does not take `output`, the line
+/// says that instead. Allocates nothing and takes no lock, so that it may be
+/// called in a signal handler, on any thread, and where there is no memory.
+/// Only what other threads make meanwhile may stay.
+[[noreturn]] void exitWithError(std::initializer_list<std::string_view> message,
+                                std::string_view output = {});
 
-/// From now on, memory that operator new cannot get, a stack that cannot grow,
-/// and an exception that nobody catches end the process by `exitWithError`.
+/// From now on, memory that operator new cannot get, and an exception that
+/// nobody catches, end the process by `exitWithError`. So does a stack that
+/// cannot grow, but only on x86-64, and only that of the calling thread: a
+/// handler needs a stack of its own, which each thread has to provide.
+/// Elsewhere it stays a signal, SIGSEGV.
 void exitWhenOutOfMemory();
 
 /// `exitWithError` for a process that could get no more memory.
