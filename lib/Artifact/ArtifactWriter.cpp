@@ -306,8 +306,11 @@ Result<ArtifactWriter> ArtifactWriter::create(const std::string &path) {
       state->destination + partialSuffix + std::to_string(::getpid());
   SANDWICH_RETURN_IF_ERROR(checkDestination(state->destination));
   removeStalePartials(state->parent, name);
-  state->unfinished = UnfinishedOutput(state->partial);
-  if (::mkdir(state->partial.c_str(), 0755) != 0) {
+  bool isMade = false;
+  state->unfinished = UnfinishedOutput::listWhenMade(state->partial, [&] {
+    return isMade = ::mkdir(state->partial.c_str(), 0755) == 0;
+  });
+  if (!isMade) {
     if (errno == EEXIST)
       return makeError(state->destination,
                        ": is being written by this process already");

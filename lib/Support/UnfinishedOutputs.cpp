@@ -8,6 +8,8 @@
 
 #include "sandwich/Support/UnfinishedOutputs.h"
 
+#include "sandwich/Support/Process.h"
+
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -56,6 +58,20 @@ UnfinishedOutput::UnfinishedOutput(const std::string &path) {
       slot = i;
       return;
     }
+}
+
+UnfinishedOutput
+UnfinishedOutput::listWhenMade(const std::string &path,
+                               const std::function<bool()> &make) {
+  const sigset_t before = blockSignals();
+  UnfinishedOutput output;
+  const bool isMade = make();
+  const int reason = errno;
+  if (isMade)
+    output = UnfinishedOutput(path);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return output;
 }
 
 UnfinishedOutput::UnfinishedOutput(UnfinishedOutput &&other) noexcept

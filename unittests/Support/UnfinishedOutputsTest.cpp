@@ -269,6 +269,27 @@ TEST_F(UnfinishedOutputsDeathTest, AreTheirProcessesOwn) {
   EXPECT_TRUE(fs::exists(path("file")));
 }
 
+/// A process with this one's number, in another container, may write here too.
+TEST_F(UnfinishedOutputsDeathTest, AreNotWhatOthersMade) {
+  const auto end = [&] {
+    const std::string number = std::to_string(::getpid());
+    std::ofstream(path("file.partial-") + number) << "x";
+    fs::create_directory(path("folder-") + number);
+    std::ofstream(path("folder-") + number + "/file") << "x";
+    auto file = PendingFile::create(path("file"));
+    auto folder = ScratchFolder::create("folder", path(""));
+    const auto refused =
+        UnfinishedOutput::listWhenMade(path("kept"), [&] { return false; });
+    std::ofstream(path("kept")) << "x";
+    exitWithError({file && folder ? "why" : "cannot create"});
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(1), "why");
+  EXPECT_EQ(countFiles(), 3u);
+  for (const fs::directory_entry &left :
+       fs::recursive_directory_iterator(folder.path()))
+    EXPECT_TRUE(left.is_directory() || left.file_size() == 1) << left.path();
+}
+
 TEST_F(UnfinishedOutputsDeathTest, AreFinishedWhenDestroyed) {
   {
     UnfinishedOutput finished(path("file"));

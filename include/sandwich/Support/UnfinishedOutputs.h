@@ -16,21 +16,29 @@
 #ifndef SANDWICH_SUPPORT_UNFINISHEDOUTPUTS_H
 #define SANDWICH_SUPPORT_UNFINISHEDOUTPUTS_H
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 namespace sandwich {
 
-/// Lists the file or folder `path`, which is about to be made, until it is
-/// destroyed, which removes nothing. Listed are at most `most` at a time; one
-/// more is not.
+/// Lists a file or folder until it is destroyed, which removes nothing. Listed
+/// are at most `most` at a time, by paths shorter than PATH_MAX; any other
+/// silently is not, and stays where the process ends early.
 class UnfinishedOutput {
 public:
   static constexpr int most = 64;
 
+  /// Lists nothing.
   UnfinishedOutput() = default;
+  /// Lists `path`, which must be nobody else's.
   explicit UnfinishedOutput(const std::string &path);
+  /// Calls `make`, and lists `path` if it returns that it made it: what is
+  /// there already may be another process's. The thread handles no signal in
+  /// between.
+  static UnfinishedOutput listWhenMade(const std::string &path,
+                                       const std::function<bool()> &make);
   UnfinishedOutput(UnfinishedOutput &&other) noexcept;
   UnfinishedOutput &operator=(UnfinishedOutput &&other) noexcept;
   ~UnfinishedOutput();
