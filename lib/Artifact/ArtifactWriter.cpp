@@ -268,7 +268,7 @@ struct ArtifactWriter::State {
     files.push_back(std::move(entry));
   }
   Status addFile(std::string_view name, std::span<const std::byte> bytes);
-  Status moveIntoPlace();
+  Status moveIntoPlace(const std::function<void()> &inPlace);
 
   std::string destination;
   std::string parent;
@@ -306,8 +306,11 @@ Result<ArtifactWriter> ArtifactWriter::create(const std::string &path) {
       state->destination + partialSuffix + std::to_string(::getpid());
   SANDWICH_RETURN_IF_ERROR(checkDestination(state->destination));
   removeStalePartials(state->parent, name);
-  state->unfinished = UnfinishedOutput(state->partial);
-  if (::mkdir(state->partial.c_str(), 0755) != 0) {
+  bool isMade = false;
+  state->unfinished = UnfinishedOutput::listWhenMade(state->partial, [&] {
+    return isMade = ::mkdir(state->partial.c_str(), 0755) == 0;
+  });
+  if (!isMade) {
     if (errno == EEXIST)
       return makeError(state->destination,
                        ": is being written by this process already");
@@ -410,7 +413,8 @@ Status ArtifactWriter::copyFile(std::string_view name,
   return addFile(name, file.bytes());
 }
 
-Status ArtifactWriter::commit(proto::Manifest manifest) {
+Status ArtifactWriter::commit(proto::Manifest manifest,
+                              const std::function<void()> &inPlace) {
   SANDWICH_RETURN_IF_ERROR(state->weights->finish());
   state->addEntry(artifact::weightsFile, *state->weights);
 
@@ -429,13 +433,18 @@ Status ArtifactWriter::commit(proto::Manifest manifest) {
       state->addFile(artifact::manifestFile,
                      std::as_bytes(std::span(bytes->data(), bytes->size()))));
   SANDWICH_RETURN_IF_ERROR(syncFolder(state->partial));
-  return state->moveIntoPlace();
+  return state->moveIntoPlace(inPlace);
 }
 
-Status ArtifactWriter::State::moveIntoPlace() {
+Status
+ArtifactWriter::State::moveIntoPlace(const std::function<void()> &inPlace) {
   SANDWICH_RETURN_IF_ERROR(checkDestination(destination));
   if (::rename(partial.c_str(), destination.c_str()) == 0) {
+    // The name may be another process's from now on.
+    unfinished = UnfinishedOutput();
     ::close(std::exchange(descriptor, -1));
+    if (inPlace)
+      inPlace();
     return syncFolder(parent);
   }
   if (errno != EEXIST && errno != ENOTEMPTY)
@@ -447,6 +456,8 @@ Status ArtifactWriter::State::moveIntoPlace() {
                                     "remove it first");
     return systemError(destination, "replace");
   }
+  if (inPlace)
+    inPlace();
   // What is called partial now is the old artifact.
   removePartial();
   return syncFolder(parent);

@@ -147,5 +147,6 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
   if (checkpoint.tokenizerConfigPath())
     SANDWICH_RETURN_IF_ERROR(writer.copyFile(
         artifact::tokenizerConfigFile, *checkpoint.tokenizerConfigPath()));
-  return writer.commit(std::move(manifest));
+  return writer.commit(std::move(manifest),
+                       [&] { (void)progress(stageDone, 1); });
 }

@@ -160,12 +160,18 @@ Status Compilation::buildModule() {
 }
 
 Status Compilation::writeText(const std::string &text) {
-  if (options.output.empty() || options.output == "-")
-    return writeStandardOutput(text);
+  if (options.output.empty() || options.output == "-") {
+    SANDWICH_RETURN_IF_ERROR(progress(stagePrinting, 0));
+    SANDWICH_RETURN_IF_ERROR(writeStandardOutput(text));
+    (void)progress(stageDone, 1);
+    return {};
+  }
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file,
                             PendingFile::create(options.output));
   SANDWICH_RETURN_IF_ERROR(file.write(text));
-  return file.commit();
+  SANDWICH_RETURN_IF_ERROR(file.commit());
+  (void)progress(stageDone, 1);
+  return {};
 }
 
 Status Compilation::writeModule() {

@@ -86,6 +86,8 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
                             const Target &target, const std::string &model,
                             const CompileProgress &progress,
                             TuningSummary *summary) {
+  // Also where nothing is left to measure.
+  SANDWICH_RETURN_IF_ERROR(progress(stageTuning, 0));
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
     manager.addPass(createLMToGemm());
   }));
@@ -123,8 +125,8 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
     SANDWICH_ASSIGN_OR_RETURN(
         TunedModel team,
         tuneTeam(module, options, target, teams[i], tuning, [&](double done) {
-          return progress("tuning", (static_cast<double>(i) + done) /
-                                        static_cast<double>(teams.size()));
+          return progress(stageTuning, (static_cast<double>(i) + done) /
+                                           static_cast<double>(teams.size()));
         }));
     tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
     result.append(std::move(team));

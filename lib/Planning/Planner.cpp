@@ -25,6 +25,7 @@
 #include <limits>
 #include <memory>
 #include <sstream>
+#include <utility>
 
 using namespace sandwich;
 
@@ -96,15 +97,19 @@ makeMeasuredEvaluator(const PlanOptions &options, ServingTrace trace,
   return MeasuredEvaluator::create(std::move(measuring), std::move(trace));
 }
 
-/// Judges the configurations of `plan` again, by running them. If stopped,
-/// those that were run remain.
+/// Judges the configurations of `plan` again, by running them, and calls
+/// `measured` after each. If stopped, those that were run remain.
 static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
                       const PlanOptions &options,
-                      const std::function<bool()> &stop) {
+                      const std::function<bool()> &stop,
+                      const std::function<void()> &measured) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<ServiceConfiguration> run;
-  for (ServiceConfiguration &configuration : plan.search.configurations) {
+  const double secondsBefore = plan.search.statistics.seconds;
+  std::vector<ServiceConfiguration> candidates =
+      std::exchange(plan.search.configurations, {});
+  for (ServiceConfiguration &configuration : candidates) {
     Result<double> milliseconds = evaluator.predict(configuration);
+    plan.search.statistics.seconds = secondsBefore + secondsSince(start);
     if (!milliseconds && stop && stop()) {
       plan.search.interrupted = true;
       break;
@@ -113,16 +118,17 @@ static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
       return milliseconds.error();
     configuration.predictedMs = *milliseconds;
     if (std::isfinite(*milliseconds)) {
-      run.push_back(std::move(configuration));
-      continue;
+      std::vector<ServiceConfiguration> &ranked = plan.search.configurations;
+      auto place = std::ranges::upper_bound(ranked, *milliseconds, {},
+                                            &ServiceConfiguration::predictedMs);
+      ranked.insert(place, std::move(configuration));
+    } else {
+      ++plan.search.statistics.cannotRun;
+      if (options.keepDropped)
+        plan.dropped.emplace_back(std::move(configuration), "cannot run");
     }
-    ++plan.search.statistics.cannotRun;
-    if (options.keepDropped)
-      plan.dropped.emplace_back(std::move(configuration), "cannot run");
+    measured();
   }
-  std::ranges::stable_sort(run, {}, &ServiceConfiguration::predictedMs);
-  plan.search.configurations = std::move(run);
-  plan.search.statistics.seconds += secondsSince(start);
   return {};
 }
 
@@ -194,22 +200,39 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                          const std::string &reason) {
       plan.dropped.emplace_back(configuration, reason);
     };
+  const auto addNotes = [&](SearchResult &found) {
+    if (measured)
+      for (const std::string &note : measured->notes())
+        found.notes.push_back(note);
+    if (models && !options.parameters && !options.measure)
+      found.notes.emplace_back(
+          runs ? "the speed of the machine's parts is assumed, so what was run "
+                 "was chosen by guesses"
+               : "the speed of the machine's parts is assumed, so times are "
+                 "guesses");
+  };
+  const auto tellSoFar = [&](const SearchResult &found) {
+    if (!options.measured || found.configurations.empty())
+      return;
+    Plan soFar = plan;
+    soFar.search = found;
+    soFar.search.interrupted = true;
+    addNotes(soFar.search);
+    options.measured(soFar);
+  };
+  if (options.evaluator == PlanEvaluator::Measured)
+    search.soFar = tellSoFar;
   ConfigurationEvaluator *evaluator = measured.get();
   if (models)
     evaluator = &modelled;
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, *evaluator, search));
+  if (search.soFar)
+    search.soFar(plan.search);
   if (options.evaluator == PlanEvaluator::Both && !plan.search.interrupted)
-    SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, options, stop));
-  if (measured)
-    for (const std::string &note : measured->notes())
-      plan.search.notes.push_back(note);
-  if (models && !options.parameters && !options.measure)
-    plan.search.notes.emplace_back(
-        runs ? "the speed of the machine's parts is assumed, so what was run "
-               "was chosen by guesses"
-             : "the speed of the machine's parts is assumed, so times are "
-               "guesses");
+    SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, options, stop,
+                                     [&] { tellSoFar(plan.search); }));
+  addNotes(plan.search);
   if (plan.search.configurations.empty() && plan.search.interrupted)
     return makeError("interrupted before anything was ",
                      runs ? "measured" : "found");

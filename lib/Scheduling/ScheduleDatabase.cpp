@@ -248,10 +248,25 @@ void write(const ScheduleKey &key, const TunedSchedules &tuned,
   message.set_cpu_model(tuned.cpuModel);
 }
 
+/// The process that called a file `...partial-` and `suffix`, or 0 if that is
+/// no name for one: its number, and perhaps "-1" or another number.
+pid_t findWriter(std::string_view suffix) {
+  pid_t process = 0;
+  const char *end = suffix.data() + suffix.size();
+  auto [rest, failure] = std::from_chars(suffix.data(), end, process);
+  if (failure == std::errc() && rest != end && *rest == '-') {
+    unsigned attempt = 0;
+    auto [last, wrong] = std::from_chars(rest + 1, end, attempt);
+    rest = last;
+    failure = wrong;
+  }
+  return failure == std::errc() && rest == end && process > 0 ? process : 0;
+}
+
 /// Removes what processes that are no more left beside `path`.
 void removeAbandoned(const std::filesystem::path &path) {
   std::error_code error;
-  std::string prefix = path.filename().string() + ".partial-";
+  std::string prefix = path.filename().string() + partialSuffix;
   std::filesystem::path folder = path.parent_path();
   std::filesystem::directory_iterator files(folder.empty() ? "." : folder,
                                             error);
@@ -260,12 +275,9 @@ void removeAbandoned(const std::filesystem::path &path) {
     std::string file = files->path().filename().string();
     if (!file.starts_with(prefix))
       continue;
-    pid_t process = 0;
-    const char *end = file.data() + file.size();
-    auto [rest, failure] =
-        std::from_chars(file.data() + prefix.size(), end, process);
-    if (failure == std::errc() && rest == end && process > 0 &&
-        ::kill(process, 0) != 0 && errno == ESRCH)
+    const pid_t process =
+        findWriter(std::string_view(file).substr(prefix.size()));
+    if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
       ::unlink(files->path().c_str());
   }
 }

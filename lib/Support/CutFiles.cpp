@@ -8,7 +8,9 @@
 
 #include "sandwich/Support/CutFiles.h"
 
-#include <atomic>
+#include "sandwich/Support/UnfinishedOutputs.h"
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -49,8 +51,30 @@ static std::string_view pathIn(std::string_view line, uintptr_t address) {
   return line.substr(path);
 }
 
-static void print(std::string_view text) {
-  (void)!::write(STDERR_FILENO, text.data(), text.size());
+/// Room for a line of /proc/self/maps: a path and 74 characters before it.
+using MapsBuffer = std::array<char, 8192>;
+
+/// The path of the file that is mapped at `address`, as part of `buffer`, or
+/// nothing.
+static std::string_view findMappedFile(uintptr_t address, MapsBuffer &buffer) {
+  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  std::string_view name;
+  size_t held = 0;
+  while (maps >= 0 && name.empty()) {
+    const ssize_t count =
+        ::read(maps, buffer.data() + held, buffer.size() - held);
+    if (count <= 0)
+      break;
+    held += static_cast<size_t>(count);
+    std::string_view rest(buffer.data(), held);
+    for (size_t end; name.empty() && (end = rest.find('\n')) != rest.npos;
+         rest.remove_prefix(end + 1))
+      name = pathIn(rest.substr(0, end), address);
+    if (name.empty())
+      std::memmove(buffer.data(), rest.data(), held = rest.size());
+  }
+  ::close(maps);
+  return name;
 }
 
 static void onBusError(int signal, siginfo_t *information, void *) {
@@ -60,33 +84,13 @@ static void onBusError(int signal, siginfo_t *information, void *) {
     ::raise(signal);
     return;
   }
-  // A second thread's fault waits for the first to end the program.
-  static std::atomic_flag busy;
-  while (busy.test_and_set())
-    ::pause();
-  auto address = reinterpret_cast<uintptr_t>(information->si_addr);
-  // One line is at most a path and 74 characters before it.
-  static char buffer[8192];
-  std::string_view name;
-  int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  size_t held = 0;
-  while (maps >= 0 && name.empty()) {
-    ssize_t count = ::read(maps, buffer + held, sizeof(buffer) - held);
-    if (count <= 0)
-      break;
-    held += static_cast<size_t>(count);
-    std::string_view rest(buffer, held);
-    for (size_t end; name.empty() && (end = rest.find('\n')) != rest.npos;
-         rest.remove_prefix(end + 1))
-      name = pathIn(rest.substr(0, end), address);
-    if (name.empty())
-      std::memmove(buffer, rest.data(), held = rest.size());
-  }
-  print("error: ");
-  print(name.empty() ? "a file" : name);
-  print(": cannot be read any more: it was cut while it was in use, or its "
-        "disk failed\n");
-  ::_exit(1);
+  // Other threads may be here as well.
+  MapsBuffer buffer;
+  const std::string_view name =
+      findMappedFile(reinterpret_cast<uintptr_t>(information->si_addr), buffer);
+  exitWithError({name.empty() ? "a file" : name,
+                 ": cannot be read any more: it was cut while it was in use, "
+                 "or its disk failed"});
 }
 
 void sandwich::exitOnCutFiles() {

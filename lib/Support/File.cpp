@@ -12,6 +12,8 @@
 #include <chrono>
 #include <fcntl.h>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -71,6 +73,38 @@ Result<std::string> sandwich::readTextFile(const std::string &path,
   return std::string(file.text());
 }
 
+namespace {
+
+/// What has just been made, and is listed for removal.
+struct NewOutput {
+  std::string path;
+  UnfinishedOutput listed;
+};
+
+} // namespace
+
+/// Has `make` make a file or folder that is not there yet: `path`, or "PATH-1",
+/// "PATH-2" and so on. Another process may have this one's number, in another
+/// container, or have had it, and left what it wrote. Nothing if `make` fails;
+/// errno tells why.
+static std::optional<NewOutput>
+makeNewOutput(const std::string &path,
+              const std::function<bool(const char *path)> &make) {
+  constexpr int attempts = 10000;
+  for (int i = 0; i < attempts; ++i) {
+    NewOutput output;
+    output.path = i == 0 ? path : path + "-" + std::to_string(i);
+    bool isMade = false;
+    output.listed = UnfinishedOutput::listWhenMade(
+        output.path, [&] { return isMade = make(output.path.c_str()); });
+    if (isMade)
+      return output;
+    if (errno != EEXIST)
+      break;
+  }
+  return std::nullopt;
+}
+
 Result<PendingFile> PendingFile::create(const std::string &path) {
   PendingFile file;
   file.shownPath = path;
@@ -88,13 +122,17 @@ Result<PendingFile> PendingFile::create(const std::string &path) {
     if (error)
       return makeError(path, ": cannot follow the link: ", error.message());
   }
-  file.temporary =
-      file.destination + partialSuffix + std::to_string(::getpid());
-  file.unfinished = UnfinishedOutput(file.temporary);
-  file.descriptor = ::open(file.temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file.descriptor < 0)
+  std::optional<NewOutput> output = makeNewOutput(
+      file.destination + partialSuffix + std::to_string(::getpid()),
+      [&](const char *name) {
+        file.descriptor =
+            ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return file.descriptor >= 0;
+      });
+  if (!output)
     return systemError(path, "create");
+  file.temporary = std::move(output->path);
+  file.unfinished = std::move(output->listed);
   return file;
 }
 
@@ -148,6 +186,8 @@ Status PendingFile::commit() {
     ::unlink(temporary.c_str());
     return error;
   }
+  // The name may be another process's from now on.
+  unfinished = UnfinishedOutput();
   return {};
 }
 
@@ -160,22 +200,16 @@ Result<ScratchFolder> ScratchFolder::create(const std::string &prefix,
   if (code)
     return makeError("there is no folder for temporary files: ", code.message(),
                      "; name one in TMPDIR");
-  // It is listed before it is made, so its name must be known.
-  constexpr int attempts = 10000;
-  for (int i = 0; i < attempts; ++i) {
-    ScratchFolder folder;
-    std::string path = place / (prefix + "-" + std::to_string(::getpid()) +
-                                "-" + std::to_string(i));
-    folder.unfinished = UnfinishedOutput(path);
-    if (::mkdir(path.c_str(), 0700) == 0) {
-      folder.name = std::move(path);
-      return folder;
-    }
-    if (errno != EEXIST)
-      break;
-  }
-  return makeError(place.string(),
-                   ": no folder can be made there: ", std::strerror(errno));
+  std::optional<NewOutput> output =
+      makeNewOutput(place / (prefix + "-" + std::to_string(::getpid())),
+                    [](const char *path) { return ::mkdir(path, 0700) == 0; });
+  if (!output)
+    return makeError(place.string(),
+                     ": no folder can be made there: ", std::strerror(errno));
+  ScratchFolder folder;
+  folder.name = std::move(output->path);
+  folder.unfinished = std::move(output->listed);
+  return folder;
 }
 
 ScratchFolder::ScratchFolder(ScratchFolder &&other) noexcept

@@ -12,18 +12,26 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <compare>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fcntl.h>
+#include <mutex>
+#include <set>
+#include <string>
 #include <sys/time.h>
 #include <unistd.h>
 
 using namespace sandwich;
 
 static bool readerGone = false;
-static volatile std::sig_atomic_t interruptCount = 0;
+
+/// Signals are handled on any thread.
+static std::atomic<bool> wasInterrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free,
+              "a signal handler writes it");
 
 void sandwich::prepareStandardStreams() {
   // What nobody can read from, or write to, fails as a closed one does.
@@ -76,31 +84,58 @@ static void handleInterrupts(struct sigaction &action) {
 
 void sandwich::catchInterrupts() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { interruptCount = 1; };
+  action.sa_handler = [](int) { wasInterrupted = true; };
   action.sa_flags = SA_RESETHAND;
   handleInterrupts(action);
 }
 
-static std::atomic<const char *> messageWhenInterrupted = "interrupted";
-static_assert(std::atomic<const char *>::is_always_lock_free,
+namespace {
+
+/// What an interrupted process says at its end.
+struct LastWords {
+  std::string message;
+  std::string output;
+  auto operator<=>(const LastWords &) const = default;
+};
+
+} // namespace
+
+/// Null until there are some.
+static std::atomic<const LastWords *> lastWords = nullptr;
+static_assert(std::atomic<const LastWords *>::is_always_lock_free,
               "a signal handler reads it");
 
-void sandwich::sayWhenInterrupted(const char *text) {
-  messageWhenInterrupted = text;
+void sandwich::sayWhenInterrupted(const std::string &message,
+                                  const std::string &output) {
+  // A handler may be reading what was to be said before, also while the process
+  // exits, so that none of it is ever destroyed.
+  static auto &all = *new std::set<LastWords>;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  lastWords = &*all.insert({message, output}).first;
 }
 
-const char *sandwich::interruptedMessage() { return messageWhenInterrupted; }
+const char *sandwich::interruptedMessage() {
+  const LastWords *words = lastWords;
+  return words ? words->message.c_str() : "interrupted";
+}
+
+void sandwich::exitInterrupted() {
+  const LastWords *words = lastWords;
+  if (!words)
+    exitWithError({"interrupted"});
+  exitWithError({words->message}, words->output);
+}
 
 void sandwich::exitSoonWhenInterrupted() {
   struct sigaction late = {};
-  late.sa_handler = [](int) { exitWithError({interruptedMessage()}); };
+  late.sa_handler = [](int) { exitInterrupted(); };
   ::sigemptyset(&late.sa_mask);
   ::sigaction(SIGALRM, &late, nullptr);
   struct sigaction action = {};
   action.sa_handler = [](int) {
-    if (interruptCount != 0)
-      exitWithError({interruptedMessage()});
-    interruptCount = 1;
+    if (wasInterrupted.exchange(true))
+      exitInterrupted();
     constexpr suseconds_t graceMicroseconds = 500'000;
     struct itimerval timer = {};
     timer.it_value.tv_usec = graceMicroseconds;
@@ -109,7 +144,7 @@ void sandwich::exitSoonWhenInterrupted() {
   handleInterrupts(action);
 }
 
-bool sandwich::interrupted() { return interruptCount != 0; }
+bool sandwich::interrupted() { return wasInterrupted; }
 
 sigset_t sandwich::blockSignals() {
   sigset_t all;

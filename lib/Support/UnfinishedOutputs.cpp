@@ -8,6 +8,8 @@
 
 #include "sandwich/Support/UnfinishedOutputs.h"
 
+#include "sandwich/Support/Process.h"
+
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -56,6 +58,20 @@ UnfinishedOutput::UnfinishedOutput(const std::string &path) {
       slot = i;
       return;
     }
+}
+
+UnfinishedOutput
+UnfinishedOutput::listWhenMade(const std::string &path,
+                               const std::function<bool()> &make) {
+  const sigset_t before = blockSignals();
+  UnfinishedOutput output;
+  const bool isMade = make();
+  const int reason = errno;
+  if (isMade)
+    output = UnfinishedOutput(path);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return output;
 }
 
 UnfinishedOutput::UnfinishedOutput(UnfinishedOutput &&other) noexcept
@@ -112,7 +128,21 @@ static void print(std::string_view text) {
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
-void sandwich::exitWithError(std::initializer_list<std::string_view> message) {
+/// Writes `text` to standard output. Returns 0, also where the reader went
+/// away, or the number of the error.
+static int writeOutput(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<size_t>(written));
+    else if (errno != EINTR)
+      return errno == EPIPE ? 0 : errno;
+  }
+  return 0;
+}
+
+void sandwich::exitWithError(std::initializer_list<std::string_view> message,
+                             std::string_view output) {
   // A second thread, or a signal's handler, waits for the first to end all.
   sigset_t all;
   ::sigfillset(&all);
@@ -127,9 +157,15 @@ void sandwich::exitWithError(std::initializer_list<std::string_view> message) {
   // Progress may stand on the terminal's last line.
   if (::isatty(STDERR_FILENO) == 1)
     print("\r\x1b[K");
+  const int reason = writeOutput(output);
   print("error: ");
-  for (std::string_view part : message)
-    print(part);
+  if (reason != 0) {
+    print("cannot write to standard output: ");
+    print(::strerrordesc_np(reason));
+  } else {
+    for (std::string_view part : message)
+      print(part);
+  }
   print("\n");
   ::_exit(1);
 }

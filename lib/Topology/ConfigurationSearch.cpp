@@ -39,9 +39,10 @@ class Search {
 public:
   Search(const SearchSpace &space, ConfigurationEvaluator &evaluator,
          const ConfigurationSearchOptions &options,
-         const std::function<bool()> &interrupted)
+         const std::function<bool()> &interrupted,
+         std::chrono::steady_clock::time_point start)
       : space(space), evaluator(evaluator), options(options),
-        interrupted(interrupted) {}
+        interrupted(interrupted), start(start) {}
 
   Result<SearchResult> run();
 
@@ -60,6 +61,10 @@ private:
   Status searchSet(const std::vector<std::vector<unsigned>> &numa,
                    const std::vector<CrossSection> &cuts);
   void rank(Ranked candidate);
+  void rankAll(const RemoveWalk &walk, const std::vector<CrossSection> &cuts);
+  SearchResult ranking() const;
+  void tellSoFar(const RemoveWalk &walk,
+                 const std::vector<CrossSection> &cuts) const;
   ServiceConfiguration describe(const CrossSection &cut,
                                 const std::vector<Removal> &removals,
                                 double milliseconds) const;
@@ -73,6 +78,7 @@ private:
   ConfigurationEvaluator &evaluator;
   const ConfigurationSearchOptions &options;
   const std::function<bool()> &interrupted;
+  const std::chrono::steady_clock::time_point start;
   SearchResult result;
   std::vector<Ranked> best;
 };
@@ -128,47 +134,11 @@ void Search::rank(Ranked candidate) {
   best.pop_back();
 }
 
-Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
-                         const std::vector<CrossSection> &cuts) {
+/// Ranks what `walk` has evaluated of a set of processes.
+void Search::rankAll(const RemoveWalk &walk,
+                     const std::vector<CrossSection> &cuts) {
   SearchStatistics &statistics = result.statistics;
-  ServiceConfiguration configuration;
-  configuration.numa = numa;
-  const AwakeMask allAwake = space.allAwake();
-  const CrossSection *current = nullptr;
-  RemoveWalk walk(space, cuts, options.patience, interrupted);
-  auto evaluate = [&](const CrossSection &cut,
-                      const AwakeMask &mask) -> Result<double> {
-    if (interrupted()) {
-      walk.stop();
-      return 0.0;
-    }
-    if (current != &cut) {
-      current = &cut;
-      cut.cores(space, allAwake, configuration.prefillCores);
-    }
-    cut.cores(space, mask, configuration.decodeCores);
-    Result<double> milliseconds = evaluator.predict(configuration);
-    // Evaluations that take long hear of it, too.
-    if (!milliseconds && interrupted())
-      walk.stop();
-    if (!milliseconds)
-      return interrupted() ? Result<double>(0.0) : milliseconds;
-    ++statistics.configurations;
-    if (options.progress)
-      options.progress(statistics);
-    return milliseconds;
-  };
-  SANDWICH_RETURN_IF_ERROR(walk.run(evaluate));
-  ++statistics.processSets;
   statistics.equal += walk.equalTrees();
-  if (walk.ranOutOfPatience()) {
-    ++statistics.stoppedEarly;
-    std::ostringstream note;
-    note << numa.size() << (numa.size() == 1 ? " process" : " processes")
-         << ": left after " << options.patience
-         << " evaluations in a row without a better configuration";
-    result.notes.push_back(note.str());
-  }
   for (const RemoveWalk::Record &record : walk.records()) {
     const CrossSection &cut = cuts[record.cut];
     switch (record.state) {
@@ -187,6 +157,75 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
       break;
     }
   }
+}
+
+/// What was found and ranked.
+SearchResult Search::ranking() const {
+  SearchResult found = result;
+  for (const Ranked &ranked : best)
+    found.configurations.push_back(
+        describe(ranked.cut, ranked.removals, ranked.milliseconds));
+  found.statistics.seconds = secondsSince(start);
+  return found;
+}
+
+/// Tells what was found so far, with what `walk` has evaluated, which is not
+/// ranked yet.
+void Search::tellSoFar(const RemoveWalk &walk,
+                       const std::vector<CrossSection> &cuts) const {
+  ConfigurationSearchOptions silent = options;
+  silent.dropped = nullptr;
+  Search copy(space, evaluator, silent, interrupted, start);
+  copy.result = result;
+  copy.best = best;
+  copy.rankAll(walk, cuts);
+  copy.result.interrupted = true;
+  options.soFar(copy.ranking());
+}
+
+Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
+                         const std::vector<CrossSection> &cuts) {
+  SearchStatistics &statistics = result.statistics;
+  ServiceConfiguration configuration;
+  configuration.numa = numa;
+  const AwakeMask allAwake = space.allAwake();
+  const CrossSection *current = nullptr;
+  RemoveWalk walk(space, cuts, options.patience, interrupted);
+  auto evaluate = [&](const CrossSection &cut,
+                      const AwakeMask &mask) -> Result<double> {
+    if (interrupted()) {
+      walk.stop();
+      return 0.0;
+    }
+    if (options.soFar && statistics.configurations > 0)
+      tellSoFar(walk, cuts);
+    if (current != &cut) {
+      current = &cut;
+      cut.cores(space, allAwake, configuration.prefillCores);
+    }
+    cut.cores(space, mask, configuration.decodeCores);
+    Result<double> milliseconds = evaluator.predict(configuration);
+    // Evaluations that take long hear of it, too.
+    if (!milliseconds && interrupted())
+      walk.stop();
+    if (!milliseconds)
+      return interrupted() ? Result<double>(0.0) : milliseconds;
+    ++statistics.configurations;
+    if (options.progress)
+      options.progress(statistics);
+    return milliseconds;
+  };
+  SANDWICH_RETURN_IF_ERROR(walk.run(evaluate));
+  ++statistics.processSets;
+  if (walk.ranOutOfPatience()) {
+    ++statistics.stoppedEarly;
+    std::ostringstream note;
+    note << numa.size() << (numa.size() == 1 ? " process" : " processes")
+         << ": left after " << options.patience
+         << " evaluations in a row without a better configuration";
+    result.notes.push_back(note.str());
+  }
+  rankAll(walk, cuts);
   return {};
 }
 
@@ -198,10 +237,7 @@ Result<SearchResult> Search::run() {
       if (!interrupted())
         SANDWICH_RETURN_IF_ERROR(searchSet(numa, cuts));
   result.interrupted = interrupted();
-  for (const Ranked &ranked : best)
-    result.configurations.push_back(
-        describe(ranked.cut, ranked.removals, ranked.milliseconds));
-  return std::move(result);
+  return ranking();
 }
 
 Result<SearchResult>
@@ -230,11 +266,7 @@ sandwich::searchConfigurations(const TopoTree &tree,
   }
   if (!space)
     return space.error();
-  Result<SearchResult> result =
-      Search(*space, evaluator, options, interrupted).run();
-  if (result)
-    result->statistics.seconds = secondsSince(start);
-  return result;
+  return Search(*space, evaluator, options, interrupted, start).run();
 }
 
 Json sandwich::toJson(const SearchResult &result) {

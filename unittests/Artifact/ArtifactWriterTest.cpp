@@ -225,6 +225,28 @@ TEST_F(ArtifactWriterTest, ReplacesAnArtifact) {
   EXPECT_EQ(artifact->manifest().model().name(), "second");
 }
 
+/// Whoever is interrupted while the old artifact is removed has the new one.
+TEST_F(ArtifactWriterTest, TellsWhenTheArtifactIsInPlace) {
+  for (const bool replaces : {false, true}) {
+    auto writer = ArtifactWriter::create(path("a.sandwich"));
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE(writeContents(*writer));
+    proto::Manifest manifest = makeManifest();
+    const std::string name = replaces ? "second" : "first";
+    manifest.mutable_model()->set_name(name);
+    int calls = 0;
+    ASSERT_TRUE(writer->commit(manifest, [&] {
+      ++calls;
+      auto artifact = Artifact::open(path("a.sandwich"));
+      ASSERT_TRUE(artifact);
+      EXPECT_EQ(artifact->manifest().model().name(), name);
+      EXPECT_EQ(std::filesystem::exists(partial("a.sandwich")), replaces);
+    }));
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(filesInFolder(), 1u);
+  }
+}
+
 TEST_F(ArtifactWriterTest, ReplacesAnArtifactOfAnotherVersion) {
   std::filesystem::create_directory(path("a.sandwich"));
   proto::Envelope envelope;

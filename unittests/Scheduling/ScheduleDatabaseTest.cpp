@@ -613,13 +613,16 @@ TEST_F(ScheduleDatabaseTest, ClearsWhatWasAbandoned) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   fs::path abandoned = path.string() + ".partial-" + std::to_string(child);
   fs::path used = path.string() + ".partial-" + std::to_string(::getppid());
+  fs::path second = abandoned.string() + "-1";
   fs::path other = path.string() + ".partial-notes";
-  for (const fs::path &file : {abandoned, used, other})
+  fs::path numbered = abandoned.string() + "-1-notes";
+  for (const fs::path &file : {abandoned, second, used, other, numbered})
     std::ofstream(file) << "half";
   ASSERT_TRUE(ScheduleDatabase().save(path));
-  EXPECT_FALSE(fs::exists(abandoned));
-  EXPECT_TRUE(fs::exists(used));
-  EXPECT_TRUE(fs::exists(other));
+  for (const fs::path &file : {abandoned, second})
+    EXPECT_FALSE(fs::exists(file)) << file;
+  for (const fs::path &file : {used, other, numbered})
+    EXPECT_TRUE(fs::exists(file)) << file;
 }
 
 } // namespace

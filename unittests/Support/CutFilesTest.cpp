@@ -8,21 +8,24 @@
 
 #include "sandwich/Support/CutFiles.h"
 
+#include "TemporaryFolder.h"
 #include "sandwich/Support/File.h"
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <iterator>
 
 using namespace sandwich;
 
-/// Reads the end of a mapped file after the file was cut.
-static void readBehindTheCut(const std::string &path) {
+/// Reads the end of a mapped file after the file was cut, while `output` is
+/// being written.
+static void readBehindTheCut(const std::string &path,
+                             const std::string &output) {
   exitOnCutFiles();
   Result<MappedFile> file = MappedFile::open(path);
-  if (!file)
+  Result<PendingFile> pending = PendingFile::create(output);
+  if (!file || !pending)
     return;
   std::filesystem::resize_file(path, 0);
   volatile char last = file->text().back();
@@ -30,12 +33,14 @@ static void readBehindTheCut(const std::string &path) {
 }
 
 TEST(CutFilesDeathTest, AreOneError) {
-  std::string path = std::filesystem::temp_directory_path() /
-                     ("sandwich-cut-" + std::to_string(::getpid()));
-  std::ofstream(path) << std::string(100000, 'x');
-  EXPECT_EXIT(readBehindTheCut(path), testing::ExitedWithCode(1),
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("cut", std::string(100000, 'x'));
+  EXPECT_EXIT(readBehindTheCut(path, folder.file("output")),
+              testing::ExitedWithCode(1),
               "^error: " + path + ": cannot be read any more: [^\n]*\n$");
-  std::filesystem::remove(path);
+  // Nothing is left of the output.
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(CutFilesDeathTest, OtherBusErrorsStaySignals) {

@@ -53,13 +53,35 @@ TEST_F(FileTest, LeavesNothingWithoutCommit) {
 TEST_F(FileTest, NamesAFullDisk) {
   if (::access("/dev/full", W_OK) != 0)
     GTEST_SKIP() << "no /dev/full";
-  std::filesystem::create_symlink("/dev/full", path("a") + ".partial-" +
-                                                   std::to_string(::getpid()));
+  std::filesystem::create_symlink("/dev/full", path("a"));
   auto pending = PendingFile::create(path("a"));
   ASSERT_TRUE(pending);
   auto status = pending->write("hello");
   ASSERT_FALSE(status);
   EXPECT_NE(status.error().message.find("No space left"), std::string::npos);
+}
+
+/// What has the name already is another container's, or was left by a process
+/// that was killed.
+TEST_F(FileTest, WritesToNoFileThatIsThere) {
+  const std::string first =
+      path("a") + ".partial-" + std::to_string(::getpid());
+  ASSERT_TRUE(PendingFile::create(path("victim"))->commit());
+  std::filesystem::create_symlink(path("victim"), first);
+  {
+    auto one = PendingFile::create(path("a"));
+    auto other = PendingFile::create(path("a"));
+    ASSERT_TRUE(one && other);
+    ASSERT_TRUE(one->write("hello"));
+    ASSERT_TRUE(other->write("world"));
+    ASSERT_TRUE(other->commit());
+    EXPECT_EQ(*readTextFile(path("a"), 100), "world");
+    ASSERT_TRUE(one->commit());
+    EXPECT_EQ(*readTextFile(path("a"), 100), "hello");
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(first));
+  EXPECT_TRUE(readTextFile(path("victim"), 100)->empty());
+  EXPECT_EQ(filesInFolder(), 3u);
 }
 
 TEST_F(FileTest, RefusesWhatIsNoFile) {

@@ -12,11 +12,15 @@
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -49,6 +53,10 @@ namespace {
 class UnfinishedOutputsDeathTest : public testing::Test {
 protected:
   std::string path(const std::string &name) const { return folder.file(name); }
+
+  size_t countFiles() const {
+    return std::distance(fs::directory_iterator(folder.path()), {});
+  }
 
   /// Begins a file and a folder with files, calls `end` and returns.
   void endWithOutputs(const std::function<void()> &end) {
@@ -130,7 +138,8 @@ TEST_F(UnfinishedOutputsDeathTest, AreRemovedWhereNullIsUsedForMemory) {
       "out of memory.*");
 }
 
-/// Uses more of the stack than any limit allows.
+#ifdef __x86_64__
+/// Uses more of the stack than the limit below allows.
 // NOLINTNEXTLINE(misc-no-recursion): that is the point.
 static int recurse(int depth) {
   volatile char frame[4096];
@@ -144,10 +153,17 @@ TEST_F(UnfinishedOutputsDeathTest, AreRemovedWhereTheStackEnds) {
   expectNothingLeft(
       [] {
         exitWhenOutOfMemory();
+        // Without a limit the stack would grow until the machine has no memory.
+        struct rlimit limit = {};
+        ::getrlimit(RLIMIT_STACK, &limit);
+        constexpr rlim_t enough = rlim_t(8) << 20;
+        limit.rlim_cur = std::min(limit.rlim_max, enough);
+        ::setrlimit(RLIMIT_STACK, &limit);
         recurse(std::numeric_limits<int>::max());
       },
       "out of memory for the stack.*");
 }
+#endif
 
 TEST_F(UnfinishedOutputsDeathTest, OtherBadAccessesStaySignals) {
   auto access = [] {
@@ -163,19 +179,69 @@ TEST_F(UnfinishedOutputsDeathTest, OtherBadAccessesStaySignals) {
   EXPECT_EXIT(nullAccess(), testing::KilledBySignal(SIGSEGV), "");
 }
 
+/// Does something for half a minute in which nobody looks at `interrupted`, and
+/// exits.
+static void workUninterrupted(const std::function<void()> &something) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds longer(30);
+  for (const Clock::time_point end = Clock::now() + longer; Clock::now() < end;)
+    something();
+  std::_Exit(0);
+}
+
 TEST_F(UnfinishedOutputsDeathTest, AreRemovedSoonAfterAnInterrupt) {
   for (int signal : {SIGINT, SIGTERM})
-    expectNothingLeft(
-        [&] {
-          sayWhenInterrupted("interrupted");
-          exitSoonWhenInterrupted();
-          std::raise(signal);
-          EXPECT_TRUE(interrupted());
-          // Nobody looks at it.
-          for (;;)
-            ::pause();
-        },
-        "interrupted");
+    for (void (*something)() : {+[] {}, +[] { ::usleep(1000); }})
+      expectNothingLeft(
+          [&] {
+            sayWhenInterrupted("interrupted");
+            exitSoonWhenInterrupted();
+            std::raise(signal);
+            EXPECT_TRUE(interrupted());
+            workUninterrupted(something);
+          },
+          "interrupted");
+}
+
+/// Signals are handled on any thread.
+TEST_F(UnfinishedOutputsDeathTest, AreRemovedAfterAnInterruptOfAnotherThread) {
+  expectNothingLeft(
+      [] {
+        sayWhenInterrupted("interrupted");
+        exitSoonWhenInterrupted();
+        std::thread([] { std::raise(SIGINT); }).join();
+        EXPECT_TRUE(interrupted());
+        workUninterrupted([] {});
+      },
+      "interrupted");
+}
+
+/// Runs `end` with standard output in the file `output`.
+static void endInto(const std::string &output,
+                    const std::function<void()> &end) {
+  const int file = ::open(output.c_str(), O_WRONLY | O_CREAT, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  end();
+}
+
+/// What was said last counts, and its text need not be kept by the caller.
+TEST_F(UnfinishedOutputsDeathTest, TellWhatWasFoundBeforeAnInterrupt) {
+  const auto interrupt = [] {
+    exitSoonWhenInterrupted();
+    sayWhenInterrupted("interrupted", "nothing");
+    sayWhenInterrupted("interrupted; " + std::string(100, 'x'),
+                       std::string(100000, 'y'));
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+  };
+  EXPECT_EXIT(endInto(path("output"), interrupt), testing::ExitedWithCode(1),
+              "^error: interrupted; x{100}\n$");
+  EXPECT_EQ(*readTextFile(path("output"), 1 << 20), std::string(100000, 'y'));
+  if (::access("/dev/full", W_OK) != 0)
+    return;
+  EXPECT_EXIT(
+      endInto("/dev/full", interrupt), testing::ExitedWithCode(1),
+      "^error: cannot write to standard output: No space left on device\n$");
 }
 
 TEST_F(UnfinishedOutputsDeathTest, AreRemovedAtTheSecondInterrupt) {
@@ -203,6 +269,27 @@ TEST_F(UnfinishedOutputsDeathTest, AreTheirProcessesOwn) {
   EXPECT_TRUE(fs::exists(path("file")));
 }
 
+/// A process with this one's number, in another container, may write here too.
+TEST_F(UnfinishedOutputsDeathTest, AreNotWhatOthersMade) {
+  const auto end = [&] {
+    const std::string number = std::to_string(::getpid());
+    std::ofstream(path("file.partial-") + number) << "x";
+    fs::create_directory(path("folder-") + number);
+    std::ofstream(path("folder-") + number + "/file") << "x";
+    auto file = PendingFile::create(path("file"));
+    auto folder = ScratchFolder::create("folder", path(""));
+    const auto refused =
+        UnfinishedOutput::listWhenMade(path("kept"), [&] { return false; });
+    std::ofstream(path("kept")) << "x";
+    exitWithError({file && folder ? "why" : "cannot create"});
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(1), "why");
+  EXPECT_EQ(countFiles(), 3u);
+  for (const fs::directory_entry &left :
+       fs::recursive_directory_iterator(folder.path()))
+    EXPECT_TRUE(left.is_directory() || left.file_size() == 1) << left.path();
+}
+
 TEST_F(UnfinishedOutputsDeathTest, AreFinishedWhenDestroyed) {
   {
     UnfinishedOutput finished(path("file"));
@@ -213,11 +300,19 @@ TEST_F(UnfinishedOutputsDeathTest, AreFinishedWhenDestroyed) {
 }
 
 TEST_F(UnfinishedOutputsDeathTest, AreNotAllListed) {
-  std::vector<UnfinishedOutput> many;
-  for (int i = 0; i < UnfinishedOutput::most + 1; ++i)
-    many.emplace_back(path(std::to_string(i)));
-  UnfinishedOutput longer(path(std::string(10000, 'x')));
-  many.clear();
+  const std::string beyond = path(std::to_string(UnfinishedOutput::most));
+  const auto end = [&] {
+    std::vector<UnfinishedOutput> many;
+    many.emplace_back(path(std::string(10000, 'x')));
+    for (int i = 0; i <= UnfinishedOutput::most; ++i) {
+      many.emplace_back(path(std::to_string(i)));
+      std::ofstream(path(std::to_string(i))) << "x";
+    }
+    exitWithError({"why"});
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(1), "why");
+  EXPECT_TRUE(fs::exists(beyond));
+  EXPECT_EQ(countFiles(), 1u);
 }
 
 /// Scratch folders differ, and are removed with what is in them.

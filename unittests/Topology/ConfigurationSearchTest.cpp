@@ -390,6 +390,44 @@ TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
   EXPECT_EQ(result->configurations.size(), 10u);
 }
 
+/// An interrupt may end the process before the search can return.
+TEST(ConfigurationSearch, TellsWhatItWouldReturnIfInterrupted) {
+  const auto describe = [](const SearchResult &result) {
+    Json json = toJson(result);
+    json.erase("seconds");
+    // More of them may be met before the next evaluation.
+    json["pruned"].erase("equal");
+    return json.dump() + (result.interrupted ? " interrupted" : "");
+  };
+  std::vector<std::string> soFar;
+  TestEvaluator all(fewerIsBetter);
+  ConfigurationSearchOptions options;
+  options.topK = 3;
+  options.soFar = [&](const SearchResult &result) {
+    soFar.push_back(describe(result));
+  };
+  uint64_t dropped = 0;
+  options.dropped = [&](const ServiceConfiguration &, DropReason,
+                        const std::string &) { ++dropped; };
+  ASSERT_TRUE(searchConfigurations(makeKunpeng(), all, options));
+  ASSERT_EQ(soFar.size(), all.calls - 1);
+  const uint64_t droppedInAll = dropped;
+  options.soFar = nullptr;
+  for (const uint64_t calls : {1, 2, 20, 100}) {
+    TestEvaluator some(fewerIsBetter);
+    options.interrupted = [&] { return some.calls == calls; };
+    auto result = searchConfigurations(makeKunpeng(), some, options);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(describe(*result), soFar[calls - 1]);
+  }
+  // What is dropped is told once.
+  options.interrupted = nullptr;
+  dropped = 0;
+  TestEvaluator again(fewerIsBetter);
+  ASSERT_TRUE(searchConfigurations(makeKunpeng(), again, options));
+  EXPECT_EQ(dropped, droppedInAll);
+}
+
 TEST(ConfigurationSearch, KeepsWhatItHasWhenAnEvaluationIsInterrupted) {
   /// Evaluations that take long end with an error when they are.
   class Interrupted final : public ConfigurationEvaluator {

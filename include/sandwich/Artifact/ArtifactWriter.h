@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -85,10 +86,12 @@ public:
 
   /// Fills in `sandwich_version`, `tensors` and `files` of `manifest`, writes
   /// it, syncs everything and moves the artifact to its place; an artifact
-  /// that was there is replaced in one step and removed. Errors: the manifest
-  /// is not one that would load, the disk is full, or the place was taken by
-  /// something else meanwhile.
-  Status commit(proto::Manifest manifest);
+  /// that was there is replaced in one step and removed, which takes a while.
+  /// `inPlace` is called between. Errors: the manifest is not one that would
+  /// load, the disk is full, or the place was taken by something else
+  /// meanwhile.
+  Status commit(proto::Manifest manifest,
+                const std::function<void()> &inPlace = {});
 
 private:
   struct State;

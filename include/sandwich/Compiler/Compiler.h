@@ -98,8 +98,16 @@ struct CompileOptions {
 /// Error: an element type of `options` is not one of those above.
 Status checkElementTypes(const CompileOptions &options);
 
+/// Stages that whoever ends a compilation early may want to know: schedules
+/// are measured, and added to the database; text goes to standard output; the
+/// output is in its place, and what is left is to clear up.
+inline constexpr std::string_view stageTuning = "tuning";
+inline constexpr std::string_view stagePrinting = "printing";
+inline constexpr std::string_view stageDone = "clearing up";
+
 /// Hears what is being done: a short name of the stage, and how much of it is
-/// done, from 0 to 1. An error ends the compilation with it.
+/// done, from 0 to 1. An error ends the compilation with it, but for
+/// `stageDone`.
 using CompileProgress = std::function<Status(std::string_view stage, double)>;
 
 /// Compiles the checkpoint in `options.modelFolder`. Errors name what is at

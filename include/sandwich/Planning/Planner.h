@@ -33,6 +33,8 @@ enum class PlanEvaluator {
   Both
 };
 
+struct Plan;
+
 struct PlanOptions {
   /// The model, and how it is compiled where configurations are run. The
   /// latency model needs the folder's config.json only.
@@ -55,6 +57,9 @@ struct PlanOptions {
   /// while configurations are searched, the share of process counts and NUMA
   /// assignments.
   std::function<void(std::string_view stage, double done)> progress;
+  /// Called each time that a configuration was run, once one of them can: the
+  /// plan that a search which is interrupted now would give.
+  std::function<void(const Plan &soFar)> measured;
   /// Whether every configuration that was dropped is told.
   bool keepDropped = false;
 };

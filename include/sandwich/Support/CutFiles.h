@@ -12,9 +12,9 @@
 namespace sandwich {
 
 /// For programs: from now on, touching a part of a mapped file that is no more,
-/// because something cut the file or its disk failed, prints one line `error:
-/// FILE: ...` and ends the program with status 1. Without this it is a signal,
-/// SIGBUS, and the default.
+/// because something cut the file or its disk failed, ends the program by
+/// `exitWithError` with the line `error: FILE: ...`. Without this it is a
+/// signal, SIGBUS, and the default.
 void exitOnCutFiles();
 
 } // namespace sandwich

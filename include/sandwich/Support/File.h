@@ -26,7 +26,8 @@
 namespace sandwich {
 
 /// What a file or folder under construction is called beside its destination:
-/// its name, this, and the number of the process that writes it.
+/// its name, this, and the number of the process that writes it; a file where
+/// that is taken has "-1", "-2" and so on behind it.
 inline constexpr char partialSuffix[] = ".partial-";
 
 /// A whole regular file mapped read-only. Moves, never copies.
@@ -56,10 +57,10 @@ private:
 /// file is larger than `maxBytes`.
 Result<std::string> readTextFile(const std::string &path, size_t maxBytes);
 
-/// A file under construction: bytes go to `PATH.partial-PID`, and `commit`
-/// syncs it and renames it to `PATH`, or to what `PATH` links to. Destroyed
-/// without `commit`, it removes what it wrote. What is there and no regular
-/// file, a device or a pipe, is written to directly and never replaced.
+/// A file under construction: bytes go to a new file `PATH.partial-PID`, and
+/// `commit` syncs it and renames it to `PATH`, or to what `PATH` links to.
+/// Destroyed without `commit`, it removes what it wrote. What is there and no
+/// regular file, a device or a pipe, is written to directly and never replaced.
 class PendingFile {
 public:
   static Result<PendingFile> create(const std::string &path);
@@ -92,7 +93,7 @@ public:
   /// Makes a folder named `prefix` and something that no other has, in `parent`
   /// or, if that is empty, where the system has temporary files.
   static Result<ScratchFolder> create(const std::string &prefix,
-                                        const std::string &parent = "");
+                                      const std::string &parent = "");
 
   ScratchFolder() = default;
   ScratchFolder(ScratchFolder &&other) noexcept;

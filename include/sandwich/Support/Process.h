@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <signal.h>
+#include <string>
 #include <string_view>
 
 namespace sandwich {
@@ -43,16 +44,21 @@ void catchInterrupts();
 
 /// As `catchInterrupts`, for a tool that cannot look at `interrupted` all the
 /// time. Where it has not ended half a second after the first signal, and at
-/// the second signal, `exitWithError` ends it with the text of
-/// `sayWhenInterrupted`.
+/// the second signal, `exitInterrupted` ends it, wherever it is.
 void exitSoonWhenInterrupted();
 
-/// What an interrupted tool says after "error: "; the text must live as long
-/// as the process.
-void sayWhenInterrupted(const char *text);
+/// From now on an interrupted process says `message` after "error: ", and
+/// before it writes `output` to standard output. Both are kept as long as the
+/// process lives.
+void sayWhenInterrupted(const std::string &message,
+                        const std::string &output = {});
 
-/// The text of `sayWhenInterrupted`.
+/// The message of `sayWhenInterrupted`.
 const char *interruptedMessage();
+
+/// Ends the process by `exitWithError` with what `sayWhenInterrupted` was given
+/// last. May be called in a signal handler.
+[[noreturn]] void exitInterrupted();
 
 /// Whether somebody asked the process to stop.
 bool interrupted();

@@ -79,6 +79,8 @@ struct SearchStatistics {
   double seconds = 0;
 };
 
+struct SearchResult;
+
 struct ConfigurationSearchOptions {
   /// `keepGroups` searches the given tree with the groups it has; otherwise it
   /// must be fundamental, and every grouped tree is searched.
@@ -97,6 +99,10 @@ struct ConfigurationSearchOptions {
 
   /// Called after each evaluation.
   std::function<void(const SearchStatistics &)> progress;
+  /// Called before each evaluation but the first with what the search would
+  /// return if it were interrupted now. Makes it anew each time: for evaluators
+  /// that take long.
+  std::function<void(const SearchResult &)> soFar;
   /// Asked before each evaluation, and often between them; the search ends with
   /// what it has once this returns true.
   std::function<bool()> interrupted;

@@ -188,9 +188,13 @@ class Output(BadInputTest):
         """A checkpoint that is cut while it is packed is an error, no signal."""
         self.config["vocab_size"] = 32768
         self.write_model()
+        # Where temporary files are seen, too.
+        temporary = self.path("temporary")
+        os.mkdir(temporary)
         before = listing(self.folder)
         process = subprocess.Popen(
-            self.compile_command(["--dtype=f32"]), stderr=subprocess.PIPE)
+            self.compile_command(["--dtype=f32"]), stderr=subprocess.PIPE,
+            env=dict(os.environ, TMPDIR=temporary))
         while listing(self.folder) == before and process.poll() is None:
             time.sleep(0.001)
         os.truncate(self.path("model/model.safetensors"), 0)
@@ -200,6 +204,7 @@ class Output(BadInputTest):
             self.assertEqual(process.returncode, 1)
             self.assertRegex(errors, b"^error: [^\n]*model.safetensors: cannot be "
                              b"read any more: [^\n]*\n$")
+            self.assertEqual(listing(self.folder), before)
 
     def test_interrupted(self):
         """SIGKILL at any moment leaves nothing that loads, and the next

@@ -1,0 +1,433 @@
+//===- Arguments.cpp - The command line of the compiler -------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arguments.h"
+
+#include "sandwich/Artifact/OutputPlace.h"
+#include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Scheduling/Strategies.h"
+#include "sandwich/Support/Process.h"
+#include "sandwich/Support/ServingTrace.h"
+#include "sandwich/Target/Target.h"
+#include "sandwich/Topology/MachineTopology.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <vector>
+
+using namespace sandwich;
+using namespace sandwich::tool;
+
+namespace {
+
+/// The options, and what may be combined.
+class CommandLine {
+public:
+  explicit CommandLine(Arguments &arguments);
+
+  /// Fills in the arguments. Throws CLI::Success for --help, and
+  /// CLI::ParseError for wrong usage.
+  void parse(int argc, char **argv);
+  /// What --help prints.
+  std::string help(const CLI::Success &asked) const;
+
+private:
+  void declareCompilation();
+  void declareTuning();
+  void declarePlanning();
+  void checkOutputNames();
+  void checkPlanning() const;
+  void checkTuning() const;
+  void checkOutput() const;
+
+  bool isGiven(const char *option) const { return app.count(option) > 0; }
+
+  const std::map<std::string, Emit> emits = {
+      {"model-ir", Emit::ModelIR}, {"schedule-ir", Emit::ScheduleIR},
+      {"loop-ir", Emit::LoopIR},   {"llvm-ir", Emit::LLVMIR},
+      {"asm", Emit::Assembly},     {"artifact", Emit::Artifact}};
+  const std::map<std::string, Tune> tunings = {
+      {"none", Tune::None}, {"quick", Tune::Quick}, {"full", Tune::Full}};
+  const std::map<std::string, PlanEvaluator> evaluators = {
+      {"modelled", PlanEvaluator::Modelled},
+      {"measured", PlanEvaluator::Measured},
+      {"both", PlanEvaluator::Both}};
+  Arguments &arguments;
+  CLI::App app;
+  std::string emit = "artifact";
+  std::string tune = "none";
+  std::string evaluator = "modelled";
+};
+
+} // namespace
+
+CommandLine::CommandLine(Arguments &arguments)
+    : arguments(arguments),
+      app("Compiles a Hugging Face checkpoint into an artifact for one CPU.\n\n"
+          "  sandwich-compile models/jargon-llama -o jargon.sandwich\n"
+          "  sandwich-compile Llama-3.2-1B -o llama.sandwich --dtype=bf16 "
+          "--threads=8\n"
+          "  sandwich-compile Llama-3.2-1B --emit=schedule-ir\n",
+          "sandwich-compile") {
+  declareCompilation();
+  declareTuning();
+  declarePlanning();
+  app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error");
+  checkOutputNames();
+}
+
+/// What is compiled, and into what.
+void CommandLine::declareCompilation() {
+  CompileOptions &options = arguments.compile;
+  app.add_option("MODEL_DIR", options.modelFolder,
+                 "Folder with config.json and *.safetensors")
+      ->required();
+  app.add_option(
+      "-o,--output", options.output,
+      "Artifact to write (NAME.sandwich), or file for --emit's text");
+  app.add_option("--dtype", options.dtype, "Element type of weights")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--kv-dtype", options.kvDtype,
+                 "Element type of the KV cache; bf16 has the range of f32, f16 "
+                 "is 8 times as precise but infinite beyond 65504 and zero "
+                 "below 3e-8 (default: f32 with --dtype=f32, else f16 for "
+                 "checkpoints in f16 and bf16 for others)")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
+  std::vector<std::string> targets = targetNames();
+  targets.push_back("host");
+  app.add_option("--target", options.target, "CPU to compile for")
+      ->check(CLI::IsMember(targets))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads,
+                 "Threads of the team, at most " +
+                     std::to_string(SANDWICH_MAX_THREADS) +
+                     " (default: what this machine allows)");
+  app.add_option("--decode-threads", options.decodeThreads,
+                 "Threads of the team in decode (default: as --threads)");
+  app.add_option(
+         "--plan", arguments.planName,
+         "Service configuration to compile for, instead of --threads: "
+         "a file that --plan-only --json wrote, whose first one counts, "
+         "or 'auto' for the best that is found")
+      ->type_name("FILE.json|auto");
+  app.add_option("--tensor-parallel", options.tensorParallel,
+                 "Processes that run the model together, each with its own "
+                 "shard of the weights and --threads of its own")
+      ->capture_default_str();
+  app.add_option("--max-tokens-per-step", options.maxTokens,
+                 "Longest piece of a prompt that one step takes, at most " +
+                     std::to_string(SANDWICH_MAX_STEP_TOKENS))
+      ->capture_default_str();
+  app.add_option("--context", options.contextLength,
+                 "Tokens a sequence may hold (default: the model's, or its "
+                 "sliding window where that is less)");
+  app.add_option("--emit", emit,
+                 "What to write: model-ir, schedule-ir, loop-ir, llvm-ir, asm "
+                 "or artifact")
+      ->check(CLI::IsMember(emits))
+      ->capture_default_str();
+  app.add_option("--ir", options.inputIR,
+                 "Start from this model IR or schedule IR, edited by hand, "
+                 "instead of the checkpoint's own");
+  app.add_option("--loop-passes", options.loopPasses,
+                 "Passes to run on the loop IR before it becomes machine code, "
+                 "as sandwich-opt's --pass-pipeline names them: "
+                 "\"canonicalize,cse\"");
+}
+
+/// How schedules are found.
+void CommandLine::declareTuning() {
+  CompileOptions &options = arguments.compile;
+  app.add_option(
+         "--tune", tune,
+         "Measure which schedules are fast on this machine; none: a model "
+         "of the CPU decides at once, quick: for some numbers of "
+         "tokens, full: for each")
+      ->check(CLI::IsMember(tunings))
+      ->capture_default_str();
+  app.add_option("--schedules", options.schedules,
+                 "File of schedules tuned on this machine. --tune adds to it, "
+                 "and measures nothing that it knows (default then: "
+                 "sandwich/schedules.txt in $XDG_CACHE_HOME or ~/.cache)");
+  std::vector<std::string> strategies;
+  for (Strategy strategy : allStrategies())
+    strategies.emplace_back(name(strategy));
+  app.add_option("--strategy", options.strategy, "How --tune searches")
+      ->check(CLI::IsMember(strategies))
+      ->capture_default_str();
+  app.add_option("--tuning-seconds", options.tuningSeconds,
+                 "The most that --tune takes; the rest is left to the rule of "
+                 "--tune=none (default: no limit)");
+  app.add_option(
+      "--trace", options.trace,
+      "File with the requests to tune or plan for, a line for each: tokens "
+      "of the prompt and tokens generated, or an object of JSON "
+      "with \"prompt_tokens\" and \"output_tokens\"; or sharegpt (what "
+      "plans are for by default) or lmsys");
+  app.add_option("--tuning-report", options.tuningReport,
+                 "Page of HTML that shows what --tune found and how");
+}
+
+/// How service configurations are searched.
+void CommandLine::declarePlanning() {
+  PlanOptions &plan = arguments.plan;
+  app.add_flag(
+         "--plan-only", arguments.planOnly,
+         "Write no artifact: search the service configurations (processes, "
+         "and the cores of each in prefill and decode) and print the "
+         "best")
+      ->group("Planning");
+  app.add_option("--topology", plan.topology,
+                 "Machine to plan for: 'host', an hwloc XML file, or "
+                 "'synthetic:' and a description as hwloc reads it")
+      ->type_name("host|FILE.xml|synthetic:TEXT")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option(
+         "--machine-parameters", plan.parameters,
+         "File with the speed of the machine's parts (docs/Topology.md); "
+         "middling ones are assumed without")
+      ->group("Planning");
+  app.add_option("--measure-machine", arguments.measureMachineFile,
+                 "Measure the speed of this machine's parts, about ten seconds "
+                 "at most, plan with it, and write it to this file for "
+                 "--machine-parameters")
+      ->type_name("FILE.json")
+      ->group("Planning");
+  app.add_option("--evaluator", evaluator,
+                 "Who judges configurations; modelled: a model of the machine, "
+                 "at once; measured: this machine runs each of them, some ten "
+                 "seconds for each; both: the model ranks them all, and the "
+                 "best --top-k run")
+      ->check(CLI::IsMember(evaluators))
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option("--top-k", plan.topK,
+                 "Configurations to print, and to run with --evaluator=both")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option("--patience", plan.patience,
+                 "Evaluations without a better configuration after which a "
+                 "division into processes is left (10 with "
+                 "--evaluator=measured)")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_flag("--explain", plan.keepDropped,
+               "Also print every configuration that was dropped, and why")
+      ->group("Planning");
+  app.add_flag("--json", arguments.json, "Print the plan as one JSON object")
+      ->group("Planning");
+}
+
+/// Refuses names of outputs that look like options.
+void CommandLine::checkOutputNames() {
+  for (const char *option :
+       {"--output", "--schedules", "--tuning-report", "--measure-machine"})
+    app.get_option(option)->check([option](const std::string &name) {
+      // Standard output takes the text of --emit.
+      const bool isText = std::string_view(option) == "--output";
+      return isText && name == "-" ? std::string()
+                                   : findOutputNameProblem(name);
+    });
+}
+
+void CommandLine::parse(int argc, char **argv) {
+  app.parse(argc, argv);
+  arguments.compile.emit = emits.at(emit);
+  arguments.compile.tune = tunings.at(tune);
+  arguments.plan.evaluator = evaluators.at(evaluator);
+  arguments.threadsAreGiven = isGiven("--threads");
+  checkPlanning();
+  checkTuning();
+  checkOutput();
+  // Each evaluation takes seconds then.
+  constexpr int64_t measuredPatience = 10;
+  if (arguments.plan.evaluator == PlanEvaluator::Measured &&
+      !isGiven("--patience"))
+    arguments.plan.patience = measuredPatience;
+  arguments.plan.trace = arguments.compile.trace.value_or(arguments.plan.trace);
+}
+
+std::string CommandLine::help(const CLI::Success &asked) const {
+  std::ostringstream text;
+  app.exit(asked, text);
+  return text.str();
+}
+
+void CommandLine::checkPlanning() const {
+  const bool planOnly = arguments.planOnly;
+  const std::string &planName = arguments.planName;
+  if (!planOnly)
+    for (const char *option : {"--explain", "--json"})
+      if (isGiven(option))
+        throw CLI::RequiresError(option, "--plan-only");
+  if (!planOnly && planName != "auto")
+    for (const char *option : {"--machine-parameters", "--measure-machine",
+                               "--patience", "--evaluator", "--top-k"})
+      if (isGiven(option))
+        throw CLI::RequiresError(option, "--plan-only or --plan=auto");
+  if (!planOnly && planName.empty() && isGiven("--topology"))
+    throw CLI::RequiresError("--topology", "--plan-only or --plan");
+  if (!planName.empty())
+    for (const char *option :
+         {"--threads", "--decode-threads", "--tensor-parallel"})
+      if (isGiven(option))
+        throw CLI::ExcludesError(option, "--plan");
+  if (planOnly)
+    for (const char *option :
+         {"--output", "--target", "--threads", "--decode-threads",
+          "--tensor-parallel", "--plan", "--max-tokens-per-step", "--context",
+          "--emit", "--ir", "--tune", "--schedules", "--strategy",
+          "--tuning-seconds", "--tuning-report", "--loop-passes"})
+      if (isGiven(option))
+        throw CLI::ExcludesError(option, "--plan-only");
+  if (arguments.plan.evaluator == PlanEvaluator::Measured)
+    for (const char *option : {"--machine-parameters", "--measure-machine"})
+      if (isGiven(option))
+        throw CLI::ExcludesError(option, "--evaluator=measured");
+  if (arguments.measureMachineFile && arguments.plan.parameters)
+    throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
+  if (arguments.measureMachineFile && arguments.plan.topology != "host")
+    throw CLI::ValidationError(
+        "--measure-machine", "measures this machine, not that of --topology " +
+                                 arguments.plan.topology);
+}
+
+void CommandLine::checkTuning() const {
+  if (arguments.compile.tune != Tune::None || arguments.planOnly)
+    return;
+  for (const char *option :
+       {"--strategy", "--tuning-seconds", "--tuning-report"})
+    if (isGiven(option))
+      throw CLI::RequiresError(option, "--tune=quick or --tune=full");
+  if (arguments.planName != "auto" && isGiven("--trace"))
+    throw CLI::RequiresError("--trace",
+                             "--tune=quick, --tune=full or --plan=auto");
+}
+
+void CommandLine::checkOutput() const {
+  if (arguments.compile.emit != Emit::Artifact)
+    return;
+  if (arguments.compile.output.empty() && !arguments.planOnly)
+    throw CLI::RequiredError("--output");
+  if (arguments.compile.output == "-")
+    throw CLI::ValidationError(
+        "--output", "an artifact is a folder; '-' takes the text of --emit");
+}
+
+/// Where tuned schedules are kept for the user who names no file.
+static std::optional<std::string> defaultScheduleFile() {
+  const char *cache = std::getenv("XDG_CACHE_HOME");
+  const char *home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache && *cache)
+    folder = cache;
+  else if (home && *home)
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return std::nullopt;
+  folder /= "sandwich";
+  // Where that fails, so does the database, with a message.
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  return folder / "schedules.txt";
+}
+
+Status tool::writeAll(const std::string &text) {
+  SANDWICH_RETURN_IF_ERROR(writeStandardOutput(text));
+  return finishStandardOutput();
+}
+
+std::optional<int> tool::readArguments(int argc, char **argv,
+                                       Arguments &arguments) {
+  constexpr int wrongUsage = 2;
+  CommandLine commandLine(arguments);
+  try {
+    commandLine.parse(argc, argv);
+  } catch (const CLI::Success &asked) {
+    const Status status = writeAll(commandLine.help(asked));
+    if (!status)
+      std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+    return status ? 0 : 1;
+  } catch (const CLI::ParseError &wrong) {
+    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
+                 wrong.what());
+    return wrongUsage;
+  }
+  CompileOptions &options = arguments.compile;
+  if (options.tune != Tune::None && !options.schedules)
+    options.schedules = defaultScheduleFile();
+  if (options.tune != Tune::None && !options.schedules) {
+    std::fprintf(stderr, "error: neither XDG_CACHE_HOME nor HOME is set; "
+                         "name a file with --schedules\n");
+    return 1;
+  }
+  arguments.plan.compile = options;
+  return std::nullopt;
+}
+
+/// The files that are read, beside the model.
+static std::vector<std::string> listInputs(const Arguments &arguments) {
+  std::vector<std::string> inputs;
+  const auto add = [&](const std::optional<std::string> &file) {
+    if (file && !file->empty())
+      inputs.push_back(*file);
+  };
+  const CompileOptions &options = arguments.compile;
+  const std::string &topology = arguments.plan.topology;
+  add(options.inputIR);
+  if (options.trace && !findLengthDistribution(*options.trace))
+    add(options.trace);
+  if (options.tune == Tune::None)
+    add(options.schedules);
+  add(arguments.plan.parameters);
+  if (arguments.planName != "auto")
+    add(arguments.planName);
+  if (topology != "host" && !topology.starts_with(syntheticPrefix))
+    add(topology);
+  return inputs;
+}
+
+/// The files and folders that are written.
+static std::vector<std::string> listOutputs(const Arguments &arguments) {
+  std::vector<std::string> outputs;
+  const auto add = [&](const std::optional<std::string> &place) {
+    if (place && !place->empty())
+      outputs.push_back(*place);
+  };
+  const CompileOptions &options = arguments.compile;
+  if (options.output != "-")
+    add(options.output);
+  if (options.tune != Tune::None)
+    add(options.schedules);
+  add(options.tuningReport);
+  add(arguments.measureMachineFile);
+  return outputs;
+}
+
+Status tool::checkPlaces(const Arguments &arguments) {
+  const std::vector<std::string> inputs = listInputs(arguments);
+  const std::vector<std::string> outputs = listOutputs(arguments);
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    SANDWICH_RETURN_IF_ERROR(
+        checkOutputPlace(*output, {arguments.compile.modelFolder, inputs}));
+    for (auto other = outputs.begin(); other != output; ++other) {
+      std::error_code ignored;
+      if (std::filesystem::weakly_canonical(*output, ignored) ==
+          std::filesystem::weakly_canonical(*other, ignored))
+        return makeError(*output, ": is written twice; name another file");
+    }
+  }
+  return {};
+}
