@@ -13,6 +13,8 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace sandwich;
 using phase::ProgramArgument;
@@ -90,14 +92,25 @@ LogicalResult BufferPlan::checkSignature() {
   return success();
 }
 
+/// The position of the last use of `value`, behind every one where some use is
+/// in a loop that `value` is not in.
+int64_t BufferPlan::lastUseOf(Value value) {
+  auto [known, isNew] = lastUses.try_emplace(value, -1);
+  if (!isNew)
+    return known->second;
+  int64_t last = -1;
+  for (Operation *user : value.getUsers())
+    last = std::max(last, user->getBlock() == value.getParentBlock()
+                              ? position[user]
+                              : std::numeric_limits<int64_t>::max());
+  return lastUses[value] = last;
+}
+
 /// Whether nothing reads `value` after `op`, nor in another iteration of a
 /// loop around it.
 bool BufferPlan::isLastUse(Value value, Operation *op) {
   return value.getParentBlock() == op->getBlock() &&
-         llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user->getBlock() == op->getBlock() &&
-                  position[user] <= position[op];
-         });
+         lastUseOf(value) <= position[op];
 }
 
 /// A loop carries its tensor in the buffer it starts in, so the layer must
@@ -186,7 +199,7 @@ void BufferPlan::findExchanged() {
 /// Finds memory for what threads that share the K of `op` compute.
 LogicalResult BufferPlan::addPartialSums(gemm::MatmulOp op, RowKind rows) {
   constexpr int64_t maxBytes = int64_t(1) << 36;
-  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows));
+  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows), symbols);
   if (bytes > maxBytes)
     return op.emitOpError("would need ")
            << bytes << " bytes for partial sums, more than " << maxBytes;
@@ -293,13 +306,11 @@ void BufferPlan::extendLives() {
   for (auto [value, buffer] : tensorBuffers) {
     Region *home = value.getParentRegion();
     for (Operation *user : value.getUsers()) {
+      // All that is around others is loops, whose last operation yields.
       Operation *outermost = home->findAncestorOpInRegion(*user);
-      int64_t last = position[user];
       if (outermost != user)
-        outermost->walk([&](Operation *nested) {
-          last = std::max(last, position[nested]);
-        });
-      buffer->lastUse = std::max(buffer->lastUse, last);
+        outermost = cast<scf::ForOp>(outermost).getBody()->getTerminator();
+      buffer->lastUse = std::max(buffer->lastUse, position[outermost]);
     }
     if (auto loop = value.getDefiningOp<scf::ForOp>())
       buffer->lastUse =
@@ -328,8 +339,9 @@ void BufferPlan::assignOffsets() {
   }
 }
 
-FailureOr<BufferPlan> BufferPlan::create(func::FuncOp phase, RowLimits limits) {
-  BufferPlan plan(phase, limits);
+FailureOr<BufferPlan> BufferPlan::create(func::FuncOp phase, RowLimits limits,
+                                         SymbolTableCollection &symbols) {
+  BufferPlan plan(phase, limits, symbols);
   if (failed(plan.checkSignature()) || failed(plan.collectBuffers()))
     return failure();
   plan.assignOffsets();

@@ -71,8 +71,9 @@ struct Buffer {
 /// operations a form on buffers; layers compute in place.
 class BufferPlan {
 public:
-  static llvm::FailureOr<BufferPlan> create(mlir::func::FuncOp phase,
-                                            RowLimits limits);
+  static llvm::FailureOr<BufferPlan>
+  create(mlir::func::FuncOp phase, RowLimits limits,
+         mlir::SymbolTableCollection &symbols);
 
   lm::KVCacheType cacheType() const { return cache; }
   /// What the phase returns, which has no buffer.
@@ -89,8 +90,9 @@ public:
   int64_t workspaceBytes() const { return workspace; }
 
 private:
-  BufferPlan(mlir::func::FuncOp phase, RowLimits limits)
-      : phase(phase), limits(limits) {}
+  BufferPlan(mlir::func::FuncOp phase, RowLimits limits,
+             mlir::SymbolTableCollection &symbols)
+      : phase(phase), limits(limits), symbols(symbols) {}
 
   llvm::LogicalResult checkSignature();
   llvm::LogicalResult collectBuffers();
@@ -103,18 +105,22 @@ private:
   llvm::LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
   llvm::LogicalResult checkArguments(mlir::Operation *op);
   llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
+  int64_t lastUseOf(mlir::Value value);
   bool isLastUse(mlir::Value value, mlir::Operation *op);
   void extendLives();
   void assignOffsets();
 
   mlir::func::FuncOp phase;
   RowLimits limits;
+  mlir::SymbolTableCollection &symbols;
   lm::KVCacheType cache;
   mlir::Value returned;
   std::vector<std::unique_ptr<Buffer>> owned;
   llvm::DenseMap<mlir::Value, Buffer *> tensorBuffers;
   llvm::DenseMap<mlir::Operation *, Buffer *> partialSums;
   llvm::DenseMap<mlir::Operation *, int64_t> position;
+  /// Of the values that were asked for.
+  llvm::DenseMap<mlir::Value, int64_t> lastUses;
   llvm::DenseSet<mlir::Value> exchanged;
   int64_t workspace = 0;
 };

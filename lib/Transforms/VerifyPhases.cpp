@@ -70,7 +70,8 @@ static bool isLayer(Value value, int64_t layers) {
 }
 
 /// Whether the layer that `op` names, if it does, exists in all that it reads.
-static LogicalResult verifyLayer(Operation *op) {
+static LogicalResult verifyLayer(Operation *op,
+                                 SymbolTableCollection &symbols) {
   if (isa<scf::ForOp>(op))
     return success();
   int64_t layers = lm::maxLayers;
@@ -79,7 +80,7 @@ static LogicalResult verifyLayer(Operation *op) {
       layers = std::min(layers, cache.getLayers());
   for (NamedAttribute attribute : op->getAttrs())
     if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-      if (lm::WeightOp weight = lm::lookupWeight(op, name))
+      if (lm::WeightOp weight = lm::lookupWeight(symbols, op, name))
         layers = std::min<int64_t>(layers, weight.getLayers().value_or(layers));
   for (Value operand : op->getOperands())
     if (operand.getType().isIndex() && !isLayer(operand, layers))
@@ -92,19 +93,22 @@ static LogicalResult verifyLayer(Operation *op) {
 /// What a rank has of the weight `name` that `user` names, or nothing if that
 /// is all of it.
 static std::optional<lm::ShardKind> findShard(Operation *user,
-                                              FlatSymbolRefAttr name) {
-  lm::ShardAttr shard = lm::lookupWeight(user, name).getShardAttr();
+                                              FlatSymbolRefAttr name,
+                                              SymbolTableCollection &symbols) {
+  lm::ShardAttr shard = lm::lookupWeight(symbols, user, name).getShardAttr();
   return shard ? std::optional(shard.getKind()) : std::nullopt;
 }
 
 /// Whether ranks have of the weight `name`, if there is one, what `op` needs.
 static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
-                                 std::optional<lm::ShardKind> needed) {
+                                 std::optional<lm::ShardKind> needed,
+                                 SymbolTableCollection &symbols) {
   auto describe = [](std::optional<lm::ShardKind> kind) {
     return kind ? "in shards of '" + lm::stringifyShardKind(*kind).str() + "'"
                 : "whole";
   };
-  std::optional<lm::ShardKind> actual = name ? findShard(op, name) : needed;
+  std::optional<lm::ShardKind> actual =
+      name ? findShard(op, name, symbols) : needed;
   if (actual == needed)
     return success();
   return op->emitOpError("needs weight ")
@@ -114,12 +118,14 @@ static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
 /// Whether ranks have of the weights of `op` what makes its result the same on
 /// all of them, their own channels, or their part of a sum; and whether each
 /// token of the `vocabulary` has its row, as the code does not check token ids.
-static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
+static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
+                                   SymbolTableCollection &symbols) {
   if (auto embed = dyn_cast<lm::EmbedOp>(op)) {
     FlatSymbolRefAttr table = embed.getWeightAttr();
-    if (failed(verifyShard(op, table, std::nullopt)))
+    if (failed(verifyShard(op, table, std::nullopt, symbols)))
       return failure();
-    int64_t rows = lm::lookupWeight(op, table).getTensorType().getDimSize(0);
+    int64_t rows =
+        lm::lookupWeight(symbols, op, table).getTensorType().getDimSize(0);
     if (rows < vocabulary)
       return op->emitOpError("needs the ")
              << vocabulary << " rows of the vocabulary, weight " << table
@@ -127,7 +133,7 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
     return success();
   }
   if (auto norm = dyn_cast<lm::RMSNormOp>(op))
-    return verifyShard(op, norm.getWeightAttr(), std::nullopt);
+    return verifyShard(op, norm.getWeightAttr(), std::nullopt, symbols);
   FlatSymbolRefAttr weight, bias;
   if (auto linear = dyn_cast<lm::LinearOp>(op)) {
     weight = linear.getWeightAttr();
@@ -137,17 +143,17 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
     bias = matmul.getBiasAttr();
     for (FlatSymbolRefAttr norm :
          {matmul.getQueryNormAttr(), matmul.getKeyNormAttr()})
-      if (failed(verifyShard(op, norm, std::nullopt)))
+      if (failed(verifyShard(op, norm, std::nullopt, symbols)))
         return failure();
   } else {
     return success();
   }
-  std::optional<lm::ShardKind> kind = findShard(op, weight);
+  std::optional<lm::ShardKind> kind = findShard(op, weight, symbols);
   if (kind == lm::ShardKind::First)
-    return verifyShard(op, weight, std::nullopt);
+    return verifyShard(op, weight, std::nullopt, symbols);
   if (kind == lm::ShardKind::Columns)
     kind = lm::ShardKind::First;
-  return verifyShard(op, bias, kind);
+  return verifyShard(op, bias, kind, symbols);
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,6 +166,8 @@ namespace {
 /// that ranks may read.
 class SumParts {
 public:
+  explicit SumParts(SymbolTableCollection &symbols) : symbols(symbols) {}
+
   /// Error: `op` reads parts as though they were sums, or makes a sum of what
   /// are not all parts. What `op` reads must have been added.
   LogicalResult add(Operation *op);
@@ -167,16 +175,17 @@ public:
 private:
   LogicalResult addTerms(Operation *op, ValueRange terms, bool areParts);
 
+  /// Whether a rank has columns of `weight`, so that what `op` multiplies is a
+  /// part.
+  bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
+    return findShard(op, weight, symbols) == lm::ShardKind::Columns;
+  }
+
+  SymbolTableCollection &symbols;
   DenseSet<Value> parts;
 };
 
 } // namespace
-
-/// Whether a rank has columns of `weight`, so that what `op` multiplies is a
-/// part.
-static bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
-  return findShard(op, weight) == lm::ShardKind::Columns;
-}
 
 /// Adds `op`, of whose operands `terms` alone may be parts, and are if
 /// `areParts`, as the result is then.
@@ -229,12 +238,13 @@ LogicalResult SumParts::add(Operation *op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyPhase(func::FuncOp phase) {
+static LogicalResult verifyPhase(func::FuncOp phase,
+                                 SymbolTableCollection &symbols) {
   if (failed(verifyPhaseSignature(phase)))
     return failure();
   int64_t vocabulary =
       cast<RankedTensorType>(phase.getResultTypes().front()).getDimSize(1);
-  SumParts parts;
+  SumParts parts(symbols);
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == phase)
       return WalkResult::advance();
@@ -244,15 +254,18 @@ static LogicalResult verifyPhase(func::FuncOp phase) {
                       "index can");
       return WalkResult::interrupt();
     }
-    return WalkResult(success(
-        succeeded(verifyAttributes(op)) && succeeded(verifyLayer(op)) &&
-        succeeded(verifyWeights(op, vocabulary)) && succeeded(parts.add(op))));
+    return WalkResult(
+        success(succeeded(verifyAttributes(op)) &&
+                succeeded(verifyLayer(op, symbols)) &&
+                succeeded(verifyWeights(op, vocabulary, symbols)) &&
+                succeeded(parts.add(op))));
   });
   return failure(result.wasInterrupted());
 }
 
 /// Whether `op` can be beside the phases of a model.
-static LogicalResult verifyMember(Operation *op) {
+static LogicalResult verifyMember(Operation *op,
+                                  SymbolTableCollection &symbols) {
   auto function = dyn_cast<func::FuncOp>(op);
   const bool isPhase = function && function->hasAttr(lm::phaseAttributeName);
   if (!isPhase && !isa<lm::WeightOp>(op))
@@ -260,7 +273,7 @@ static LogicalResult verifyMember(Operation *op) {
                            "with 'lm.phase' can");
   if (failed(verifyAttributes(op)))
     return failure();
-  return isPhase ? verifyPhase(function) : success();
+  return isPhase ? verifyPhase(function, symbols) : success();
 }
 
 namespace {
@@ -273,8 +286,9 @@ struct VerifyPhases : sandwich::impl::VerifyPhasesBase<VerifyPhases> {
       return;
     if (failed(verifyAttributes(module)) || failed(lm::getRanks(module)))
       return signalPassFailure();
+    SymbolTableCollection symbols;
     for (Operation &op : module.getOps())
-      if (failed(verifyMember(&op)))
+      if (failed(verifyMember(&op, symbols)))
         return signalPassFailure();
   }
 };

@@ -23,6 +23,7 @@ struct ProgramContext {
   Phase phase;
   /// Vectors of f32 sums that fit into registers beside operands.
   int64_t accumulators;
+  mlir::SymbolTableCollection &symbols;
 };
 
 /// Builds loops over the rows of `rows` (a buffer) that are the thread's.

@@ -6,9 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-
 #include "sandwich/Dialect/LM/IR/LM.h"
-#include "sandwich/Support/TensorParallelism.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/TensorParallelism.h"
 
@@ -66,8 +64,9 @@ bool lm::hasChannels(Type type) {
   return channels > 0 && channels <= maxDimension;
 }
 
-WeightOp lm::lookupWeight(Operation *user, FlatSymbolRefAttr name) {
-  return SymbolTable::lookupNearestSymbolFrom<WeightOp>(user, name);
+WeightOp lm::lookupWeight(SymbolTableCollection &symbols, Operation *user,
+                          FlatSymbolRefAttr name) {
+  return symbols.lookupNearestSymbolFrom<WeightOp>(user, name);
 }
 
 LogicalResult lm::verifyForm(Operation *user, Value result, Value destination) {
@@ -338,7 +337,8 @@ LogicalResult AllGatherOp::verify() {
   auto input = cast<ShapedType>(getInput().getType());
   ShapedType type = getDestinationType(*this);
   if (!input.getElementType().isF32() || !type.getElementType().isF32() ||
-      type.getDimSize(1) % input.getDimSize(1) != 0 || !canShareModel(getRanks()))
+      type.getDimSize(1) % input.getDimSize(1) != 0 ||
+      !canShareModel(getRanks()))
     return emitOpError("(C2) input and result must be f32, the result with 2 "
                        "to ")
            << maxTensorParallelRanks << " times the input's channels";
