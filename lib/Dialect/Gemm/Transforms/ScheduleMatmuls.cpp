@@ -66,8 +66,9 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       const int64_t team = lm::getThreads(
           matmul->getParentOfType<FunctionOpInterface>(), threads);
       if (!matmul.getSchedules()) {
-        Result<ScheduleTable> table =
-            findTuned(matmul, team, *tuned, *model, symbols);
+        Result<ScheduleTable> table = ScheduleTable();
+        if (!database.empty())
+          table = findTuned(matmul, team, *tuned, *model, symbols);
         if (table && table->empty())
           table = chooseOnce(getShape(matmul, symbols), team, *model);
         if (!table) {
