@@ -10,14 +10,12 @@
 
 #include "sandwich/Target/Target.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
 using namespace mlir;
 using namespace sandwich;
-using phase::ProgramArgument;
 
 int64_t Buffer::rowStride() const {
   return dense ? type.getDimSize(1)
@@ -29,56 +27,6 @@ static bool hasBufferForm(Operation *op) {
   return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
                          lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
                          lm::AllGatherOp, gemm::MatmulOp>(op);
-}
-
-using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
-
-/// The operands that must be arguments of the phase: only of those the runtime
-/// guarantees that the tokens, positions and rows in them exist.
-static ArgumentOperands getArgumentOperands(Operation *op) {
-  auto ofCache = [](auto op) -> ArgumentOperands {
-    return {{op.getKvCache(), ProgramArgument::KVCache},
-            {op.getPositions(), ProgramArgument::Positions},
-            {op.getSequences(), ProgramArgument::Sequences}};
-  };
-  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
-      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
-        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
-      })
-      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
-        return {{table.getPositions(), ProgramArgument::Positions}};
-      })
-      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
-        return {{gather.getRows(), ProgramArgument::LogitRows}};
-      })
-      .Case([&](lm::AttentionOp attention) { return ofCache(attention); })
-      .Case([&](gemm::MatmulOp matmul) {
-        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
-      })
-      .Default([](Operation *) { return ArgumentOperands(); });
-}
-
-LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
-  FunctionType type = phase.getFunctionType();
-  Type indices = RankedTensorType::get(
-      {ShapedType::kDynamic}, IntegerType::get(phase.getContext(), 32));
-  auto isIndices = [&](Type type) { return type == indices; };
-  auto isLogits = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
-  };
-  if (type.getNumInputs() != std::size(phaseArguments) ||
-      type.getNumResults() != 1 ||
-      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
-      !isa<lm::KVCacheType>(type.getInputs().back()) ||
-      !isLogits(type.getResult(0)))
-    return phase.emitError("a phase takes token ids, positions, sequences and "
-                           "logit rows (tensor<?xi32>) and a cache, and "
-                           "returns logits (tensor<?xNxf32>)");
-  if (!llvm::hasSingleElement(phase.getBody()) ||
-      !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
-    return phase.emitError("a phase is one block that returns");
-  return success();
 }
 
 LogicalResult BufferPlan::checkSignature() {
@@ -124,16 +72,6 @@ LogicalResult BufferPlan::addLoopCarried(scf::ForOp loop) {
     return loop.emitError("the tensor a loop carries must be its own");
   tensorBuffers[loop.getRegionIterArg(0)] = buffer;
   tensorBuffers[loop.getResult(0)] = buffer;
-  return success();
-}
-
-LogicalResult BufferPlan::checkArguments(Operation *op) {
-  for (auto [operand, place] : getArgumentOperands(op))
-    for (auto [argument, own] :
-         llvm::zip_equal(phaseArguments, phase.getArguments()))
-      if (argument.place == place && operand != own)
-        return op->emitOpError("must take the ")
-               << argument.name << " that its phase takes";
   return success();
 }
 
@@ -232,7 +170,7 @@ Buffer *BufferPlan::findReused(Operation *op) {
 /// Finds the buffer for the result of `op`.
 LogicalResult BufferPlan::addResult(Operation *op) {
   FailureOr<RowKind> rows = getRows(op);
-  if (failed(checkArguments(op)) || failed(rows))
+  if (failed(rows))
     return failure();
   Value value = op->getResult(0);
   if (auto matmul = dyn_cast<gemm::MatmulOp>(op);

@@ -9,6 +9,8 @@
 #ifndef SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
 #define SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
 
+#include "PhaseSignature.h"
+
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -20,21 +22,6 @@
 #include <vector>
 
 namespace sandwich {
-
-/// An argument of a phase, and which one of the program takes its place.
-struct PhaseArgument {
-  phase::ProgramArgument place;
-  llvm::StringLiteral name;
-};
-inline constexpr PhaseArgument phaseArguments[] = {
-    {phase::ProgramArgument::TokenIds, "token ids"},
-    {phase::ProgramArgument::Positions, "positions"},
-    {phase::ProgramArgument::Sequences, "sequences"},
-    {phase::ProgramArgument::LogitRows, "logit rows"},
-    {phase::ProgramArgument::KVCache, "cache"}};
-
-/// Whether `phase` takes its arguments and returns logits in one block.
-llvm::LogicalResult verifyPhaseSignature(mlir::func::FuncOp phase);
 
 /// What bounds the rows of a value.
 enum class RowKind { Tokens, LogitRows };
@@ -66,9 +53,9 @@ struct Buffer {
   int64_t rowStride() const;
 };
 
-/// Where the tensors of a phase are when it runs. What is not there, is an
-/// error at the operation it is about: a phase has a fixed signature, and its
-/// operations a form on buffers; layers compute in place.
+/// Where the tensors of a phase are when it runs, which `lm-verify-phases`
+/// accepted. What is not there, is an error at the operation it is about:
+/// operations have a form on buffers; layers compute in place.
 class BufferPlan {
 public:
   static llvm::FailureOr<BufferPlan>
@@ -103,7 +90,6 @@ private:
                     RowKind rows, bool dense = false);
   Buffer *findReused(mlir::Operation *op);
   llvm::LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
-  llvm::LogicalResult checkArguments(mlir::Operation *op);
   llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
   int64_t lastUseOf(mlir::Value value);
   bool isLastUse(mlir::Value value, mlir::Operation *op);

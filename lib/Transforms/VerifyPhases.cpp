@@ -6,11 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BufferPlan.h"
+#include "PhaseSignature.h"
 
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -55,25 +58,42 @@ static bool isAllowed(Operation *op) {
 // Layers and weights
 //===----------------------------------------------------------------------===//
 
+/// How many layers `loop` counts, from the first on; nothing if it counts
+/// something else.
+static std::optional<int64_t> countLayers(scf::ForOp loop) {
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  if (first == 0 && step == 1 && end && *end >= 0)
+    return end;
+  return std::nullopt;
+}
+
 /// Whether `value` counts layers and stays below `layers`.
 static bool isLayer(Value value, int64_t layers) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument
                   ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
                   : nullptr;
-  if (!loop || loop.getInductionVar() != value)
-    return false;
-  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
-  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
-  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+  return loop && loop.getInductionVar() == value &&
+         countLayers(loop).value_or(layers + 1) <= layers;
+}
+
+/// Whether `loop` runs once for each layer, so that a step ends soon.
+static LogicalResult verifyLoop(scf::ForOp loop) {
+  if (countLayers(loop).value_or(lm::maxLayers + 1) > lm::maxLayers)
+    return loop.emitOpError("must count layers, from 0 to at most ")
+           << lm::maxLayers;
+  if (isa<scf::ForOp>(loop->getParentOp()))
+    return loop.emitOpError("is in another loop, but a layer has no layers");
+  return success();
 }
 
 /// Whether the layer that `op` names, if it does, exists in all that it reads.
 static LogicalResult verifyLayer(Operation *op,
                                  SymbolTableCollection &symbols) {
-  if (isa<scf::ForOp>(op))
-    return success();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return verifyLoop(loop);
   int64_t layers = lm::maxLayers;
   for (Type type : op->getOperandTypes())
     if (auto cache = dyn_cast<lm::KVCacheType>(type))
@@ -87,6 +107,18 @@ static LogicalResult verifyLayer(Operation *op,
       return op->emitOpError("has a layer that is not counted by a loop from 0 "
                              "to at most ")
              << layers;
+  return success();
+}
+
+/// Whether `op` takes from the arguments of `phase` what only they are known
+/// to hold.
+static LogicalResult verifyArguments(Operation *op, func::FuncOp phase) {
+  for (auto [operand, place] : getArgumentOperands(op))
+    for (auto [argument, own] :
+         llvm::zip_equal(phaseArguments, phase.getArguments()))
+      if (argument.place == place && operand != own)
+        return op->emitOpError("must take the ")
+               << argument.name << " that its phase takes";
   return success();
 }
 
@@ -257,6 +289,7 @@ static LogicalResult verifyPhase(func::FuncOp phase,
     return WalkResult(
         success(succeeded(verifyAttributes(op)) &&
                 succeeded(verifyLayer(op, symbols)) &&
+                succeeded(verifyArguments(op, phase)) &&
                 succeeded(verifyWeights(op, vocabulary, symbols)) &&
                 succeeded(parts.add(op))));
   });
@@ -282,7 +315,8 @@ struct VerifyPhases : sandwich::impl::VerifyPhasesBase<VerifyPhases> {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
     // Programs are past this level.
-    if (llvm::all_of(module.getOps<func::FuncOp>(), phase::getProgram))
+    auto functions = module.getOps<func::FuncOp>();
+    if (!functions.empty() && llvm::all_of(functions, phase::getProgram))
       return;
     if (failed(verifyAttributes(module)) || failed(lm::getRanks(module)))
       return signalPassFailure();
