@@ -267,6 +267,46 @@ LogicalResult SumParts::add(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Stacks
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Counts what the operations of a phase keep on the stacks of threads.
+/// Attention to as many heads shares its memory.
+class StackUse {
+public:
+  /// Error: with `op`, it would be too much.
+  LogicalResult add(Operation *op);
+
+private:
+  DenseSet<int64_t> heads;
+  uint64_t bytes = 0;
+};
+
+} // namespace
+
+LogicalResult StackUse::add(Operation *op) {
+  auto attention = dyn_cast<lm::AttentionOp>(op);
+  if (!attention)
+    return success();
+  int64_t headDim =
+      lm::getKVCacheType(attention.getKvCache().getType()).getHeadDim();
+  int64_t queryHeads =
+      cast<ShapedType>(attention.getQuery().getType()).getDimSize(1) / headDim;
+  if (!heads.insert(queryHeads).second)
+    return success();
+  // Fewer than 2^31 channels, and added up only below the limit: no overflow.
+  bytes += model_limits::attentionStackBytes(queryHeads, headDim);
+  if (bytes <= model_limits::maxAttentionStackBytes)
+    return success();
+  return op->emitOpError("needs too much of a thread's stack: attention of its "
+                         "phase would keep ")
+         << bytes << " bytes there, at most "
+         << model_limits::maxAttentionStackBytes << " are accepted";
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -277,6 +317,7 @@ static LogicalResult verifyPhase(func::FuncOp phase,
   int64_t vocabulary =
       cast<RankedTensorType>(phase.getResultTypes().front()).getDimSize(1);
   SumParts parts(symbols);
+  StackUse stack;
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == phase)
       return WalkResult::advance();
@@ -291,7 +332,7 @@ static LogicalResult verifyPhase(func::FuncOp phase,
                 succeeded(verifyLayer(op, symbols)) &&
                 succeeded(verifyArguments(op, phase)) &&
                 succeeded(verifyWeights(op, vocabulary, symbols)) &&
-                succeeded(parts.add(op))));
+                succeeded(parts.add(op)) && succeeded(stack.add(op))));
   });
   return failure(result.wasInterrupted());
 }

@@ -514,3 +514,47 @@ lm.weight @e : tensor<64x64xf32> from ["e"]
 llvm.func @constructor() {
   llvm.return
 }
+
+// -----
+
+// The heads of a token are on the stack of a thread all at once.
+lm.weight @e : tensor<64x1048576xf32> from ["e"]
+lm.weight @w : tensor<64x1048576xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1048576xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 8519680 bytes there, at most 1048576 are accepted}}
+    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x1048576xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x1048576xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x1048576xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// So are those of attention to other numbers of heads.
+lm.weight @e : tensor<64x65536xf32> from ["e"]
+lm.weight @f : tensor<64x66560xf32> from ["f"]
+lm.weight @w : tensor<64x65536xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x65536xf32>
+  %y = lm.embed %ids, @f : tensor<?xi32> -> tensor<?x66560xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    %b = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 1073280 bytes there, at most 1048576 are accepted}}
+    %c = lm.attention %y, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x66560xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x66560xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x65536xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}

@@ -114,6 +114,8 @@ def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
       is in no other.
     * A layer is counted by a loop from 0 to at most the layers of the weights
       and of the cache that it is looked up in.
+    * Attention keeps at most 1 MiB on the stack of a thread, counted for all
+      heads of a token.
     * Operations take token ids, positions, sequences, rows and cache from the
       arguments of their phase: the runtime vouches for those only.
     * An embedding has a row for each token of the vocabulary, which are as many

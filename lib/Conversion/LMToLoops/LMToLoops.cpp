@@ -105,13 +105,15 @@ private:
                  "must be in a phase program with '")
              << phase::programAttributeName << "' and '" << phaseAttributeName
              << "'";
+    SharedScratch scratch;
     ProgramContext program{
         function,
         phase::getArgument(function, phase::ProgramArgument::Thread),
         attribute.getThreads(),
         phaseAttribute.getValue(),
         accumulators,
-        symbols};
+        symbols,
+        scratch};
     for (Operation *op : operations) {
       if (failed(lower(op, program)))
         return failure();
