@@ -47,6 +47,9 @@ Result<std::string> sandwich::findRankProgram() {
     const fs::path folder = fs::absolute(library.dli_fname, code).parent_path();
     places.push_back(folder);
     places.push_back(folder.parent_path() / "bin");
+    // Libraries may be in a folder for their architecture: lib/TRIPLET.
+    if (folder.parent_path().filename() == "lib")
+      places.push_back(folder.parent_path().parent_path() / "bin");
   }
   // Of a program that has the library in itself.
   places.push_back(fs::read_symlink("/proc/self/exe", code).parent_path());
