@@ -336,6 +336,10 @@ class LibraryTest(unittest.TestCase):
             self.load({"SANDWICH_LIBRARY": libc}),
         )
 
+    def test_its_name_has_the_version_of_the_interface(self):
+        file = pathlib.Path(os.environ["SANDWICH_LIBRARY"]).resolve().name
+        self.assertEqual(file, f"libsandwich.so.{sandwich._library.API_VERSION}")
+
     def test_an_installed_package_finds_it_beside_the_tools(self):
         with tempfile.TemporaryDirectory() as folder:
             installed = pathlib.Path(folder, "site-packages")

@@ -44,7 +44,7 @@ extern "C" {
 #define SANDWICH_EXPORT __attribute__((visibility("default")))
 
 /** Changes when a program must be changed or compiled again. */
-#define SANDWICH_API_VERSION 1
+#define SANDWICH_API_VERSION 2
 
 /** The SANDWICH_API_VERSION of the library that is loaded. */
 SANDWICH_EXPORT uint32_t sandwich_api_version(void);
