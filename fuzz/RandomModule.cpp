@@ -946,7 +946,7 @@ std::string ModuleWriter::write() {
   model.bf16 = d.perMille(200);
   model.bias = d.perMille(200);
   model.norms = d.perMille(300);
-  model.cacheElement = d.pick<std::string>({"f32", "f16"});
+  model.cacheElement = d.pick<std::string>({"f32", "f16", "bf16"});
   // Half of the modules are what could be; their structure differs.
   if (d.perMille(600))
     faults = d.pick<int64_t>({2, 5, 10, 30});

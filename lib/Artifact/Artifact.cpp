@@ -11,6 +11,7 @@
 #include "Checksum.h"
 #include "sandwich/Artifact/SharedObject.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Support/MemoryFile.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +19,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <functional>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -199,7 +199,8 @@ Result<Artifact> Artifact::open(const std::string &path,
 
   for (const proto::File &entry : result.contents.files()) {
     auto take = [&]() -> Status {
-      SANDWICH_ASSIGN_OR_RETURN(OpenFile file, openEntry(directory, entry, runs));
+      SANDWICH_ASSIGN_OR_RETURN(OpenFile file,
+                                openEntry(directory, entry, runs));
       if (entry.name() == artifact::weightsFile) {
         result.weights = std::move(file.descriptor);
         return {};
@@ -364,7 +365,8 @@ static Status checkPhase(const SharedObject &object, const proto::Phase &phase,
   if (!object.hasFunction(phase.symbol()))
     return makeError("has no function \"", phase.symbol(),
                      "\", which the manifest names for ", phase.name());
-  auto bytes = object.findConstant(phase.symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX);
+  auto bytes =
+      object.findConstant(phase.symbol() + SANDWICH_PLAN_SYMBOL_SUFFIX);
   SandwichPlan plan;
   // Plans begin with their version, and others may be shorter.
   if (!bytes || bytes->size() < sizeof(plan.abi_version))
@@ -378,8 +380,7 @@ static Status checkPhase(const SharedObject &object, const proto::Phase &phase,
 /// A file in memory that holds `bytes` for good, whatever becomes of the one
 /// that they are from.
 static Result<FileDescriptor> makeSealedCopy(std::string_view bytes) {
-  FileDescriptor copy(::memfd_create(artifact::phasesFile,
-                                     MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  FileDescriptor copy(createMemoryFile(artifact::phasesFile));
   if (copy.get() < 0)
     return systemError("copy");
   while (!bytes.empty()) {

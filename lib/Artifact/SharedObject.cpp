@@ -53,6 +53,7 @@ struct Segment {
   uint64_t address, memoryBytes, offset, fileBytes;
   uint32_t flags;
 
+  bool isWritable() const { return (flags & (PF_R | PF_W)) == (PF_R | PF_W); }
   bool holds(uint64_t begin, uint64_t bytes, uint64_t extent) const {
     return begin >= address && bytes <= extent &&
            begin - address <= extent - bytes;
@@ -66,7 +67,8 @@ struct Refusal {
   const char *name;
   const char *reason;
 };
-constexpr char runsCode[] = "its own code would run as it is loaded or unloaded";
+constexpr char runsCode[] =
+    "its own code would run as it is loaded or unloaded";
 constexpr char needsLibrary[] = "it would bring in other libraries";
 constexpr char changesCode[] = "its code would be changed as it is loaded";
 constexpr Refusal refusals[] = {
@@ -156,13 +158,24 @@ private:
     return constants(address, *bytes);
   }
 
-  /// The memory of the writable segment that holds all of this, or null.
-  const Segment *writable(uint64_t address, uint64_t bytes) const {
+  /// What lies from `address` on, in a segment that is read and not written to,
+  /// to the end of its part of the file; nothing where there is no such
+  /// segment.
+  std::span<const std::byte> constantsFrom(uint64_t address) const {
     for (const Segment &segment : segments)
-      if ((segment.flags & PF_W) &&
-          segment.holds(address, bytes, segment.memoryBytes))
-        return &segment;
-    return nullptr;
+      if ((segment.flags & (PF_R | PF_W)) == PF_R &&
+          segment.holds(address, 0, segment.fileBytes))
+        return file.subspan(segment.offset + (address - segment.address),
+                            segment.fileBytes - (address - segment.address));
+    return {};
+  }
+
+  /// Whether all of this is the memory of a segment that is read and written.
+  bool isWritable(uint64_t address, uint64_t bytes) const {
+    return std::ranges::any_of(segments, [&](const Segment &segment) {
+      return segment.isWritable() &&
+             segment.holds(address, bytes, segment.memoryBytes);
+    });
   }
 
   Status readHeader() {
@@ -214,10 +227,9 @@ private:
       if (segment.address % page != segment.offset % page)
         return damaged("a segment is not aligned to pages");
       if (i > 0 &&
-          segment.address / page <
-              (segments[i - 1].address + segments[i - 1].memoryBytes + page -
-               1) /
-                  page)
+          segment.address / page < (segments[i - 1].address +
+                                    segments[i - 1].memoryBytes + page - 1) /
+                                       page)
         return damaged("its segments overlap");
     }
     return {};
@@ -232,6 +244,10 @@ private:
       case PT_DYNAMIC:
         if (dynamicBytes > 0)
           return damaged("it has two dynamic sections");
+        // By these flags, and not by those of the segment, the loader decides
+        // whether to write to it.
+        if ((each.p_flags & (PF_R | PF_W)) != (PF_R | PF_W))
+          return damaged("PT_DYNAMIC is not for reading and writing");
         dynamicAddress = each.p_vaddr;
         dynamicBytes = each.p_memsz;
         break;
@@ -241,11 +257,13 @@ private:
         hasStack = true;
         break;
       case PT_GNU_RELRO:
-        if (!writable(each.p_vaddr, each.p_memsz))
+        if (!isWritable(each.p_vaddr, each.p_memsz))
           return damaged("PT_GNU_RELRO is no writable memory");
         break;
       case PT_PHDR: {
-        auto seen = constants(each.p_vaddr, each.p_memsz);
+        // All of them are read there, whatever the size said here.
+        auto seen =
+            constants(each.p_vaddr, programHeaders.size() * sizeof(Elf64_Phdr));
         if (!seen || seen->data() != file.data() + header.e_phoff)
           return damaged("PT_PHDR is not where the program headers are");
         break;
@@ -270,11 +288,12 @@ private:
     // It is the one table that the loader itself writes to.
     const Segment *segment = nullptr;
     for (const Segment &each : segments)
-      if (each.holds(dynamicAddress, dynamicBytes, each.fileBytes))
+      if (each.isWritable() &&
+          each.holds(dynamicAddress, dynamicBytes, each.fileBytes))
         segment = &each;
     if (!segment || dynamicBytes == 0 ||
         dynamicAddress % alignof(Elf64_Dyn) != 0)
-      return damaged("it has no dynamic section");
+      return damaged("it has no dynamic section that is read and written");
     const auto entries = file.subspan(
         segment->offset + (dynamicAddress - segment->address), dynamicBytes);
     for (uint64_t i = 0; i < dynamicBytes / sizeof(Elf64_Dyn); ++i) {
@@ -330,7 +349,7 @@ private:
       return makeError("has a relocation of type ", type,
                        ", which compiled phases do not have");
     const uint64_t place = relocation.r_offset;
-    if (!writable(place, sizeof(uint64_t)))
+    if (!isWritable(place, sizeof(uint64_t)))
       return makeError("has a relocation at ", place, ": ", changesCode,
                        ", which compiled phases never ask for");
     // No overflow, as `place` is in a segment.
@@ -341,30 +360,30 @@ private:
   }
 
   /// The number of symbols, which only the hash table tells. Its layout is in
-  /// no standard: four words, the words of a Bloom filter, buckets that hold
-  /// the first symbol of a chain each, and for every symbol from `firstHashed`
-  /// on a word whose lowest bit ends the chain.
+  /// no standard: four words, the words of a Bloom filter (of 64 bits), buckets
+  /// that hold the first symbol of a chain each, and for every symbol from
+  /// `firstHashed` on a word whose lowest bit ends the chain. The loader reads
+  /// any of them, so all lie in one segment.
   Result<uint64_t> countSymbols() const {
-    constexpr uint64_t words = 4;
+    constexpr uint64_t headWords = 4;
     const uint64_t address = entry(DT_GNU_HASH).value_or(0);
-    auto head = table<uint64_t>(address, words * sizeof(uint32_t) /
-                                             sizeof(uint64_t));
-    if (!head)
+    const std::span<const std::byte> words = constantsFrom(address);
+    const uint64_t wordCount = words.size() / sizeof(uint32_t);
+    if (address % alignof(uint64_t) != 0 || wordCount < headWords)
       return damaged("it has no DT_GNU_HASH");
-    const auto bucketCount = take<uint32_t>(*head, 0);
-    const auto firstHashed = take<uint32_t>(*head, 1);
-    const auto filterWords = take<uint32_t>(*head, 2);
+    const auto bucketCount = take<uint32_t>(words, 0);
+    const auto firstHashed = take<uint32_t>(words, 1);
+    const auto filterWords = take<uint32_t>(words, 2);
     // The loader takes remainders by both.
     if (bucketCount == 0 || !std::has_single_bit(filterWords))
       return damaged("DT_GNU_HASH is no hash table");
-    const uint64_t bucketAddress = address + words * sizeof(uint32_t) +
-                                   filterWords * sizeof(uint64_t);
-    auto buckets = table<uint32_t>(bucketAddress, bucketCount);
-    if (!buckets)
+    const uint64_t buckets = headWords + uint64_t{2} * filterWords;
+    const uint64_t chains = buckets + bucketCount;
+    if (chains > wordCount)
       return damaged("DT_GNU_HASH is outside of its constants");
     uint64_t last = 0;
-    for (uint64_t i = 0; i < bucketCount; ++i) {
-      const auto first = take<uint32_t>(*buckets, i);
+    for (uint64_t i = buckets; i < chains; ++i) {
+      const auto first = take<uint32_t>(words, i);
       if (first != 0 && first < firstHashed)
         return damaged("DT_GNU_HASH has a symbol that is not hashed");
       last = std::max<uint64_t>(last, first);
@@ -372,23 +391,20 @@ private:
     if (last == 0)
       return damaged("it exports nothing");
     // The last chain; those before end no later.
-    const uint64_t chains = bucketAddress + buckets->size();
-    while (true) {
-      auto word = table<uint32_t>(
-          chains + (last - firstHashed) * sizeof(uint32_t), 1);
-      if (!word)
-        return damaged("DT_GNU_HASH has a chain without an end");
+    while (chains + (last - firstHashed) < wordCount) {
+      const auto word = take<uint32_t>(words, chains + (last - firstHashed));
       ++last;
-      if (take<uint32_t>(*word, 0) & 1)
+      if (word & 1)
         return last;
     }
+    return damaged("DT_GNU_HASH has a chain without an end");
   }
 
   Status readSymbols() {
     SANDWICH_ASSIGN_OR_RETURN(const uint64_t count, countSymbols());
     auto symbols = table<Elf64_Sym>(entry(DT_SYMTAB).value_or(0), count);
-    auto names = constants(entry(DT_STRTAB).value_or(0),
-                           entry(DT_STRSZ).value_or(0));
+    auto names =
+        constants(entry(DT_STRTAB).value_or(0), entry(DT_STRSZ).value_or(0));
     if (!symbols || entry(DT_SYMENT) != sizeof(Elf64_Sym))
       return damaged("its symbols are outside of its constants");
     if (!names || names->empty() || names->back() != std::byte{0})

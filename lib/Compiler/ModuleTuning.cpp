@@ -41,6 +41,7 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
                                    const Target &target, int64_t threads,
                                    const ModelTuningOptions &given,
                                    const TuningProgress &progress) {
+  SymbolTableCollection symbols;
   SmallVector<gemm::MatmulOp> matmuls;
   std::vector<TunedMatmul> uses;
   module.walk([&](gemm::MatmulOp matmul) {
@@ -54,7 +55,7 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
         llvm::any_of(matmul.getResult().getUsers(),
                      llvm::IsaPred<func::ReturnOp, lm::AllGatherOp>);
     matmuls.push_back(matmul);
-    uses.push_back({gemm::getShape(matmul),
+    uses.push_back({gemm::getShape(matmul, symbols),
                     makesLogits ? std::min(mostLogits, options.maxTokens)
                                 : options.maxTokens,
                     makesLogits});
@@ -75,7 +76,7 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
     matmul.setSchedulesAttr(
         gemm::getTableAttr(module.getContext(), found.table));
     if (found.group.shape.packing)
-      lm::lookupWeight(matmul, matmul.getWeightAttr())
+      lm::lookupWeight(symbols, matmul, matmul.getWeightAttr())
           .setPackingAttr(gemm::PackingAttr::get(module.getContext(),
                                                  *found.group.shape.packing));
   }

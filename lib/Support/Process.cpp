@@ -12,15 +12,19 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <compare>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <dirent.h>
 #include <exception>
 #include <fcntl.h>
 #include <mutex>
 #include <set>
 #include <string>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -154,6 +158,46 @@ sigset_t sandwich::blockSignals() {
     ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   return before;
+}
+
+/// The number that `name` is; -1 if it is none.
+static int parseDescriptor(const char *name) {
+  int number = -1;
+  std::from_chars(name, name + std::strlen(name), number);
+  return number;
+}
+
+/// Closes what /proc lists. Its `opendir` would take memory, and with it a lock
+/// that a thread of the parent may have held.
+static bool closeListedDescriptors(int kept) {
+  const int folder =
+      ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return false;
+  alignas(dirent64) std::array<char, 4096> entries;
+  ssize_t bytes = 0;
+  while ((bytes = ::syscall(SYS_getdents64, folder, entries.data(),
+                            entries.size())) > 0)
+    for (ssize_t at = 0; at < bytes;) {
+      const auto *entry =
+          reinterpret_cast<const dirent64 *>(entries.data() + at);
+      at += entry->d_reclen;
+      if (const int number = parseDescriptor(entry->d_name);
+          number > STDERR_FILENO && number != kept && number != folder)
+        ::close(number);
+    }
+  ::close(folder);
+  return bytes == 0;
+}
+
+bool sandwich::closeDescriptorsExcept(int kept) {
+  const auto middle = static_cast<unsigned>(kept);
+  constexpr unsigned first = STDERR_FILENO + 1;
+  // Linux has it from 5.9 on; some containers do not let programs use it.
+  if ((middle == first || ::close_range(first, middle - 1, 0) == 0) &&
+      ::close_range(middle + 1, ~0U, 0) == 0)
+    return true;
+  return closeListedDescriptors(kept);
 }
 
 void sandwich::runCatching(const char *purpose,

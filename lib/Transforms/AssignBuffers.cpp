@@ -206,13 +206,15 @@ struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
           << phase::maxStepRows;
       return signalPassFailure();
     }
+    SymbolTableCollection symbols;
     for (auto function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (!function->hasAttr(lm::phaseAttributeName) ||
           phase::getProgram(function))
         continue;
       const RowLimits limits{maxTokens, maxLogitRows};
-      FailureOr<BufferPlan> plan = BufferPlan::create(function, limits);
+      FailureOr<BufferPlan> plan =
+          BufferPlan::create(function, limits, symbols);
       if (failed(plan))
         return signalPassFailure();
       ProgramBuilder(function, *plan)

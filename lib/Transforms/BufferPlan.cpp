@@ -10,12 +10,12 @@
 
 #include "sandwich/Target/Target.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace sandwich;
-using phase::ProgramArgument;
 
 int64_t Buffer::rowStride() const {
   return dense ? type.getDimSize(1)
@@ -29,56 +29,6 @@ static bool hasBufferForm(Operation *op) {
                          lm::AllGatherOp, gemm::MatmulOp>(op);
 }
 
-using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
-
-/// The operands that must be arguments of the phase: only of those the runtime
-/// guarantees that the tokens, positions and rows in them exist.
-static ArgumentOperands getArgumentOperands(Operation *op) {
-  auto ofCache = [](auto op) -> ArgumentOperands {
-    return {{op.getKvCache(), ProgramArgument::KVCache},
-            {op.getPositions(), ProgramArgument::Positions},
-            {op.getSequences(), ProgramArgument::Sequences}};
-  };
-  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
-      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
-        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
-      })
-      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
-        return {{table.getPositions(), ProgramArgument::Positions}};
-      })
-      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
-        return {{gather.getRows(), ProgramArgument::LogitRows}};
-      })
-      .Case([&](lm::AttentionOp attention) { return ofCache(attention); })
-      .Case([&](gemm::MatmulOp matmul) {
-        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
-      })
-      .Default([](Operation *) { return ArgumentOperands(); });
-}
-
-LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
-  FunctionType type = phase.getFunctionType();
-  Type indices = RankedTensorType::get(
-      {ShapedType::kDynamic}, IntegerType::get(phase.getContext(), 32));
-  auto isIndices = [&](Type type) { return type == indices; };
-  auto isLogits = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
-  };
-  if (type.getNumInputs() != std::size(phaseArguments) ||
-      type.getNumResults() != 1 ||
-      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
-      !isa<lm::KVCacheType>(type.getInputs().back()) ||
-      !isLogits(type.getResult(0)))
-    return phase.emitError("a phase takes token ids, positions, sequences and "
-                           "logit rows (tensor<?xi32>) and a cache, and "
-                           "returns logits (tensor<?xNxf32>)");
-  if (!llvm::hasSingleElement(phase.getBody()) ||
-      !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
-    return phase.emitError("a phase is one block that returns");
-  return success();
-}
-
 LogicalResult BufferPlan::checkSignature() {
   if (failed(verifyPhaseSignature(phase)))
     return failure();
@@ -90,14 +40,25 @@ LogicalResult BufferPlan::checkSignature() {
   return success();
 }
 
+/// The position of the last use of `value`, behind every one where some use is
+/// in a loop that `value` is not in.
+int64_t BufferPlan::lastUseOf(Value value) {
+  auto [known, isNew] = lastUses.try_emplace(value, -1);
+  if (!isNew)
+    return known->second;
+  int64_t last = -1;
+  for (Operation *user : value.getUsers())
+    last = std::max(last, user->getBlock() == value.getParentBlock()
+                              ? position[user]
+                              : std::numeric_limits<int64_t>::max());
+  return lastUses[value] = last;
+}
+
 /// Whether nothing reads `value` after `op`, nor in another iteration of a
 /// loop around it.
 bool BufferPlan::isLastUse(Value value, Operation *op) {
   return value.getParentBlock() == op->getBlock() &&
-         llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user->getBlock() == op->getBlock() &&
-                  position[user] <= position[op];
-         });
+         lastUseOf(value) <= position[op];
 }
 
 /// A loop carries its tensor in the buffer it starts in, so the layer must
@@ -111,16 +72,6 @@ LogicalResult BufferPlan::addLoopCarried(scf::ForOp loop) {
     return loop.emitError("the tensor a loop carries must be its own");
   tensorBuffers[loop.getRegionIterArg(0)] = buffer;
   tensorBuffers[loop.getResult(0)] = buffer;
-  return success();
-}
-
-LogicalResult BufferPlan::checkArguments(Operation *op) {
-  for (auto [operand, place] : getArgumentOperands(op))
-    for (auto [argument, own] :
-         llvm::zip_equal(phaseArguments, phase.getArguments()))
-      if (argument.place == place && operand != own)
-        return op->emitOpError("must take the ")
-               << argument.name << " that its phase takes";
   return success();
 }
 
@@ -186,7 +137,7 @@ void BufferPlan::findExchanged() {
 /// Finds memory for what threads that share the K of `op` compute.
 LogicalResult BufferPlan::addPartialSums(gemm::MatmulOp op, RowKind rows) {
   constexpr int64_t maxBytes = int64_t(1) << 36;
-  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows));
+  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows), symbols);
   if (bytes > maxBytes)
     return op.emitOpError("would need ")
            << bytes << " bytes for partial sums, more than " << maxBytes;
@@ -219,7 +170,7 @@ Buffer *BufferPlan::findReused(Operation *op) {
 /// Finds the buffer for the result of `op`.
 LogicalResult BufferPlan::addResult(Operation *op) {
   FailureOr<RowKind> rows = getRows(op);
-  if (failed(checkArguments(op)) || failed(rows))
+  if (failed(rows))
     return failure();
   Value value = op->getResult(0);
   if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
@@ -293,13 +244,11 @@ void BufferPlan::extendLives() {
   for (auto [value, buffer] : tensorBuffers) {
     Region *home = value.getParentRegion();
     for (Operation *user : value.getUsers()) {
+      // All that is around others is loops, whose last operation yields.
       Operation *outermost = home->findAncestorOpInRegion(*user);
-      int64_t last = position[user];
       if (outermost != user)
-        outermost->walk([&](Operation *nested) {
-          last = std::max(last, position[nested]);
-        });
-      buffer->lastUse = std::max(buffer->lastUse, last);
+        outermost = cast<scf::ForOp>(outermost).getBody()->getTerminator();
+      buffer->lastUse = std::max(buffer->lastUse, position[outermost]);
     }
     if (auto loop = value.getDefiningOp<scf::ForOp>())
       buffer->lastUse =
@@ -328,8 +277,9 @@ void BufferPlan::assignOffsets() {
   }
 }
 
-FailureOr<BufferPlan> BufferPlan::create(func::FuncOp phase, RowLimits limits) {
-  BufferPlan plan(phase, limits);
+FailureOr<BufferPlan> BufferPlan::create(func::FuncOp phase, RowLimits limits,
+                                         SymbolTableCollection &symbols) {
+  BufferPlan plan(phase, limits, symbols);
   if (failed(plan.checkSignature()) || failed(plan.collectBuffers()))
     return failure();
   plan.assignOffsets();

@@ -9,6 +9,8 @@
 #ifndef SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
 #define SANDWICH_LIB_TRANSFORMS_BUFFERPLAN_H
 
+#include "PhaseSignature.h"
+
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -20,21 +22,6 @@
 #include <vector>
 
 namespace sandwich {
-
-/// An argument of a phase, and which one of the program takes its place.
-struct PhaseArgument {
-  phase::ProgramArgument place;
-  llvm::StringLiteral name;
-};
-inline constexpr PhaseArgument phaseArguments[] = {
-    {phase::ProgramArgument::TokenIds, "token ids"},
-    {phase::ProgramArgument::Positions, "positions"},
-    {phase::ProgramArgument::Sequences, "sequences"},
-    {phase::ProgramArgument::LogitRows, "logit rows"},
-    {phase::ProgramArgument::KVCache, "cache"}};
-
-/// Whether `phase` takes its arguments and returns logits in one block.
-llvm::LogicalResult verifyPhaseSignature(mlir::func::FuncOp phase);
 
 /// What bounds the rows of a value.
 enum class RowKind { Tokens, LogitRows };
@@ -66,13 +53,14 @@ struct Buffer {
   int64_t rowStride() const;
 };
 
-/// Where the tensors of a phase are when it runs. What is not there, is an
-/// error at the operation it is about: a phase has a fixed signature, and its
-/// operations a form on buffers; layers compute in place.
+/// Where the tensors of a phase are when it runs, which `lm-verify-phases`
+/// accepted. What is not there, is an error at the operation it is about:
+/// operations have a form on buffers; layers compute in place.
 class BufferPlan {
 public:
-  static llvm::FailureOr<BufferPlan> create(mlir::func::FuncOp phase,
-                                            RowLimits limits);
+  static llvm::FailureOr<BufferPlan>
+  create(mlir::func::FuncOp phase, RowLimits limits,
+         mlir::SymbolTableCollection &symbols);
 
   lm::KVCacheType cacheType() const { return cache; }
   /// What the phase returns, which has no buffer.
@@ -89,8 +77,9 @@ public:
   int64_t workspaceBytes() const { return workspace; }
 
 private:
-  BufferPlan(mlir::func::FuncOp phase, RowLimits limits)
-      : phase(phase), limits(limits) {}
+  BufferPlan(mlir::func::FuncOp phase, RowLimits limits,
+             mlir::SymbolTableCollection &symbols)
+      : phase(phase), limits(limits), symbols(symbols) {}
 
   llvm::LogicalResult checkSignature();
   llvm::LogicalResult collectBuffers();
@@ -101,20 +90,23 @@ private:
                     RowKind rows, bool dense = false);
   Buffer *findReused(mlir::Operation *op);
   llvm::LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
-  llvm::LogicalResult checkArguments(mlir::Operation *op);
   llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
+  int64_t lastUseOf(mlir::Value value);
   bool isLastUse(mlir::Value value, mlir::Operation *op);
   void extendLives();
   void assignOffsets();
 
   mlir::func::FuncOp phase;
   RowLimits limits;
+  mlir::SymbolTableCollection &symbols;
   lm::KVCacheType cache;
   mlir::Value returned;
   std::vector<std::unique_ptr<Buffer>> owned;
   llvm::DenseMap<mlir::Value, Buffer *> tensorBuffers;
   llvm::DenseMap<mlir::Operation *, Buffer *> partialSums;
   llvm::DenseMap<mlir::Operation *, int64_t> position;
+  /// Of the values that were asked for.
+  llvm::DenseMap<mlir::Value, int64_t> lastUses;
   llvm::DenseSet<mlir::Value> exchanged;
   int64_t workspace = 0;
 };

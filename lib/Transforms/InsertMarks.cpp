@@ -38,14 +38,23 @@ static int64_t channelsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getDimSize(1);
 }
 
+/// The buffers that ranks exchange their parts from, or into.
+static DenseSet<Value> findGathered(func::FuncOp program) {
+  DenseSet<Value> gathered;
+  program.walk([&](lm::AllGatherOp gather) {
+    gathered.insert_range(gather->getOperands());
+  });
+  return gathered;
+}
+
 /// Whether `op` multiplies rows of logits, which it writes, all or a rank's
-/// part of them.
-static bool writesLogits(gemm::MatmulOp op, func::FuncOp program) {
+/// part of them that is `gathered`.
+static bool writesLogits(gemm::MatmulOp op, func::FuncOp program,
+                         const DenseSet<Value> &gathered) {
   Value destination = op.getDestination();
   return destination ==
              phase::getArgument(program, phase::ProgramArgument::Logits) ||
-         (destination &&
-          llvm::any_of(destination.getUsers(), llvm::IsaPred<lm::AllGatherOp>));
+         (destination && gathered.contains(destination));
 }
 
 /// The matmul in front of `op` that wrote `buffer`, or null.
@@ -58,23 +67,23 @@ static gemm::MatmulOp findWriter(Operation *op, Value buffer) {
 }
 
 /// The weight that `op` reads, beside smaller ones; or null.
-static lm::WeightOp weightOf(Operation *op) {
+static lm::WeightOp weightOf(Operation *op, SymbolTableCollection &symbols) {
   auto name =
       llvm::TypeSwitch<Operation *, FlatSymbolRefAttr>(op)
           .Case<lm::EmbedOp, lm::RMSNormOp, lm::LinearOp, gemm::MatmulOp>(
               [](auto reader) { return reader.getWeightAttr(); })
           .Default([](Operation *) { return FlatSymbolRefAttr(); });
-  return name ? lm::lookupWeight(op, name) : lm::WeightOp();
+  return name ? lm::lookupWeight(symbols, op, name) : lm::WeightOp();
 }
 
 /// "rms_norm layers.input_layernorm"; what ranks exchange is told by the weight
 /// that it was made with.
-static std::string nameOf(Operation *op) {
+static std::string nameOf(Operation *op, SymbolTableCollection &symbols) {
   std::string name = op->getName().stripDialect().str();
-  lm::WeightOp weight = weightOf(op);
+  lm::WeightOp weight = weightOf(op, symbols);
   if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
     if (gemm::MatmulOp writer = findWriter(op, op->getOperand(0)))
-      weight = weightOf(writer);
+      weight = weightOf(writer, symbols);
   if (weight)
     name += " " + weight.getSymName().str();
   return name;
@@ -109,11 +118,13 @@ static Operation *findAwaited(Operation *barrier) {
 }
 
 /// Puts a mark after `op`, which it describes.
-static void addMark(Operation *op, func::FuncOp program, int64_t ranks) {
+static void addMark(Operation *op, func::FuncOp program, int64_t ranks,
+                    const DenseSet<Value> &gathered,
+                    SymbolTableCollection &symbols) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
-  std::string name = nameOf(op);
-  lm::WeightOp weight = weightOf(op);
+  std::string name = nameOf(op, symbols);
+  lm::WeightOp weight = weightOf(op, symbols);
   if (weight)
     name += " " + shapeOf(weight.getTensorType());
   if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
@@ -121,14 +132,14 @@ static void addMark(Operation *op, func::FuncOp program, int64_t ranks) {
             std::to_string(ranks) + " ranks";
   if (isa<phase::BarrierOp>(op))
     if (Operation *awaited = findAwaited(op))
-      name += " after " + nameOf(awaited);
+      name += " after " + nameOf(awaited, symbols);
   auto mark = phase::MarkOp::create(
       builder, op->getLoc(),
       phase::getArgument(program, phase::ProgramArgument::Team), name);
   if (auto matmul = dyn_cast<gemm::MatmulOp>(op); matmul && weight) {
     mark.setBytes(weight.getSliceBytes());
     int64_t flops = 2 * weight.getTensorType().getNumElements();
-    if (writesLogits(matmul, program))
+    if (writesLogits(matmul, program, gathered))
       mark.setFlopsPerLogitRow(flops);
     else
       mark.setFlopsPerToken(flops);
@@ -151,6 +162,7 @@ struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
     FailureOr<int64_t> ranks = lm::getRanks(getOperation());
     if (failed(ranks))
       return signalPassFailure();
+    SymbolTableCollection symbols;
     for (auto program : getOperation().getOps<func::FuncOp>()) {
       if (!phase::getProgram(program))
         continue;
@@ -159,8 +171,9 @@ struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
         if (isTimed(op) && !isa_and_nonnull<phase::MarkOp>(op->getNextNode()))
           operations.push_back(op);
       });
+      const DenseSet<Value> gathered = findGathered(program);
       for (Operation *op : operations)
-        addMark(op, program, *ranks);
+        addMark(op, program, *ranks, gathered, symbols);
     }
   }
 };

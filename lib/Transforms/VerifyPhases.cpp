@@ -6,11 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BufferPlan.h"
+#include "PhaseSignature.h"
 
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -55,31 +58,49 @@ static bool isAllowed(Operation *op) {
 // Layers and weights
 //===----------------------------------------------------------------------===//
 
+/// How many layers `loop` counts, from the first on; nothing if it counts
+/// something else.
+static std::optional<int64_t> countLayers(scf::ForOp loop) {
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
+  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
+  if (first == 0 && step == 1 && end && *end >= 0)
+    return end;
+  return std::nullopt;
+}
+
 /// Whether `value` counts layers and stays below `layers`.
 static bool isLayer(Value value, int64_t layers) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument
                   ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
                   : nullptr;
-  if (!loop || loop.getInductionVar() != value)
-    return false;
-  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound());
-  std::optional<int64_t> end = getConstantIntValue(loop.getUpperBound());
-  std::optional<int64_t> step = getConstantIntValue(loop.getStep());
-  return first == 0 && step == 1 && end && *end >= 0 && *end <= layers;
+  return loop && loop.getInductionVar() == value &&
+         countLayers(loop).value_or(layers + 1) <= layers;
+}
+
+/// Whether `loop` runs once for each layer, so that a step ends soon.
+static LogicalResult verifyLoop(scf::ForOp loop) {
+  if (countLayers(loop).value_or(lm::maxLayers + 1) > lm::maxLayers)
+    return loop.emitOpError("must count layers, from 0 to at most ")
+           << lm::maxLayers;
+  if (isa<scf::ForOp>(loop->getParentOp()))
+    return loop.emitOpError("is in another loop, but a layer has no layers");
+  return success();
 }
 
 /// Whether the layer that `op` names, if it does, exists in all that it reads.
-static LogicalResult verifyLayer(Operation *op) {
-  if (isa<scf::ForOp>(op))
-    return success();
+static LogicalResult verifyLayer(Operation *op,
+                                 SymbolTableCollection &symbols) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return verifyLoop(loop);
   int64_t layers = lm::maxLayers;
   for (Type type : op->getOperandTypes())
     if (auto cache = dyn_cast<lm::KVCacheType>(type))
       layers = std::min(layers, cache.getLayers());
   for (NamedAttribute attribute : op->getAttrs())
     if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-      if (lm::WeightOp weight = lm::lookupWeight(op, name))
+      if (lm::WeightOp weight = lm::lookupWeight(symbols, op, name))
         layers = std::min<int64_t>(layers, weight.getLayers().value_or(layers));
   for (Value operand : op->getOperands())
     if (operand.getType().isIndex() && !isLayer(operand, layers))
@@ -89,22 +110,37 @@ static LogicalResult verifyLayer(Operation *op) {
   return success();
 }
 
+/// Whether `op` takes from the arguments of `phase` what only they are known
+/// to hold.
+static LogicalResult verifyArguments(Operation *op, func::FuncOp phase) {
+  for (auto [operand, place] : getArgumentOperands(op))
+    for (auto [argument, own] :
+         llvm::zip_equal(phaseArguments, phase.getArguments()))
+      if (argument.place == place && operand != own)
+        return op->emitOpError("must take the ")
+               << argument.name << " that its phase takes";
+  return success();
+}
+
 /// What a rank has of the weight `name` that `user` names, or nothing if that
 /// is all of it.
 static std::optional<lm::ShardKind> findShard(Operation *user,
-                                              FlatSymbolRefAttr name) {
-  lm::ShardAttr shard = lm::lookupWeight(user, name).getShardAttr();
+                                              FlatSymbolRefAttr name,
+                                              SymbolTableCollection &symbols) {
+  lm::ShardAttr shard = lm::lookupWeight(symbols, user, name).getShardAttr();
   return shard ? std::optional(shard.getKind()) : std::nullopt;
 }
 
 /// Whether ranks have of the weight `name`, if there is one, what `op` needs.
 static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
-                                 std::optional<lm::ShardKind> needed) {
+                                 std::optional<lm::ShardKind> needed,
+                                 SymbolTableCollection &symbols) {
   auto describe = [](std::optional<lm::ShardKind> kind) {
     return kind ? "in shards of '" + lm::stringifyShardKind(*kind).str() + "'"
                 : "whole";
   };
-  std::optional<lm::ShardKind> actual = name ? findShard(op, name) : needed;
+  std::optional<lm::ShardKind> actual =
+      name ? findShard(op, name, symbols) : needed;
   if (actual == needed)
     return success();
   return op->emitOpError("needs weight ")
@@ -114,12 +150,14 @@ static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
 /// Whether ranks have of the weights of `op` what makes its result the same on
 /// all of them, their own channels, or their part of a sum; and whether each
 /// token of the `vocabulary` has its row, as the code does not check token ids.
-static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
+static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
+                                   SymbolTableCollection &symbols) {
   if (auto embed = dyn_cast<lm::EmbedOp>(op)) {
     FlatSymbolRefAttr table = embed.getWeightAttr();
-    if (failed(verifyShard(op, table, std::nullopt)))
+    if (failed(verifyShard(op, table, std::nullopt, symbols)))
       return failure();
-    int64_t rows = lm::lookupWeight(op, table).getTensorType().getDimSize(0);
+    int64_t rows =
+        lm::lookupWeight(symbols, op, table).getTensorType().getDimSize(0);
     if (rows < vocabulary)
       return op->emitOpError("needs the ")
              << vocabulary << " rows of the vocabulary, weight " << table
@@ -127,7 +165,7 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
     return success();
   }
   if (auto norm = dyn_cast<lm::RMSNormOp>(op))
-    return verifyShard(op, norm.getWeightAttr(), std::nullopt);
+    return verifyShard(op, norm.getWeightAttr(), std::nullopt, symbols);
   FlatSymbolRefAttr weight, bias;
   if (auto linear = dyn_cast<lm::LinearOp>(op)) {
     weight = linear.getWeightAttr();
@@ -137,17 +175,17 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary) {
     bias = matmul.getBiasAttr();
     for (FlatSymbolRefAttr norm :
          {matmul.getQueryNormAttr(), matmul.getKeyNormAttr()})
-      if (failed(verifyShard(op, norm, std::nullopt)))
+      if (failed(verifyShard(op, norm, std::nullopt, symbols)))
         return failure();
   } else {
     return success();
   }
-  std::optional<lm::ShardKind> kind = findShard(op, weight);
+  std::optional<lm::ShardKind> kind = findShard(op, weight, symbols);
   if (kind == lm::ShardKind::First)
-    return verifyShard(op, weight, std::nullopt);
+    return verifyShard(op, weight, std::nullopt, symbols);
   if (kind == lm::ShardKind::Columns)
     kind = lm::ShardKind::First;
-  return verifyShard(op, bias, kind);
+  return verifyShard(op, bias, kind, symbols);
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,6 +198,8 @@ namespace {
 /// that ranks may read.
 class SumParts {
 public:
+  explicit SumParts(SymbolTableCollection &symbols) : symbols(symbols) {}
+
   /// Error: `op` reads parts as though they were sums, or makes a sum of what
   /// are not all parts. What `op` reads must have been added.
   LogicalResult add(Operation *op);
@@ -167,16 +207,17 @@ public:
 private:
   LogicalResult addTerms(Operation *op, ValueRange terms, bool areParts);
 
+  /// Whether a rank has columns of `weight`, so that what `op` multiplies is a
+  /// part.
+  bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
+    return findShard(op, weight, symbols) == lm::ShardKind::Columns;
+  }
+
+  SymbolTableCollection &symbols;
   DenseSet<Value> parts;
 };
 
 } // namespace
-
-/// Whether a rank has columns of `weight`, so that what `op` multiplies is a
-/// part.
-static bool hasColumns(Operation *op, FlatSymbolRefAttr weight) {
-  return findShard(op, weight) == lm::ShardKind::Columns;
-}
 
 /// Adds `op`, of whose operands `terms` alone may be parts, and are if
 /// `areParts`, as the result is then.
@@ -226,15 +267,57 @@ LogicalResult SumParts::add(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Stacks
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Counts what the operations of a phase keep on the stacks of threads.
+/// Attention to as many heads shares its memory.
+class StackUse {
+public:
+  /// Error: with `op`, it would be too much.
+  LogicalResult add(Operation *op);
+
+private:
+  DenseSet<int64_t> heads;
+  uint64_t bytes = 0;
+};
+
+} // namespace
+
+LogicalResult StackUse::add(Operation *op) {
+  auto attention = dyn_cast<lm::AttentionOp>(op);
+  if (!attention)
+    return success();
+  int64_t headDim =
+      lm::getKVCacheType(attention.getKvCache().getType()).getHeadDim();
+  int64_t queryHeads =
+      cast<ShapedType>(attention.getQuery().getType()).getDimSize(1) / headDim;
+  if (!heads.insert(queryHeads).second)
+    return success();
+  // Fewer than 2^31 channels, and added up only below the limit: no overflow.
+  bytes += model_limits::attentionStackBytes(queryHeads, headDim);
+  if (bytes <= model_limits::maxAttentionStackBytes)
+    return success();
+  return op->emitOpError("needs too much of a thread's stack: attention of its "
+                         "phase would keep ")
+         << bytes << " bytes there, at most "
+         << model_limits::maxAttentionStackBytes << " are accepted";
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyPhase(func::FuncOp phase) {
+static LogicalResult verifyPhase(func::FuncOp phase,
+                                 SymbolTableCollection &symbols) {
   if (failed(verifyPhaseSignature(phase)))
     return failure();
   int64_t vocabulary =
       cast<RankedTensorType>(phase.getResultTypes().front()).getDimSize(1);
-  SumParts parts;
+  SumParts parts(symbols);
+  StackUse stack;
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == phase)
       return WalkResult::advance();
@@ -244,15 +327,19 @@ static LogicalResult verifyPhase(func::FuncOp phase) {
                       "index can");
       return WalkResult::interrupt();
     }
-    return WalkResult(success(
-        succeeded(verifyAttributes(op)) && succeeded(verifyLayer(op)) &&
-        succeeded(verifyWeights(op, vocabulary)) && succeeded(parts.add(op))));
+    return WalkResult(
+        success(succeeded(verifyAttributes(op)) &&
+                succeeded(verifyLayer(op, symbols)) &&
+                succeeded(verifyArguments(op, phase)) &&
+                succeeded(verifyWeights(op, vocabulary, symbols)) &&
+                succeeded(parts.add(op)) && succeeded(stack.add(op))));
   });
   return failure(result.wasInterrupted());
 }
 
 /// Whether `op` can be beside the phases of a model.
-static LogicalResult verifyMember(Operation *op) {
+static LogicalResult verifyMember(Operation *op,
+                                  SymbolTableCollection &symbols) {
   auto function = dyn_cast<func::FuncOp>(op);
   const bool isPhase = function && function->hasAttr(lm::phaseAttributeName);
   if (!isPhase && !isa<lm::WeightOp>(op))
@@ -260,7 +347,7 @@ static LogicalResult verifyMember(Operation *op) {
                            "with 'lm.phase' can");
   if (failed(verifyAttributes(op)))
     return failure();
-  return isPhase ? verifyPhase(function) : success();
+  return isPhase ? verifyPhase(function, symbols) : success();
 }
 
 namespace {
@@ -269,12 +356,14 @@ struct VerifyPhases : sandwich::impl::VerifyPhasesBase<VerifyPhases> {
     ModuleOp module = getOperation();
     markAllAnalysesPreserved();
     // Programs are past this level.
-    if (llvm::all_of(module.getOps<func::FuncOp>(), phase::getProgram))
+    auto functions = module.getOps<func::FuncOp>();
+    if (!functions.empty() && llvm::all_of(functions, phase::getProgram))
       return;
     if (failed(verifyAttributes(module)) || failed(lm::getRanks(module)))
       return signalPassFailure();
+    SymbolTableCollection symbols;
     for (Operation &op : module.getOps())
-      if (failed(verifyMember(&op)))
+      if (failed(verifyMember(&op, symbols)))
         return signalPassFailure();
   }
 };

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-API_VERSION = 1
+API_VERSION = 2
 
 TOKENIZE_ADD_SPECIAL = 1
 TOKENIZE_PARSE_SPECIAL = 2
@@ -75,7 +75,7 @@ def library_path() -> str:
         built = folder / "lib" / "libsandwich.so"
         if built.exists():
             return str(built)
-    return "libsandwich.so.1"
+    return f"libsandwich.so.{API_VERSION}"
 
 
 def _load() -> ctypes.CDLL:

@@ -67,7 +67,10 @@ class Model:
         `weights` says where the weights lie: "mapped" shares them
         with other processes, "huge-pages" makes a copy that is faster to read.
         `rank_program` is the sandwich-run that runs the other ranks of an artifact
-        for several, by default the one that was built with the library.
+        for several, by default the first one of: in the library's folder, in the
+        `bin` beside that folder, in the `bin` beside `lib` where that is the folder
+        around it, in the folder of Python. It must be of the same build as the
+        library.
         `verify_weights` reads all weights and compares them with their checksum
         first.
         """

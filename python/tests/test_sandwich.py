@@ -55,6 +55,37 @@ class ModelTest(unittest.TestCase):
         tokens = [1, 2, 3]
         numpy.testing.assert_array_equal(ranks.logits(tokens), self.model.logits(tokens))
 
+    def test_finds_the_program_of_ranks_where_it_is_installed(self):
+        model = self.write("installed.sandwich", "ranks=2")
+        library = pathlib.Path(os.environ["SANDWICH_LIBRARY"])
+        program = pathlib.Path(os.environ["SANDWICH_RUN"])
+        for place, found in (
+            ("usr/lib", True),
+            ("usr/lib/x86_64-linux-gnu", True),
+            ("usr/other/x86_64-linux-gnu", False),
+        ):
+            with self.subTest(place), tempfile.TemporaryDirectory() as folder:
+                installed = pathlib.Path(folder, place, "libsandwich.so")
+                installed.parent.mkdir(parents=True)
+                installed.symlink_to(library)
+                programs = pathlib.Path(folder, "usr/bin")
+                programs.mkdir()
+                (programs / "sandwich-run").symlink_to(program)
+                result = subprocess.run(
+                    [
+                        sys.executable,
+                        "-c",
+                        "import sandwich, sys; sandwich.Model(sys.argv[1])",
+                        model,
+                    ],
+                    env={**os.environ, "SANDWICH_LIBRARY": str(installed)},
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual(result.returncode == 0, found, result.stderr)
+                if not found:
+                    self.assertIn("cannot find sandwich-run", result.stderr)
+
     def test_text_becomes_tokens_and_text_again(self):
         text = "héllo \0 wörld 🥪"
         tokens = self.model.tokenize(text)
@@ -304,6 +335,10 @@ class LibraryTest(unittest.TestCase):
             f"SandwichError: {libc} is not the library",
             self.load({"SANDWICH_LIBRARY": libc}),
         )
+
+    def test_its_name_has_the_version_of_the_interface(self):
+        file = pathlib.Path(os.environ["SANDWICH_LIBRARY"]).resolve().name
+        self.assertEqual(file, f"libsandwich.so.{sandwich._library.API_VERSION}")
 
     def test_an_installed_package_finds_it_beside_the_tools(self):
         with tempfile.TemporaryDirectory() as folder:

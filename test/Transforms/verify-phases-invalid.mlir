@@ -158,7 +158,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // -----
 
-// Nor is one from another layer than the first.
+// The count begins with the first.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
 func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
@@ -168,8 +168,8 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'scf.for' op must count layers, from 0 to at most 4096}}
   scf.for %i = %c1 to %c2 step %c1 {
-    // expected-error @below {{'lm.rms_norm' op has a layer that is not counted by a loop from 0 to at most 2}}
     %n = lm.rms_norm %x, @n[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   }
   return %x : tensor<?x64xf32>
@@ -310,4 +310,251 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// A step would not end, whether something has layers or not.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.constant 9223372036854775807 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'scf.for' op must count layers, from 0 to at most 4096}}
+  %y = scf.for %i = %c0 to %end step %c1 iter_args(%carried = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %carried, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %s = gemm.matmul %n, @w epilogue(<add_residual>) residual(%carried : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %s : tensor<?x64xf32>
+  }
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Nothing has so many layers.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.constant 4097 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'scf.for' op must count layers, from 0 to at most 4096}}
+  %y = scf.for %i = %c0 to %end step %c1 iter_args(%carried = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %carried, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %s = gemm.matmul %n, @w epilogue(<add_residual>) residual(%carried : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %s : tensor<?x64xf32>
+  }
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// A loop goes on.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'scf.for' op must count layers, from 0 to at most 4096}}
+  %y = scf.for %i = %c0 to %c1 step %c0 iter_args(%carried = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %carried, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %s = gemm.matmul %n, @w epilogue(<add_residual>) residual(%carried : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %s : tensor<?x64xf32>
+  }
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// The first layer is 0.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+lm.weight @w : tensor<64x64xf32> from ["w"]
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'scf.for' op must count layers, from 0 to at most 4096}}
+  %y = scf.for %i = %c1 to %c1 step %c1 iter_args(%carried = %x) -> (tensor<?x64xf32>) {
+    %n = lm.rms_norm %carried, @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %s = gemm.matmul %n, @w epilogue(<add_residual>) residual(%carried : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %s : tensor<?x64xf32>
+  }
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Loops in loops would take as long as one that counts further.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'scf.for' op is in another loop, but a layer has no layers}}
+    scf.for %j = %c0 to %c1 step %c1 {
+    }
+  }
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// The runtime knows that token ids are below the vocabulary's size, not that
+// positions are.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  // expected-error @below {{'lm.embed' op must take the token ids that its phase takes}}
+  %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Angles are those of positions.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x2xf32> attributes {lm.phase = #lm.phase<decode>} {
+  // expected-error @below {{'lm.rotary_table' op must take the positions that its phase takes}}
+  %x = lm.rotary_table %rows frequencies [1.0] : tensor<?xi32> -> tensor<?x2xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x2xf32>, tensor<?xi32> -> tensor<?x2xf32>
+  return %g : tensor<?x2xf32>
+}
+
+// -----
+
+// Attention stays within the cache's blocks of its position.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op must take the positions that its phase takes}}
+    %a = lm.attention %x, %cache[%i] positions %ids sequences %sequences scale 1.0
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  }
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// So do keys and values, in their own sequence.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+lm.weight @qkv : tensor<128x64xf32> layers 2 from ["q{}", "k{}", "v{}"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %t = lm.rotary_table %positions frequencies [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.29, 0.28, 0.27, 0.26, 0.25, 0.24, 0.23, 0.22] : tensor<?xi32> -> tensor<?x32xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'gemm.matmul' op must take the sequences that its phase takes}}
+    %q = gemm.matmul %x, @qkv[%i] epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>)
+      cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%positions : tensor<?xi32>) sequences(%positions : tensor<?xi32>)
+      : tensor<?x64xf32> -> tensor<?x64xf32>
+  }
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Rows that are gathered exist.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.gather_rows' op must take the logit rows that its phase takes}}
+  %g = lm.gather_rows %x, %ids : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Nor before it is fused with its projections.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+lm.weight @k : tensor<16x64xf32> from ["k"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %c1 = arith.constant 1 : index
+  %c0 = arith.constant 0 : index
+  %end = arith.constant 2 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %k = lm.linear %x, @k : tensor<?x64xf32> -> tensor<?x16xf32>
+  scf.for %i = %c0 to %end step %c1 {
+    // expected-error @below {{'lm.append_kv' op must take the sequences that its phase takes}}
+    lm.append_kv %k, %k to %cache[%i] positions %positions sequences %rows : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32>
+  }
+  return %x : tensor<?x64xf32>
+}
+
+// -----
+
+// Without any function there is nothing that would not be looked at.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+// expected-error @below {{'llvm.func' op cannot be in a model; only weights and functions with 'lm.phase' can}}
+llvm.func @constructor() {
+  llvm.return
+}
+
+// -----
+
+// The heads of a token are on the stack of a thread all at once.
+lm.weight @e : tensor<64x1048576xf32> from ["e"]
+lm.weight @w : tensor<64x1048576xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1048576xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 8519680 bytes there, at most 1048576 are accepted}}
+    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x1048576xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x1048576xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x1048576xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// So are those of attention to other numbers of heads.
+lm.weight @e : tensor<64x65536xf32> from ["e"]
+lm.weight @f : tensor<64x66560xf32> from ["f"]
+lm.weight @w : tensor<64x65536xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x65536xf32>
+  %y = lm.embed %ids, @f : tensor<?xi32> -> tensor<?x66560xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    %b = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 1073280 bytes there, at most 1048576 are accepted}}
+    %c = lm.attention %y, %cache[%i] positions %positions sequences %sequences scale 1.0
+      : tensor<?x66560xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x66560xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x65536xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
 }

@@ -10,6 +10,7 @@
 
 #include "sandwich/Support/File.h"
 
+#include <cstddef>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace sandwich;
 
@@ -204,6 +206,19 @@ TEST(SharedObject, RefusesWhatTheLoaderWouldFollowAstray) {
        [](Headers &h) { h.program(PT_GNU_RELRO) = h.program(PT_DYNAMIC); }},
       {"is damaged: it has no dynamic section",
        [](Headers &h) { h.program(PT_DYNAMIC).p_vaddr = 1 << 20; }},
+      {"is damaged: it has no dynamic section that is read and written",
+       [](Headers &h) { h.program(PT_DYNAMIC).p_vaddr = 0; }},
+      {"is damaged: PT_DYNAMIC is not for reading and writing",
+       [](Headers &h) { h.program(PT_DYNAMIC).p_flags = PF_R; }},
+      {"is damaged: PT_PHDR is not where the program headers are",
+       [](Headers &h) {
+         // The first are in the first segment, the others behind it.
+         h.program(PT_LOAD).p_filesz = h.program(PT_LOAD).p_memsz = 256;
+         h.program(PT_GNU_STACK).p_type = PT_PHDR;
+         Elf64_Phdr &own = h.program(PT_PHDR);
+         own.p_vaddr = h.header().e_phoff;
+         own.p_memsz = 8;
+       }},
       {"is damaged: its dynamic section has no end",
        [](Headers &h) {
          h.program(PT_DYNAMIC).p_memsz = 2 * sizeof(Elf64_Dyn);
@@ -218,6 +233,15 @@ TEST(SharedObject, RefusesWhatTheLoaderWouldFollowAstray) {
        [](Headers &h) { h.hash(2) = 3; }},
       {"is damaged: DT_GNU_HASH is outside of its constants",
        [](Headers &h) { h.hash(0) = ~uint32_t{0}; }},
+      // Buckets could be found behind them, in another segment.
+      {"is damaged: DT_GNU_HASH is outside of its constants",
+       [](Headers &h) { h.hash(2) = 1 << 26; }},
+      {"is damaged: DT_GNU_HASH is outside of its constants",
+       [](Headers &h) {
+         Elf64_Phdr &other = h.program(PT_LOAD, 2);
+         other.p_filesz = other.p_memsz = 0xe00;
+         h.hash(2) = 1024;
+       }},
       {"is damaged: DT_GNU_HASH has a symbol that is not hashed",
        [](Headers &h) { h.hash(1) = 1000; }},
       {"is damaged: DT_GNU_HASH has a chain without an end",
@@ -279,6 +303,99 @@ TEST(SharedObject, SurvivesEveryChangedByte) {
           (void)loads(file);
         file[i] = good[i];
       }
+}
+
+/// Where each number is that the loader reads of how an object is made.
+struct Field {
+  uint64_t offset, bytes;
+};
+
+std::vector<Field> fieldsOf(std::string &file) {
+  Headers headers(file);
+  std::vector<Field> fields;
+  const uint64_t programs = headers.header().e_phoff;
+  for (uint64_t i = 0; i < headers.header().e_phnum; ++i) {
+    const uint64_t header = programs + i * sizeof(Elf64_Phdr);
+    fields.push_back({header + offsetof(Elf64_Phdr, p_type), 4});
+    fields.push_back({header + offsetof(Elf64_Phdr, p_flags), 4});
+    for (size_t number :
+         {offsetof(Elf64_Phdr, p_offset), offsetof(Elf64_Phdr, p_vaddr),
+          offsetof(Elf64_Phdr, p_filesz), offsetof(Elf64_Phdr, p_memsz),
+          offsetof(Elf64_Phdr, p_align)})
+      fields.push_back({header + number, 8});
+  }
+  const Elf64_Phdr dynamic = headers.program(PT_DYNAMIC);
+  for (uint64_t entry = dynamic.p_offset;; entry += sizeof(Elf64_Dyn)) {
+    if (headers.at<Elf64_Dyn>(entry).d_tag == DT_NULL)
+      break;
+    fields.push_back({entry, 8});
+    fields.push_back({entry + sizeof(int64_t), 8});
+  }
+  const uint64_t hash = headers.dynamic(DT_GNU_HASH).d_un.d_ptr;
+  for (uint64_t word = 0; word < 4; ++word)
+    fields.push_back({hash + word * sizeof(uint32_t), 4});
+  return fields;
+}
+
+/// One field with another number in it.
+struct Change {
+  Field field;
+  uint64_t number;
+};
+
+std::vector<Change> changesOf(std::string &file) {
+  std::vector<Change> changes;
+  for (const Field &field : fieldsOf(file)) {
+    uint64_t number = 0;
+    std::memcpy(&number, file.data() + field.offset, field.bytes);
+    // Flags, types and alignments are small; the others are addresses.
+    for (uint64_t other : {uint64_t{0}, uint64_t{PF_R}, uint64_t{PF_R | PF_W},
+                           uint64_t{4096}, number + 4096, number ^ 8})
+      if (other != number)
+        changes.push_back({field, other});
+  }
+  return changes;
+}
+
+void apply(const Change &change, std::string &file) {
+  std::memcpy(file.data() + change.field.offset, &change.number,
+              change.field.bytes);
+}
+
+/// Of two wrong fields the second may hide the first.
+TEST(SharedObject, SurvivesEveryTwoChangedFields) {
+  for (const char *name : {"POINTERS", "NO_RELRO"}) {
+    const std::string good = objectNamed(name);
+    std::string file = good;
+    const std::vector<Change> changes = changesOf(file);
+    for (size_t i = 0; i < changes.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        apply(changes[i], file);
+        apply(changes[j], file);
+        if (read(file))
+          (void)loads(file);
+        for (const Change &change : {changes[i], changes[j]})
+          good.copy(file.data() + change.field.offset, change.field.bytes,
+                    change.field.offset);
+      }
+  }
+}
+
+/// Without PT_GNU_RELRO and relocations nothing else says that the dynamic
+/// section is written to.
+TEST(SharedObject, RefusesADynamicSectionThatCannotBeWritten) {
+  std::string file = objectNamed("NO_RELRO");
+  ASSERT_EQ(refusal(file), "");
+  Headers headers(file);
+  for (int i = 0;; ++i) {
+    Elf64_Phdr &segment = headers.program(PT_LOAD, i);
+    if (!(segment.p_flags & PF_W))
+      continue;
+    segment.p_flags = PF_R;
+    break;
+  }
+  EXPECT_EQ(refusal(file), "is damaged: it has no dynamic section that is read "
+                           "and written; compile the model again");
 }
 
 TEST(SharedObject, SurvivesEveryLength) {

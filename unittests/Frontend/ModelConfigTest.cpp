@@ -235,6 +235,21 @@ TEST(ModelConfig, RefusesContradictoryHeads) {
   EXPECT_EQ(acceptWith("head_dim", "6").headDim, 6);
 }
 
+TEST(ModelConfig, RefusesHeadsThatStacksHaveNoRoomFor) {
+  Json config = baseConfig();
+  config["num_attention_heads"] = 1024;
+  config["num_key_value_heads"] = 1;
+  config["head_dim"] = 1024;
+  EXPECT_EQ(refusal(config),
+            "num_attention_heads is 1024, each of head_dim 1024: their "
+            "attention would need 8519680 bytes of a thread's stack; at most "
+            "1048576 are accepted");
+  config["num_attention_heads"] = 126;
+  EXPECT_EQ(accept(config).heads, 126);
+  config["num_attention_heads"] = 127;
+  EXPECT_TRUE(refusal(config).starts_with("num_attention_heads is 127, each"));
+}
+
 TEST(ModelConfig, KnowsHowFarEveryLayerSeesAllTokens) {
   auto longest = [](const Json &config) {
     return accept(config).longestContext();

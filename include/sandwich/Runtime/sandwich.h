@@ -44,7 +44,7 @@ extern "C" {
 #define SANDWICH_EXPORT __attribute__((visibility("default")))
 
 /** Changes when a program must be changed or compiled again. */
-#define SANDWICH_API_VERSION 1
+#define SANDWICH_API_VERSION 2
 
 /** The SANDWICH_API_VERSION of the library that is loaded. */
 SANDWICH_EXPORT uint32_t sandwich_api_version(void);
@@ -105,8 +105,10 @@ typedef struct sandwich_load_options {
   uint64_t kv_memory;
   /**
    * The program sandwich-run, which runs the other ranks of an artifact for
-   * several; NULL for the one beside the library, in the `bin` beside the
-   * library's folder, or beside the program that calls.
+   * several; NULL for the first one of: in the library's folder, in the `bin`
+   * beside that folder, in the `bin` beside `lib` where that is the folder
+   * around it, in the folder of the program that calls. It must be of the same
+   * build as the library.
    */
   const char *rank_program;
   /** Not 0: all weights are read and compared with their checksum first. */

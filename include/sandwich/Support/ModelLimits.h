@@ -24,6 +24,15 @@ inline constexpr uint32_t vocabSize = 1 << 24;
 inline constexpr uint32_t contextLength = 1 << 24;
 /// Keeps the search for repeated ids short.
 inline constexpr uint32_t eosTokens = 256;
+
+/// Bytes of what a thread keeps on its stack while it computes the attention of
+/// one token: for each of `heads` query heads a query and a sum of `headDim`
+/// floats, and two vectors of 16.
+constexpr uint64_t attentionStackBytes(uint64_t heads, uint64_t headDim) {
+  return heads * (2 * headDim + 2 * 16) * sizeof(float);
+}
+/// Half of the smallest stack that threads have by default, 2 MiB.
+inline constexpr uint64_t maxAttentionStackBytes = 1 << 20;
 } // namespace sandwich::model_limits
 
 #endif // SANDWICH_SUPPORT_MODELLIMITS_H

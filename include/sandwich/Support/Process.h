@@ -69,6 +69,12 @@ bool interrupted();
 /// process whatever its handler is.
 sigset_t blockSignals();
 
+/// Closes all that is open but standard input, output and error and `kept`,
+/// which is none of them. For a child between `fork` and `exec`: it is safe
+/// while other threads of the parent held locks. Returns false where the system
+/// offers no way to do it; some may be closed then.
+bool closeDescriptorsExcept(int kept);
+
 /// Runs `work`, and tells `fail` what it threw: "cannot PURPOSE: REASON", which
 /// takes no memory, as there may be none. For threads, as nobody catches what
 /// they throw.

@@ -30,10 +30,8 @@ def AssignBuffers : Pass<"phase-assign-buffers", "::mlir::ModuleOp"> {
 
     Rows are padded by a cache line, so that equal columns of neighbouring rows
     do not fall into the same cache set; those that ranks exchange are not.
-    `lm.all_reduce` works in place.
-
-    Operations must take token ids, positions, sequences, rows and cache from
-    the arguments of their phase: the runtime vouches for those only.
+    `lm.all_reduce` works in place. What phases must be for that, and is not an
+    error here, `lm-verify-phases` has checked.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
@@ -112,8 +110,14 @@ def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
       `gemm.matmul`, loops (`scf.for`) and constants of type `index`, without
       attributes of other dialects: what they do is known, and nothing else
       becomes code.
+    * A loop counts layers, from 0 to at most as many as a weight may have, and
+      is in no other.
     * A layer is counted by a loop from 0 to at most the layers of the weights
       and of the cache that it is looked up in.
+    * Attention keeps at most 1 MiB on the stack of a thread, counted for all
+      heads of a token.
+    * Operations take token ids, positions, sequences, rows and cache from the
+      arguments of their phase: the runtime vouches for those only.
     * An embedding has a row for each token of the vocabulary, which are as many
       as the logits' channels.
     * Ranks have whole embeddings and norms, and their shard of a bias where they
@@ -121,8 +125,8 @@ def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
     * What is a part of a sum over the ranks (a matmul by columns, dealt rows,
       sums of them) is summed by `lm.all_reduce` before anything else reads it.
 
-    Modules whose functions are all phase programs are past that level and are
-    left alone.
+    Modules that have functions, all of them phase programs, are past that level
+    and are left alone.
   }];
 }
 

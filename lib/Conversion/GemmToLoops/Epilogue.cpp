@@ -23,7 +23,8 @@ namespace {
 /// AVX512_BF16.
 class EpilogueWriter {
 public:
-  explicit EpilogueWriter(gemm::EpilogueOp op) : b(op.getLoc(), op), op(op) {}
+  EpilogueWriter(gemm::EpilogueOp op, SymbolTableCollection &symbols)
+      : b(op.getLoc(), op), op(op), symbols(symbols) {}
 
   /// Writes the block, past the caches where the operation says so and the
   /// destination's place allows it.
@@ -42,6 +43,7 @@ private:
 
   LoopBuilder b;
   gemm::EpilogueOp op;
+  SymbolTableCollection &symbols;
   /// Of the stores that are being written.
   bool nonTemporal = false;
 };
@@ -123,7 +125,7 @@ void EpilogueWriter::writeElementwise() {
 void EpilogueWriter::writeRow(Value blockRow, Value row, Value residual) {
   Value bias;
   if (op.getBiasAttr())
-    bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
+    bias = getWeightSlice(b, symbols, op, op.getBiasAttr(), op.getLayer());
   int64_t channels =
       cast<MemRefType>(op.getDestination().getType()).getDimSize(1);
   forEachVector(op.getColumns(), channels % vectorWidth != 0,
@@ -145,7 +147,7 @@ void EpilogueWriter::writeSiluMul() {
   int64_t group = static_cast<int64_t>(*op.getInterleave());
   Value bias;
   if (op.getBiasAttr())
-    bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
+    bias = getWeightSlice(b, symbols, op, op.getBiasAttr(), op.getLayer());
   int64_t channels =
       cast<MemRefType>(op.getDestination().getType()).getDimSize(1);
   // A pair of groups takes twice the columns of its result.
@@ -181,15 +183,16 @@ void EpilogueWriter::writeSiluMul() {
   });
 }
 
-void sandwich::emitEpilogue(gemm::EpilogueOp op) {
+void sandwich::emitEpilogue(gemm::EpilogueOp op,
+                            SymbolTableCollection &symbols) {
   switch (op.getEpilogue()) {
   case gemm::Epilogue::None:
   case gemm::Epilogue::AddResidual:
   case gemm::Epilogue::SiluMul:
-    EpilogueWriter(op).write();
+    EpilogueWriter(op, symbols).write();
     break;
   case gemm::Epilogue::RotateAppendKV:
-    emitRotateAppendKV(op);
+    emitRotateAppendKV(op, symbols);
     break;
   }
   op.erase();

@@ -16,10 +16,11 @@ namespace sandwich {
 
 /// Replaces the epilogue of one block of sums, inside a phase program, by loops
 /// over vectors.
-void emitEpilogue(gemm::EpilogueOp op);
+void emitEpilogue(gemm::EpilogueOp op, mlir::SymbolTableCollection &symbols);
 
 /// The `rotate_append_kv` case of `emitEpilogue`; leaves `op`.
-void emitRotateAppendKV(gemm::EpilogueOp op);
+void emitRotateAppendKV(gemm::EpilogueOp op,
+                        mlir::SymbolTableCollection &symbols);
 
 } // namespace sandwich
 

@@ -436,15 +436,18 @@ namespace {
 
 struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
   void runOnOperation() override {
+    ranks.reset();
     MicroKernelLibrary kernels(getOperation());
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    SymbolTableCollection symbols;
     for (func::FuncOp function : functions)
-      if (failed(lowerFunction(function, kernels)))
+      if (failed(lowerFunction(function, kernels, symbols)))
         return signalPassFailure();
   }
 
   LogicalResult lowerFunction(func::FuncOp function,
-                              MicroKernelLibrary &kernels) {
+                              MicroKernelLibrary &kernels,
+                              SymbolTableCollection &symbols) {
     WalkResult matmuls = function.walk([](gemm::MatmulOp op) {
       op.emitOpError("must have become nests; run gemm-dispatch, gemm-split-k "
                      "and gemm-polymerize first");
@@ -474,23 +477,27 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
     SmallVector<gemm::EpilogueOp> epilogues;
     function.walk([&](gemm::EpilogueOp op) { epilogues.push_back(op); });
     for (gemm::EpilogueOp op : epilogues) {
-      if (failed(checkProgram(op)))
+      if (failed(checkProgram(op, symbols)))
         return failure();
-      emitEpilogue(op);
+      emitEpilogue(op, symbols);
     }
     return success();
   }
 
   /// Bias and norms are read from the artifact's memory, and the rank is the
   /// program's.
-  static LogicalResult checkProgram(gemm::EpilogueOp op) {
+  LogicalResult checkProgram(gemm::EpilogueOp op,
+                             SymbolTableCollection &symbols) {
     if (op.getResidualRanks()) {
       if (!phase::getProgram(op->getParentOfType<func::FuncOp>()))
         return op.emitOpError(
             "must be inside a phase program to know its rank");
-      FailureOr<int64_t> ranks = lm::getRanks(op->getParentOfType<ModuleOp>());
-      if (failed(ranks))
-        return failure();
+      if (!ranks) {
+        FailureOr<int64_t> found = lm::getRanks(getOperation());
+        if (failed(found))
+          return failure();
+        ranks = *found;
+      }
       if (*ranks != static_cast<int64_t>(*op.getResidualRanks()))
         return op.emitOpError("deals a residual among ")
                << *op.getResidualRanks() << " ranks, the weights are for "
@@ -503,12 +510,16 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
       if (!phase::getProgram(op->getParentOfType<func::FuncOp>()))
         return op.emitOpError("must be inside a phase program to read ")
                << name;
-      if (!lm::lookupWeight(op, name).getOffset())
+      if (!lm::lookupWeight(symbols, op, name).getOffset())
         return op.emitOpError("needs the place of weight ")
                << name << " in the artifact";
     }
     return success();
   }
+
+  /// Among how many the weights are divided, once an epilogue asks for it: the
+  /// answer is in the whole module.
+  std::optional<int64_t> ranks;
 };
 
 } // namespace

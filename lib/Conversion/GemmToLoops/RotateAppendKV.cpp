@@ -21,8 +21,9 @@ constexpr int64_t blockTokens = lm::KVCacheType::blockTokens;
 /// Writes the heads of one block of sums, head by head.
 class HeadWriter {
 public:
-  explicit HeadWriter(gemm::EpilogueOp op)
-      : b(op.getLoc(), op), op(op), headDim(gemm::getHeadDim(op)),
+  HeadWriter(gemm::EpilogueOp op, SymbolTableCollection &symbols)
+      : b(op.getLoc(), op), op(op), symbols(symbols),
+        headDim(gemm::getHeadDim(op)),
         element(cast<MemRefType>(op.getKvCache().getType()).getElementType()),
         layer(op.getLayer() ? op.getLayer() : b.index(0)) {}
 
@@ -53,6 +54,7 @@ private:
 
   LoopBuilder b;
   gemm::EpilogueOp op;
+  SymbolTableCollection &symbols;
   int64_t headDim;
   /// Of the cache.
   Type element;
@@ -67,7 +69,7 @@ Value HeadWriter::loadBiased(Value row, Value column, Value first,
   Value sums = b.loadVector(op.getSums(), {row, blockColumn}, width);
   if (!op.getBiasAttr())
     return sums;
-  Value bias = getWeightSlice(b, op, op.getBiasAttr(), op.getLayer());
+  Value bias = getWeightSlice(b, symbols, op, op.getBiasAttr(), op.getLayer());
   return b.addf(
       sums, b.loadVector(bias, b.add(op.getFirstColumn(), blockColumn), width));
 }
@@ -93,7 +95,7 @@ void HeadWriter::rotate(Value row, Value column, FlatSymbolRefAttr norm,
   Value factor, weight;
   if (norm) {
     factor = normFactor(row, column);
-    weight = getWeightSlice(b, op, norm, op.getLayer());
+    weight = getWeightSlice(b, symbols, op, norm, op.getLayer());
   }
   auto load = [&](Value first, int64_t width) {
     Value x = loadBiased(row, column, first, width);
@@ -227,6 +229,7 @@ void HeadWriter::write() {
   });
 }
 
-void sandwich::emitRotateAppendKV(gemm::EpilogueOp op) {
-  HeadWriter(op).write();
+void sandwich::emitRotateAppendKV(gemm::EpilogueOp op,
+                                  SymbolTableCollection &symbols) {
+  HeadWriter(op, symbols).write();
 }

@@ -94,11 +94,11 @@ static FailureOr<RotatedProjection> matchRotated(Value value, Block *block) {
 /// Whether the norms of query and key, null where there is none, are over heads
 /// of `headDim` channels and differ in nothing but their weights.
 static bool sameNorm(lm::RMSNormOp query, lm::RMSNormOp key, Value layer,
-                     int64_t headDim) {
+                     int64_t headDim, const SymbolTable &symbols) {
   if (!query || !key)
     return !query && !key;
   auto isOverHeads = [&](lm::RMSNormOp norm) {
-    lm::WeightOp weight = lm::lookupWeight(norm, norm.getWeightAttr());
+    auto weight = symbols.lookup<lm::WeightOp>(norm.getWeight());
     return weight.getTensorType().getDimSize(0) == headDim;
   };
   return query.getEpsilon() == key.getEpsilon() && query.getLayer() == layer &&
@@ -205,7 +205,7 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
     query = failure();
   }
   if (failed(query) || value.getInput() != key->linear.getInput() ||
-      !sameNorm(query->norm, key->norm, value.getLayer(), headDim) ||
+      !sameNorm(query->norm, key->norm, value.getLayer(), headDim, symbols) ||
       query->linear.getLayer() != key->linear.getLayer() ||
       value.getLayer() != key->linear.getLayer() ||
       append.getLayer() != value.getLayer() ||

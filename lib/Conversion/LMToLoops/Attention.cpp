@@ -153,11 +153,17 @@ private:
 
 } // namespace
 
+/// `model_limits::attentionStackBytes` counts the most that this takes.
 void AttentionBuilder::allocateScratch(int64_t tiles) {
   assert(shape.rows <= vectorWidth);
   Type f32 = b.getF32Type();
+  unsigned place = 0;
   auto allocate = [&](ArrayRef<int64_t> dimensions, Type type) {
-    return b.scratch(program.function, dimensions, type);
+    Value &memory =
+        program.scratch[{place++, MemRefType::get(dimensions, type)}];
+    if (!memory)
+      memory = b.scratch(program.function, dimensions, type);
+    return memory;
   };
   queries = allocate({tiles, shape.rows, headDim}, f32);
   scores = allocate({shape.rows, shape.chunk * blockTokens}, f32);

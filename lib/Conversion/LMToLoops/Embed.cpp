@@ -43,8 +43,9 @@ static void copyPackedRow(LoopBuilder &builder, gemm::PackingAttr packing,
 void lm::lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
                     EmbedOp op) {
   Value destination = op.getDestination();
-  WeightOp weightOp = lookupWeight(op, op.getWeightAttr());
-  Value weight = getWeightSlice(builder, op, op.getWeightAttr(), Value());
+  WeightOp weightOp = lookupWeight(program.symbols, op, op.getWeightAttr());
+  Value weight =
+      getWeightSlice(builder, program.symbols, op, op.getWeightAttr(), Value());
   int64_t channels = weightOp.getTensorType().getDimSize(1);
   auto packing = dyn_cast_or_null<gemm::PackingAttr>(weightOp.getPackingAttr());
   forOwnRows(builder, program, op.getTokenIds(), [&](Value row) {

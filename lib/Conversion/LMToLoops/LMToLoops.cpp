@@ -50,8 +50,9 @@ static LogicalResult verifyBuffers(Operation *op) {
 }
 
 /// Checks that the weight `name` has a place in the artifact.
-static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name) {
-  if (!lookupWeight(op, name).getOffset())
+static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name,
+                                  SymbolTableCollection &symbols) {
+  if (!lookupWeight(symbols, op, name).getOffset())
     return op->emitOpError("needs the place of weight ")
            << name << " in the artifact";
   return success();
@@ -76,13 +77,15 @@ public:
       getOperation().emitError(model.error().message);
       return signalPassFailure();
     }
+    SymbolTableCollection symbols;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(lowerFunction(function, getAccumulators(*model))))
+      if (failed(lowerFunction(function, getAccumulators(*model), symbols)))
         return signalPassFailure();
   }
 
 private:
-  LogicalResult lowerFunction(func::FuncOp function, int64_t accumulators) {
+  LogicalResult lowerFunction(func::FuncOp function, int64_t accumulators,
+                              SymbolTableCollection &symbols) {
     SmallVector<Operation *> operations;
     function.walk([&](Operation *op) {
       if (isa<AllGatherOp, AllReduceOp, AttentionOp, EmbedOp, GatherRowsOp,
@@ -102,9 +105,15 @@ private:
                  "must be in a phase program with '")
              << phase::programAttributeName << "' and '" << phaseAttributeName
              << "'";
+    SharedScratch scratch;
     ProgramContext program{
-        function, phase::getArgument(function, phase::ProgramArgument::Thread),
-        attribute.getThreads(), phaseAttribute.getValue(), accumulators};
+        function,
+        phase::getArgument(function, phase::ProgramArgument::Thread),
+        attribute.getThreads(),
+        phaseAttribute.getValue(),
+        accumulators,
+        symbols,
+        scratch};
     for (Operation *op : operations) {
       if (failed(lower(op, program)))
         return failure();
@@ -134,7 +143,7 @@ private:
           return success();
         })
         .Case([&](EmbedOp embed) {
-          if (failed(verifyWeight(op, embed.getWeightAttr())))
+          if (failed(verifyWeight(op, embed.getWeightAttr(), program.symbols)))
             return failure();
           lowerEmbed(builder, program, embed);
           return success();
@@ -144,7 +153,7 @@ private:
           return success();
         })
         .Case([&](RMSNormOp norm) {
-          if (failed(verifyWeight(op, norm.getWeightAttr())))
+          if (failed(verifyWeight(op, norm.getWeightAttr(), program.symbols)))
             return failure();
           lowerRMSNorm(builder, program, norm);
           return success();

@@ -14,6 +14,11 @@
 
 namespace sandwich::lm {
 
+/// Memory on the stack by its place among that of one operation, and its type:
+/// operations use it one after another.
+using SharedScratch =
+    llvm::DenseMap<std::pair<unsigned, mlir::Type>, mlir::Value>;
+
 /// The phase program that operations are lowered in.
 struct ProgramContext {
   mlir::func::FuncOp function;
@@ -23,6 +28,8 @@ struct ProgramContext {
   Phase phase;
   /// Vectors of f32 sums that fit into registers beside operands.
   int64_t accumulators;
+  mlir::SymbolTableCollection &symbols;
+  SharedScratch &scratch;
 };
 
 /// Builds loops over the rows of `rows` (a buffer) that are the thread's.

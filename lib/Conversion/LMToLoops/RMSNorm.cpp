@@ -57,9 +57,11 @@ void lm::lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
                       RMSNormOp op) {
   Value input = op.getInput(), destination = op.getDestination();
   int64_t channels = cast<MemRefType>(input.getType()).getDimSize(1);
-  int64_t size =
-      lookupWeight(op, op.getWeightAttr()).getTensorType().getDimSize(0);
-  Value weight = getWeightSlice(builder, op, op.getWeightAttr(), op.getLayer());
+  int64_t size = lookupWeight(program.symbols, op, op.getWeightAttr())
+                     .getTensorType()
+                     .getDimSize(0);
+  Value weight = getWeightSlice(builder, program.symbols, op,
+                                op.getWeightAttr(), op.getLayer());
   Value epsilon = builder.constant(op.getEpsilon().convertToFloat());
   Value count = builder.constant(static_cast<float>(size));
   forOwnRows(builder, program, input, [&](Value row) {

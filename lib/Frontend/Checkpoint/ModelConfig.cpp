@@ -156,6 +156,28 @@ static Result<Architecture> readArchitecture(const Fields &fields) {
   return static_cast<Architecture>(known - architectures.begin());
 }
 
+static Status readHeadDim(const Fields &fields, ModelConfig &config) {
+  if (fields.find("head_dim")) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        config.headDim, fields.integer("head_dim", 1, model_limits::headDim));
+    if (config.headDim % 2 != 0)
+      return makeError("head_dim is ", config.headDim,
+                       "; rotary embedding needs an even number");
+    return {};
+  }
+  if (config.hiddenSize % config.heads != 0)
+    return makeError("hidden_size is ", config.hiddenSize,
+                     ", which is not a multiple of num_attention_heads ",
+                     config.heads, ", and head_dim is missing");
+  config.headDim = config.hiddenSize / config.heads;
+  if (config.headDim % 2 != 0 || config.headDim > model_limits::headDim)
+    return makeError("hidden_size ", config.hiddenSize,
+                     " divided by num_attention_heads ", config.heads, " is ",
+                     config.headDim, "; an even head_dim of at most ",
+                     model_limits::headDim, " is expected");
+  return {};
+}
+
 static Status readSizes(const Fields &fields, ModelConfig &config) {
   SANDWICH_ASSIGN_OR_RETURN(
       config.hiddenSize,
@@ -186,24 +208,15 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
                      ", which is not a multiple of num_key_value_heads ",
                      config.kvHeads);
 
-  if (fields.find("head_dim")) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        config.headDim, fields.integer("head_dim", 1, model_limits::headDim));
-    if (config.headDim % 2 != 0)
-      return makeError("head_dim is ", config.headDim,
-                       "; rotary embedding needs an even number");
-    return {};
-  }
-  if (config.hiddenSize % config.heads != 0)
-    return makeError("hidden_size is ", config.hiddenSize,
-                     ", which is not a multiple of num_attention_heads ",
-                     config.heads, ", and head_dim is missing");
-  config.headDim = config.hiddenSize / config.heads;
-  if (config.headDim % 2 != 0 || config.headDim > model_limits::headDim)
-    return makeError("hidden_size ", config.hiddenSize,
-                     " divided by num_attention_heads ", config.heads, " is ",
-                     config.headDim, "; an even head_dim of at most ",
-                     model_limits::headDim, " is expected");
+  SANDWICH_RETURN_IF_ERROR(readHeadDim(fields, config));
+  const uint64_t stackBytes =
+      model_limits::attentionStackBytes(config.heads, config.headDim);
+  if (stackBytes > model_limits::maxAttentionStackBytes)
+    return makeError("num_attention_heads is ", config.heads,
+                     ", each of head_dim ", config.headDim,
+                     ": their attention would need ", stackBytes,
+                     " bytes of a thread's stack; at most ",
+                     model_limits::maxAttentionStackBytes, " are accepted");
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/MemoryFile.h"
 #include "sandwich/Topology/MemoryBudget.h"
 
 #include <fcntl.h>
@@ -116,22 +117,11 @@ SharedMemorySegment::layOut(uint64_t ranks, uint64_t lanes,
   return layout;
 }
 
-/// A file in memory that others can be given, or -1.
-static int createMemoryFile() {
-  // Not all C libraries have it. From Linux 6.3 on vm.memfd_noexec may demand
-  // that nobody can make the file executable.
-  constexpr unsigned noExecSeal = 8; // MFD_NOEXEC_SEAL
-  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  const int file = ::memfd_create("sandwich-ranks", flags | noExecSeal);
-  if (file >= 0 || errno != EINVAL)
-    return file;
-  return ::memfd_create("sandwich-ranks", flags);
-}
-
-/// The same, which no other program takes for its standard input, output or
-/// error, though they may be closed in this one.
+/// A file in memory, or -1, that others can be given and no other program takes
+/// for its standard input, output or error, though they may be closed in this
+/// one.
 static int createFile() {
-  const int file = createMemoryFile();
+  const int file = createMemoryFile("sandwich-ranks");
   if (file < 0 || file > STDERR_FILENO)
     return file;
   const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -47,6 +47,9 @@ Result<std::string> sandwich::findRankProgram() {
     const fs::path folder = fs::absolute(library.dli_fname, code).parent_path();
     places.push_back(folder);
     places.push_back(folder.parent_path() / "bin");
+    // Libraries may be in a folder for their architecture: lib/TRIPLET.
+    if (folder.parent_path().filename() == "lib")
+      places.push_back(folder.parent_path().parent_path() / "bin");
   }
   // Of a program that has the library in itself.
   places.push_back(fs::read_symlink("/proc/self/exe", code).parent_path());
@@ -58,6 +61,9 @@ Result<std::string> sandwich::findRankProgram() {
                    "this artifact, beside this library; it has to be named "
                    "when the model is loaded");
 }
+
+/// What a child ends with that cannot close the files of its parent.
+static constexpr int openFilesStatus = 126;
 
 /// Turns the child of a fork into the program: only calls that are safe while
 /// other threads of the parent held locks.
@@ -77,9 +83,8 @@ Result<std::string> sandwich::findRankProgram() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   // Not all that this program has open is closed on exec: a pipe, for one,
   // whose reader would wait for the end of the rank as well.
-  const auto shared = static_cast<unsigned>(descriptor);
-  ::close_range(STDERR_FILENO + 1, shared - 1, 0);
-  ::close_range(shared + 1, ~0U, 0);
+  if (!closeDescriptorsExcept(descriptor))
+    ::_exit(openFilesStatus);
   ::fcntl(descriptor, F_SETFD, 0);
   ::execv(arguments[0], const_cast<char *const *>(arguments));
   ::_exit(127);
@@ -93,6 +98,9 @@ static std::string describeEnd(const siginfo_t &end) {
   }
   if (end.si_status == 127)
     return "could not be started";
+  if (end.si_status == openFilesStatus)
+    return "could not be started without this program's open files, as the "
+           "system has neither close_range nor /proc";
   if (end.si_status == otherBuildStatus)
     return "is of another build of Sandwich than this program; the "
            "sandwich-run that belongs to it has to be named";

@@ -33,8 +33,10 @@
 
 namespace sandwich {
 
-/// The program that runs ranks where none is named. Error: it is not beside
-/// this library, nor beside this program.
+/// The program that runs ranks where none is named: sandwich-run in the folder
+/// of this library, in the `bin` beside that folder, in the `bin` beside `lib`
+/// where that is the folder around it, or in the folder of this program. Error:
+/// it is nowhere there.
 Result<std::string> findRankProgram();
 
 /// The thread that starts the ranks and looks after them. It is the parent that

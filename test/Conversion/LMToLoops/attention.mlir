@@ -78,3 +78,23 @@ func.func @prefill(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
     : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
   return
 }
+
+// Attention to other layers uses the same memory of the stack.
+// CHECK-LABEL: func @unrolled
+// CHECK-COUNT-8: memref.alloca
+// CHECK-NOT: memref.alloca
+// CHECK: return
+func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
+    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 2, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
+  lm.attention %q, %cache[%c0] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+  lm.attention %q, %cache[%c1] positions %positions sequences %sequences blocks %block_tables scale 0.125 into %q
+    : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x256xbf16>
+  return
+}

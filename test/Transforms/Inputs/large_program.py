@@ -9,6 +9,10 @@ casts         N casts of one buffer, one of another, and its last use
 residuals     a phase of N matmuls, each of which adds to the one before
 weights       N weights that nothing uses
 norms         a phase of N norms, each of the one before
+linears       a phase of N linear layers, each of the one before, with a weight
+              of its own
+readers       a phase of N linear layers in a loop that read the same from
+              outside of it, with a weight each
 """
 import sys
 
@@ -23,6 +27,11 @@ PROGRAM = """func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>,
   %c4 = arith.constant 4 : index
   %tokens = memref.dim %ids, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+"""
+PHASE = """func.func @phase(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
+    %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 16, f32>)
+    -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
 """
 TYPES = ("memref<?x64xf32>", "memref<?x64xf32, strided<[64, 1], offset: ?>>")
 
@@ -51,11 +60,7 @@ def casts(count):
 
 def phase(first, following, count):
     tensor = "tensor<?x64xf32>"
-    lines = [f"""func.func @phase(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
-    %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
-    %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 16, f32>) -> {tensor}
-    attributes {{lm.phase = #lm.phase<prefill>}} {{
-  %x = lm.embed %ids, @e : tensor<?xi32> -> {tensor}
+    lines = [PHASE, f"""%x = lm.embed %ids, @e : tensor<?xi32> -> {tensor}
   %v0 = {first} : {tensor} -> {tensor}"""]
     for i in range(1, count):
         lines.append(f"%v{i} = {following.format(f'%v{i - 1}')} : "
@@ -76,13 +81,45 @@ def norms(count):
                  "lm.rms_norm {}, @n epsilon 1.0", count)
 
 
+def weights_and_phase(count, lines):
+    return [f'lm.weight @w{i} : tensor<64x64xf32> from ["w{i}"]'
+            for i in range(count)] + lines
+
+
+def linears(count):
+    tensor = "tensor<?x64xf32>"
+    lines = [PHASE, f"%v0 = lm.embed %ids, @e : tensor<?xi32> -> {tensor}"]
+    for i in range(count):
+        lines.append(f"%v{i + 1} = lm.linear %v{i}, @w{i} : {tensor} -> {tensor}")
+    return weights_and_phase(count, lines + [
+        f"%last = lm.gather_rows %v{count}, %rows : "
+        f"{tensor}, tensor<?xi32> -> {tensor}", f"return %last : {tensor} }}"])
+
+
+def readers(count):
+    tensor = "tensor<?x64xf32>"
+    lines = [PHASE, f"""%x = lm.embed %ids, @e : tensor<?xi32> -> {tensor}
+  %y = lm.embed %ids, @e : tensor<?xi32> -> {tensor}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = scf.for %i = %c0 to %c1 step %c1 iter_args(%v0 = %y) -> ({tensor}) {{"""]
+    for i in range(count):
+        lines += [f"%l{i} = lm.linear %x, @w{i} : {tensor} -> {tensor}",
+                  f"%v{i + 1} = lm.add %v{i}, %l{i} : {tensor}"]
+    return weights_and_phase(count, lines + [
+        f"scf.yield %v{count} : {tensor} }}",
+        f"%last = lm.gather_rows %z, %rows : "
+        f"{tensor}, tensor<?xi32> -> {tensor}", f"return %last : {tensor} }}"])
+
+
 def weights(count):
     return [f'lm.weight @w{i} : tensor<8xf32> from ["w"]' for i in range(count)]
 
 
 if __name__ == "__main__":
     shapes = {"nested-loops": nested_loops, "casts": casts,
-              "residuals": residuals, "norms": norms, "weights": weights}
+              "residuals": residuals, "norms": norms, "weights": weights,
+              "linears": linears, "readers": readers}
     print('lm.weight @e : tensor<320x64xf32> from ["e"]')
     print('lm.weight @n : tensor<64xf32> from ["n"]')
     print('lm.weight @w : tensor<64x64xf32> from ["w"]')

@@ -29,15 +29,17 @@ int64_t gemm::getHeadDim(EpilogueOp op) {
   return channels(op.getRotaryTable());
 }
 
-int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule) {
+int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule,
+                                    SymbolTableCollection &symbols) {
   constexpr int64_t vectorWidth = 16;
-  Packing packing = packingFor(getShape(op), schedule.microKernel.isa);
-  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  Packing packing = packingFor(getShape(op, symbols), schedule.microKernel.isa);
+  lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   return llvm::alignTo(llvm::alignTo(weight.getStoredRows(), packing.panel),
                        vectorWidth);
 }
 
-int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
+int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens,
+                                  SymbolTableCollection &symbols) {
   // Epilogues read whole vectors that may begin at the last sum.
   constexpr int64_t paddingBytes = 64;
   if (!op.getSchedules())
@@ -52,9 +54,10 @@ int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
     int64_t tokens = std::min(maxRows, maxTokens);
     // At most 2^10 threads, 2^16 tokens and 2^31 columns: no overflow.
     if (schedule.threads[2] > 1 && tokens >= minTokens)
-      bytes = std::max(bytes, schedule.threads[2] * tokens *
-                                      getPartialSumsColumns(op, schedule) * 4 +
-                                  paddingBytes);
+      bytes = std::max(
+          bytes, schedule.threads[2] * tokens *
+                         getPartialSumsColumns(op, schedule, symbols) * 4 +
+                     paddingBytes);
     if (maxRows >= maxTokens)
       break;
     minTokens = maxRows + 1;
@@ -62,8 +65,8 @@ int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens) {
   return bytes;
 }
 
-MatmulShape gemm::getShape(MatmulOp op) {
-  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
+  lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
   MatmulShape shape{.n = type.getDimSize(0), .k = type.getDimSize(1)};
   shape.bf16Weights = type.getElementType().isBF16();
@@ -229,7 +232,7 @@ LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
   if (!getSchedules())
     return success();
-  MatmulShape shape = getShape(*this);
+  MatmulShape shape = getShape(*this, symbols);
   Type inputType = cast<ShapedType>(getInput().getType()).getElementType();
   for (ScheduleAttr schedule : getSchedules()->getSchedules()) {
     const MicroKernel &kernel = schedule.getSchedule().microKernel;
@@ -258,11 +261,13 @@ void MatmulOp::getEffects(
 //===----------------------------------------------------------------------===//
 
 void EpilogueOp::build(OpBuilder &builder, OperationState &state,
-                       MatmulOp matmul, Value sums, ValueRange place) {
+                       MatmulOp matmul, Value sums, ValueRange place,
+                       SymbolTableCollection &symbols) {
   IntegerAttr interleave;
   if (matmul.getEpilogue() == Epilogue::SiluMul)
     interleave = builder.getI64IntegerAttr(
-        *lm::lookupWeight(matmul, matmul.getWeightAttr()).getInterleave());
+        *lm::lookupWeight(symbols, matmul, matmul.getWeightAttr())
+             .getInterleave());
   // One that is being lowered has one schedule left.
   ArrayRef<ScheduleAttr> schedules = matmul.getSchedules()->getSchedules();
   UnitAttr nonTemporal;

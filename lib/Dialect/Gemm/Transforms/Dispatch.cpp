@@ -77,10 +77,11 @@ static void emitRanges(LoopBuilder &builder, gemm::MatmulOp op, Value tokens,
 namespace {
 struct Dispatch : gemm::impl::DispatchBase<Dispatch> {
   void runOnOperation() override {
+    SymbolTableCollection symbols;
     SmallVector<gemm::MatmulOp> matmuls;
     getOperation().walk([&](gemm::MatmulOp op) { matmuls.push_back(op); });
     for (gemm::MatmulOp op : matmuls) {
-      FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+      FailureOr<phase::ProgramAttr> program = getLowerableProgram(op, symbols);
       if (failed(program))
         return signalPassFailure();
       LoopBuilder builder(op.getLoc(), op);

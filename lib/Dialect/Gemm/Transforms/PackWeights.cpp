@@ -23,12 +23,14 @@ using namespace sandwich::gemm;
 namespace {
 struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
   void runOnOperation() override {
-    WalkResult result = getOperation().walk([](MatmulOp matmul) {
+    SymbolTableCollection symbols;
+    WalkResult result = getOperation().walk([&](MatmulOp matmul) {
       if (!matmul.getSchedules()) {
         matmul.emitOpError("has no schedules to choose a packing for");
         return WalkResult::interrupt();
       }
-      lm::WeightOp weight = lm::lookupWeight(matmul, matmul.getWeightAttr());
+      lm::WeightOp weight =
+          lm::lookupWeight(symbols, matmul, matmul.getWeightAttr());
       for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
         const MicroKernel &kernel = schedule.getSchedule().microKernel;
         auto previous = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr());

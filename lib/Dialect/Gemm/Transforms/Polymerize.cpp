@@ -17,8 +17,9 @@ namespace sandwich::gemm {
 using namespace mlir;
 using namespace sandwich;
 
-static LogicalResult polymerize(gemm::MatmulOp op) {
-  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+static LogicalResult polymerize(gemm::MatmulOp op,
+                                SymbolTableCollection &symbols) {
+  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op, symbols);
   if (failed(program))
     return failure();
   FailureOr<Schedule> schedule = getOnlySchedule(op);
@@ -26,11 +27,12 @@ static LogicalResult polymerize(gemm::MatmulOp op) {
     return failure();
   if (schedule->threads[2] > 1)
     return op.emitOpError("splits K over threads; run gemm-split-k first");
-  PartBuilder part(op, *program);
+  PartBuilder part(op, *program, symbols);
   FailureOr<gemm::NestOp> nest = part.createNest();
   if (failed(nest))
     return failure();
-  gemm::EpilogueOp::create(part.builder, op, nest->getSums(), nest->getPlace());
+  gemm::EpilogueOp::create(part.builder, op, nest->getSums(), nest->getPlace(),
+                           symbols);
   op.erase();
   return success();
 }
@@ -38,8 +40,9 @@ static LogicalResult polymerize(gemm::MatmulOp op) {
 namespace {
 struct Polymerize : gemm::impl::PolymerizeBase<Polymerize> {
   void runOnOperation() override {
+    SymbolTableCollection symbols;
     WalkResult result = getOperation().walk(
-        [](gemm::MatmulOp op) { return WalkResult(polymerize(op)); });
+        [&](gemm::MatmulOp op) { return WalkResult(polymerize(op, symbols)); });
     if (result.wasInterrupted())
       signalPassFailure();
   }

@@ -15,6 +15,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <vector>
+
 namespace sandwich::gemm {
 #define GEN_PASS_DEF_SCHEDULEMATMULS
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h.inc"
@@ -58,13 +60,17 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().emitError(tuned.error().message);
       return signalPassFailure();
     }
+    untuned.clear();
+    SymbolTableCollection symbols;
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
       const int64_t team = lm::getThreads(
           matmul->getParentOfType<FunctionOpInterface>(), threads);
       if (!matmul.getSchedules()) {
-        Result<ScheduleTable> table = findTuned(matmul, team, *tuned, *model);
+        Result<ScheduleTable> table = ScheduleTable();
+        if (!database.empty())
+          table = findTuned(matmul, team, *tuned, *model, symbols);
         if (table && table->empty())
-          table = chooseUntuned(getShape(matmul), *model, team);
+          table = chooseOnce(getShape(matmul, symbols), team, *model);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
@@ -92,22 +98,45 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       signalPassFailure();
   }
 
+  /// The untuned table for `shape`. Choosing takes milliseconds, and models
+  /// repeat their shapes.
+  Result<ScheduleTable> chooseOnce(const MatmulShape &shape, int64_t team,
+                                   const Target &model) {
+    for (const auto &[chosenShape, chosenTeam, table] : untuned)
+      if (chosenShape == shape && chosenTeam == team)
+        return table;
+    SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
+                              chooseUntuned(shape, model, team));
+    constexpr size_t mostKept = 64;
+    if (untuned.size() < mostKept)
+      untuned.push_back({shape, team, table});
+    return table;
+  }
+
   /// The tuned table of `matmul`, whose weight gets its packing; none if there
   /// is no such table.
   Result<ScheduleTable> findTuned(MatmulOp matmul, int64_t team,
                                   const ScheduleDatabase &tuned,
-                                  const Target &model) {
-    MatmulShape shape = getShape(matmul);
+                                  const Target &model,
+                                  SymbolTableCollection &symbols) {
+    MatmulShape shape = getShape(matmul, symbols);
     std::vector<MicroKernel> menu = microKernelMenu(shape, model);
     if (menu.empty())
       return ScheduleTable();
     auto found = tuned.findTuned({shape, team}, model, menu.front().isa);
     if (!found)
       return ScheduleTable();
-    lm::lookupWeight(matmul, matmul.getWeightAttr())
+    lm::lookupWeight(symbols, matmul, matmul.getWeightAttr())
         .setPackingAttr(PackingAttr::get(&getContext(), found->first.packing));
     ++numTuned;
     return servedTable(found->first, found->second, model);
   }
+
+  struct ChosenTable {
+    MatmulShape shape;
+    int64_t team;
+    ScheduleTable table;
+  };
+  std::vector<ChosenTable> untuned;
 };
 } // namespace

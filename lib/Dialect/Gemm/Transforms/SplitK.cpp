@@ -26,12 +26,13 @@ namespace {
 class KSplitter {
 public:
   KSplitter(gemm::MatmulOp op, phase::ProgramAttr program,
-            const Schedule &schedule)
-      : op(op), program(program), schedule(schedule), part(op, program),
-        b(part.builder), columns(gemm::getPartialSumsColumns(op, schedule)) {
+            const Schedule &schedule, SymbolTableCollection &symbols)
+      : op(op), program(program), schedule(schedule), symbols(symbols),
+        part(op, program, symbols), b(part.builder),
+        columns(gemm::getPartialSumsColumns(op, schedule, symbols)) {
     // Vectors that no panel's end falls into: two threads' columns may meet
     // there.
-    int64_t panel = gemm::getShape(op).packing->panel;
+    int64_t panel = gemm::getShape(op, symbols).packing->panel;
     width = std::gcd(vectorWidth, panel);
   }
 
@@ -46,6 +47,7 @@ private:
   gemm::MatmulOp op;
   phase::ProgramAttr program;
   const Schedule &schedule;
+  SymbolTableCollection &symbols;
   PartBuilder part;
   LoopBuilder &b;
   int64_t columns, width;
@@ -56,7 +58,8 @@ private:
 } // namespace
 
 LogicalResult KSplitter::run() {
-  int64_t needed = gemm::getPartialSumsBytes(op, program.getMaxTokens());
+  int64_t needed =
+      gemm::getPartialSumsBytes(op, program.getMaxTokens(), symbols);
   auto type = op.getPartialSums()
                   ? cast<MemRefType>(op.getPartialSums().getType())
                   : MemRefType();
@@ -134,12 +137,13 @@ void KSplitter::reduce() {
         {attribute(1), part.tokens, size},
         {attribute(1), attribute(1), attribute(1)});
     gemm::EpilogueOp::create(b, op, block,
-                             ValueRange{b.index(0), part.tokens, begin, size});
+                             ValueRange{b.index(0), part.tokens, begin, size},
+                             symbols);
   });
 }
 
-static LogicalResult splitK(gemm::MatmulOp op) {
-  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op);
+static LogicalResult splitK(gemm::MatmulOp op, SymbolTableCollection &symbols) {
+  FailureOr<phase::ProgramAttr> program = getLowerableProgram(op, symbols);
   if (failed(program))
     return failure();
   FailureOr<Schedule> schedule = getOnlySchedule(op);
@@ -147,14 +151,15 @@ static LogicalResult splitK(gemm::MatmulOp op) {
     return failure();
   if (schedule->threads[2] == 1)
     return success();
-  return KSplitter(op, *program, *schedule).run();
+  return KSplitter(op, *program, *schedule, symbols).run();
 }
 
 namespace {
 struct SplitK : gemm::impl::SplitKBase<SplitK> {
   void runOnOperation() override {
+    SymbolTableCollection symbols;
     WalkResult result = getOperation().walk(
-        [](gemm::MatmulOp op) { return WalkResult(splitK(op)); });
+        [&](gemm::MatmulOp op) { return WalkResult(splitK(op, symbols)); });
     if (result.wasInterrupted())
       signalPassFailure();
   }

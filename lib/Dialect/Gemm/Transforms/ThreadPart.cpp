@@ -29,7 +29,9 @@ static LogicalResult checkRows(gemm::MatmulOp op, Value buffer,
   return success();
 }
 
-FailureOr<phase::ProgramAttr> sandwich::getLowerableProgram(gemm::MatmulOp op) {
+FailureOr<phase::ProgramAttr>
+sandwich::getLowerableProgram(gemm::MatmulOp op,
+                              SymbolTableCollection &symbols) {
   if (!op.getDestination())
     return op.emitOpError("must be in buffer form to become loops");
   auto function = op->getParentOfType<func::FuncOp>();
@@ -39,13 +41,13 @@ FailureOr<phase::ProgramAttr> sandwich::getLowerableProgram(gemm::MatmulOp op) {
     return op.emitOpError("must be inside a phase program to become loops");
   if (!op.getSchedules())
     return op.emitOpError("needs schedules to become loops");
-  lm::WeightOp weight = lm::lookupWeight(op, op.getWeightAttr());
+  lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   if (!weight.getPackingAttr() || !weight.getOffset())
     return op.emitOpError("needs a weight with a packing and a place: ")
            << op.getWeightAttr();
   for (FlatSymbolRefAttr name :
        {op.getBiasAttr(), op.getQueryNormAttr(), op.getKeyNormAttr()}) {
-    if (name && !lm::lookupWeight(op, name).getOffset())
+    if (name && !lm::lookupWeight(symbols, op, name).getOffset())
       return op.emitOpError("needs the place of weight ")
              << name << " in the artifact";
   }
@@ -71,12 +73,12 @@ FailureOr<Schedule> sandwich::getOnlySchedule(gemm::MatmulOp op) {
   return schedules.front().getSchedule();
 }
 
-PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program)
-    : builder(op.getLoc(), op), op(op), program(program) {
-  MatmulShape shape = gemm::getShape(op);
-  packing = *shape.packing;
-  columns = lm::lookupWeight(op, op.getWeightAttr()).getStoredRows();
-  unit = columnUnitOf(shape, packing);
+PartBuilder::PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program,
+                         SymbolTableCollection &symbols)
+    : builder(op.getLoc(), op), op(op), program(program), symbols(symbols),
+      shape(gemm::getShape(op, symbols)) {
+  columns = lm::lookupWeight(symbols, op, op.getWeightAttr()).getStoredRows();
+  unit = columnUnitOf(shape, *shape.packing);
   tokens = memref::DimOp::create(builder, op.getInput(), builder.index(0));
 }
 
@@ -85,7 +87,7 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
   if (failed(only))
     return failure();
   Result<Schedule> fitting =
-      fitSlice(*only, gemm::getShape(op), columns, program.getMaxTokens());
+      fitSlice(*only, shape, columns, program.getMaxTokens());
   if (!fitting)
     return op->emitOpError("cannot be divided: ") << fitting.error().message;
   return *fitting;
@@ -100,8 +102,7 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
 
   Part<Value> part = partOfThread(
-      builder,
-      divisionOf(gemm::getShape(op), packing, schedule->threads, columns),
+      builder, divisionOf(shape, *shape.packing, schedule->threads, columns),
       tokens, thread);
   partOfK = part.partOfK;
 
@@ -112,7 +113,8 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   rowsBetween[0] /= tM;
   rowsBetween[1] = divideUp(rowsBetween[1], tM);
 
-  Value weight = getWeightSlice(builder, op, op.getWeightAttr(), op.getLayer());
+  Value weight =
+      getWeightSlice(builder, symbols, op, op.getWeightAttr(), op.getLayer());
   auto nest =
       gemm::NestOp::create(builder, op.getInput(), weight,
                            {part.rowBegin, part.rowEnd, part.columnBegin,

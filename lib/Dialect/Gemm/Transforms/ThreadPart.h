@@ -24,7 +24,8 @@ namespace sandwich {
 /// The phase program that `op` can become a part of: it is in buffer form,
 /// inside a program, has schedules for no more threads than that, and a weight
 /// with a packing and a place. Emits an error on `op` otherwise.
-mlir::FailureOr<phase::ProgramAttr> getLowerableProgram(gemm::MatmulOp op);
+mlir::FailureOr<phase::ProgramAttr>
+getLowerableProgram(gemm::MatmulOp op, mlir::SymbolTableCollection &symbols);
 
 /// The only schedule of `op`, which is lowerable. Emits an error on `op` where
 /// it has several.
@@ -34,7 +35,8 @@ mlir::FailureOr<Schedule> getOnlySchedule(gemm::MatmulOp op);
 class PartBuilder {
 public:
   /// `op` is lowerable. The insertion point is at `op`.
-  PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program);
+  PartBuilder(gemm::MatmulOp op, phase::ProgramAttr program,
+              mlir::SymbolTableCollection &symbols);
 
   /// Creates the nest that computes this thread's part of the sums. The
   /// insertion point moves into its body. Fails, with an error on the matmul,
@@ -55,7 +57,8 @@ private:
 
   gemm::MatmulOp op;
   phase::ProgramAttr program;
-  Packing packing;
+  mlir::SymbolTableCollection &symbols;
+  MatmulShape shape;
 };
 
 } // namespace sandwich

@@ -64,8 +64,9 @@ bool lm::hasChannels(Type type) {
   return channels > 0 && channels <= maxDimension;
 }
 
-WeightOp lm::lookupWeight(Operation *user, FlatSymbolRefAttr name) {
-  return SymbolTable::lookupNearestSymbolFrom<WeightOp>(user, name);
+WeightOp lm::lookupWeight(SymbolTableCollection &symbols, Operation *user,
+                          FlatSymbolRefAttr name) {
+  return symbols.lookupNearestSymbolFrom<WeightOp>(user, name);
 }
 
 LogicalResult lm::verifyForm(Operation *user, Value result, Value destination) {

@@ -211,7 +211,7 @@ LogicalResult Partitioner::rewrite(Operation *op) {
     return success();
   if (auto norm = dyn_cast<RMSNormOp>(op)) {
     // Norms of heads stay what they are, norms of rows would need all channels.
-    WeightOp weight = lookupWeight(norm, norm.getWeightAttr());
+    auto weight = symbols.lookup<WeightOp>(norm.getWeightAttr().getAttr());
     if (channelsOf(norm.getInput()) % weight.getTensorType().getDimSize(0) == 0)
       return divide(norm.getResult()), success();
   } else if (auto rotate = dyn_cast<RotateOp>(op)) {

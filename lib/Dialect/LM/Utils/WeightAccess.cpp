@@ -20,9 +20,10 @@ int64_t sandwich::getWeightAlignment(int64_t rank) {
   return rank == 2 ? 4096 : cacheLineBytes;
 }
 
-Value sandwich::getWeightSlice(OpBuilder &builder, Operation *user,
+Value sandwich::getWeightSlice(OpBuilder &builder,
+                               SymbolTableCollection &symbols, Operation *user,
                                FlatSymbolRefAttr name, Value layer) {
-  lm::WeightOp weight = lm::lookupWeight(user, name);
+  lm::WeightOp weight = lm::lookupWeight(symbols, user, name);
   Location loc = user->getLoc();
   Value offset = arith::ConstantIndexOp::create(
       builder, loc, static_cast<int64_t>(*weight.getOffset()));

@@ -36,7 +36,7 @@ inline constexpr int64_t unlimitedRows = INT64_MAX;
 inline constexpr int64_t maxThreads = SANDWICH_MAX_THREADS;
 
 /// What `op` multiplies, as schedules see it.
-MatmulShape getShape(MatmulOp op);
+MatmulShape getShape(MatmulOp op, mlir::SymbolTableCollection &symbols);
 
 /// The written form of `table`.
 ScheduleTableAttr getTableAttr(mlir::MLIRContext *context,
@@ -47,11 +47,13 @@ int64_t getHeadDim(MatmulOp op);
 int64_t getHeadDim(EpilogueOp op);
 
 /// Columns of the partial sums of `op` under a schedule that splits K.
-int64_t getPartialSumsColumns(MatmulOp op, const Schedule &schedule);
+int64_t getPartialSumsColumns(MatmulOp op, const Schedule &schedule,
+                              mlir::SymbolTableCollection &symbols);
 
 /// Bytes that the partial sums of `op` take for at most `maxTokens` tokens; 0
 /// where no schedule that serves so many splits K.
-int64_t getPartialSumsBytes(MatmulOp op, int64_t maxTokens);
+int64_t getPartialSumsBytes(MatmulOp op, int64_t maxTokens,
+                            mlir::SymbolTableCollection &symbols);
 
 } // namespace sandwich::gemm
 

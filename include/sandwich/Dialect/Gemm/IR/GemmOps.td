@@ -230,7 +230,8 @@ def Gemm_EpilogueOp : Op<Gemm_Dialect, "epilogue", [
     /// The epilogue of `matmul` on a block at `place`: its first row, rows,
     /// first column and columns.
     OpBuilder<(ins "::sandwich::gemm::MatmulOp":$matmul, "::mlir::Value":$sums,
-                   "::mlir::ValueRange":$place)>
+                   "::mlir::ValueRange":$place,
+                   "::mlir::SymbolTableCollection &":$symbols)>
   ];
   let hasVerifier = 1;
 }

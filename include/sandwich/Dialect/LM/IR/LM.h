@@ -60,8 +60,10 @@ inline constexpr int64_t maxHeadDim = model_limits::headDim;
 /// Whether the second dimension of `type` is between 1 and `maxDimension`.
 bool hasChannels(mlir::Type type);
 
-/// The weight `name` refers to from `user`, or null.
-WeightOp lookupWeight(mlir::Operation *user, mlir::FlatSymbolRefAttr name);
+/// The weight `name` refers to from `user`, or null. A pass has one `symbols`
+/// for all that it looks up: the first look reads the whole module.
+WeightOp lookupWeight(mlir::SymbolTableCollection &symbols,
+                      mlir::Operation *user, mlir::FlatSymbolRefAttr name);
 
 /// What an operation needs a weight that it names to be.
 struct WeightUse {

@@ -21,8 +21,10 @@ int64_t getWeightAlignment(int64_t rank);
 /// The slice of the weight `name` for `layer` (null where the weight has no
 /// layers), as a view of the weights argument of the phase program that
 /// `user` is in. The weight must have its offset.
-mlir::Value getWeightSlice(mlir::OpBuilder &builder, mlir::Operation *user,
-                           mlir::FlatSymbolRefAttr name, mlir::Value layer);
+mlir::Value getWeightSlice(mlir::OpBuilder &builder,
+                           mlir::SymbolTableCollection &symbols,
+                           mlir::Operation *user, mlir::FlatSymbolRefAttr name,
+                           mlir::Value layer);
 
 } // namespace sandwich
 
