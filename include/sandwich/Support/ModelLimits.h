@@ -29,7 +29,7 @@ inline constexpr uint32_t eosTokens = 256;
 /// one token: for each of `heads` query heads a query and a sum of `headDim`
 /// floats, and two vectors of 16.
 constexpr uint64_t attentionStackBytes(uint64_t heads, uint64_t headDim) {
-  return heads * (2 * headDim + 2 * 16) * sizeof(float);
+  return heads * (2 * headDim + 32) * sizeof(float);
 }
 /// Half of the smallest stack that threads have by default, 2 MiB.
 inline constexpr uint64_t maxAttentionStackBytes = 1 << 20;
