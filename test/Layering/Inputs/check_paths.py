@@ -13,6 +13,8 @@ import sys
 NAMED = re.compile(r"`((?:%s)/[\w./-]+)`" % "|".join(
     ("benchmarks", "cmake", "docs", "fuzz", "include", "lib", "models", "proto",
      "python", "scripts", "test", "tools", "unittests")))
+# Such as the TRIPLET of lib/TRIPLET/libname.so.
+PLACEHOLDER = re.compile(r"(^|/)[A-Z]+(/|$)")
 LINKED = re.compile(r"\]\((?!\w+:)([^)#]+)")
 
 
@@ -25,7 +27,8 @@ def missing(root, document):
     with open(document, encoding="utf-8") as file:
         text = file.read()
     for path in NAMED.findall(text):
-        if not os.path.exists(os.path.join(root, path)):
+        if (not PLACEHOLDER.search(path)
+                and not os.path.exists(os.path.join(root, path))):
             yield path
     for path in LINKED.findall(text):
         if not os.path.exists(os.path.join(os.path.dirname(document), path)):
