@@ -60,9 +60,10 @@ class Configure(unittest.TestCase):
             [CMAKE, "-S", SOURCE, "-B", os.path.join(self.folder, "build"),
              "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
              f"-DCMAKE_PREFIX_PATH={self.prefix}",
-             # What is installed here does not count.
+             # What is installed here does not count. (It would be looked for
+             # if the value was NOTFOUND.)
              *(() if any("DNNL" in option for option in options) else (
-                 "-DDNNL_LIBRARY=DNNL_LIBRARY-NOTFOUND",
+                 "-DDNNL_LIBRARY=OFF",
                  "-DCMAKE_DISABLE_FIND_PACKAGE_OpenCL=ON")), *options],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
