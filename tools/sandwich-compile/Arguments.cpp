@@ -377,42 +377,41 @@ std::optional<int> tool::readArguments(int argc, char **argv,
   return std::nullopt;
 }
 
+/// Adds `place` to `places` where it was given.
+static void addGiven(std::vector<std::string> &places,
+                     const std::optional<std::string> &place) {
+  if (place && !place->empty())
+    places.push_back(*place);
+}
+
 /// The files that are read, beside the model.
 static std::vector<std::string> listInputs(const Arguments &arguments) {
   std::vector<std::string> inputs;
-  const auto add = [&](const std::optional<std::string> &file) {
-    if (file && !file->empty())
-      inputs.push_back(*file);
-  };
   const CompileOptions &options = arguments.compile;
   const std::string &topology = arguments.plan.topology;
-  add(options.inputIR);
+  addGiven(inputs, options.inputIR);
   if (options.trace && !findLengthDistribution(*options.trace))
-    add(options.trace);
+    addGiven(inputs, options.trace);
   if (options.tune == Tune::None)
-    add(options.schedules);
-  add(arguments.plan.parameters);
+    addGiven(inputs, options.schedules);
+  addGiven(inputs, arguments.plan.parameters);
   if (arguments.planName != "auto")
-    add(arguments.planName);
+    addGiven(inputs, arguments.planName);
   if (topology != "host" && !topology.starts_with(syntheticPrefix))
-    add(topology);
+    addGiven(inputs, topology);
   return inputs;
 }
 
 /// The files and folders that are written.
 static std::vector<std::string> listOutputs(const Arguments &arguments) {
   std::vector<std::string> outputs;
-  const auto add = [&](const std::optional<std::string> &place) {
-    if (place && !place->empty())
-      outputs.push_back(*place);
-  };
   const CompileOptions &options = arguments.compile;
   if (options.output != "-")
-    add(options.output);
+    addGiven(outputs, options.output);
   if (options.tune != Tune::None)
-    add(options.schedules);
-  add(options.tuningReport);
-  add(arguments.measureMachineFile);
+    addGiven(outputs, options.schedules);
+  addGiven(outputs, options.tuningReport);
+  addGiven(outputs, arguments.measureMachineFile);
   return outputs;
 }
 

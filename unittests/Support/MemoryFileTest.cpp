@@ -7,18 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Support/MemoryFile.h"
+#include "SystemCallFilter.h"
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <iterator>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <string>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -50,9 +47,7 @@ bool refuseFiles(bool withSeal, uint32_t error) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program = {std::size(rules), rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return filterSystemCalls(rules);
 }
 
 /// What a process ends with that makes a file where the system refuses some.

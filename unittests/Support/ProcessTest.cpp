@@ -7,15 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Support/Process.h"
+#include "SystemCallFilter.h"
 
 #include <cerrno>
 #include <cstddef>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <iterator>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,9 +32,7 @@ bool removeCalls(uint32_t first, uint32_t second) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  const sock_fprog program = {std::size(rules), rules};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return filterSystemCalls(rules);
 }
 
 /// Opens more than one buffer of a folder's entries has room for, and keeps one
@@ -59,23 +54,22 @@ TEST(ProcessDeathTest, ClosesDescriptors) {
   EXPECT_EXIT(closeAllButOne(), testing::ExitedWithCode(closedAll), "");
 }
 
+/// `closeAllButOne` where `removeCalls` has removed `first` and `second`.
+[[noreturn]] void closeAllButOneWithout(uint32_t first, uint32_t second) {
+  if (!removeCalls(first, second))
+    ::_exit(cannotTell);
+  closeAllButOne();
+}
+
 /// As Linux before 5.9.
 TEST(ProcessDeathTest, ClosesDescriptorsWithoutCloseRange) {
-  auto run = [] {
-    if (!removeCalls(SYS_close_range, SYS_close_range))
-      ::_exit(cannotTell);
-    closeAllButOne();
-  };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(closedAll), "");
+  EXPECT_EXIT(closeAllButOneWithout(SYS_close_range, SYS_close_range),
+              testing::ExitedWithCode(closedAll), "");
 }
 
 TEST(ProcessDeathTest, TellsWhereNothingClosesDescriptors) {
-  auto run = [] {
-    if (!removeCalls(SYS_close_range, SYS_getdents64))
-      ::_exit(cannotTell);
-    closeAllButOne();
-  };
-  EXPECT_EXIT(run(), testing::ExitedWithCode(reportedFailure), "");
+  EXPECT_EXIT(closeAllButOneWithout(SYS_close_range, SYS_getdents64),
+              testing::ExitedWithCode(reportedFailure), "");
 }
 
 TEST(ProcessDeathTest, KeepsTheFirstDescriptor) {
