@@ -230,12 +230,12 @@ void registerTestPasses();
 #endif
 
 int main(int argc, char **argv) try {
+  exitOnFatalErrors();
   prepareStandardStreams();
   exitOnCutFiles();
 #ifdef SANDWICH_INCLUDE_TESTS
   test::registerTestPasses();
 #endif
-  exitOnFatalErrors();
   InterruptedMessage message;
   exitSoonWhenInterrupted();
   Arguments arguments;

@@ -122,7 +122,7 @@ class Interrupts(Ending):
                               if "partial" in path], [])
 
     TUNE = ("--tune=full", "--target=host", "--threads=1",
-            "--max-tokens-per-step=4")
+            "--max-tokens-per-step=1")
     TUNED = (b"^error: interrupted; what was tuned is in .*schedules.txt, and "
              b"the same command goes on\n$")
 
@@ -214,7 +214,7 @@ class Memory(Ending):
         output = self.path("out.sandwich")
         refusals = 0
         while True:
-            size += 5
+            size += random.randint(5, 20)
             done = self.compile_within(
                 size, self.model, "-q", "--dtype=f32", "--threads=1",
                 "--target=x86-64-avx2", "-o", output)
