@@ -79,6 +79,9 @@ private:
                bool hasLayer);
   Value matmul(const Value &input, const std::string &weight, int64_t outputs,
                const std::string &epilogue, bool hasLayer);
+  Value attention(const Value &query);
+  std::string attentionTile(int64_t rows);
+  std::string attentionSchedules();
   std::string schedules();
   std::string schedule();
 
@@ -392,9 +395,8 @@ Value ModuleWriter::matmul(const Value &input, const std::string &weight,
   } else if (epilogue == "rotate_append_kv") {
     written += " rotary(" + operand({table, tensor(model.headDim)}) + " : " +
                tensor(model.headDim) + ") cache(%cache : " + model.cache() +
-               ") positions(" + operand({"%positions", "tensor<?xi32>"}) +
-               " : tensor<?xi32>) sequences(" +
-               operand({"%sequences", "tensor<?xi32>"}) + " : tensor<?xi32>)";
+               ") slots(" + operand({"%slots", "tensor<?xi32>"}) +
+               " : tensor<?xi32>)";
     if (model.norms)
       written += " query_norm " + symbol("q_norm") + " key_norm " +
                  symbol("k_norm") + " epsilon 1.0e-05";
@@ -402,6 +404,56 @@ Value ModuleWriter::matmul(const Value &input, const std::string &weight,
   if (hasSchedules)
     written += schedules();
   return {define(type, written + " : " + input.type + " -> " + type), type};
+}
+
+std::string ModuleWriter::attentionTile(int64_t rows) {
+  if (isFault())
+    rows = d.between(-1, 17);
+  int64_t blocks = isFault() ? d.between(-1, 3) : d.pick<int64_t>({1, 1, 2});
+  int64_t chunk = isFault() ? d.pick<int64_t>({0, 3, 64, 65, INT64_MIN})
+                            : blocks * d.between(1, 3);
+  return "[" + text(rows) + ", " + text(blocks) + ", " + text(chunk) + "]";
+}
+
+/// A table of attention's schedules, often of one.
+std::string ModuleWriter::attentionSchedules() {
+  std::string table_;
+  auto limit = [&](int64_t most) {
+    if (isFault())
+      return text(d.pick<int64_t>({0, -1, INT64_MAX}));
+    return d.perMille(300) ? "?" : text(d.between(1, most));
+  };
+  auto entry = [&](const std::string &segments, const std::string &positions) {
+    int64_t split = isFault() ? d.pick<int64_t>({0, -1, 1024, 1025, INT64_MAX})
+                              : d.pick<int64_t>({1, 1, 2, 3});
+    table_ += "[" + segments + ", " + positions + "] : <decode = " +
+              attentionTile(d.perMille(500) ? 1 : model.heads / model.kvHeads) +
+              ", split = " + text(split) +
+              ", prefill = " + attentionTile(d.between(1, 3)) + ">";
+  };
+  // Most second entries would serve nothing.
+  while (d.perMille(table_.empty() ? 300 : 100)) {
+    entry(limit(4), limit(64));
+    table_ += ", ";
+  }
+  entry(isFault() ? "1" : "?", "?");
+  return " schedules(<" + table_ + ">)";
+}
+
+Value ModuleWriter::attention(const Value &query) {
+  const std::string ids = "tensor<?xi32>", segments = "tensor<?x4xi32>";
+  std::string how = d.perMille(400) ? attentionSchedules() : "";
+  if (isFault())
+    how += " partial_sums(" +
+           define("memref<64xi8>", "memref.alloc() : memref<64xi8>") +
+           " : memref<64xi8>)";
+  return {define(query.type,
+                 "lm.attention " + operand(query) + ", %cache[" + layer() +
+                     "] segments " + operand({"%segments", segments}) +
+                     " blocks " + operand({"%blocks", ids}) + " scale 0.25" +
+                     how + " : " + query.type + ", " + model.cache() + ", " +
+                     segments + ", " + ids + " -> " + query.type),
+          query.type};
 }
 
 void ModuleWriter::openLoop(const std::string &count) {
@@ -445,18 +497,11 @@ void ModuleWriter::writeLayer() {
   };
   q = rotate(q);
   k = rotate(k);
-  const std::string place = "[" + layer() + "] positions " +
-                            operand({"%positions", ids}) + " sequences " +
-                            operand({"%sequences", ids});
   if (!isFault())
-    line("lm.append_kv " + operand(k) + ", " + operand(v) + " to %cache" +
-         place + " : " + k.type + ", " + model.cache().substr(12) + ", " + ids +
-         ", " + ids);
-  Value attended{define(q.type, "lm.attention " + operand(q) + ", %cache" +
-                                    place + " scale 0.25 : " + q.type + ", " +
-                                    model.cache() + ", " + ids + ", " + ids +
-                                    " -> " + q.type),
-                 q.type};
+    line("lm.append_kv " + operand(k) + ", " + operand(v) + " to %cache[" +
+         layer() + "] slots " + operand({"%slots", ids}) + " : " + k.type +
+         ", " + model.cache().substr(12) + ", " + ids);
+  Value attended = attention(q);
   writeNoise();
   auto add = [&](const Value &a, const Value &b) {
     return Value{define(hidden, "lm.add " + operand(a) + ", " + operand(b) +
@@ -478,18 +523,11 @@ void ModuleWriter::writeLayer() {
 
 void ModuleWriter::writeScheduledLayer() {
   const std::string hidden = tensor(model.hidden);
-  const std::string ids = "tensor<?xi32>";
   Value x{stream, hidden};
   Value normed = rmsNorm(x, "input_norm", true);
   Value q = matmul(normed, "qkv_proj", model.query(), "rotate_append_kv", true);
   writeNoise();
-  Value attended{
-      define(q.type, "lm.attention " + operand(q) + ", %cache[" + layer() +
-                         "] positions " + operand({"%positions", ids}) +
-                         " sequences " + operand({"%sequences", ids}) +
-                         " scale 0.25 : " + q.type + ", " + model.cache() +
-                         ", " + ids + ", " + ids + " -> " + q.type),
-      q.type};
+  Value attended = attention(q);
   x = matmul(attended, "o_proj", model.hidden, "add_residual", true);
   writeNoise();
   stream = x.name;
@@ -514,11 +552,14 @@ void ModuleWriter::writePhase(const std::string &name) {
                       {"lm.threads = 1 : i64", "lm.threads = 0 : i64",
                        "passthrough = [\"naked\"]", "llvm.emit_c_interface"});
   line("func.func @" + name + "(%ids: " + ids + ", %positions: " + ids +
-       ", %sequences: " + ids + ", %rows: " + ids +
-       ", %cache: " + model.cache() + (isFault() ? " {llvm.noalias}" : "") +
-       ") -> " + logits + " attributes {" + attributes + "} {");
-  for (const char *argument : {"%ids", "%positions", "%sequences", "%rows"})
+       ", %slots: " + ids + ", %segments: tensor<?x4xi32>, %blocks: " + ids +
+       ", %rows: " + ids + ", %cache: " + model.cache() +
+       (isFault() ? " {llvm.noalias}" : "") + ") -> " + logits +
+       " attributes {" + attributes + "} {");
+  for (const char *argument :
+       {"%ids", "%positions", "%slots", "%blocks", "%rows"})
     values.push_back({argument, ids});
+  values.push_back({"%segments", "tensor<?x4xi32>"});
   values.push_back({"%cache", model.cache()});
   for (int64_t i : {int64_t(0), int64_t(1), model.layers}) {
     if (i == 1 && model.layers == 1)
@@ -697,12 +738,26 @@ void ModuleWriter::writeProgramOperation() {
     std::string cache = "memref<?x" + text(model.layers) + "x" +
                         text(model.kvHeads) + "x2x" + text(16 * model.headDim) +
                         "x" + model.cacheElement + ">";
+    std::string how = d.perMille(500) ? attentionSchedules() : "";
+    if (!isFault()) {
+      // Mostly enough for 16 tokens in 3 parts.
+      std::string bytes =
+          text(isFault() ? d.pick<int64_t>({0, 1, 64, 4096})
+                         : 16 * 3 * (model.query() + 2 * model.heads) * 4);
+      if (isFault())
+        bytes = "?";
+      const std::string type =
+          "memref<" + bytes + "x" + (isFault() ? "f32" : "i8") + ">";
+      std::string sums =
+          define(type, "memref.view %workspace[" + operand({"%c0", "index"}) +
+                           "][" + (bytes == "?" ? "%tokens" : "") +
+                           "] : memref<?xi8> to " + type);
+      how += " partial_sums(" + sums + " : " + type + ")";
+    }
     return line("lm.attention " + operand(x) + ", %cache[" + layer() +
-                "] positions %positions sequences %sequences blocks %blocks "
-                "scale 0.25 into " +
-                operand(y) + " : " + x.type + ", " + cache +
-                ", memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into " +
-                y.type);
+                "] segments %segments blocks " + operand({"%blocks", ids}) +
+                " scale 0.25" + how + " into " + operand(y) + " : " + x.type +
+                ", " + cache + ", memref<?x4xi32>, " + ids + " into " + y.type);
   }
   case 12:
     return writeNest();
@@ -719,8 +774,8 @@ void ModuleWriter::writeProgram(const std::string &name) {
   const std::string logits = memref(model.vocabulary, "f32");
   const std::string ids = "memref<?xi32>";
   line("func.func @" + name + "(%ids: " + ids + ", %positions: " + ids +
-       ", %sequences: " + ids + ", %rows: " + ids +
-       ", %blocks: memref<?x?xi32>, %cache: " + cache + ", %logits: " + logits +
+       ", %slots: " + ids + ", %segments: memref<?x4xi32>, %blocks: " + ids +
+       ", %rows: " + ids + ", %cache: " + cache + ", %logits: " + logits +
        ", %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, "
        "%team: !phase.team) attributes {" +
        (isFault() ? "" : "lm.phase = #lm.phase<" + name + ">, ") +
@@ -728,8 +783,10 @@ void ModuleWriter::writeProgram(const std::string &name) {
        ", max_tokens = " + text(d.pick<int64_t>({1, 4, 16})) +
        ", max_logit_rows = " + text(d.pick<int64_t>({1, 16})) +
        ", workspace_bytes = 65536>} {");
-  for (const char *argument : {"%ids", "%positions", "%sequences", "%rows"})
+  for (const char *argument :
+       {"%ids", "%positions", "%slots", "%blocks", "%rows"})
     values.push_back({argument, ids});
+  values.push_back({"%segments", "memref<?x4xi32>"});
   values.push_back({"%cache", cache});
   values.push_back({"%logits", logits});
   values.push_back({"%thread", "index"});

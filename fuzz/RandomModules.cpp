@@ -277,6 +277,7 @@ static void runPasses(Runner &runner, ModuleOp module, Decisions &decisions,
         "gemm-dispatch,gemm-split-k,gemm-polymerize",
         "gemm-pack-weights",
         with("gemm-schedule", target + " " + threads),
+        with("lm-schedule-attention", target + " " + threads),
         with("lm-partition",
              "ranks=" + std::to_string(decisions.between(0, 4))),
         "lm-place-weights",
@@ -294,8 +295,10 @@ static void runPasses(Runner &runner, ModuleOp module, Decisions &decisions,
         with("schedule-to-loops", target + " " + threads + " max-tokens=4"),
     });
     // These make much code of little.
-    const bool isLarge = pipeline.find("to-loops") != std::string::npos ||
-                         pipeline.find("schedule{") != std::string::npos;
+    const bool isLarge =
+        pipeline.find("to-loops") != std::string::npos ||
+        pipeline.find("gemm-schedule{") != std::string::npos ||
+        pipeline.find("model-to-schedule{") != std::string::npos;
     if (isLarge && !decisions.perMille(200))
       continue;
     if (!runner.run(module, pipeline))

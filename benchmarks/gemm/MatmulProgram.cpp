@@ -95,8 +95,8 @@ std::string programText(const MatmulShape &shape, const Layout &layout,
       R"(
 lm.weight @weight : tensor<{0}x{1}x{2}> layers {3} from ["weight.{{}"] packing {4}
 func.func @matmul(
-    %token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>,
-    %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>,
+    %token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>,
+    %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>,
     %cache: memref<?x1x1x2x16x{5}>, %logits: memref<?x16xf32>, %weights: memref<?xi8>,
     %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {{phase.program = #phase.program<threads = {6}, max_tokens = {7},

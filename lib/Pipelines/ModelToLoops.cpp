@@ -8,6 +8,7 @@
 
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Transforms/Passes.h"
 
@@ -27,6 +28,10 @@ void sandwich::buildModelToSchedulePipeline(
   scheduling.database = options.database;
   manager.addPass(gemm::createScheduleMatmuls(scheduling));
   manager.addPass(gemm::createPackWeights());
+  lm::ScheduleAttentionOptions attention;
+  attention.target = options.target;
+  attention.threads = options.threads;
+  manager.addPass(lm::createScheduleAttention(attention));
 }
 
 void sandwich::buildScheduleToLoopsPipeline(

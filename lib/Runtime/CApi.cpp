@@ -15,7 +15,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <new>
+#include <unistd.h>
 
 using namespace sandwich;
 
@@ -25,6 +27,16 @@ namespace {
 struct LoadedModel {
   std::unique_ptr<Engine> engine;
   std::optional<Tokenizer> tokenizer;
+  /// Of the engine and its sequences.
+  std::mutex mutex;
+  const pid_t process = ::getpid();
+
+  /// In a fork the mutex may be held for ever, and there is but one thread.
+  std::unique_lock<std::mutex> lock() {
+    if (::getpid() != process)
+      return {};
+    return std::unique_lock(mutex);
+  }
 };
 
 /// An error of the call itself.
@@ -38,6 +50,11 @@ struct sandwich_model {
 };
 
 struct sandwich_sequence {
+  ~sandwich_sequence() {
+    const auto lock = loaded->lock();
+    tokens.clear();
+  }
+
   // Before `tokens`, whose blocks belong to the engine.
   std::shared_ptr<LoadedModel> loaded;
   Sequence tokens;
@@ -334,7 +351,7 @@ sandwich_status sandwich_sequence_create(sandwich_model *model,
     if (model->loaded->tokenizer)
       decoder.emplace(*model->loaded->tokenizer, /*skipSpecialTokens=*/true);
     *out = new sandwich_sequence{model->loaded,
-                                 Sequence(*model->loaded->engine),
+                                 model->loaded->engine->newSequence(),
                                  {},
                                  std::move(decoder)};
     return {};
@@ -348,8 +365,9 @@ sandwich_status sandwich_sequence_fork(const sandwich_sequence *sequence,
   return guard(error, [&]() -> Status {
     require(sequence, "sequence is NULL");
     require(out, "out is NULL");
-    SANDWICH_ASSIGN_OR_RETURN(Sequence fork, sequence->tokens.fork());
-    *out = new sandwich_sequence{sequence->loaded, std::move(fork),
+    SANDWICH_RETURN_IF_ERROR(sequence->loaded->engine->checkRunning());
+    const auto lock = sequence->loaded->lock();
+    *out = new sandwich_sequence{sequence->loaded, sequence->tokens.fork(),
                                  sequence->logits, sequence->decoder};
     return {};
   });
@@ -362,6 +380,7 @@ uint64_t sandwich_sequence_length(const sandwich_sequence *sequence) {
 void sandwich_sequence_clear(sandwich_sequence *sequence) {
   if (!sequence)
     return;
+  const auto lock = sequence->loaded->lock();
   sequence->tokens.clear();
   sequence->logits.clear();
   if (sequence->decoder)
@@ -376,6 +395,7 @@ sandwich_status sandwich_sequence_feed(sandwich_sequence *sequence,
     require(tokens, "tokens is NULL");
     Engine &engine = *sequence->loaded->engine;
     uint64_t vocabulary = engine.vocabSize();
+    const auto lock = sequence->loaded->lock();
     // Before the step, so that running out of memory leaves the sequence as
     // it was.
     sequence->logits.reserve(vocabulary);
@@ -427,7 +447,9 @@ sandwich_status sandwich_sampler_sample(sandwich_sampler *sampler,
     require(out, "out is NULL");
     if (sequence->logits.empty())
       throw WrongUsage{"the sequence was fed no token, so it has no logits"};
-    SANDWICH_ASSIGN_OR_RETURN(*out, sampler->sampler.sample(sequence->logits));
+    SANDWICH_ASSIGN_OR_RETURN(SampledToken sampled,
+                              sampler->sampler.sample(sequence->logits));
+    *out = sampled.token;
     return {};
   });
 }
@@ -461,22 +483,32 @@ sandwich_generate(sandwich_sequence *sequence, const int32_t *prompt,
     GenerationOptions generation;
     if (given.max_tokens)
       generation.maxTokens = given.max_tokens;
-    generation.ignoreEndOfText = given.ignore_end_of_text != 0;
     if (given.sampling.struct_size)
       generation.sampling = readSampling(readOptions(&given.sampling));
+    generation.sampling.ignoreEndOfText = given.ignore_end_of_text != 0;
     LoadedModel &loaded = *sequence->loaded;
     std::optional<StreamingDecoder> decoder = sequence->decoder;
     if (decoder)
       decoder->skip({prompt, count});
     std::vector<int32_t> tokens(prompt, prompt + count);
+    auto lock = loaded.lock();
     const uint64_t lengthBefore = sequence->tokens.length();
     Result<GenerationStatistics> generated = generate(
         *loaded.engine, sequence->tokens, {prompt, count}, generation,
         [&](int32_t token) {
           tokens.push_back(token);
           std::string text = decoder ? decoder->decode(token) : "";
-          return !callback ||
-                 callback(user_data, token, text.c_str(), text.size()) != 0;
+          if (!callback)
+            return true;
+          // Others go on meanwhile, and the callback may call any function.
+          const bool locked = lock.owns_lock();
+          if (locked)
+            lock.unlock();
+          const int goesOn =
+              callback(user_data, token, text.c_str(), text.size());
+          if (locked)
+            lock.lock();
+          return goesOn != 0;
         },
         /*stopRequested=*/{}, &sequence->logits);
     // What was fed before an error stays, and the token chosen last is not fed.

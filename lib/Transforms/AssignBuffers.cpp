@@ -64,8 +64,9 @@ func::FuncOp ProgramBuilder::createProgram(RowLimits limits, int64_t threads) {
       vector,
       vector,
       vector,
+      MemRefType::get({dynamic, 4}, i32),
       vector,
-      MemRefType::get({dynamic, dynamic}, i32),
+      vector,
       plan.cacheType().getBufferType(),
       MemRefType::get(logitsType.getShape(), logitsType.getElementType()),
       bytes,
@@ -129,17 +130,15 @@ void ProgramBuilder::convert(Operation *op) {
   OperationState state(op->getLoc(), op->getName(), operands, TypeRange(),
                        op->getAttrs());
   Operation *converted = builder.create(state);
-  if (auto attention = dyn_cast<lm::AttentionOp>(converted)) {
-    attention.getBlockTablesMutable().assign(
-        phase::getArgument(program, ProgramArgument::BlockTables));
-    attention.getDestinationMutable().assign(destination);
-  } else if (auto matmul = dyn_cast<gemm::MatmulOp>(converted)) {
-    if (matmul.getKvCache())
-      matmul.getBlockTablesMutable().assign(
-          phase::getArgument(program, ProgramArgument::BlockTables));
-    matmul.getDestinationMutable().assign(destination);
+  auto assign = [&](auto user) {
+    user.getDestinationMutable().assign(destination);
     if (const Buffer *sums = plan.partialSumsOf(op))
-      matmul.getPartialSumsMutable().assign(views.lookup(sums));
+      user.getPartialSumsMutable().assign(views.lookup(sums));
+  };
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(converted)) {
+    assign(matmul);
+  } else if (auto attention = dyn_cast<lm::AttentionOp>(converted)) {
+    assign(attention);
   } else if (auto norm = dyn_cast<lm::RMSNormOp>(converted)) {
     norm.getDestinationMutable().assign(destination);
   } else {

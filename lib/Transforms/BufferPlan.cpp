@@ -134,12 +134,17 @@ void BufferPlan::findExchanged() {
   }
 }
 
-/// Finds memory for what threads that share the K of `op` compute.
-LogicalResult BufferPlan::addPartialSums(gemm::MatmulOp op, RowKind rows) {
+/// Finds memory for the parts of sums that threads compute for `op`: those that
+/// share a matmul's K, or a context.
+LogicalResult BufferPlan::addPartialSums(Operation *op, RowKind rows) {
   constexpr int64_t maxBytes = int64_t(1) << 36;
-  int64_t bytes = gemm::getPartialSumsBytes(op, limits.of(rows), symbols);
+  int64_t bytes = 0;
+  if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
+    bytes = gemm::getPartialSumsBytes(matmul, limits.of(rows), symbols);
+  else if (auto attention = dyn_cast<lm::AttentionOp>(op))
+    bytes = lm::getPartialSumsBytes(attention, limits.of(rows));
   if (bytes > maxBytes)
-    return op.emitOpError("would need ")
+    return op->emitOpError("would need ")
            << bytes << " bytes for partial sums, more than " << maxBytes;
   if (bytes == 0)
     return success();
@@ -173,8 +178,7 @@ LogicalResult BufferPlan::addResult(Operation *op) {
   if (failed(rows))
     return failure();
   Value value = op->getResult(0);
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
-      matmul && failed(addPartialSums(matmul, *rows)))
+  if (failed(addPartialSums(op, *rows)))
     return failure();
   if (value == returned) {
     if (*rows != RowKind::LogitRows)

@@ -89,7 +89,7 @@ private:
   Buffer *addBuffer(mlir::Operation *op, mlir::RankedTensorType type,
                     RowKind rows, bool dense = false);
   Buffer *findReused(mlir::Operation *op);
-  llvm::LogicalResult addPartialSums(gemm::MatmulOp op, RowKind rows);
+  llvm::LogicalResult addPartialSums(mlir::Operation *op, RowKind rows);
   llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
   int64_t lastUseOf(mlir::Value value);
   bool isLastUse(mlir::Value value, mlir::Operation *op);

@@ -20,10 +20,9 @@ using phase::ProgramArgument;
 using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
 
 ArgumentOperands sandwich::getArgumentOperands(Operation *op) {
-  auto ofCache = [](auto op) -> ArgumentOperands {
+  auto ofAppended = [](auto op) -> ArgumentOperands {
     return {{op.getKvCache(), ProgramArgument::KVCache},
-            {op.getPositions(), ProgramArgument::Positions},
-            {op.getSequences(), ProgramArgument::Sequences}};
+            {op.getSlots(), ProgramArgument::CacheSlots}};
   };
   return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
       .Case([](lm::EmbedOp embed) -> ArgumentOperands {
@@ -35,30 +34,47 @@ ArgumentOperands sandwich::getArgumentOperands(Operation *op) {
       .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
         return {{gather.getRows(), ProgramArgument::LogitRows}};
       })
-      .Case<lm::AppendKVOp, lm::AttentionOp>(ofCache)
+      .Case([](lm::AttentionOp attention) -> ArgumentOperands {
+        return {{attention.getKvCache(), ProgramArgument::KVCache},
+                {attention.getSegments(), ProgramArgument::Segments},
+                {attention.getBlockTables(), ProgramArgument::BlockTables}};
+      })
+      .Case([&](lm::AppendKVOp append) { return ofAppended(append); })
       .Case([&](gemm::MatmulOp matmul) {
-        return matmul.getKvCache() ? ofCache(matmul) : ArgumentOperands();
+        return matmul.getKvCache() ? ofAppended(matmul) : ArgumentOperands();
       })
       .Default([](Operation *) { return ArgumentOperands(); });
 }
 
 LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
   FunctionType type = phase.getFunctionType();
-  Type indices = RankedTensorType::get(
-      {ShapedType::kDynamic}, IntegerType::get(phase.getContext(), 32));
-  auto isIndices = [&](Type type) { return type == indices; };
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  auto i32 = IntegerType::get(phase.getContext(), 32);
+  Type indices = RankedTensorType::get({dynamic}, i32);
+  Type segments = RankedTensorType::get({dynamic, 4}, i32);
+  auto hasItsType = [&](auto argument) {
+    auto [expected, type] = argument;
+    switch (expected.place) {
+    case ProgramArgument::KVCache:
+      return isa<lm::KVCacheType>(type);
+    case ProgramArgument::Segments:
+      return type == segments;
+    default:
+      return type == indices;
+    }
+  };
   auto isLogits = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
   };
   if (type.getNumInputs() != std::size(phaseArguments) ||
       type.getNumResults() != 1 ||
-      !llvm::all_of(type.getInputs().drop_back(), isIndices) ||
-      !isa<lm::KVCacheType>(type.getInputs().back()) ||
+      !llvm::all_of(llvm::zip(phaseArguments, type.getInputs()), hasItsType) ||
       !isLogits(type.getResult(0)))
-    return phase.emitError("a phase takes token ids, positions, sequences and "
-                           "logit rows (tensor<?xi32>) and a cache, and "
-                           "returns logits (tensor<?xNxf32>)");
+    return phase.emitError("a phase takes token ids, positions and cache slots "
+                           "(tensor<?xi32>), segments (tensor<?x4xi32>), block "
+                           "tables and logit rows (tensor<?xi32>) and a cache, "
+                           "and returns logits (tensor<?xNxf32>)");
   if (!llvm::hasSingleElement(phase.getBody()) ||
       !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
     return phase.emitError("a phase is one block that returns");

@@ -25,7 +25,9 @@ struct PhaseArgument {
 inline constexpr PhaseArgument phaseArguments[] = {
     {phase::ProgramArgument::TokenIds, "token ids"},
     {phase::ProgramArgument::Positions, "positions"},
-    {phase::ProgramArgument::Sequences, "sequences"},
+    {phase::ProgramArgument::CacheSlots, "cache slots"},
+    {phase::ProgramArgument::Segments, "segments"},
+    {phase::ProgramArgument::BlockTables, "block tables"},
     {phase::ProgramArgument::LogitRows, "logit rows"},
     {phase::ProgramArgument::KVCache, "cache"}};
 

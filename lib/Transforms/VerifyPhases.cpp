@@ -272,19 +272,43 @@ LogicalResult SumParts::add(Operation *op) {
 
 namespace {
 
-/// Counts what the operations of a phase keep on the stacks of threads.
-/// Attention to as many heads shares its memory.
+/// Counts what the operations of a phase keep on the stacks of threads. What
+/// has the same size shares its memory.
 class StackUse {
 public:
   /// Error: with `op`, it would be too much.
   LogicalResult add(Operation *op);
 
 private:
-  DenseSet<int64_t> heads;
-  uint64_t bytes = 0;
+  using Sizes = std::pair<int64_t, int64_t>;
+  void addSchedule(const AttentionSchedule &schedule, int64_t queryHeads,
+                   int64_t headDim);
+
+  /// Query heads and rows of the tiles that they are divided into.
+  DenseSet<Sizes> heads;
+  /// Rows of tiles of several tokens.
+  DenseSet<int64_t> tiles;
+  /// Rows and blocks.
+  DenseSet<Sizes> scores;
+  uint64_t headBytes = 0, tileBytes = 0;
 };
 
 } // namespace
+
+/// All attention of a phase reads the phase's cache: `headDim` is always the
+/// same. Fewer than 2^31 channels, and added up only below the limits: no
+/// overflow.
+void StackUse::addSchedule(const AttentionSchedule &schedule,
+                           int64_t queryHeads, int64_t headDim) {
+  const auto &[decode, split, prefill] = schedule;
+  if (heads.insert({queryHeads, decode.rows}).second)
+    headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
+  if (tiles.insert(prefill.rows).second)
+    tileBytes += model_limits::attentionStackBytes(prefill.rows, headDim);
+  for (const AttentionTile &tile : {decode, prefill})
+    if (scores.insert({tile.rows, tile.chunk}).second)
+      tileBytes += model_limits::attentionScoreBytes(tile.rows, tile.chunk);
+}
 
 LogicalResult StackUse::add(Operation *op) {
   auto attention = dyn_cast<lm::AttentionOp>(op);
@@ -294,16 +318,26 @@ LogicalResult StackUse::add(Operation *op) {
       lm::getKVCacheType(attention.getKvCache().getType()).getHeadDim();
   int64_t queryHeads =
       cast<ShapedType>(attention.getQuery().getType()).getDimSize(1) / headDim;
-  if (!heads.insert(queryHeads).second)
-    return success();
-  // Fewer than 2^31 channels, and added up only below the limit: no overflow.
-  bytes += model_limits::attentionStackBytes(queryHeads, headDim);
-  if (bytes <= model_limits::maxAttentionStackBytes)
-    return success();
-  return op->emitOpError("needs too much of a thread's stack: attention of its "
-                         "phase would keep ")
-         << bytes << " bytes there, at most "
-         << model_limits::maxAttentionStackBytes << " are accepted";
+  AttentionTable table(1);
+  if (attention.getSchedules())
+    table = attention.getSchedules()->getTable();
+  auto check = [&](StringRef kept, uint64_t bytes,
+                   uint64_t limit) -> LogicalResult {
+    if (bytes <= limit)
+      return success();
+    return op->emitOpError("needs too much of a thread's stack: ")
+           << kept << " of its phase would keep " << bytes
+           << " bytes there, at most " << limit << " are accepted";
+  };
+  for (const AttentionTableEntry &entry : table) {
+    addSchedule(entry.schedule, queryHeads, headDim);
+    if (failed(check("attention", headBytes,
+                     model_limits::maxAttentionStackBytes)) ||
+        failed(check("tiles of attention", tileBytes,
+                     model_limits::maxAttentionTileBytes)))
+      return failure();
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

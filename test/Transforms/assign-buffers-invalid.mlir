@@ -1,8 +1,8 @@
 // RUN: sandwich-opt %s -phase-assign-buffers -split-input-file -verify-diagnostics
 
-// A phase has five arguments.
+// A phase has seven arguments.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -12,8 +12,8 @@ func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase 
 
 // Token ids are one tensor of 32-bit integers.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -23,8 +23,8 @@ func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %sequences: te
 
 // The cache is the last.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: index) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: index) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
@@ -32,8 +32,8 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // -----
 
 // Logits are returned.
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) attributes {lm.phase = #lm.phase<decode>} {
   return
 }
@@ -42,7 +42,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // A phase has a body.
 // expected-error @below {{a phase is one block that returns}}
-func.func private @decode(tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32>
+func.func private @decode(tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?x4xi32>, tensor<?xi32>, tensor<?xi32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>}
 
 // -----
@@ -50,7 +50,7 @@ func.func private @decode(tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?x
 // It does not branch.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 // expected-error @below {{a phase is one block that returns}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   cf.br ^next
 ^next:
@@ -61,8 +61,8 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // -----
 
 // Logits have channels.
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?xi32> attributes {lm.phase = #lm.phase<decode>} {
   return %ids : tensor<?xi32>
 }
@@ -71,7 +71,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // By an operation that can write them to memory.
 // expected-error @below {{a phase returns what an operation with a buffer form computes for nothing else}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c4 = arith.constant 4 : index
   %x = tensor.empty(%c4) : tensor<?x64xf32>
@@ -82,8 +82,44 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // A step has as many tokens as it is given.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<4xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<4xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Segments have four fields.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x3xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// They are no list of numbers.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Block tables follow each other, without rows.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?x4xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -94,8 +130,8 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<4xi32>, %sequences: te
 
 // Logits are f32.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xbf16> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xbf16>
   %g = lm.gather_rows %x, %rows : tensor<?x64xbf16>, tensor<?xi32> -> tensor<?x64xbf16>
@@ -106,7 +142,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // A phase returns.
 // expected-error @below {{a phase is one block that returns}}
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
   llvm.unreachable
 }
@@ -115,7 +151,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // They are rows of tokens.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -129,7 +165,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // Rows are added to as many rows.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -143,7 +179,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // Logits have room for the rows that are wanted.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'gemm.matmul' op computes logits for every token, not for the rows that are gathered}}
@@ -155,7 +191,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // Operations that only read a tensor are named, too.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{'tensor.dim' op has no buffer form; convert it first}}
@@ -172,7 +208,7 @@ lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> from ["n"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 // expected-error @below {{a phase returns what an operation with a buffer form computes for nothing else}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -191,7 +227,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 // expected-error @below {{a phase returns what an operation with a buffer form computes for nothing else}}
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %z = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -204,7 +240,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // Operations that should have become matmuls are named.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.linear' op has no buffer form; convert it first}}
@@ -217,7 +253,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // So are operations of other dialects.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'tensor.cast' op has no buffer form; convert it first}}
@@ -231,7 +267,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // A layer that computes elsewhere cannot be a loop over one buffer.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -251,7 +287,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -272,7 +308,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // Nor one that multiplies what it overwrites.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -290,7 +326,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // A loop carries something.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{a loop over layers carries one tensor}}
@@ -305,7 +341,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // But no more than one tensor.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -325,7 +361,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -347,7 +383,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -371,7 +407,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // It is a tensor.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   // expected-error @below {{the tensor a loop carries must be its own}}
@@ -387,7 +423,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // There is no other control flow: all threads take the same way.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %true = arith.constant true
   // expected-error @below {{'scf.if' op cannot be in a phase; only loops over layers can hold operations}}
@@ -404,7 +440,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @embedding : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @head : tensor<320x64xf32> from ["h"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.all_reduce' op must be the last to use what an operation made for it}}
@@ -420,7 +456,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // The workspace is where ranks add up, and logits are not there.
 lm.weight @embedding : tensor<320x64xf32> from ["e"]
 lm.weight @head : tensor<320x64xf32> from ["h"] shard <columns, ranks = 2>
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>

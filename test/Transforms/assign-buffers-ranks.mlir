@@ -13,7 +13,7 @@ lm.weight @head : tensor<160x64xf32> from ["h"] shard <rows, ranks = 2>
 // CHECK: %[[X:.*]] = memref.view {{.*}} to memref<?x64xf32>
 // CHECK: %[[LOGITS_PART:.*]] = memref.view {{.*}} to memref<?x160xf32>
 // CHECK: lm.embed %{{.*}}, @embedding into %[[X]] :
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -55,7 +55,7 @@ lm.weight @own : tensor<64x64xf32> layers 2 from ["o{}"]
 // CHECK-LABEL: func @prefill(
 // CHECK: %[[X:.*]] = memref.view {{.*}} to memref<?x64xf32>
 // CHECK: lm.embed %{{.*}}, @embedding into %[[X]] :
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

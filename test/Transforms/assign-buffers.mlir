@@ -20,8 +20,8 @@ lm.weight @head : tensor<320x64xf32> from ["h"]
 //   final     [1280, +1280)
 
 // CHECK-LABEL: func @decode(
-// CHECK-SAME: %[[IDS:[a-z0-9]+]]: memref<?xi32>, %[[POSITIONS:[a-z0-9]+]]: memref<?xi32>, %[[SEQUENCES:[a-z0-9]+]]: memref<?xi32>, %[[ROWS:[a-z0-9]+]]: memref<?xi32>,
-// CHECK-SAME: %[[BLOCKS:[a-z0-9]+]]: memref<?x?xi32>, %[[CACHE:[a-z0-9]+]]: memref<?x2x1x2x512xf32>, %[[LOGITS:[a-z0-9]+]]: memref<?x320xf32>,
+// CHECK-SAME: %[[IDS:[a-z0-9]+]]: memref<?xi32>, %[[POSITIONS:[a-z0-9]+]]: memref<?xi32>, %[[SLOTS:[a-z0-9]+]]: memref<?xi32>, %[[SEGMENTS:[a-z0-9]+]]: memref<?x4xi32>,
+// CHECK-SAME: %[[BLOCKS:[a-z0-9]+]]: memref<?xi32>, %[[ROWS:[a-z0-9]+]]: memref<?xi32>, %[[CACHE:[a-z0-9]+]]: memref<?x2x1x2x512xf32>, %[[LOGITS:[a-z0-9]+]]: memref<?x320xf32>,
 // CHECK-SAME: %[[WEIGHTS:[a-z0-9]+]]: memref<?xi8>, %[[WORKSPACE:[a-z0-9]+]]: memref<?xi8>, %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !phase.team)
 // CHECK-SAME: lm.phase = #lm.phase<decode>
 // CHECK-SAME: phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 4, workspace_bytes = 18432>
@@ -48,7 +48,7 @@ lm.weight @head : tensor<320x64xf32> from ["h"]
 // CHECK-NEXT: %[[AT:.*]] = arith.constant 1280 : index
 // CHECK-NEXT: %[[VIEW:.*]] = memref.view %[[WORKSPACE]][%[[AT]]][%[[LOGIT_ROWS]]]
 // CHECK-NEXT: %[[FINAL:.*]] = memref.subview %[[VIEW]]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -62,13 +62,13 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
   %y = scf.for %layer = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<?x64xf32> {
     // CHECK-NEXT: lm.rms_norm %[[X]], @norm[%[[LAYER]]] epsilon 1.000000e+00 into %[[NORM]]
     %n = lm.rms_norm %h, @norm[%layer] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: gemm.matmul %[[NORM]], @qkv[%[[LAYER]]] epilogue(<rotate_append_kv>) rotary(%[[TABLE]] {{.*}}) cache(%[[CACHE]] {{.*}} blocks(%[[BLOCKS]] : memref<?x?xi32>) into %[[QUERY]]
+    // CHECK-NEXT: gemm.matmul %[[NORM]], @qkv[%[[LAYER]]] epilogue(<rotate_append_kv>) rotary(%[[TABLE]] {{.*}}) cache(%[[CACHE]] {{.*}} slots(%[[SLOTS]] : memref<?xi32>) into %[[QUERY]]
     %q = gemm.matmul %n, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : tensor<?x32xf32>)
-      cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%positions : tensor<?xi32>) sequences(%sequences : tensor<?xi32>)
+      cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%slots : tensor<?xi32>)
       : tensor<?x64xf32> -> tensor<?x64xf32>
-    // CHECK-NEXT: lm.attention %[[QUERY]], %[[CACHE]][%[[LAYER]]] positions %[[POSITIONS]] sequences %[[SEQUENCES]] blocks %[[BLOCKS]] scale 1.000000e+00 into %[[ATTENTION]]
-    %a = lm.attention %q, %cache[%layer] positions %positions sequences %sequences scale 1.0
-      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    // CHECK-NEXT: lm.attention %[[QUERY]], %[[CACHE]][%[[LAYER]]] segments %[[SEGMENTS]] blocks %[[BLOCKS]] scale 1.000000e+00 into %[[ATTENTION]]
+    %a = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
     // The residual is added where it lies.
     // CHECK-NEXT: gemm.matmul %[[ATTENTION]], @w[%[[LAYER]]] epilogue(<add_residual>) residual(%[[X]] {{.*}}) into %[[X]]
     %z = gemm.matmul %a, @w[%layer] epilogue(<add_residual>) residual(%h : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -100,7 +100,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // CHECK: gemm.matmul %[[N]], @square epilogue(<add_residual>) residual(%[[X]] {{.*}} into %[[Y]]
 // CHECK: gemm.matmul %[[Y]], @square epilogue(<add_residual>) residual(%[[X]] {{.*}} into %[[X]]
 lm.weight @square : tensor<64x64xf32> from ["s"]
-func.func @residual_kept(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @residual_kept(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
   %n = lm.rms_norm %x, @final epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xbf16>
@@ -120,7 +120,7 @@ func.func @residual_kept(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequen
 // CHECK-NEXT: gemm.matmul %[[N]], {{.*}} residual(%[[E]] {{.*}} into %[[Y:[^ ]*]] :
 // CHECK-NOT: into %[[E]] :
 // CHECK: gemm.matmul %[[Y]], {{.*}} residual(%[[X]] {{.*}} into %[[X]] :
-func.func @residual_of_every_layer(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @residual_of_every_layer(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -137,6 +137,67 @@ func.func @residual_of_every_layer(%ids: tensor<?xi32>, %positions: tensor<?xi32
   return %g : tensor<?x64xf32>
 }
 
+// Attention that splits contexts has memory for the parts of as many segments as
+// its schedules serve, in the largest step: 3 for each of 4 segments, more than 5
+// for one, of 2 heads with 32 sums and two numbers each. It lives for the operation
+// alone: what comes after it takes its place.
+//
+//   residual  [0, +16*80*4)
+//   query     [5120, +5120)
+//   sums      [10240, +12*2*34*4 = 3264)
+//   attention [13504, +5120)
+//   later     [5120, +5120), [10240, ...)
+
+// CHECK-LABEL: func @split_attention(
+// CHECK-SAME: %[[WORKSPACE:[a-z0-9]+]]: memref<?xi8>, %{{[a-z0-9]+}}: index, %{{[a-z0-9]+}}: !phase.team)
+// CHECK-SAME: workspace_bytes = 18624>
+// CHECK: %[[AT:.*]] = arith.constant 10240 : index
+// CHECK-NEXT: %[[SUMS:.*]] = memref.view %[[WORKSPACE]][%[[AT]]][] : memref<?xi8> to memref<3264xi8>
+// CHECK-NEXT: %{{.*}} = arith.constant 13504 : index
+// CHECK: %{{.*}} = arith.constant 5120 : index
+// CHECK: %[[AT:.*]] = arith.constant 10240 : index
+// CHECK-NEXT: %[[VIEW:.*]] = memref.view %[[WORKSPACE]][%[[AT]]][%{{.*}}] : memref<?xi8> to memref<?x80xf32>
+// CHECK-NEXT: %[[AFTER:.*]] = memref.subview %[[VIEW]]
+// CHECK: lm.attention {{.*}} partial_sums(%[[SUMS]] : memref<3264xi8>) into
+// CHECK-NOT: %[[SUMS]]
+// CHECK: lm.rms_norm {{.*}} into %[[AFTER]] :
+func.func @split_attention(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %l = scf.for %i = %c0 to %c2 step %c1 iter_args(%r = %x) -> (tensor<?x64xf32>) {
+    %q = lm.rms_norm %r, @norm[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %a = lm.attention %q, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[1, ?] : <decode = [2, 1, 1], split = 5, prefill = [1, 1, 1]>,
+                 [4, ?] : <decode = [2, 1, 1], split = 3, prefill = [1, 1, 1]>,
+                 [?, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    %n = lm.rms_norm %a, @norm[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %m = lm.rms_norm %n, @norm[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+    %z = gemm.matmul %m, @w[%i] epilogue(<add_residual>) residual(%r : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
+  }
+  %g = lm.gather_rows %l, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// No step has more segments than tokens: 16 of them in 2 parts.
+
+// CHECK-LABEL: func @split_all(
+// CHECK: memref.view %{{.*}}[%{{.*}}][] : memref<?xi8> to memref<8704xi8>
+func.func @split_all(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %x = lm.embed %ids, @embedding : tensor<?xi32> -> tensor<?x64xf32>
+  %a = lm.attention %x, %cache[%c0] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [2, 1, 1], split = 2, prefill = [1, 1, 1]>>)
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %g = lm.gather_rows %a, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
 // What else is said of a phase, its arguments and its loops stays.
 
 // CHECK-LABEL: func private @attributes(
@@ -145,7 +206,7 @@ func.func @residual_of_every_layer(%ids: tensor<?xi32>, %positions: tensor<?xi32
 // CHECK-SAME: attributes {lm.phase = #lm.phase<decode>, phase.program = {{.*}}, test.function}
 // CHECK: scf.for unsigned
 // CHECK: } {test.loop}
-func.func private @attributes(%ids: tensor<?xi32> {test.ids}, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func private @attributes(%ids: tensor<?xi32> {test.ids}, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32> {test.cache}) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>, test.function} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

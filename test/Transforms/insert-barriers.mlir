@@ -6,7 +6,7 @@
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> from ["n"]
 // CHECK-LABEL: func @rows
-func.func @rows(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @rows(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -33,7 +33,7 @@ lm.weight @n : tensor<64xf32> from ["n"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 // CHECK-LABEL: func @columns
 // CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !phase.team)
-func.func @columns(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @columns(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -60,7 +60,7 @@ func.func @columns(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 
 lm.weight @w : tensor<64x64xf32> from ["w"]
 // CHECK-LABEL: func @bytes
-func.func @bytes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @bytes(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 12288>} {
   %c0 = arith.constant 0 : index
@@ -89,7 +89,7 @@ func.func @bytes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
 
 lm.weight @e : tensor<320x64xf32> from ["e"]
 // CHECK-LABEL: func @names
-func.func @names(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @names(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -130,7 +130,7 @@ lm.weight @n : tensor<32xf32> layers 2 from ["n{}"]
 lm.weight @qkv : tensor<96x32xf32> layers 2 from ["q{}", "k{}", "v{}"]
 lm.weight @o : tensor<32x32xf32> layers 2 from ["o{}"]
 // CHECK-LABEL: func @layers
-func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   %c0 = arith.constant 0 : index
@@ -164,10 +164,10 @@ func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
   scf.for %layer = %c0 to %c2 step %c1 {
     lm.rms_norm %x, @n[%layer] epsilon 1.0 into %norm : memref<?x32xf32> into memref<?x32xf32>
     gemm.matmul %norm, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xf32>)
-      positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) into %query
+      slots(%slots : memref<?xi32>) into %query
       : memref<?x32xf32> into memref<?x32xf32>
-    lm.attention %query, %cache[%layer] positions %positions sequences %sequences blocks %blocks scale 1.0 into %norm
-      : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+    lm.attention %query, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %norm
+      : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
     gemm.matmul %norm, @o[%layer] epilogue(<add_residual>) residual(%x : memref<?x32xf32>) into %x : memref<?x32xf32> into memref<?x32xf32>
   }
   lm.gather_rows %x, %rows into %logits : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
@@ -181,7 +181,7 @@ func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
 // CHECK-LABEL: func @row_loop
-func.func @row_loop(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @row_loop(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -205,7 +205,7 @@ lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @stacked : tensor<64x64xf32> layers 2 from ["w{}"]
 // CHECK-LABEL: func @perhaps_no_iteration
-func.func @perhaps_no_iteration(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @perhaps_no_iteration(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   %c0 = arith.constant 0 : index
@@ -239,7 +239,7 @@ func.func @perhaps_no_iteration(%ids: memref<?xi32>, %positions: memref<?xi32>, 
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 // CHECK-LABEL: func @twice
-func.func @twice(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @twice(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -269,7 +269,7 @@ func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>, %y: memref<?x64
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @w : tensor<32x64xf32> from ["w"] shard <rows, ranks = 2>
 // CHECK-LABEL: func @ranks
-func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   %c0 = arith.constant 0 : index
@@ -292,5 +292,78 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
   gemm.matmul %x, @w epilogue(<none>) into %part : memref<?x64xf32> into memref<?x32xf32>
   phase.all_gather %team, %part into %x : memref<?x32xf32> into memref<?x64xf32>
   lm.gather_rows %x, %rows into %logits : memref<?x64xf32>, memref<?xi32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// Threads of attention read each other's partial sums at its end: what is in the
+// same memory before and after waits. Where they are elsewhere, nobody does.
+
+lm.weight @e : tensor<320x32xf32> from ["e"]
+// CHECK-LABEL: func @partial_sums
+func.func @partial_sums(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c2048 = arith.constant 2048 : index
+  %c4096 = arith.constant 4096 : index
+  %c12288 = arith.constant 12288 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %y = memref.view %workspace[%c2048][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %sums = memref.view %workspace[%c4096][] : memref<?xi8> to memref<4352xi8>
+  %same = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %other = memref.view %workspace[%c12288][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.attention
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: return
+  lm.embed %ids, @e into %q : memref<?xi32> into memref<?x32xf32>
+  lm.embed %ids, @e into %same : memref<?xi32> into memref<?x32xf32>
+  lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%sums : memref<4352xi8>)
+    into %y : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  lm.embed %ids, @e into %other : memref<?xi32> into memref<?x32xf32>
+  lm.embed %ids, @e into %same : memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// What was written there alone is what attention waits for.
+
+lm.weight @e : tensor<320x32xf32> from ["e"]
+// CHECK-LABEL: func @partial_sums_alone
+func.func @partial_sums_alone(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
+    %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
+  %c0 = arith.constant 0 : index
+  %c2048 = arith.constant 2048 : index
+  %c4096 = arith.constant 4096 : index
+  %c12288 = arith.constant 12288 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %y = memref.view %workspace[%c2048][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %sums = memref.view %workspace[%c4096][] : memref<?xi8> to memref<4352xi8>
+  %same = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x32xf32>
+  %other = memref.view %workspace[%c12288][%tokens] : memref<?xi8> to memref<?x32xf32>
+  // CHECK: lm.embed
+  // CHECK-NEXT: lm.attention
+  // CHECK-NEXT: lm.embed
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.attention
+  // CHECK-NEXT: return
+  lm.embed %ids, @e into %other : memref<?xi32> into memref<?x32xf32>
+  lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 1.0
+    into %y : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  lm.embed %ids, @e into %same : memref<?xi32> into memref<?x32xf32>
+  lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%sums : memref<4352xi8>)
+    into %logits : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }

@@ -12,7 +12,7 @@ lm.weight @o : tensor<32x32xf32> layers 2 from ["o{}"]
 lm.weight @head : tensor<320x32xf32> from ["head"]
 // CHECK-LABEL: func @layers
 // CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !phase.team)
-func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   %c0 = arith.constant 0 : index
@@ -61,11 +61,11 @@ func.func @layers(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
     phase.barrier %team
     lm.rms_norm %x, @n[%layer] epsilon 1.0 into %norm : memref<?x32xf32> into memref<?x32xf32>
     gemm.matmul %norm, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : memref<?x16xf32>) cache(%cache : memref<?x2x2x2x256xf32>)
-      positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) into %query
+      slots(%slots : memref<?xi32>) into %query
       : memref<?x32xf32> into memref<?x32xf32>
     phase.barrier %team
-    lm.attention %query, %cache[%layer] positions %positions sequences %sequences blocks %blocks scale 1.0 into %norm
-      : memref<?x32xf32>, memref<?x2x2x2x256xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+    lm.attention %query, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %norm
+      : memref<?x32xf32>, memref<?x2x2x2x256xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
     phase.barrier %team
     gemm.matmul %norm, @o[%layer] epilogue(<add_residual>) residual(%x : memref<?x32xf32>) into %x : memref<?x32xf32> into memref<?x32xf32>
   }
@@ -92,7 +92,7 @@ func.func @no_program(%ids: memref<?xi32>, %x: memref<?x64xf32>) {
 // A barrier that nothing comes before is just one.
 
 // CHECK-LABEL: func @first
-func.func @first(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @first(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   // CHECK: phase.barrier
@@ -111,7 +111,7 @@ func.func @first(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
 lm.weight @down : tensor<64x32xf32> from ["down"] shard <columns, ranks = 2>
 lm.weight @head : tensor<160x64xf32> from ["head"] shard <rows, ranks = 2>
 // CHECK-LABEL: func @ranks
-func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 32768>} {
   %c0 = arith.constant 0 : index
@@ -142,7 +142,7 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: mem
 
 lm.weight @e : tensor<320x64xf32> from ["e"]
 // CHECK-LABEL: func @other_attributes
-func.func @other_attributes(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @other_attributes(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x2x2x256xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 16384>} {
   // CHECK: phase.mark %{{.*}}, "gather_rows"{{$}}

@@ -2,7 +2,7 @@
 
 // A null pointer would be loaded where the model runs.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'llvm.mlir.zero' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
   %p = llvm.mlir.zero : !llvm.ptr
@@ -15,7 +15,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // Nobody knows what assembly does.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'llvm.inline_asm' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
   llvm.inline_asm has_side_effects "ud2", "" : () -> ()
@@ -29,7 +29,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 // expected-error @below {{'func.func' op cannot be in a model; only weights and functions with 'lm.phase' can}}
 func.func private @helper()
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -39,7 +39,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // However deep a call lies.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -47,7 +47,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
   %c3 = arith.constant 3 : index
   scf.for %i = %c0 to %c2 step %c1 {
     // expected-error @below {{'func.call' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
-    func.call @prefill(%ids, %ids, %ids, %ids, %cache) : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    func.call @prefill(%ids, %ids, %ids, %segments, %ids, %ids, %cache) : (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?x4xi32>, tensor<?xi32>, tensor<?xi32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
   }
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -57,7 +57,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // A module in a phase has symbols of its own.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'builtin.module' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
   builtin.module {
@@ -70,7 +70,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // Nothing in a model computes with constants of other types.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'arith.constant' op cannot be in a phase; only operations of lm, gemm.matmul, loops over layers and constants of type index can}}
   %huge = arith.constant dense<1.0> : tensor<1073741824xf32>
@@ -83,7 +83,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // What LLVM would take from a function stays out of a model.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 // expected-error @below {{'func.func' op cannot have an attribute "passthrough" in a model}}
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>, passthrough = ["naked"]} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -94,7 +94,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // So does what it would take from an argument,
 lm.weight @e : tensor<64x64xf32> from ["e"]
 // expected-error @below {{'func.func' op cannot have attributes of arguments and results in a model}}
-func.func @prefill(%ids: tensor<?xi32> {llvm.noalias}, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32> {llvm.noalias}, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -104,7 +104,7 @@ func.func @prefill(%ids: tensor<?xi32> {llvm.noalias}, %positions: tensor<?xi32>
 
 // or from an operation.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'lm.embed' op cannot have an attribute "llvm.note" in a model}}
   %x = lm.embed %ids, @e {llvm.note = 1 : i64} : tensor<?xi32> -> tensor<?x64xf32>
@@ -115,7 +115,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // The runtime prepares the same for every phase.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions, sequences and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
 func.func @prefill(%ids: tensor<?xi32>) attributes {lm.phase = #lm.phase<prefill>} {
   return
 }
@@ -125,7 +125,7 @@ func.func @prefill(%ids: tensor<?xi32>) attributes {lm.phase = #lm.phase<prefill
 // There is no third layer of two.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -144,7 +144,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // A constant is no count.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -161,7 +161,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // The count begins with the first.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -180,7 +180,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // The cache has layers too.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<16x64xf32> layers 3 from ["w{}"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -190,7 +190,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
   scf.for %i = %c0 to %c3 step %c1 {
     %k = lm.linear %x, @w[%i] : tensor<?x64xf32> -> tensor<?x16xf32>
     // expected-error @below {{'lm.append_kv' op has a layer that is not counted by a loop from 0 to at most 2}}
-    lm.append_kv %k, %k to %cache[%i] positions %positions sequences %sequences : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32>
+    lm.append_kv %k, %k to %cache[%i] slots %slots : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   }
   return %x : tensor<?x64xf32>
 }
@@ -199,7 +199,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // A token id can be any of the vocabulary.
 lm.weight @e : tensor<63x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'lm.embed' op needs the 64 rows of the vocabulary, weight @e has 63}}
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -210,7 +210,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // All ranks look up all tokens,
 lm.weight @e : tensor<64x64xf32> from ["e"] shard <first, ranks = 2>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   // expected-error @below {{'lm.embed' op needs weight @e whole, not in shards of 'first'}}
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -222,7 +222,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // and normalize all channels alike.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> from ["n"] shard <first, ranks = 2>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.rms_norm' op needs weight @n whole, not in shards of 'first'}}
@@ -236,7 +236,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <columns, ranks = 2>
 lm.weight @b : tensor<64xf32> from ["b"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.linear' op needs weight @b in shards of 'first', not whole}}
@@ -250,7 +250,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <columns, ranks = 2>
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %l = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -264,7 +264,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // Every rank would add what all have.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <columns, ranks = 2>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %l = lm.linear %x, @w : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -278,7 +278,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // What is no part of a sum is not summed.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <columns, ranks = 2>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.all_reduce' op sums what is no part of a sum over the ranks}}
@@ -291,7 +291,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // A residual is dealt only to what is summed.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 2>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'gemm.matmul' op has an epilogue that does not fit a weight of which ranks have no columns}}
@@ -306,7 +306,7 @@ lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 2>
 // expected-error @below {{'lm.weight' op is a shard of 3 ranks, others are of 2}}
 lm.weight @v : tensor<64x64xf32> from ["v"] shard <rows, ranks = 3>
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -318,7 +318,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -339,7 +339,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -360,7 +360,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -380,7 +380,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @w : tensor<64x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -398,7 +398,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 
 // Loops in loops would take as long as one that counts further.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -416,7 +416,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
 // The runtime knows that token ids are below the vocabulary's size, not that
 // positions are.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   // expected-error @below {{'lm.embed' op must take the token ids that its phase takes}}
   %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -428,7 +428,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // Angles are those of positions.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x2xf32> attributes {lm.phase = #lm.phase<decode>} {
   // expected-error @below {{'lm.rotary_table' op must take the positions that its phase takes}}
   %x = lm.rotary_table %rows frequencies [1.0] : tensor<?xi32> -> tensor<?x2xf32>
@@ -438,17 +438,17 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // -----
 
-// Attention stays within the cache's blocks of its position.
+// Attention stays within the cache's blocks of its sequences.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   scf.for %i = %c0 to %c1 step %c1 {
-    // expected-error @below {{'lm.attention' op must take the positions that its phase takes}}
-    %a = lm.attention %x, %cache[%i] positions %ids sequences %sequences scale 1.0
-      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    // expected-error @below {{'lm.attention' op must take the block tables that its phase takes}}
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %ids scale 1.0
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   }
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
   return %g : tensor<?x64xf32>
@@ -456,19 +456,38 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // -----
 
-// So do keys and values, in their own sequence.
+// It reads what it is told of them, not what was carried on.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  %last = scf.for %i = %c0 to %c1 step %c1 iter_args(%carried = %segments) -> (tensor<?x4xi32>) {
+    // expected-error @below {{'lm.attention' op must take the segments that its phase takes}}
+    %a = lm.attention %x, %cache[%i] segments %carried blocks %blocks scale 1.0
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    scf.yield %carried : tensor<?x4xi32>
+  }
+  %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %g : tensor<?x64xf32>
+}
+
+// -----
+
+// Keys and values go where nothing else lies.
 lm.weight @e : tensor<320x64xf32> from ["e"]
 lm.weight @qkv : tensor<128x64xf32> layers 2 from ["q{}", "k{}", "v{}"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %t = lm.rotary_table %positions frequencies [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.29, 0.28, 0.27, 0.26, 0.25, 0.24, 0.23, 0.22] : tensor<?xi32> -> tensor<?x32xf32>
   scf.for %i = %c0 to %c1 step %c1 {
-    // expected-error @below {{'gemm.matmul' op must take the sequences that its phase takes}}
+    // expected-error @below {{'gemm.matmul' op must take the cache slots that its phase takes}}
     %q = gemm.matmul %x, @qkv[%i] epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>)
-      cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%positions : tensor<?xi32>) sequences(%positions : tensor<?xi32>)
+      cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%positions : tensor<?xi32>)
       : tensor<?x64xf32> -> tensor<?x64xf32>
   }
   %g = lm.gather_rows %x, %rows : tensor<?x64xf32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -479,7 +498,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 
 // Rows that are gathered exist.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.gather_rows' op must take the logit rows that its phase takes}}
@@ -492,7 +511,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 // Nor before it is fused with its projections.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @k : tensor<16x64xf32> from ["k"]
-func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<prefill>} {
   %c1 = arith.constant 1 : index
   %c0 = arith.constant 0 : index
@@ -500,8 +519,8 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: t
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   %k = lm.linear %x, @k : tensor<?x64xf32> -> tensor<?x16xf32>
   scf.for %i = %c0 to %end step %c1 {
-    // expected-error @below {{'lm.append_kv' op must take the sequences that its phase takes}}
-    lm.append_kv %k, %k to %cache[%i] positions %positions sequences %rows : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32>
+    // expected-error @below {{'lm.append_kv' op must take the cache slots that its phase takes}}
+    lm.append_kv %k, %k to %cache[%i] slots %rows : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   }
   return %x : tensor<?x64xf32>
 }
@@ -520,15 +539,15 @@ llvm.func @constructor() {
 // The heads of a token are on the stack of a thread all at once.
 lm.weight @e : tensor<64x1048576xf32> from ["e"]
 lm.weight @w : tensor<64x1048576xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1048576xf32>
   scf.for %i = %c0 to %c1 step %c1 {
     // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 8519680 bytes there, at most 1048576 are accepted}}
-    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
-      : tensor<?x1048576xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x1048576xf32>
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      : tensor<?x1048576xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1048576xf32>
   }
   %l = lm.linear %x, @w : tensor<?x1048576xf32> -> tensor<?x64xf32>
   return %l : tensor<?x64xf32>
@@ -540,21 +559,104 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
 lm.weight @e : tensor<64x65536xf32> from ["e"]
 lm.weight @f : tensor<64x66560xf32> from ["f"]
 lm.weight @w : tensor<64x65536xf32> from ["w"]
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x65536xf32>
   %y = lm.embed %ids, @f : tensor<?xi32> -> tensor<?x66560xf32>
   scf.for %i = %c0 to %c1 step %c1 {
-    %a = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
-      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
-    %b = lm.attention %x, %cache[%i] positions %positions sequences %sequences scale 1.0
-      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+    %b = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x65536xf32>
     // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 1073280 bytes there, at most 1048576 are accepted}}
-    %c = lm.attention %y, %cache[%i] positions %positions sequences %sequences scale 1.0
-      : tensor<?x66560xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x66560xf32>
+    %c = lm.attention %y, %cache[%i] segments %segments blocks %blocks scale 1.0
+      : tensor<?x66560xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x66560xf32>
   }
   %l = lm.linear %x, @w : tensor<?x65536xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// Tiles of other numbers of heads have memory of their own.
+lm.weight @e : tensor<64x65536xf32> from ["e"]
+lm.weight @w : tensor<64x65536xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x65536xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: attention of its phase would keep 1064960 bytes there, at most 1048576 are accepted}}
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>,
+                 [2, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>,
+                 [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+      : tensor<?x65536xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x65536xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x65536xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// So have those of several tokens, of which one, as large as can be, is accepted.
+lm.weight @e : tensor<64x1024xf32> from ["e"]
+lm.weight @w : tensor<64x1024xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1024xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: tiles of attention of its phase would keep 838464 bytes there, at most 786432 are accepted}}
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 1]>,
+                 [2, ?] : <decode = [1, 1, 1], split = 1, prefill = [15, 1, 1]>,
+                 [3, ?] : <decode = [1, 1, 1], split = 1, prefill = [14, 1, 1]>,
+                 [4, ?] : <decode = [1, 1, 1], split = 1, prefill = [13, 1, 1]>,
+                 [5, ?] : <decode = [1, 1, 1], split = 1, prefill = [12, 1, 1]>,
+                 [6, ?] : <decode = [1, 1, 1], split = 1, prefill = [11, 1, 1]>,
+                 [7, ?] : <decode = [1, 1, 1], split = 1, prefill = [10, 1, 1]>,
+                 [8, ?] : <decode = [1, 1, 1], split = 1, prefill = [9, 1, 1]>,
+                 [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+      : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x1024xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// So have scores.
+lm.weight @e : tensor<64x1024xf32> from ["e"]
+lm.weight @w : tensor<64x1024xf32> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1024xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: tiles of attention of its phase would keep 797760 bytes there, at most 786432 are accepted}}
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 64]>,
+                 [2, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 63]>,
+                 [3, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 62]>,
+                 [4, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 61]>,
+                 [5, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 60]>,
+                 [6, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 59]>,
+                 [7, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 58]>,
+                 [8, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 57]>,
+                 [9, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 56]>,
+                 [10, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 55]>,
+                 [11, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 54]>,
+                 [12, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 53]>,
+                 [13, ?] : <decode = [1, 1, 1], split = 1, prefill = [16, 1, 52]>,
+                 [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+      : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x1024xf32> -> tensor<?x64xf32>
   return %l : tensor<?x64xf32>
 }

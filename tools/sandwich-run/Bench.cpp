@@ -146,7 +146,7 @@ static Status run(const tool::MeasurementArguments &arguments) {
                             tool::loadForMeasurement(arguments));
   if (!arguments.json)
     SANDWICH_RETURN_IF_ERROR(
-        writeStandardOutput(tool::describePlacement(*engine)));
+        writeStandardOutput(tool::describePlacement(engine->rankPlacement())));
   catchInterrupts();
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(
@@ -188,7 +188,8 @@ same memory when they do nothing else, measured in turn.
 
   sandwich-run bench llama.sandwich -p 512 -n 32 --context 1024 --profile
 
-tgN@M is the generation of N tokens after M others. A profile tells for each
+tgN@M is the generation of N tokens after M others, and tgN@MxS that of N tokens
+of each of S sequences, whose tokens/s are those of all together. A profile tells for each
 operation how often a thread called it in all repetitions, how long that took
 as the mean of the threads, what share of the steps that is, and how fast it
 read weights and KV cache and computed, where that is known. At a barrier

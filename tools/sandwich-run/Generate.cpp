@@ -142,7 +142,7 @@ static Status run(const Arguments &arguments) {
                             Engine::create(std::move(artifact), options));
 
   catchInterrupts();
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   TextStream stream(tokenizer, prompt, !arguments.json);
   Status written;
   SANDWICH_ASSIGN_OR_RETURN(GenerationStatistics statistics,
@@ -224,7 +224,7 @@ after the current token.)");
       ->type_name("P")
       ->capture_default_str();
   addSeedOption(*command, generation.sampling.seed);
-  command->add_flag("--ignore-eos", generation.ignoreEndOfText,
+  command->add_flag("--ignore-eos", generation.sampling.ignoreEndOfText,
                     "Goes on when the model ends its text");
   addEngineOptions(*command, arguments->engine);
   command->add_flag("--json", arguments->json,

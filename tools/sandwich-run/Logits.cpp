@@ -54,7 +54,7 @@ static Status run(const Arguments &arguments) {
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   SANDWICH_RETURN_IF_ERROR(engine->feed(
       sequence, tokens, LogitRows::All,
       [&](std::span<const float> logits, uint64_t position,

@@ -42,6 +42,10 @@ void tool::addMeasurementOptions(CLI::App &command,
   addListOption(command, "-c,--context", benchmark.contexts, 0,
                 withDefault("Tokens in the sequence before it is generated to",
                             benchmark.contexts));
+  addListOption(command, "-s,--sequences", benchmark.sequences, 0,
+                withDefault("Sequences that are generated to together, a token "
+                            "of each in every step",
+                            benchmark.sequences));
   addEngineOptions(command, arguments.engine);
 }
 
@@ -60,9 +64,11 @@ tool::loadForMeasurement(const MeasurementArguments &arguments) {
                             Artifact::open(arguments.artifact));
   EngineOptions options;
   SANDWICH_ASSIGN_OR_RETURN(
-      options.kvCacheTokens,
-      benchmarkTokens(artifact.manifest().model(), arguments.benchmark));
-  options.requiredTokens = options.kvCacheTokens;
+      BenchmarkNeeds needs,
+      benchmarkNeeds(artifact.manifest().model(), arguments.benchmark));
+  options.kvCacheTokens = needs.allTokens;
+  options.maxSequences = needs.sequences;
+  options.requiredTokens = needs.tokens;
   SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   connectToTerminal(options);
   return Engine::create(std::move(artifact), options);
@@ -84,11 +90,12 @@ Status tool::measurementComplete(const BenchmarkOptions &options,
 
 /// "decode   on CPUs 0 1 | 2 3", where the system says that the threads of each
 /// rank are.
-static std::string placementLine(const char *phase, const Engine &engine,
+static std::string placementLine(const char *phase,
+                                 const std::vector<RankPlacement> &ranks,
                                  TeamPlacement RankPlacement::*team) {
   std::string text = std::string(phase) + " on CPUs";
   const char *separator = "";
-  for (const RankPlacement &rank : engine.rankPlacement()) {
+  for (const RankPlacement &rank : ranks) {
     text += separator;
     separator = " |";
     for (const std::vector<unsigned> &cpus : rank.*team)
@@ -98,9 +105,9 @@ static std::string placementLine(const char *phase, const Engine &engine,
   return text + "\n";
 }
 
-std::string tool::describePlacement(const Engine &engine) {
-  return placementLine("prefill ", engine, &RankPlacement::prefill) +
-         placementLine("decode  ", engine, &RankPlacement::decode);
+std::string tool::describePlacement(const std::vector<RankPlacement> &ranks) {
+  return placementLine("prefill ", ranks, &RankPlacement::prefill) +
+         placementLine("decode  ", ranks, &RankPlacement::decode);
 }
 
 static Json toJson(const MemoryUse::Part &part) {

@@ -38,7 +38,7 @@ void addMeasurementOptions(CLI::App &command, MeasurementArguments &arguments);
 /// To be called once the command line is read. Wrong usage: no test is left.
 void finishMeasurementOptions(MeasurementArguments &arguments);
 
-/// The engine for these tests. Errors: as `Artifact::open`, `benchmarkTokens`
+/// The engine for these tests. Errors: as `Artifact::open`, `benchmarkNeeds`
 /// and `Engine::create`.
 Result<std::unique_ptr<Engine>>
 loadForMeasurement(const MeasurementArguments &arguments);
@@ -49,7 +49,7 @@ Status measurementComplete(const BenchmarkOptions &options,
                            const std::vector<BenchmarkResult> &results);
 
 /// A line for each phase: the CPUs of the threads of each rank.
-std::string describePlacement(const Engine &engine);
+std::string describePlacement(const std::vector<RankPlacement> &ranks);
 
 /// What was measured and how, for `--json`.
 Json describeMeasurement(const Engine &engine, const BenchmarkOptions &options,

@@ -36,6 +36,11 @@ struct ReplayArguments {
   double requestsPerSecond = 0;
   std::optional<uint64_t> seed;
   uint64_t batch = usualMaxBatch;
+  /// Milliseconds.
+  std::optional<double> firstTokenObjective;
+  std::optional<double> tokenObjective;
+  double objectiveScale = 1;
+  bool prefixCache = true;
   tool::EngineArguments engine;
   bool json = false;
   bool quiet = false;
@@ -66,30 +71,55 @@ namespace {
 /// What a replay comes to.
 struct Summary {
   size_t requests = 0;
+  size_t refused = 0;
+  /// Of the objectives, in percent of all requests, refused ones too; nothing
+  /// without objectives.
+  std::optional<double> attainment;
   uint64_t promptTokens = 0;
   uint64_t outputTokens = 0;
   double seconds = 0;
   std::optional<Distribution> latency;
-  /// Time to first token, and time per output token after it.
+  /// Time to first token, time per output token after it, and from each token
+  /// to the next (inter-token latency).
   std::optional<Distribution> ttft;
   std::optional<Distribution> tpot;
+  std::optional<Distribution> itl;
 
-  explicit Summary(const std::vector<ServedRequest> &served)
+  /// Objectives are in seconds.
+  Summary(const std::vector<ServedRequest> &served,
+          std::optional<double> firstTokenObjective,
+          std::optional<double> tokenObjective)
       : requests(served.size()) {
-    std::vector<double> latencies, firsts, others;
+    std::vector<double> latencies, firsts, others, gaps;
+    size_t attained = 0;
     for (const ServedRequest &request : served) {
+      if (request.refused) {
+        ++refused;
+        continue;
+      }
       promptTokens += request.promptTokens;
       outputTokens += request.outputTokens;
       seconds = std::max(seconds, request.lastToken);
       latencies.push_back(request.lastToken - request.arrival);
       firsts.push_back(request.firstToken - request.arrival);
-      if (request.outputTokens > 1)
-        others.push_back((request.lastToken - request.firstToken) /
-                         static_cast<double>(request.outputTokens - 1));
+      gaps.insert(gaps.end(), request.gaps.begin(), request.gaps.end());
+      double perToken = 0;
+      if (request.outputTokens > 1) {
+        perToken = (request.lastToken - request.firstToken) /
+                   static_cast<double>(request.outputTokens - 1);
+        others.push_back(perToken);
+      }
+      attained +=
+          firsts.back() <= firstTokenObjective.value_or(firsts.back()) &&
+          perToken <= tokenObjective.value_or(perToken);
     }
+    if (firstTokenObjective || tokenObjective)
+      attainment = 100.0 * static_cast<double>(attained) /
+                   static_cast<double>(std::max<size_t>(requests, 1));
     latency = distributionOf(latencies);
     ttft = distributionOf(firsts);
     tpot = distributionOf(others);
+    itl = distributionOf(gaps);
   }
 
   double perSecond(uint64_t tokens) const {
@@ -119,8 +149,17 @@ static std::string describe(const Summary &summary) {
                 static_cast<unsigned long long>(summary.outputTokens),
                 summary.seconds, summary.perSecond(summary.outputTokens),
                 summary.perSecond(summary.promptTokens + summary.outputTokens));
-  return line + describe("latency", summary.latency) +
-         describe("TTFT", summary.ttft) + describe("TPOT", summary.tpot);
+  std::string text = line + describe("latency", summary.latency) +
+                     describe("TTFT", summary.ttft) +
+                     describe("TPOT", summary.tpot) +
+                     describe("ITL", summary.itl);
+  if (summary.attainment) {
+    std::snprintf(line, sizeof(line),
+                  "SLO      attained by %.1f%% of all requests; %zu refused\n",
+                  *summary.attainment, summary.refused);
+    text += line;
+  }
+  return text;
 }
 
 static Json toJson(const std::optional<Distribution> &times) {
@@ -181,17 +220,31 @@ static Status run(const ReplayArguments &arguments) {
                  "the artifact's decode steps take %llu sequences at a time\n",
                  static_cast<unsigned long long>(batch));
   EngineOptions options;
+  options.prefixCache = arguments.prefixCache;
   options.kvCacheTokens = replayTokens(trace.requests, batch);
   options.maxSequences = std::min<uint64_t>(batch, trace.requests.size());
   SANDWICH_RETURN_IF_ERROR(arguments.engine.apply(options));
   tool::connectToTerminal(options);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
+  ServiceOptions serving;
+  serving.maxSequences = batch;
+  auto scaled = [&](std::optional<double> objective) {
+    return objective
+               ? std::optional(*objective * arguments.objectiveScale / 1e3)
+               : std::nullopt;
+  };
+  serving.scheduling.firstTokenObjective =
+      scaled(arguments.firstTokenObjective);
+  serving.scheduling.tokenObjective = scaled(arguments.tokenObjective);
+  makeRoomFor(trace.requests, serving.scheduling);
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<Service> service,
+      Service::create(std::move(engine), std::nullopt, serving));
   catchInterrupts();
   const bool draws = !arguments.quiet && ::isatty(STDERR_FILENO) == 1;
   size_t drawn = 0;
   TraceReplayOptions replay;
-  replay.maxBatch = batch;
   replay.stop = [] { return interrupted() || outputClosed(); };
   replay.progress = [&](size_t done) {
     if (draws && done != drawn)
@@ -199,7 +252,7 @@ static Status run(const ReplayArguments &arguments) {
                    trace.requests.size());
   };
   Result<std::vector<ServedRequest>> served =
-      replayTrace(*engine, trace.requests, replay);
+      replayTrace(*service, trace.requests, replay);
   if (draws)
     std::fprintf(stderr, "\r\x1b[K");
   if (!served)
@@ -209,16 +262,24 @@ static Status run(const ReplayArguments &arguments) {
           ? Status()
           : makeError("interrupted; ", trace.requests.size() - served->size(),
                       " requests were not served");
-  const Summary summary(*served);
+  const Summary summary(*served, serving.scheduling.firstTokenObjective,
+                        serving.scheduling.tokenObjective);
+  const ServiceStatistics statistics = service->statistics();
   if (!arguments.json) {
     SANDWICH_RETURN_IF_ERROR(writeStandardOutput(
-        tool::describePlacement(*engine) + describe(summary)));
+        tool::describePlacement(service->rankPlacement()) + describe(summary)));
     return complete;
   }
   SANDWICH_RETURN_IF_ERROR(tool::writeJson(
-      {{"model", engine->artifact().manifest().model().name()},
+      {{"model", service->model().name()},
        {"trace", arguments.trace},
        {"requests", summary.requests},
+       {"refused", summary.refused},
+       {"attainment_percent",
+        summary.attainment ? Json(*summary.attainment) : Json()},
+       {"steps", statistics.scheduler.steps},
+       {"preemptions", statistics.scheduler.preemptions},
+       {"cached_prompt_tokens", statistics.blocks.promptTokensHit},
        {"prompt_tokens", summary.promptTokens},
        {"output_tokens", summary.outputTokens},
        {"seconds", summary.seconds},
@@ -226,6 +287,7 @@ static Status run(const ReplayArguments &arguments) {
        {"latency_ms", toJson(summary.latency)},
        {"ttft_ms", toJson(summary.ttft)},
        {"tpot_ms", toJson(summary.tpot)},
+       {"itl_ms", toJson(summary.itl)},
        {"interrupted", !complete}}));
   return complete;
 }
@@ -240,15 +302,19 @@ void tool::addReplayCommand(CLI::App &app, Action &action) {
   sandwich-run replay llama.sandwich --trace=lmsys --requests-per-second=4
   sandwich-run replay llama.sandwich --trace=requests.jsonl --plan=plan.json
 
-Requests have random tokens. Who has arrived gets its prompt run, then all who
-generate get their next token in one step (continuous batching). sharegpt and
+Requests have random tokens. Steps have pieces of the prompts of those who have
+arrived and the next tokens of all who generate (continuous batching): as much
+of prompts as leaves streams their pace, which is --tpot-slo where that is
+given. With --ttft-slo who would wait longer for the first token is refused.
+The share of requests that got both is the attainment. sharegpt and
 lmsys have lengths like those of the data sets; a file has a request on each
 line: "12 30", tokens of the prompt and generated, or an object of JSON with
 "prompt_tokens", "output_tokens" and "arrival_seconds". Without arrival times
 each request comes when the one before is done.
 
 Latency is from a request's arrival to its last token, TTFT to its first one,
-TPOT the time of each after it.)");
+TPOT the mean time of each after it, of each request, and ITL the time from any
+token to the next.)");
   addArtifactArgument(*command, arguments->artifact);
   command
       ->add_option("--trace", arguments->trace,
@@ -281,6 +347,24 @@ TPOT the time of each after it.)");
       ->check(CLI::Range(uint64_t{1}, uint64_t{SANDWICH_MAX_STEP_TOKENS}))
       ->type_name("N")
       ->capture_default_str();
+  const CLI::Range positive(1e-6, 1e9);
+  command
+      ->add_option("--ttft-slo", arguments->firstTokenObjective,
+                   "Milliseconds to the first token that requests may take")
+      ->check(positive)
+      ->type_name("MS");
+  command
+      ->add_option("--tpot-slo", arguments->tokenObjective,
+                   "Milliseconds that each token after it may take")
+      ->check(positive)
+      ->type_name("MS");
+  command
+      ->add_option("--slo-scale", arguments->objectiveScale, "Multiplies both")
+      ->check(CLI::Range(1e-3, 1e3))
+      ->type_name("X")
+      ->capture_default_str();
+  command->add_flag("!--no-prefix-cache", arguments->prefixCache,
+                    "Keeps no KV cache blocks for prompts that begin alike");
   addEngineOptions(*command, arguments->engine);
   command->add_flag("-q,--quiet", arguments->quiet,
                     "No progress on standard error");

@@ -18,6 +18,7 @@
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Runtime/Teams/StepInput.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/File.h"
 
@@ -196,44 +197,54 @@ public:
   }
 
   /// The logits of all `tokens`, which belong to `sequence`.
-  std::vector<float> prefill(std::vector<int32_t> tokens, int32_t sequence) {
-    std::vector<int32_t> positions(tokens.size()), zeros(tokens.size());
-    std::iota(positions.begin(), positions.end(), 0);
-    SandwichStep step = {};
-    step.positions = step.logit_rows = positions.data();
-    step.sequences = zeros.data();
-    return run(phases->prefill(), step, tokens, sequence, 1);
+  std::vector<float> prefill(const std::vector<int32_t> &tokens,
+                             int32_t sequence) {
+    const StepInput::Segment segment{sequence,
+                                     static_cast<int32_t>(tokens.size()), 0};
+    return run(PhaseKind::Prefill, tokens, {segment});
   }
 
   /// The logits of the next token of each sequence, which has `length` already.
-  std::vector<float> decode(std::vector<int32_t> tokens, int32_t length) {
-    std::vector<int32_t> positions(tokens.size(), length);
-    std::vector<int32_t> numbers(tokens.size());
-    std::iota(numbers.begin(), numbers.end(), 0);
-    SandwichStep step = {};
-    step.positions = positions.data();
-    step.sequences = step.logit_rows = numbers.data();
-    return run(phases->decode(), step, tokens, 0, sequences);
+  std::vector<float> decode(const std::vector<int32_t> &tokens,
+                            int32_t length) {
+    std::vector<StepInput::Segment> segments;
+    for (int32_t sequence = 0; sequence < sequences; ++sequence)
+      segments.push_back({sequence, 1, length});
+    return run(PhaseKind::Decode, tokens, segments);
   }
 
   const proto::Manifest &manifest() const { return artifact->manifest(); }
 
 private:
-  std::vector<float> run(SandwichPhaseFunction phase, SandwichStep step,
-                         const std::vector<int32_t> &tokens,
-                         int32_t firstSequence, int64_t count) {
-    std::vector<int32_t> tables(count * blocksPerSequence);
-    std::iota(tables.begin(), tables.end(), firstSequence * blocksPerSequence);
-    step.token_ids = tokens.data();
-    step.block_tables = tables.data();
-    step.num_tokens = step.num_logit_rows = static_cast<int64_t>(tokens.size());
-    step.num_sequences = count;
-    step.blocks_per_sequence = blocksPerSequence;
+  std::vector<float> run(PhaseKind phase, const std::vector<int32_t> &tokens,
+                         const std::vector<StepInput::Segment> &segments) {
+    StepInput input;
+    input.tokenIds = tokens;
+    input.segments = segments;
+    input.logitRows.resize(tokens.size());
+    std::iota(input.logitRows.begin(), input.logitRows.end(), 0);
+    for (int32_t sequence = 0; sequence < sequences; ++sequence)
+      for (int32_t index = 0; index < blocksPerSequence; ++index)
+        input.tableChanges.push_back(
+            {sequence, index,
+             sequence * static_cast<int32_t>(blocksPerSequence) + index});
+    const StepLimits limits = {.tokens = tokens.size(),
+                               .logitRows = tokens.size(),
+                               .vocabSize = manifest().model().vocab_size(),
+                               .contextLength = blocksPerSequence * 16,
+                               .kvBlocks = sequences * blocksPerSequence};
+    StepArrangement arrangement;
+    const Status arranged = arrangement.arrange(input, limits);
+    EXPECT_TRUE(arranged) << arranged.error().message;
+    SandwichStep step = {};
+    arrangement.describe(input, step);
+    const SandwichPhaseFunction function =
+        phase == PhaseKind::Prefill ? phases->prefill() : phases->decode();
     {
       std::vector<std::jthread> processes;
       for (size_t rank = 0; rank < members.size(); ++rank)
         processes.emplace_back(
-            [=, this] { members[rank]->run(phase, step, group, rank); });
+            [=, this] { members[rank]->run(function, step, group, rank); });
     }
     for (const std::unique_ptr<Rank> &member : members)
       EXPECT_EQ(member->logits, members.front()->logits)

@@ -110,8 +110,8 @@ CompiledProgram::compile(const std::string &source,
 
 std::string sandwich::test::programArguments(const std::string &cache) {
   return "%token_ids: memref<?xi32>, %positions: memref<?xi32>, "
-         "%sequences: memref<?xi32>, %logit_rows: memref<?xi32>, "
-         "%block_tables: memref<?x?xi32>, %cache: " +
+         "%slots: memref<?xi32>, %segments: memref<?x4xi32>, "
+         "%block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: " +
          cache +
          ", %logits: memref<?x16xf32>, %weights: memref<?xi8>, "
          "%workspace: memref<?xi8>, %thread: index, %team: !phase.team";

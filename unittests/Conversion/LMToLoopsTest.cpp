@@ -25,12 +25,10 @@ using namespace sandwich::test;
 namespace {
 
 /// A phase program around `body`, after `globals`.
-std::string makeProgram(const std::string &globals, const std::string &phase,
-                        int64_t threads, const std::string &cache,
-                        const std::string &body) {
+std::string makeProgram(const std::string &globals, int64_t threads,
+                        const std::string &cache, const std::string &body) {
   return globals + "func.func @program(" + programArguments(cache) +
-         ") attributes {lm.phase = #lm.phase<" + phase + ">, " +
-         programAttribute(threads, maxTokens) +
+         ") attributes {" + programAttribute(threads, maxTokens) +
          "} {\n%c0 = arith.constant 0 : index\n"
          "%tokens = memref.dim %positions, %c0 : memref<?xi32>\n" +
          body + "return\n}\n";
@@ -105,12 +103,12 @@ TEST_P(EmbedTest, CopiesRows) {
   globals << "lm.weight @embedding : tensor<" << vocabulary << "x"
           << test.channels << "x" << elementName(test.bf16)
           << "> from [\"embedding\"]" << packing << " at " << offset << "\n";
-  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      globals.str(), "decode", test.threads, "memref<?x1x1x2x16xf16>",
-      activations.views("%tokens", "%tokens") +
-          "lm.embed %token_ids, @embedding into %destination : "
-          "memref<?xi32> into " +
-          activations.destinationType() + "\n"));
+  std::unique_ptr<CompiledProgram> program = compile(
+      makeProgram(globals.str(), test.threads, "memref<?x1x1x2x16xf16>",
+                  activations.views("%tokens", "%tokens") +
+                      "lm.embed %token_ids, @embedding into %destination : "
+                      "memref<?xi32> into " +
+                      activations.destinationType() + "\n"));
   ASSERT_TRUE(program);
   ProgramBuffers buffers;
   activations.describe(buffers);
@@ -181,7 +179,7 @@ TEST_P(RMSNormTest, NormalizesGroups) {
   if (test.layers)
     globals << " stride " << stride;
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      globals.str() + "\n", "prefill", test.threads, "memref<?x1x1x2x16xf16>",
+      globals.str() + "\n", test.threads, "memref<?x1x1x2x16xf16>",
       activations.views("%tokens", "%tokens") +
           "%layer = arith.constant 1 : index\n"
           "lm.rms_norm %input, @norm" +
@@ -240,7 +238,7 @@ TEST_P(RotaryTableTest, MatchesLibraryToTheLastBits) {
   }
   Activations activations(false, 1, false, 2 * half, 3);
   std::unique_ptr<CompiledProgram> program = compile(
-      makeProgram("", "prefill", threads, "memref<?x1x1x2x16xf16>",
+      makeProgram("", threads, "memref<?x1x1x2x16xf16>",
                   activations.views("%tokens", "%tokens") +
                       "lm.rotary_table %positions frequencies [" + list.str() +
                       "] into %destination : memref<?xi32> into " +
@@ -287,7 +285,7 @@ TEST_P(GatherRowsTest, CopiesRows) {
   Activations activations(bf16, channels, bf16, channels, 21);
   activations.input.fillRandom(maxTokens * channels, random);
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
-      "", "prefill", threads, "memref<?x1x1x2x16xf16>",
+      "", threads, "memref<?x1x1x2x16xf16>",
       "%rows = memref.dim %logit_rows, %c0 : memref<?xi32>\n" +
           activations.views("%tokens", "%rows") +
           "lm.gather_rows %input, %logit_rows into %destination : " +
@@ -319,185 +317,316 @@ INSTANTIATE_TEST_SUITE_P(Elements, GatherRowsTest, testing::Bool());
 
 struct AttentionCase {
   std::string name;
-  std::string phase;
   int64_t cacheHeads, group, headDim;
   Kind cacheKind;
   bool bf16Query, bf16Result;
   int64_t threads;
   std::string target = "host";
+  /// Of #lm.attention_table; empty for the rule's.
+  std::string schedules = "";
+  /// The largest number of parts that it splits contexts into.
+  int64_t split = 0;
 };
 void PrintTo(const AttentionCase &test, std::ostream *out) {
   *out << test.name;
 }
 
-class AttentionTest : public testing::TestWithParam<AttentionCase> {
-protected:
-  void check(CompiledProgram &program, Activations &activations,
-             const std::vector<int32_t> &positions,
-             const std::vector<int32_t> &sequences);
+/// A segment of a step; every one is of another sequence.
+struct Piece {
+  int64_t first, tokens;
+
+  int64_t end() const { return first + tokens; }
 };
 
-void AttentionTest::check(CompiledProgram &program, Activations &activations,
-                          const std::vector<int32_t> &positions,
-                          const std::vector<int32_t> &sequences) {
-  const AttentionCase &test = GetParam();
-  int64_t tokens = positions.size(), headDim = test.headDim;
-  std::mt19937 random(tokens);
-  int64_t numSequences = 1, last = 0;
-  for (int64_t t = 0; t < tokens; ++t) {
-    numSequences = std::max<int64_t>(numSequences, sequences[t] + 1);
-    last = std::max<int64_t>(last, positions[t]);
+class AttentionTest : public testing::TestWithParam<AttentionCase> {
+protected:
+  AttentionTest()
+      : test(GetParam()), channels(test.cacheHeads * test.group * test.headDim),
+        activations(test.bf16Query, channels, test.bf16Result, channels, 16,
+                    maxTokens * test.split * test.cacheHeads * test.group *
+                        (test.headDim + 2) * 4) {}
+
+  void compileProgram();
+  /// Runs all threads, and expects that no two write the same, unless they wait
+  /// for each other.
+  void runThreads(ProgramBuffers &buffers);
+  /// Runs a step of `pieces` and compares it with plain loops.
+  void check(const std::vector<Piece> &pieces);
+  void checkToken(const Cache &cache, int64_t sequence, int64_t token,
+                  int64_t position);
+
+  const AttentionCase &test;
+  int64_t channels;
+  Activations activations;
+  std::unique_ptr<CompiledProgram> program;
+};
+
+void AttentionTest::compileProgram() {
+  std::string cacheType =
+      CacheShape{test.cacheHeads, test.headDim, test.cacheKind}.type();
+  std::ostringstream body;
+  std::string schedules, partialSums;
+  if (!test.schedules.empty())
+    schedules = "schedules(" + test.schedules + ")";
+  if (test.split > 0)
+    partialSums = " partial_sums(%partial : " + activations.partialType() + ")";
+  body << activations.views("%tokens", "%tokens")
+       << activations.viewOfPartialSums()
+       << "%layer = arith.constant 1 : index\n"
+          "lm.attention %input, %cache[%layer] segments %segments "
+          "blocks %block_tables scale 0.25 "
+       << schedules << partialSums
+       << " into %destination : " << activations.inputType() << ", "
+       << cacheType << ", memref<?x4xi32>, memref<?xi32> into "
+       << activations.destinationType() << "\n";
+  program = compile(makeProgram("", test.threads, cacheType, body.str()),
+                    test.target);
+}
+
+void AttentionTest::checkToken(const Cache &cache, int64_t sequence,
+                               int64_t token, int64_t position) {
+  const int64_t headDim = test.headDim;
+  std::vector<double> weights(position + 1);
+  for (int64_t h = 0; h < test.cacheHeads * test.group; ++h) {
+    double largest = -std::numeric_limits<double>::infinity(), total = 0;
+    for (int64_t p = 0; p <= position; ++p) {
+      weights[p] = 0;
+      for (int64_t c = 0; c < headDim; ++c)
+        weights[p] +=
+            0.25 * activations.input.get(token * channels + h * headDim + c) *
+            cache.elements.get(cache.key(sequence, p, h / test.group, c));
+      largest = std::max(largest, weights[p]);
+    }
+    for (double &weight : weights)
+      total += weight = std::exp(weight - largest);
+    for (int64_t c = 0; c < headDim; ++c) {
+      double expected = 0;
+      for (int64_t p = 0; p <= position; ++p)
+        expected +=
+            weights[p] / total *
+            cache.elements.get(cache.value(sequence, p, h / test.group, c));
+      ASSERT_NO_FATAL_FAILURE(
+          activations.expectNear(token, h * headDim + c, expected))
+          << "head " << h << ", position " << position << " of sequence "
+          << sequence;
+    }
   }
-  Cache cache({test.cacheHeads, test.headDim, test.cacheKind}, numSequences,
-              last / blockTokens + 2, random);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  for (int64_t s = 0; s < numSequences; ++s) {
-    int64_t length = 0;
-    for (int64_t t = 0; t < tokens; ++t)
-      if (sequences[t] == s)
-        length = std::max<int64_t>(length, positions[t] + 1);
-    for (int64_t p = 0; p < length; ++p)
-      for (int64_t h = 0; h < test.cacheHeads; ++h)
-        for (int64_t c = 0; c < headDim; ++c) {
-          cache.elements.set(cache.key(s, p, h, c), 2 * uniform(random));
-          cache.elements.set(cache.value(s, p, h, c), uniform(random));
-        }
+}
+
+void AttentionTest::runThreads(ProgramBuffers &buffers) {
+  const Elements &destination = activations.destination;
+  if (test.split > 0) {
+    // Threads wait for each other's parts.
+    activations.resetDestination();
+    program->runTeam(buffers.step(), static_cast<int32_t>(test.threads));
+    return;
   }
-  activations.input.fillRandom(tokens * activations.channels, random);
+  std::vector<float> written((maxTokens + 1) * activations.stride, untouched);
+  for (int32_t thread = 0; thread < test.threads; ++thread) {
+    activations.resetDestination();
+    program->run(buffers.step(), thread);
+    for (size_t i = 0; i < written.size(); ++i)
+      if (!destination.isUntouched(i)) {
+        ASSERT_EQ(written[i], untouched) << "element " << i << " is written "
+                                         << "again by thread " << thread;
+        written[i] = destination.get(i);
+      }
+  }
+  for (size_t i = 0; i < written.size(); ++i)
+    destination.set(i, written[i]);
+}
+
+void AttentionTest::check(const std::vector<Piece> &pieces) {
+  std::ostringstream step;
+  int64_t tokens = 0;
+  for (const Piece &piece : pieces) {
+    step << " " << piece.tokens << " from " << piece.first;
+    tokens += piece.tokens;
+  }
+  SCOPED_TRACE("a step of" + step.str());
+  ASSERT_LE(tokens, maxTokens);
+
+  // The sequences' blocks come in another order than their segments.
+  auto sequenceOf = [&](size_t piece) {
+    return static_cast<int64_t>(pieces.size() - 1 - piece);
+  };
+  std::vector<int64_t> blocks(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i)
+    blocks[sequenceOf(i)] = (pieces[i].end() + blockTokens - 1) / blockTokens;
+  std::mt19937 random(static_cast<uint32_t>(tokens));
+  Cache cache({test.cacheHeads, test.headDim, test.cacheKind}, blocks, random);
 
   ProgramBuffers buffers;
   activations.describe(buffers);
   cache.describe(buffers);
-  buffers.positions = positions;
-  buffers.sequences = sequences;
-  activations.resetDestination();
-  runTeam(program, buffers, test.threads);
-
-  std::vector<double> weights;
-  for (int64_t t = 0; t < tokens; ++t)
-    for (int64_t h = 0; h < test.cacheHeads * test.group; ++h) {
-      double largest = -std::numeric_limits<double>::infinity(), total = 0;
-      weights.assign(positions[t] + 1, 0);
-      for (int64_t p = 0; p <= positions[t]; ++p) {
-        for (int64_t c = 0; c < headDim; ++c)
-          weights[p] +=
-              0.25 *
-              activations.input.get(t * activations.channels + h * headDim +
-                                    c) *
-              cache.elements.get(cache.key(sequences[t], p, h / test.group, c));
-        largest = std::max(largest, weights[p]);
-      }
-      for (double &weight : weights)
-        total += weight = std::exp(weight - largest);
-      for (int64_t c = 0; c < headDim; ++c) {
-        double expected = 0;
-        for (int64_t p = 0; p <= positions[t]; ++p)
-          expected += weights[p] / total *
-                      cache.elements.get(
-                          cache.value(sequences[t], p, h / test.group, c));
-        ASSERT_NO_FATAL_FAILURE(
-            activations.expectNear(t, h * headDim + c, expected))
-            << tokens << " tokens, head " << h << ", position " << positions[t];
-      }
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const int64_t s = sequenceOf(i);
+    buffers.segments.push_back({static_cast<int32_t>(buffers.positions.size()),
+                                static_cast<int32_t>(pieces[i].tokens),
+                                static_cast<int32_t>(pieces[i].first),
+                                static_cast<int32_t>(cache.firstBlock(s))});
+    for (int64_t p = 0; p < pieces[i].end(); ++p) {
+      if (p >= pieces[i].first)
+        buffers.positions.push_back(static_cast<int32_t>(p));
+      for (int64_t h = 0; h < test.cacheHeads; ++h)
+        for (int64_t c = 0; c < test.headDim; ++c) {
+          cache.elements.set(cache.key(s, p, h, c), 2 * uniform(random));
+          cache.elements.set(cache.value(s, p, h, c), uniform(random));
+        }
     }
+  }
+  activations.input.fillRandom(tokens * channels, random);
+  ASSERT_NO_FATAL_FAILURE(runThreads(buffers));
+
+  int64_t token = 0;
+  for (size_t i = 0; i < pieces.size(); ++i)
+    for (int64_t p = pieces[i].first; p < pieces[i].end(); ++p)
+      ASSERT_NO_FATAL_FAILURE(checkToken(cache, sequenceOf(i), token++, p));
   activations.expectRestUntouched(tokens);
 }
 
+/// One program for any step.
 TEST_P(AttentionTest, MatchesNaiveAttention) {
-  const AttentionCase &test = GetParam();
   if (!hostRuns(test.target))
     GTEST_SKIP() << "this CPU does not run code for " << test.target;
-  int64_t channels = test.cacheHeads * test.group * test.headDim;
-  Activations activations(test.bf16Query, channels, test.bf16Result, channels,
-                          16);
-  std::string cacheType =
-      CacheShape{test.cacheHeads, test.headDim, test.cacheKind}.type();
-  std::ostringstream body;
-  body << activations.views("%tokens", "%tokens")
-       << "%layer = arith.constant 1 : index\n"
-          "lm.attention %input, %cache[%layer] positions %positions "
-          "sequences %sequences blocks %block_tables scale 0.25 "
-          "into %destination : "
-       << activations.inputType() << ", " << cacheType
-       << ", memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into "
-       << activations.destinationType() << "\n";
-  std::unique_ptr<CompiledProgram> program =
-      compile(makeProgram("", test.phase, test.threads, cacheType, body.str()),
-              test.target);
+  ASSERT_NO_FATAL_FAILURE(compileProgram());
   ASSERT_TRUE(program);
 
-  if (test.phase == "decode") {
-    // Contexts of one position, of whole blocks and chunks, and around them.
-    const std::vector<int32_t> contexts = {0,   15,  16,  40, 127, 128,
-                                           143, 257, 300, 1,  2,   31};
-    for (int64_t tokens : tokenCounts) {
-      std::vector<int32_t> positions, sequences;
-      for (int64_t t = 0; t < tokens; ++t) {
-        positions.push_back(contexts[(t + tokens) % contexts.size()]);
-        sequences.push_back(static_cast<int32_t>(tokens - 1 - t));
-      }
-      ASSERT_NO_FATAL_FAILURE(
-          check(*program, activations, positions, sequences));
-    }
-    return;
+  // One token of each sequence: contexts of one position, of whole blocks and
+  // chunks, and around them.
+  const std::vector<int64_t> contexts = {0,   15,  16,  40, 127, 128,
+                                         143, 257, 300, 1,  2,   31};
+  for (int64_t tokens : tokenCounts) {
+    std::vector<Piece> pieces;
+    for (int64_t t = 0; t < tokens; ++t)
+      pieces.push_back({contexts[(t + tokens) % contexts.size()], 1});
+    ASSERT_NO_FATAL_FAILURE(check(pieces));
   }
+
+  // One prompt, from its begin or after what was computed before.
   for (int64_t first : {0, 5, 130, 249})
-    for (int64_t tokens : tokenCounts) {
-      std::vector<int32_t> positions(tokens);
-      std::iota(positions.begin(), positions.end(), first);
-      ASSERT_NO_FATAL_FAILURE(check(*program, activations, positions,
-                                    std::vector<int32_t>(tokens, 1)));
-    }
+    for (int64_t tokens : tokenCounts)
+      if (tokens > 0) {
+        ASSERT_NO_FATAL_FAILURE(check({{first, tokens}}));
+      }
+
+  const std::vector<std::vector<Piece>> mixes = {
+      // One token beside pieces of several prompts, in any order, which begin
+      // with a block or inside of one and end in it, with it or in a later one.
+      {{40, 1}, {0, 16}},
+      {{0, 16}, {40, 1}},
+      {{15, 1}, {5, 7}, {300, 1}, {16, 20}, {0, 1}},
+      {{3, 29}, {143, 1}, {127, 2}, {128, 1}, {249, 16}},
+      {{0, 33}, {130, 31}},
+      // The fewest tokens that are not one, across the end of a block or not.
+      {{0, 2}, {0, 3}, {0, 1}},
+      {{14, 2}, {15, 2}, {16, 2}, {255, 2}, {300, 2}},
+      {{13, 3}, {14, 3}, {15, 3}, {16, 3}, {257, 3}},
+      {{31, 2}, {31, 1}, {31, 3}, {31, 1}, {31, 2}},
+      // A step like those of serving: many decode while one prompt is read.
+      {{16, 1},
+       {17, 1},
+       {127, 1},
+       {128, 1},
+       {129, 1},
+       {2, 1},
+       {257, 1},
+       {64, 48}},
+      {{64, 48},
+       {16, 1},
+       {17, 1},
+       {127, 1},
+       {128, 1},
+       {129, 1},
+       {2, 1},
+       {257, 1}},
+  };
+  for (const std::vector<Piece> &pieces : mixes)
+    ASSERT_NO_FATAL_FAILURE(check(pieces));
+
+  std::mt19937 random(6);
+  auto below = [&](int64_t limit) {
+    return std::uniform_int_distribution<int64_t>(0, limit - 1)(random);
+  };
+  for (int step = 0; step < 6; ++step) {
+    std::vector<Piece> pieces;
+    for (int64_t rest = maxTokens; rest > 0; rest -= pieces.back().tokens)
+      pieces.push_back(
+          {below(200), std::min(rest, below(2) ? 1 : 1 + below(24))});
+    ASSERT_NO_FATAL_FAILURE(check(pieces));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Decode, AttentionTest,
+    Shapes, AttentionTest,
     testing::Values(
-        AttentionCase{"F32", "decode", 2, 1, 64, Kind::F32, false, false, 1},
-        AttentionCase{"BF16", "decode", 3, 1, 128, Kind::BF16, true, true, 2},
-        AttentionCase{"Grouped", "decode", 2, 4, 64, Kind::F16, false, false,
-                      3},
-        AttentionCase{"SevenInAGroup", "decode", 1, 7, 48, Kind::F16, true,
-                      true, 2},
-        AttentionCase{"TilesOfAGroup", "decode", 1, 12, 48, Kind::F32, true,
-                      false, 2},
-        AttentionCase{"OddVectors", "decode", 2, 2, 50, Kind::F16, false, true,
-                      3},
-        AttentionCase{"HeadsOf80", "decode", 2, 2, 80, Kind::F32, false, false,
-                      1},
-        AttentionCase{"UnevenHeads", "decode", 8, 1, 32, Kind::F16, false, true,
-                      3},
-        AttentionCase{"TilesOfHeads", "decode", 3, 12, 48, Kind::F16, true,
-                      false, 2},
-        AttentionCase{"AVX2", "decode", 2, 2, 128, Kind::F16, true, true, 2,
+        AttentionCase{"F32", 2, 1, 64, Kind::F32, false, false, 1},
+        AttentionCase{"BF16", 3, 1, 128, Kind::BF16, true, true, 2},
+        AttentionCase{"TwoHeadsBF16", 2, 1, 128, Kind::BF16, true, true, 2},
+        AttentionCase{"ThreeInAGroup", 2, 3, 48, Kind::F16, false, false, 3},
+        AttentionCase{"FourInAGroup", 2, 4, 64, Kind::F16, false, false, 3},
+        AttentionCase{"SevenInAGroup", 1, 7, 48, Kind::F16, true, true, 2},
+        AttentionCase{"TilesOfAGroup", 1, 12, 48, Kind::F32, true, false, 2},
+        AttentionCase{"TilesOfHeads", 3, 12, 48, Kind::F16, true, false, 2},
+        AttentionCase{"GroupOfMoreThanATile", 1, 14, 32, Kind::BF16, false,
+                      false, 3},
+        AttentionCase{"OneHeadForThreeThreads", 1, 1, 32, Kind::F32, false,
+                      false, 3},
+        AttentionCase{"TwoHeadsForThreeThreads", 2, 5, 32, Kind::BF16, true,
+                      false, 3},
+        AttentionCase{"UnevenHeads", 8, 1, 32, Kind::F16, false, true, 3},
+        AttentionCase{"OddVectorsF32", 1, 2, 50, Kind::F32, true, true, 3},
+        AttentionCase{"OddVectorsF16", 2, 2, 50, Kind::F16, false, true, 3},
+        AttentionCase{"OddVectorsBF16", 2, 2, 50, Kind::BF16, false, true, 3},
+        AttentionCase{"HeadsOf80F32", 2, 2, 80, Kind::F32, false, false, 1},
+        AttentionCase{"HeadsOf80F16", 1, 2, 80, Kind::F16, true, false, 2},
+        AttentionCase{"AVX2", 2, 2, 128, Kind::F16, true, true, 2,
                       "x86-64-avx2"},
-        AttentionCase{"AVX2BF16", "decode", 2, 2, 128, Kind::BF16, true, false,
-                      2, "x86-64-avx2"},
-        AttentionCase{"AVX512BF16Cache", "decode", 2, 2, 128, Kind::BF16, false,
-                      true, 2, "x86-64-avx512"},
-        AttentionCase{"OddVectorsBF16", "decode", 2, 2, 50, Kind::BF16, false,
-                      true, 3}),
+        AttentionCase{"AVX2HeadsOf64", 2, 2, 64, Kind::F16, false, true, 2,
+                      "x86-64-avx2"},
+        AttentionCase{"AVX2BF16", 2, 2, 128, Kind::BF16, true, false, 2,
+                      "x86-64-avx2"},
+        AttentionCase{"AVX2BF16HeadsOf64", 2, 2, 64, Kind::BF16, true, false, 2,
+                      "x86-64-avx2"},
+        AttentionCase{"AVX512BF16Cache", 2, 2, 128, Kind::BF16, false, true, 2,
+                      "x86-64-avx512"},
+        AttentionCase{"AVX512BF16CacheHeadsOf64", 2, 2, 64, Kind::BF16, false,
+                      true, 2, "x86-64-avx512"}),
     [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
-    Prefill, AttentionTest,
-    testing::Values(
-        AttentionCase{"F32", "prefill", 2, 1, 64, Kind::F32, false, false, 1},
-        AttentionCase{"BF16", "prefill", 2, 1, 128, Kind::BF16, true, true, 2},
-        AttentionCase{"Grouped", "prefill", 2, 3, 48, Kind::F16, false, false,
-                      3},
-        AttentionCase{"OddVectors", "prefill", 1, 2, 50, Kind::F32, true, true,
-                      3},
-        AttentionCase{"HeadsOf80", "prefill", 1, 2, 80, Kind::F16, true, false,
-                      2},
-        AttentionCase{"AVX2", "prefill", 2, 2, 64, Kind::F16, false, true, 2,
-                      "x86-64-avx2"},
-        AttentionCase{"AVX2BF16", "prefill", 2, 2, 64, Kind::BF16, true, false,
-                      2, "x86-64-avx2"},
-        AttentionCase{"AVX512BF16Cache", "prefill", 2, 2, 64, Kind::BF16, false,
-                      true, 2, "x86-64-avx512"},
-        AttentionCase{"OddVectorsBF16", "prefill", 2, 2, 50, Kind::BF16, false,
-                      true, 3}),
+    Schedules, AttentionTest,
+    testing::Values(AttentionCase{"SplitOneHead", 1, 1, 64, Kind::BF16, false,
+                                  false, 3, "host",
+                                  "<[?, ?] : <decode = [1, 2, 2], split = 3, "
+                                  "prefill = [12, 2, 8]>>",
+                                  3},
+                    AttentionCase{"SplitGroups", 2, 4, 48, Kind::F32, true,
+                                  true, 3, "host",
+                                  "<[?, ?] : <decode = [2, 1, 3], split = 5, "
+                                  "prefill = [5, 3, 6]>>",
+                                  5},
+                    AttentionCase{"SplitBySegmentsAndPositions", 2, 2, 50,
+                                  Kind::F16, false, false, 3, "host",
+                                  "<[1, 128] : <decode = [1, 1, 1], split = 1, "
+                                  "prefill = [16, 1, 64]>, "
+                                  "[2, 300] : <decode = [2, 2, 4], split = 2, "
+                                  "prefill = [3, 2, 2]>, "
+                                  "[7, ?] : <decode = [2, 2, 2], split = 4, "
+                                  "prefill = [3, 2, 2]>, "
+                                  "[?, ?] : <decode = [1, 2, 2], split = 1, "
+                                  "prefill = [12, 2, 8]>>",
+                                  4},
+                    AttentionCase{"SplitByMoreThanThereAreBlocks", 1, 2, 32,
+                                  Kind::F32, false, false, 2, "host",
+                                  "<[?, ?] : <decode = [1, 1, 1], split = 16, "
+                                  "prefill = [1, 1, 1]>>",
+                                  16},
+                    AttentionCase{"OtherTiles", 3, 6, 32, Kind::BF16, false,
+                                  false, 2, "host",
+                                  "<[?, ?] : <decode = [3, 4, 8], split = 1, "
+                                  "prefill = [7, 4, 12]>>"}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace

@@ -134,9 +134,7 @@ std::string RotateAppendKVTest::source() const {
      << " : index\ngemm.matmul %input, @w" << (test.bias ? " bias @b" : "")
      << "[%layer] epilogue(<rotate_append_kv>) rotary(%table : " << tableType
      << ") cache(%cache : " << cache.type()
-     << ") positions(%positions : memref<?xi32>) "
-        "sequences(%sequences : memref<?xi32>) "
-        "blocks(%block_tables : memref<?x?xi32>) "
+     << ") slots(%slots : memref<?xi32>) "
      << (test.norms ? "query_norm @query_norm key_norm @key_norm "
                       "epsilon 1.0e-3 "
                     : "")
@@ -184,14 +182,16 @@ void RotateAppendKVTest::check(CompiledProgram &program,
                                const std::vector<int32_t> &sequences) {
   int64_t tokens = positions.size();
   constexpr int64_t numSequences = maxTokens, blocksPerSequence = 4;
-  Cache cache({test.cacheHeads, test.headDim, test.cacheKind}, numSequences,
-              blocksPerSequence, random);
+  Cache cache({test.cacheHeads, test.headDim, test.cacheKind},
+              std::vector<int64_t>(numSequences, blocksPerSequence), random);
   ProgramBuffers buffers;
   activations.describe(buffers);
   cache.describe(buffers);
   buffers.weights = memory.data();
   buffers.positions = positions;
-  buffers.sequences = sequences;
+  for (int64_t t = 0; t < tokens; ++t)
+    buffers.cacheSlots.push_back(
+        static_cast<int32_t>(cache.slot(sequences[t], positions[t])));
   activations.resetDestination();
   program.runTeam(buffers.step(), static_cast<int32_t>(test.threads()));
 
@@ -341,9 +341,7 @@ TEST_P(RoundsEveryNumberTest, ToNearestTiesToEven) {
         "epilogue(<rotate_append_kv>) rotary(%table : memref<?x64xf32>) "
         "cache(%cache : "
      << shape.type()
-     << ") positions(%positions : memref<?xi32>) "
-        "sequences(%sequences : memref<?xi32>) "
-        "blocks(%block_tables : memref<?x?xi32>) "
+     << ") slots(%slots : memref<?xi32>) "
         "schedules(<? : <micro_kernel = X86_AVX2_F32_2x32, slice = [7, 64, "
         "16], threads = [1, 1, 1], prefetch = [0, 0]>>) into %destination : "
      << activations.inputType() << " into " << activations.destinationType()
@@ -357,12 +355,13 @@ TEST_P(RoundsEveryNumberTest, ToNearestTiesToEven) {
 
   const std::vector<float> numbers = numbersToRound();
   std::mt19937 random(1);
-  Cache cache(shape, 1, 1, random);
+  Cache cache(shape, {1}, random);
   ProgramBuffers buffers;
   activations.describe(buffers);
   cache.describe(buffers);
   buffers.weights = memory.data();
-  buffers.positions = buffers.sequences = {0};
+  buffers.positions = {0};
+  buffers.cacheSlots = {static_cast<int32_t>(cache.slot(0, 0))};
   auto stored = [&](int64_t index) {
     const unsigned bytes = kind == Kind::F32 ? 4 : 2;
     uint32_t bits = 0;

@@ -87,25 +87,23 @@ using Kind = Elements::Kind;
 
 /// The arguments of a step; only those that a test uses matter.
 struct ProgramBuffers {
-  std::vector<int32_t> tokenIds, positions, sequences, logitRows;
-  /// [sequences][blocksPerSequence]
+  std::vector<int32_t> tokenIds, positions, cacheSlots, logitRows;
+  std::vector<SandwichSegment> segments;
+  /// Blocks of one sequence after another's.
   std::vector<int32_t> blockTables;
-  int64_t blocksPerSequence = 0;
   void *cache = nullptr, *weights = nullptr, *workspace = nullptr;
 
   SandwichStep step() {
     SandwichStep step{};
     step.token_ids = tokenIds.data();
     step.positions = positions.data();
-    step.sequences = sequences.data();
+    step.cache_slots = cacheSlots.data();
+    step.segments = segments.data();
     step.block_tables = blockTables.data();
     step.logit_rows = logitRows.data();
     step.num_tokens = static_cast<int64_t>(positions.size());
-    step.num_sequences =
-        blocksPerSequence == 0
-            ? 0
-            : static_cast<int64_t>(blockTables.size()) / blocksPerSequence;
-    step.blocks_per_sequence = blocksPerSequence;
+    step.num_segments = static_cast<int64_t>(segments.size());
+    step.num_blocks = static_cast<int64_t>(blockTables.size());
     step.num_logit_rows = static_cast<int64_t>(logitRows.size());
     step.weights = weights;
     step.kv_cache = cache;
@@ -146,12 +144,16 @@ inline double tolerance(double expected, Kind kind) {
 /// [tokens, input channels], and `%destination`, padded to a stride.
 class Activations {
 public:
+  /// `partialBytes` is the memory of partial sums behind both.
   Activations(bool bf16Input, int64_t inputChannels, bool bf16Destination,
-              int64_t channels, int64_t padding)
+              int64_t channels, int64_t padding, int64_t partialBytes = 0)
       : inputChannels(inputChannels), channels(channels),
         stride(channels + padding),
         destinationOffset((maxTokens * inputChannels * 4 + 63) / 64 * 64),
-        workspace(destinationOffset + (maxTokens + 1) * stride * 4),
+        partialBytes(partialBytes),
+        partialOffset((destinationOffset + (maxTokens + 1) * stride * 4 + 63) /
+                      64 * 64),
+        workspace(partialOffset + partialBytes),
         input{workspace.data(), bf16Input},
         destination{workspace.data() + destinationOffset, bf16Destination} {}
 
@@ -203,7 +205,19 @@ public:
         << " instead of " << expected;
   }
 
+  std::string partialType() const {
+    return "memref<" + std::to_string(partialBytes) + "xi8>";
+  }
+  /// Defines `%partial`.
+  std::string viewOfPartialSums() const {
+    return "%partial_offset = arith.constant " + std::to_string(partialOffset) +
+           " : index\n%partial = memref.view %workspace[%partial_offset][] : "
+           "memref<?xi8> to " +
+           partialType() + "\n";
+  }
+
   int64_t inputChannels, channels, stride, destinationOffset;
+  int64_t partialBytes, partialOffset;
   AlignedBytes workspace;
   Elements input, destination;
 };
@@ -223,21 +237,24 @@ struct CacheShape {
   }
 };
 
-/// A cache in scattered blocks; what is not written is no number.
+/// A cache in scattered blocks, as many for each sequence as it needs; what is
+/// not written is no number.
 class Cache {
 public:
-  Cache(const CacheShape &shape, int64_t sequences, int64_t blocksPerSequence,
+  Cache(const CacheShape &shape, const std::vector<int64_t> &blocksOfSequences,
         std::mt19937 &random)
-      : elements(nullptr, shape.kind), shape(shape),
-        blocks(sequences * blocksPerSequence + 3), memory(size() * 4),
-        blocksPerSequence(blocksPerSequence) {
+      : elements(nullptr, shape.kind), shape(shape), firstBlocks{0},
+        blocks(std::accumulate(blocksOfSequences.begin(),
+                               blocksOfSequences.end(), int64_t(3))),
+        memory(size() * 4) {
+    for (int64_t count : blocksOfSequences)
+      firstBlocks.push_back(firstBlocks.back() + count);
     elements.base = memory.data();
     elements.fill(size(), std::numeric_limits<float>::quiet_NaN());
     std::vector<int32_t> numbers(blocks);
     std::iota(numbers.begin(), numbers.end(), 0);
     std::shuffle(numbers.begin(), numbers.end(), random);
-    tables.assign(numbers.begin(),
-                  numbers.begin() + sequences * blocksPerSequence);
+    tables.assign(numbers.begin(), numbers.begin() + firstBlocks.back());
   }
 
   int64_t key(int64_t sequence, int64_t position, int64_t head,
@@ -250,10 +267,15 @@ public:
     return base(sequence, position, head, 1) +
            position % blockTokens * shape.headDim + channel;
   }
+  /// Where the blocks of `sequence` begin among those of all.
+  int64_t firstBlock(int64_t sequence) const { return firstBlocks[sequence]; }
+  /// Where the keys and values of a position go.
+  int64_t slot(int64_t sequence, int64_t position) const {
+    return block(sequence, position) * blockTokens + position % blockTokens;
+  }
   void describe(ProgramBuffers &buffers) {
     buffers.cache = memory.data();
     buffers.blockTables = tables;
-    buffers.blocksPerSequence = blocksPerSequence;
   }
 
   int64_t size() const {
@@ -264,19 +286,22 @@ public:
   Elements elements;
 
 private:
+  int64_t block(int64_t sequence, int64_t position) const {
+    return tables[firstBlocks[sequence] + position / blockTokens];
+  }
   int64_t base(int64_t sequence, int64_t position, int64_t head,
                int64_t part) const {
-    int64_t block =
-        tables[sequence * blocksPerSequence + position / blockTokens];
-    int64_t slice = block * CacheShape::layers + CacheShape::layer;
+    int64_t slice =
+        block(sequence, position) * CacheShape::layers + CacheShape::layer;
     return ((slice * shape.heads + head) * 2 + part) * shape.headDim *
            blockTokens;
   }
 
   CacheShape shape;
+  /// One more than there are sequences.
+  std::vector<int64_t> firstBlocks;
   int64_t blocks;
   AlignedBytes memory;
-  int64_t blocksPerSequence;
   std::vector<int32_t> tables;
 };
 

@@ -80,11 +80,11 @@ TEST_F(Effects, ResidualThatIsOverwrittenIsReadBefore) {
 
 TEST_F(Effects, KeysAndValuesAreWrittenToTheCache) {
   EXPECT_EQ(of(R"(
-    func.func @f(%k: tensor<?x32xf32>, %layer: index, %p: tensor<?xi32>,
+    func.func @f(%k: tensor<?x32xf32>, %layer: index, %s: tensor<?xi32>,
         %c: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>) {
-      lm.append_kv %k, %k to %c[%layer] positions %p sequences %p
+      lm.append_kv %k, %k to %c[%layer] slots %s
         : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32,
-          f32>, tensor<?xi32>, tensor<?xi32>
+          f32>, tensor<?xi32>
       return
     }
   )"),

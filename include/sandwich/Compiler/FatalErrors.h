@@ -12,8 +12,8 @@
 namespace sandwich {
 
 /// What a tool that compiles does first: from now on the process ends by
-/// `exitWithError` where there is no memory, and where LLVM would abort it. What
-/// the tool says of signals after this holds, whatever LLVM does.
+/// `exitWithError` where there is no memory, and where LLVM would abort it.
+/// What the tool says of signals after this holds, whatever LLVM does.
 void exitOnFatalErrors();
 
 } // namespace sandwich

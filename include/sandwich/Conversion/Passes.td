@@ -90,9 +90,9 @@ def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let description = [{
     Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,
     `lm.attention` and `lm.gather_rows` by loops in which every thread of the
-    team does its own share. Rows are split evenly over threads;
-    attention splits (token, cache head) pairs in decode, and (query head, tile
-    of queries) pairs in prefill. No barriers are added: what an operation reads
+    team does its own share. Rows are split evenly over threads; attention
+    splits each segment, one of a single token by the cache's heads, another
+    also by tiles of queries. No barriers are added: what an operation reads
     must be complete before any thread reaches it. `lm.all_reduce` and
     `lm.all_gather` become the operations of `phase` of that name.
 

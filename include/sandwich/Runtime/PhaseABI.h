@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 4
+#define SANDWICH_PHASE_ABI_VERSION 5
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -41,27 +41,46 @@ extern "C" {
 #define SANDWICH_MAX_STEP_TOKENS 65536
 
 /**
- * The arguments of one step. In a prefill step the tokens are consecutive
- * positions of one sequence; in a decode step each token belongs to a sequence
- * of its own. Both phases take at most the plan's `max_tokens`.
+ * Tokens of one step that follow each other in a sequence: one, where it
+ * decodes, or a piece of a prompt.
+ */
+typedef struct SandwichSegment {
+  /** Index of the first one among the step's tokens. */
+  int32_t first_token;
+  /** At least 1. */
+  int32_t num_tokens;
+  /** The position of the first one: tokens of the sequence before it. */
+  int32_t first_position;
+  /**
+   * Where the KV cache blocks of the sequence begin among the step's: position
+   * p lies in block_tables[first_block + p / SANDWICH_KV_BLOCK_TOKENS].
+   */
+  int32_t first_block;
+} SandwichSegment;
+
+/**
+ * The arguments of one step: any mix of segments of different sequences, in
+ * either phase, at most the plan's `max_tokens`.
  */
 typedef struct SandwichStep {
   /** [num_tokens] vocabulary ids, each in [0, vocab_size). */
   const int32_t *token_ids;
   /** [num_tokens] positions in their sequences. */
   const int32_t *positions;
-  /** [num_tokens] each token's row of `block_tables`. */
-  const int32_t *sequences;
   /**
-   * [num_sequences, blocks_per_sequence] KV cache blocks of each sequence:
-   * position p lies in block_tables[s][p / SANDWICH_KV_BLOCK_TOKENS].
+   * [num_tokens] where each token's keys and values go: block *
+   * SANDWICH_KV_BLOCK_TOKENS + place in the block.
    */
+  const int32_t *cache_slots;
+  /** [num_segments] ascending, each token in one of them. */
+  const SandwichSegment *segments;
+  /** [num_blocks] KV cache blocks of one segment's sequence after another's. */
   const int32_t *block_tables;
   /** [num_logit_rows] indexes of the tokens whose logits are wanted. */
   const int32_t *logit_rows;
   int64_t num_tokens;
-  int64_t num_sequences;
-  int64_t blocks_per_sequence;
+  int64_t num_segments;
+  int64_t num_blocks;
   int64_t num_logit_rows;
   /** The packed weights, aligned to 64 bytes. */
   const void *weights;

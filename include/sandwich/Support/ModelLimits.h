@@ -26,13 +26,22 @@ inline constexpr uint32_t contextLength = 1 << 24;
 inline constexpr uint32_t eosTokens = 256;
 
 /// Bytes of what a thread keeps on its stack while it computes the attention of
-/// one token: for each of `heads` query heads a query and a sum of `headDim`
-/// floats, and two vectors of 16.
-constexpr uint64_t attentionStackBytes(uint64_t heads, uint64_t headDim) {
-  return heads * (2 * headDim + 32) * sizeof(float);
+/// `queries` queries at a time, be they the heads of one token: for each a
+/// query and a sum of `headDim` floats, and two vectors of 16.
+constexpr uint64_t attentionStackBytes(uint64_t queries, uint64_t headDim) {
+  return queries * (2 * headDim + 32) * sizeof(float);
 }
-/// Half of the smallest stack that threads have by default, 2 MiB.
+/// Half of the smallest stack that threads have by default, 2 MiB: the most for
+/// the heads of one token.
 inline constexpr uint64_t maxAttentionStackBytes = 1 << 20;
+
+/// Bytes of the scores of `queries` queries in `blocks` blocks of the cache.
+constexpr uint64_t attentionScoreBytes(uint64_t queries, uint64_t blocks) {
+  return queries * blocks * 16 * sizeof(float);
+}
+/// The most for scores and for queries of several tokens, which no schedule
+/// alone reaches.
+inline constexpr uint64_t maxAttentionTileBytes = 3 << 18;
 } // namespace sandwich::model_limits
 
 #endif // SANDWICH_SUPPORT_MODELLIMITS_H

@@ -26,13 +26,36 @@
 
 namespace sandwich {
 
+/// What a program can do about an error of serving; where nothing depends on
+/// it, errors are `Unclassified`.
+enum class ErrorKind {
+  Unclassified,
+  /// The request is wrong, whenever it is made.
+  InvalidArgument,
+  /// More tokens than the model's context.
+  ContextExceeded,
+  /// More tokens than the KV cache holds, or has left.
+  CacheFull,
+  /// The caller took the request back.
+  Cancelled,
+  /// The request's deadline has passed, or cannot be met.
+  DeadlineExceeded,
+  /// Too many requests are waiting; later there may be fewer.
+  Overloaded,
+  /// The engine runs no steps any more.
+  Unavailable,
+  /// The model computed what it must not, or a bug.
+  Internal,
+};
+
 /// One sentence for the user: which file, which field, what is wrong.
 struct Error {
   std::string message;
+  ErrorKind kind = ErrorKind::Unclassified;
 
   /// The same error with `context` (usually a file name) put in front.
   Error inContext(const std::string &context) const {
-    return {context + ": " + message};
+    return {context + ": " + message, kind};
   }
 };
 
@@ -41,6 +64,14 @@ template <typename... Parts> Error makeError(const Parts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return {stream.str()};
+}
+
+/// The same, of a kind.
+template <typename... Parts>
+Error makeError(ErrorKind kind, const Parts &...parts) {
+  Error error = makeError(parts...);
+  error.kind = kind;
+  return error;
 }
 
 /// Why the system call just made failed, as `errno` has it: "cannot ACTION:

@@ -116,8 +116,9 @@ def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
       and of the cache that it is looked up in.
     * Attention keeps at most 1 MiB on the stack of a thread, counted for all
       heads of a token.
-    * Operations take token ids, positions, sequences, rows and cache from the
-      arguments of their phase: the runtime vouches for those only.
+    * Operations take token ids, positions, cache slots, segments, block tables,
+      rows and cache from the arguments of their phase: the runtime vouches for
+      those only.
     * An embedding has a row for each token of the vocabulary, which are as many
       as the logits' channels.
     * Ranks have whole embeddings and norms, and their shard of a bias where they

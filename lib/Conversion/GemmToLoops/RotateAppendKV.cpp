@@ -47,7 +47,7 @@ private:
   void rotate(Value row, Value column, FlatSymbolRefAttr norm,
               RotatedBody body);
   Value token(Value row) { return b.add(op.getFirstRow(), row); }
-  /// The cache block of the row's position, and the slot in it.
+  /// The cache block of the row's token, and the place in it.
   std::pair<Value, Value> locate(Value row);
   /// The f32 `vector` rounded to elements of the cache.
   Value roundToCache(Value vector);
@@ -116,11 +116,8 @@ void HeadWriter::rotate(Value row, Value column, FlatSymbolRefAttr norm,
 }
 
 std::pair<Value, Value> HeadWriter::locate(Value row) {
-  Value position = b.loadIndex(op.getPositions(), token(row));
-  Value sequence = b.loadIndex(op.getSequences(), token(row));
-  Value cacheBlock = b.loadIndex(op.getBlockTables(),
-                                 {sequence, b.div(position, blockTokens)});
-  return {cacheBlock, b.rem(position, blockTokens)};
+  Value slot = b.loadIndex(op.getSlots(), token(row));
+  return {b.div(slot, blockTokens), b.rem(slot, blockTokens)};
 }
 
 Value HeadWriter::roundToCache(Value vector) {

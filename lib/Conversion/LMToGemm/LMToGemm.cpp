@@ -233,8 +233,7 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
                    gemm::Epilogue::RotateAppendKV);
   matmul.getRotaryTableMutable().assign(key->rotate.getTable());
   matmul.getKvCacheMutable().assign(append.getKvCache());
-  matmul.getPositionsMutable().assign(append.getPositions());
-  matmul.getSequencesMutable().assign(append.getSequences());
+  matmul.getSlotsMutable().assign(append.getSlots());
   if (query->norm) {
     matmul.setQueryNormAttr(query->norm.getWeightAttr());
     matmul.setKeyNormAttr(key->norm.getWeightAttr());

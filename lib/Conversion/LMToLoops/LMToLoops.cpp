@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Target/Target.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -58,14 +59,20 @@ static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name,
   return success();
 }
 
-namespace {
-
-/// Vectors of `vectorWidth` f32 sums that fit into three quarters of the
-/// target's registers; operands take the rest.
-int64_t getAccumulators(const Target &target) {
-  RegisterFile file = target.vectorRegisters();
-  return file.registers * file.columns * 3 / 4 / vectorWidth;
+/// Checks that the partial sums of `attention` have room for all parts of a
+/// step of at most `maxTokens` tokens.
+static LogicalResult verifyPartialSums(AttentionOp attention,
+                                       int64_t maxTokens) {
+  Value sums = attention.getPartialSums();
+  int64_t needed = getPartialSumsBytes(attention, maxTokens);
+  int64_t bytes = sums ? cast<MemRefType>(sums.getType()).getNumElements() : 0;
+  if (bytes < needed)
+    return attention.emitOpError("needs ")
+           << needed << " bytes of partial sums, has " << bytes;
+  return success();
 }
+
+namespace {
 
 class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {
 public:
@@ -79,12 +86,12 @@ public:
     }
     SymbolTableCollection symbols;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(lowerFunction(function, getAccumulators(*model), symbols)))
+      if (failed(lowerFunction(function, *model, symbols)))
         return signalPassFailure();
   }
 
 private:
-  LogicalResult lowerFunction(func::FuncOp function, int64_t accumulators,
+  LogicalResult lowerFunction(func::FuncOp function, const Target &target,
                               SymbolTableCollection &symbols) {
     SmallVector<Operation *> operations;
     function.walk([&](Operation *op) {
@@ -97,21 +104,18 @@ private:
       return success();
 
     phase::ProgramAttr attribute = phase::getProgram(function);
-    auto phaseAttribute =
-        function->getAttrOfType<PhaseAttr>(phaseAttributeName);
-    if (!attribute || !phaseAttribute ||
-        function.getNumArguments() != phase::numProgramArguments)
+    if (!attribute || function.getNumArguments() != phase::numProgramArguments)
       return operations.front()->emitOpError(
                  "must be in a phase program with '")
-             << phase::programAttributeName << "' and '" << phaseAttributeName
-             << "'";
+             << phase::programAttributeName << "'";
     SharedScratch scratch;
     ProgramContext program{
         function,
         phase::getArgument(function, phase::ProgramArgument::Thread),
         attribute.getThreads(),
-        phaseAttribute.getValue(),
-        accumulators,
+        attribute.getMaxTokens(),
+        target,
+        vectorsOfSums(target),
         symbols,
         scratch};
     for (Operation *op : operations) {
@@ -139,6 +143,8 @@ private:
           return success();
         })
         .Case([&](AttentionOp attention) {
+          if (failed(verifyPartialSums(attention, program.maxTokens)))
+            return failure();
           lowerAttention(builder, program, attention);
           return success();
         })

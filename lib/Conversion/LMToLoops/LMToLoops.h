@@ -11,6 +11,7 @@
 
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
+#include "sandwich/Target/Target.h"
 
 namespace sandwich::lm {
 
@@ -25,7 +26,9 @@ struct ProgramContext {
   /// The number of the thread that runs the code, an index.
   mlir::Value thread;
   int64_t threads;
-  Phase phase;
+  /// The most tokens of a step.
+  int64_t maxTokens;
+  const Target &target;
   /// Vectors of f32 sums that fit into registers beside operands.
   int64_t accumulators;
   mlir::SymbolTableCollection &symbols;

@@ -70,8 +70,8 @@ public:
 
     Value tokens = loadSize(offsetof(SandwichStep, num_tokens));
     Value rows = loadSize(offsetof(SandwichStep, num_logit_rows));
-    Value sequences = loadSize(offsetof(SandwichStep, num_sequences));
-    Value blocks = loadSize(offsetof(SandwichStep, blocks_per_sequence));
+    Value segments = loadSize(offsetof(SandwichStep, num_segments));
+    Value blocks = loadSize(offsetof(SandwichStep, num_blocks));
     // Nothing in a program reads these sizes: what it accesses follows from
     // tables and static offsets.
     Value unknown = LLVM::ConstantOp::create(builder, builder.getI64Type(),
@@ -86,10 +86,12 @@ public:
     };
     set(ProgramArgument::TokenIds, offsetof(SandwichStep, token_ids), tokens);
     set(ProgramArgument::Positions, offsetof(SandwichStep, positions), tokens);
-    set(ProgramArgument::Sequences, offsetof(SandwichStep, sequences), tokens);
-    set(ProgramArgument::LogitRows, offsetof(SandwichStep, logit_rows), rows);
+    set(ProgramArgument::CacheSlots, offsetof(SandwichStep, cache_slots),
+        tokens);
+    set(ProgramArgument::Segments, offsetof(SandwichStep, segments), segments);
     set(ProgramArgument::BlockTables, offsetof(SandwichStep, block_tables),
-        {sequences, blocks});
+        blocks);
+    set(ProgramArgument::LogitRows, offsetof(SandwichStep, logit_rows), rows);
     set(ProgramArgument::KVCache, offsetof(SandwichStep, kv_cache), unknown);
     set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
     set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);

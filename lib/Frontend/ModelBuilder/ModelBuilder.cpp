@@ -129,8 +129,8 @@ private:
   }
 
   /// One decoder layer, from the residual stream to the residual stream.
-  Value buildLayer(Value x, Value layer, Value table, Value positions,
-                   Value sequences, Value cache) {
+  Value buildLayer(Value x, Value layer, Value table, Value slots,
+                   Value segments, Value blocks, Value cache) {
     Value input = norm(x, layerWeight("input_layernorm"), layer);
     bool bias = config.qkvBias;
     Value query =
@@ -146,13 +146,13 @@ private:
     locate("layers.self_attn");
     query = lm::RotateOp::create(builder, query.getType(), query, table);
     key = lm::RotateOp::create(builder, key.getType(), key, table);
-    lm::AppendKVOp::create(builder, key, value, cache, layer, positions,
-                           sequences);
+    lm::AppendKVOp::create(builder, key, value, cache, layer, slots);
     float scale = 1.0f / std::sqrt(static_cast<float>(config.headDim));
     Value attention =
-        lm::AttentionOp::create(builder, query.getType(), query, cache, layer,
-                                positions, sequences, Value(),
-                                builder.getF32FloatAttr(scale), Value())
+        lm::AttentionOp::create(
+            builder, query.getType(), query, cache, layer, segments, blocks,
+            builder.getF32FloatAttr(scale), /*schedules=*/nullptr,
+            /*partial_sums=*/Value(), /*destination=*/Value())
             .getResult();
     Value output = linear(attention, "self_attn.o_proj", config.hiddenSize,
                           config.outputBias, layer);
@@ -175,9 +175,11 @@ private:
     locate(lm::stringifyPhase(phase));
     Type indices =
         RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
-    auto type =
-        builder.getFunctionType({indices, indices, indices, indices, cacheType},
-                                activation(config.vocabSize));
+    Type fields =
+        RankedTensorType::get({ShapedType::kDynamic, 4}, builder.getI32Type());
+    auto type = builder.getFunctionType(
+        {indices, indices, indices, fields, indices, indices, cacheType},
+        activation(config.vocabSize));
     auto function =
         func::FuncOp::create(builder, lm::stringifyPhase(phase), type);
     function->setAttr(lm::phaseAttributeName,
@@ -185,9 +187,11 @@ private:
     builder.setInsertionPointToStart(function.addEntryBlock());
     Value tokenIds = function.getArgument(0);
     Value positions = function.getArgument(1);
-    Value sequences = function.getArgument(2);
-    Value logitRows = function.getArgument(3);
-    Value cache = function.getArgument(4);
+    Value slots = function.getArgument(2);
+    Value segments = function.getArgument(3);
+    Value blocks = function.getArgument(4);
+    Value logitRows = function.getArgument(5);
+    Value cache = function.getArgument(6);
 
     Value table =
         lm::RotaryTableOp::create(
@@ -206,8 +210,8 @@ private:
     auto loop = scf::ForOp::create(
         builder, zero, layers, one, x,
         [&](OpBuilder &, Location, Value layer, ValueRange carried) {
-          Value result = buildLayer(carried.front(), layer, table, positions,
-                                    sequences, cache);
+          Value result = buildLayer(carried.front(), layer, table, slots,
+                                    segments, blocks, cache);
           scf::YieldOp::create(builder, result);
         });
     x = loop.getResult(0);

@@ -17,29 +17,9 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 using namespace sandwich;
-
-Sequence::Sequence(Sequence &&other) noexcept
-    : engine(other.engine), blocks(std::move(other.blocks)),
-      tokens(std::exchange(other.tokens, 0)) {
-  other.blocks.clear();
-}
-
-Sequence &Sequence::operator=(Sequence &&other) noexcept {
-  std::swap(engine, other.engine);
-  std::swap(blocks, other.blocks);
-  std::swap(tokens, other.tokens);
-  return *this;
-}
-
-Sequence::~Sequence() { clear(); }
-
-void Sequence::truncate(uint64_t length) { engine->truncate(*this, length); }
-
-Result<Sequence> Sequence::fork() const { return engine->fork(*this); }
 
 /// The NUMA node that each of the `ranks` ranks of this host is bound to, if
 /// there is one.
@@ -193,6 +173,9 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   if (!executor)
     return executor.error();
   engine->executor = *std::move(executor);
+  SANDWICH_ASSIGN_OR_RETURN(
+      engine->pool,
+      BlockPool::create(own.kvBlocks, {.prefixCache = options.prefixCache}));
   if (engine->group) {
     SANDWICH_ASSIGN_OR_RETURN(engine->placement,
                               engine->group->waitUntilLoaded(
@@ -223,14 +206,15 @@ std::string Engine::describeMemory() const {
          ", logits " + formatBytes(use.logits.bytes);
 }
 
-uint64_t Engine::maxDecodeSequences() const {
-  return source.maxDecodeSequences();
-}
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
 
 Status Engine::checkToken(int32_t token, uint64_t index) const {
   if (token < 0 || static_cast<uint64_t>(token) >= vocabSize())
-    return makeError("token id ", token, " (number ", index,
-                     ") is outside the vocabulary of ", vocabSize(), " tokens");
+    return makeError(ErrorKind::InvalidArgument, "token id ", token,
+                     " (number ", index, ") is outside the vocabulary of ",
+                     vocabSize(), " tokens");
   return {};
 }
 
@@ -242,177 +226,222 @@ Status Engine::checkTokens(std::span<const int32_t> tokens) const {
 
 Status Engine::checkContext(const Sequence &sequence,
                             uint64_t newTokens) const {
-  if (sequence.tokens >= contextLength() ||
-      newTokens > contextLength() - sequence.tokens)
-    return makeError(newTokens, " tokens after ", sequence.tokens,
+  if (sequence.length() >= contextLength() ||
+      newTokens > contextLength() - sequence.length())
+    return makeError(ErrorKind::ContextExceeded, newTokens, " tokens after ",
+                     sequence.length(),
                      " are more than the model's context of ", contextLength(),
                      " tokens");
   return {};
 }
 
-void Engine::truncate(Sequence &sequence, uint64_t length) {
-  // In a fork the mutex may be held for ever, and the cache is of no use.
-  if (!executor->team(PhaseKind::Prefill).checkProcess())
-    return;
-  std::lock_guard lock(mutex);
-  sequence.tokens = std::min(sequence.tokens, length);
-  executor->kvCache().shrink(sequence.blocks,
-                             KVCache::blocksFor(sequence.tokens));
-}
-
-bool Engine::hasRoom(Sequence &sequence) {
-  if (!checkRunning())
-    return false;
-  std::lock_guard lock(mutex);
-  return checkContext(sequence, 1) &&
-         executor->kvCache().hasRoom({&sequence.blocks, sequence.tokens, 1});
-}
-
-Result<Sequence> Engine::fork(const Sequence &sequence) {
-  SANDWICH_RETURN_IF_ERROR(checkRunning());
-  Sequence copy(*this);
-  {
-    // Not until the return, which ends moved sequences, and they lock, too.
-    std::lock_guard lock(mutex);
-    copy.blocks = executor->kvCache().share(
-        sequence.blocks, KVCache::blocksFor(sequence.tokens));
-    copy.tokens = sequence.tokens;
-  }
-  return copy;
-}
-
 Status Engine::checkRunning() const {
-  SANDWICH_RETURN_IF_ERROR(executor->team(PhaseKind::Prefill).checkProcess());
-  return group ? group->failure() : Status();
-}
-
-Status Engine::reserve() {
-  // Copies are due until a step has made them: if memory for something else is
-  // short in between, the next step makes them first.
-  step.blockCopies.reserve(step.blockCopies.size() + appends.size());
-  SANDWICH_ASSIGN_OR_RETURN(std::vector<KVCache::BlockCopy> copies,
-                            executor->kvCache().reserve(appends));
-  step.blockCopies.insert(step.blockCopies.end(), copies.begin(), copies.end());
+  Status status = executor->team(PhaseKind::Prefill).checkProcess();
+  if (status && group)
+    status = group->failure();
+  if (!status)
+    return makeError(ErrorKind::Unavailable, status.error().message);
   return {};
 }
 
-Status Engine::runStep(PhaseKind phase) {
-  if (group)
-    group->announce(phase, step);
-  executor->run(phase, step,
-                phase == PhaseKind::Prefill ? prefillProfiler : decodeProfiler);
-  step.blockCopies.clear();
-  return group ? group->failure() : Status();
+bool Engine::hasRoom(Sequence &sequence) const {
+  return checkRunning() && checkContext(sequence, 1) &&
+         pool->canReserve({&sequence, 1});
+}
+
+/// The rows of logits that `segment` gives.
+static uint64_t rowsOf(const Segment &segment) {
+  switch (segment.rows) {
+  case LogitRows::None:
+    return 0;
+  case LogitRows::Last:
+    return 1;
+  case LogitRows::All:
+    return segment.tokens.size();
+  }
+  return 0;
+}
+
+/// Error: `given` things are more than one step of the plan takes.
+static Status checkLimit(const char *what, uint64_t given, uint64_t most) {
+  if (given > most)
+    return makeError(ErrorKind::InvalidArgument, "a step of ", given, " ", what,
+                     " is larger than the plan's ", most);
+  return {};
+}
+
+Status Engine::checkSegments(std::span<const Segment> segments,
+                             PhaseKind phase) const {
+  const StepLimits &most = limits(phase);
+  uint64_t tokens = 0, rows = 0;
+  std::vector<const Sequence *> sequences;
+  sequences.reserve(segments.size());
+  for (const Segment &segment : segments) {
+    if (segment.tokens.empty())
+      return makeError(ErrorKind::InvalidArgument,
+                       "there are no tokens to feed; give at least one");
+    if (!segment.sequence || &segment.sequence->pool() != pool.get())
+      return makeError(ErrorKind::InvalidArgument,
+                       "a sequence in a step is not one of this engine's");
+    SANDWICH_RETURN_IF_ERROR(checkTokens(segment.tokens));
+    SANDWICH_RETURN_IF_ERROR(
+        checkContext(*segment.sequence, segment.tokens.size()));
+    tokens += segment.tokens.size();
+    rows += rowsOf(segment);
+    sequences.push_back(segment.sequence);
+  }
+  SANDWICH_RETURN_IF_ERROR(checkLimit("tokens", tokens, most.tokens));
+  SANDWICH_RETURN_IF_ERROR(checkLimit("rows of logits", rows, most.logitRows));
+  std::ranges::sort(sequences);
+  if (std::ranges::adjacent_find(sequences) != sequences.end())
+    return makeError(ErrorKind::InvalidArgument,
+                     "one sequence is in a step twice");
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void Engine::arrange(std::span<const Segment> segments) {
+  input.clear();
+  firstRows.clear();
+  for (const Segment &segment : segments) {
+    const Sequence &sequence = *segment.sequence;
+    const size_t end = input.tokenIds.size() + segment.tokens.size();
+    const size_t rows = rowsOf(segment);
+    input.tokenIds.insert(input.tokenIds.end(), segment.tokens.begin(),
+                          segment.tokens.end());
+    input.segments.push_back({sequence.number(),
+                              static_cast<int32_t>(segment.tokens.size()),
+                              static_cast<int32_t>(sequence.length())});
+    firstRows.push_back(input.logitRows.size());
+    for (size_t row = end - rows; row < end; ++row)
+      input.logitRows.push_back(static_cast<int32_t>(row));
+    executor->arrangement().addChanges(
+        sequence, sequence.length() + segment.tokens.size(),
+        input.tableChanges);
+  }
+  const std::span<const BlockCopy> copies = pool->pendingCopies();
+  input.blockCopies.assign(copies.begin(), copies.end());
+}
+
+void Engine::undo() {
+  executor->arrangement().forgetTables();
+  for (const Segment &segment : begun)
+    pool->releaseUnused(*segment.sequence);
+}
+
+Status Engine::begin(std::span<const Segment> segments, PhaseKind phase) {
+  if (segments.empty())
+    return makeError(ErrorKind::InvalidArgument,
+                     "there are no tokens to feed; give at least one");
+  SANDWICH_RETURN_IF_ERROR(checkSegments(segments, phase));
+  SANDWICH_RETURN_IF_ERROR(checkRunning());
+  appends.clear();
+  for (const Segment &segment : segments)
+    appends.push_back({segment.sequence, segment.tokens.size()});
+  SANDWICH_RETURN_IF_ERROR(pool->reserve(appends));
+  begun = segments;
+  begunPhase = phase;
+  // What may fail for want of memory comes before other ranks are told.
+  try {
+    arrange(segments);
+    Status prepared = executor->prepare(phase, input);
+    if (!prepared)
+      undo();
+    return prepared;
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+void Engine::compute() {
+  try {
+    if (group)
+      group->announce(begunPhase, input);
+    executor->run(begunPhase, input,
+                  begunPhase == PhaseKind::Prefill ? prefillProfiler
+                                                   : decodeProfiler);
+    computed = checkRunning();
+  } catch (const std::exception &exception) {
+    computed = makeError(ErrorKind::Internal,
+                         "a step did not run: ", exception.what());
+  }
+}
+
+Result<StepResult> Engine::finish() {
+  if (!computed) {
+    undo();
+    return computed.error();
+  }
+  pool->copiesMade(input.blockCopies.size());
+  return StepResult{executor->logits(input.logitRows.size()), firstRows};
+}
+
+Result<StepResult> Engine::step(std::span<const Segment> segments,
+                                PhaseKind phase) {
+  SANDWICH_RETURN_IF_ERROR(begin(segments, phase));
+  compute();
+  Result<StepResult> result = finish();
+  if (result)
+    for (const Segment &segment : segments)
+      segment.sequence->append(segment.tokens);
+  return result;
+}
+
+Result<StepResult> Engine::step(std::span<const Segment> segments) {
+  const bool decodes =
+      std::ranges::all_of(segments, [](const Segment &segment) {
+        return segment.tokens.size() == 1;
+      });
+  return step(segments, decodes ? PhaseKind::Decode : PhaseKind::Prefill);
 }
 
 Status Engine::serve() {
-  std::lock_guard lock(mutex);
   while (true) {
     SANDWICH_ASSIGN_OR_RETURN(std::optional<PhaseKind> phase,
-                              group->receive(executor->limits(), step));
+                              group->receive(executor->limits(), input));
     if (!phase)
       return group->failure();
-    executor->run(*phase, step);
+    SANDWICH_RETURN_IF_ERROR(executor->prepare(*phase, input));
+    executor->run(*phase, input);
   }
-}
-
-Status Engine::runPiece(Sequence &sequence, std::span<const int32_t> tokens,
-                        uint64_t firstRow, uint64_t rows) {
-  step.tokenIds.assign(tokens.begin(), tokens.end());
-  step.positions.resize(tokens.size());
-  std::iota(step.positions.begin(), step.positions.end(),
-            static_cast<int32_t>(sequence.tokens));
-  step.sequences.assign(tokens.size(), 0);
-  step.logitRows.resize(rows);
-  std::iota(step.logitRows.begin(), step.logitRows.end(),
-            static_cast<int32_t>(firstRow));
-  step.blockTables = sequence.blocks;
-  step.sequenceCount = 1;
-  step.blocksPerSequence = static_cast<int64_t>(sequence.blocks.size());
-  SANDWICH_RETURN_IF_ERROR(
-      runStep(tokens.size() == 1 ? PhaseKind::Decode : PhaseKind::Prefill));
-  sequence.tokens += tokens.size();
-  return {};
 }
 
 Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
                     LogitRows rows, const LogitsCallback &onLogits,
                     uint64_t chunk) {
   if (tokens.empty())
-    return makeError("there are no tokens to feed; give at least one");
+    return makeError(ErrorKind::InvalidArgument,
+                     "there are no tokens to feed; give at least one");
   SANDWICH_RETURN_IF_ERROR(checkTokens(tokens));
   SANDWICH_RETURN_IF_ERROR(checkRunning());
-  std::lock_guard lock(mutex);
   SANDWICH_RETURN_IF_ERROR(checkContext(sequence, tokens.size()));
-  appends.assign({{&sequence.blocks, sequence.tokens, tokens.size()}});
-  SANDWICH_RETURN_IF_ERROR(reserve());
-  uint64_t largest =
-      chunk ? std::min(chunk, maxPrefillTokens()) : maxPrefillTokens();
+  const BlockPool::Append all{&sequence, tokens.size()};
+  SANDWICH_RETURN_IF_ERROR(pool->reserve(std::span(&all, 1)));
+  const StepLimits &most = limits(PhaseKind::Prefill);
+  uint64_t largest = chunk ? std::min(chunk, most.tokens) : most.tokens;
   if (rows == LogitRows::All)
-    largest = std::min(largest, executor->limits().prefill.logitRows);
+    largest = std::min(largest, most.logitRows);
   for (size_t first = 0; first < tokens.size();) {
-    uint64_t count = std::min<uint64_t>(largest, tokens.size() - first);
-    bool last = first + count == tokens.size();
-    uint64_t wanted = rows == LogitRows::All            ? count
-                      : rows == LogitRows::Last && last ? 1
-                                                        : 0;
-    SANDWICH_RETURN_IF_ERROR(runPiece(sequence, tokens.subspan(first, count),
-                                      count - wanted, wanted));
-    if (wanted > 0 && onLogits)
-      SANDWICH_RETURN_IF_ERROR(
-          onLogits(executor->logits(wanted), first + count - wanted, wanted));
-    first += count;
+    const auto piece = tokens.subspan(
+        first, std::min<uint64_t>(largest, tokens.size() - first));
+    const bool last = first + piece.size() == tokens.size();
+    const Segment segment{&sequence, piece,
+                          rows == LogitRows::Last && !last ? LogitRows::None
+                                                           : rows};
+    Result<StepResult> result = step(std::span(&segment, 1));
+    Status status = result ? Status() : result.error();
+    first += piece.size();
+    const uint64_t wanted = rowsOf(segment);
+    if (status && wanted > 0 && onLogits)
+      status = onLogits(result->logits, first - wanted, wanted);
+    if (!status) {
+      pool->releaseUnused(sequence);
+      return status;
+    }
   }
-  return {};
-}
-
-Status Engine::decode(std::span<const DecodeToken> batch,
-                      const LogitsCallback &onLogits) {
-  if (batch.empty())
-    return makeError("there are no tokens to feed; give at least one");
-  if (batch.size() > maxDecodeSequences())
-    return makeError("a decode step of ", batch.size(),
-                     " sequences is larger than the plan's ",
-                     maxDecodeSequences());
-  for (size_t i = 0; i < batch.size(); ++i) {
-    SANDWICH_RETURN_IF_ERROR(checkToken(batch[i].token, i));
-    for (size_t j = 0; j < i; ++j)
-      if (batch[i].sequence == batch[j].sequence)
-        return makeError("one sequence is in a decode step twice");
-  }
-  SANDWICH_RETURN_IF_ERROR(checkRunning());
-  std::lock_guard lock(mutex);
-  appends.clear();
-  for (const DecodeToken &item : batch) {
-    SANDWICH_RETURN_IF_ERROR(checkContext(*item.sequence, 1));
-    appends.push_back({&item.sequence->blocks, item.sequence->tokens, 1});
-  }
-  SANDWICH_RETURN_IF_ERROR(reserve());
-
-  size_t longestTable = 0;
-  for (const DecodeToken &item : batch)
-    longestTable = std::max(longestTable, item.sequence->blocks.size());
-  step.tokenIds.clear();
-  step.positions.clear();
-  step.sequences.clear();
-  step.logitRows.clear();
-  step.blockTables.assign(batch.size() * longestTable, 0);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const Sequence &sequence = *batch[i].sequence;
-    step.tokenIds.push_back(batch[i].token);
-    step.positions.push_back(static_cast<int32_t>(sequence.tokens));
-    step.sequences.push_back(static_cast<int32_t>(i));
-    step.logitRows.push_back(static_cast<int32_t>(i));
-    std::copy(sequence.blocks.begin(), sequence.blocks.end(),
-              step.blockTables.begin() +
-                  static_cast<std::ptrdiff_t>(i * longestTable));
-  }
-  step.sequenceCount = static_cast<int64_t>(batch.size());
-  step.blocksPerSequence = static_cast<int64_t>(longestTable);
-  SANDWICH_RETURN_IF_ERROR(runStep(PhaseKind::Decode));
-  for (const DecodeToken &item : batch)
-    ++item.sequence->tokens;
-  if (onLogits)
-    return onLogits(executor->logits(batch.size()), 0, batch.size());
   return {};
 }

@@ -84,9 +84,8 @@ Result<GenerationStatistics> sandwich::generate(
     return std::chrono::duration<double, std::milli>(duration).count();
   };
   auto stopped = [&] { return stopRequested && stopRequested(); };
-  const auto &endTokens = engine.model().eos_token_ids();
-
   SANDWICH_RETURN_IF_ERROR(options.sampling.validate());
+  SANDWICH_RETURN_IF_ERROR(options.sampling.checkTokens(engine.vocabSize()));
   if (options.maxTokens == 0)
     return makeError("max-tokens is 0; it must be at least 1");
   if (prompt.empty())
@@ -97,7 +96,12 @@ Result<GenerationStatistics> sandwich::generate(
 
   SANDWICH_RETURN_IF_ERROR(engine.checkTokens(prompt));
 
-  Sampler sampler(options.sampling);
+  std::vector<int32_t> endTokens;
+  if (!options.sampling.ignoreEndOfText)
+    endTokens.assign(engine.model().eos_token_ids().begin(),
+                     engine.model().eos_token_ids().end());
+  Sampler sampler(options.sampling, endTokens);
+  sampler.observePrompt(prompt);
   GenerationStatistics statistics;
   statistics.promptTokens = prompt.size();
   int32_t token = -1;
@@ -107,7 +111,9 @@ Result<GenerationStatistics> sandwich::generate(
     Status valid = checkLogits(row, sequence.length() - 1, engine.vocabSize());
     if (!valid)
       return makeError(valid.error().message, adviceOnRange(engine));
-    SANDWICH_ASSIGN_OR_RETURN(token, sampler.sample(row));
+    SANDWICH_ASSIGN_OR_RETURN(SampledToken sampled, sampler.sample(row));
+    token = sampled.token;
+    sampler.accept(token);
     return {};
   };
 
@@ -117,8 +123,8 @@ Result<GenerationStatistics> sandwich::generate(
       statistics.stopReason = StopReason::Stopped;
       return statistics;
     }
-    size_t count =
-        std::min<size_t>(engine.maxPrefillTokens(), prompt.size() - first);
+    size_t count = std::min<size_t>(engine.limits(PhaseKind::Prefill).tokens,
+                                    prompt.size() - first);
     bool last = first + count == prompt.size();
     SANDWICH_RETURN_IF_ERROR(
         engine.feed(sequence, prompt.subspan(first, count),
@@ -132,9 +138,7 @@ Result<GenerationStatistics> sandwich::generate(
   statistics.timeToFirstTokenMs = milliseconds(firstToken - start);
 
   while (true) {
-    if (!options.ignoreEndOfText &&
-        std::find(endTokens.begin(), endTokens.end(), token) !=
-            endTokens.end()) {
+    if (std::ranges::find(endTokens, token) != endTokens.end()) {
       statistics.stopReason = StopReason::EndOfText;
       break;
     }

@@ -42,26 +42,28 @@ uint64_t sandwich::decodeWeightBytes(const proto::Manifest &manifest) {
 std::vector<BenchmarkTest>
 sandwich::benchmarkTests(const BenchmarkOptions &options) {
   std::vector<BenchmarkTest> tests;
-  tests.reserve(options.promptLengths.size() +
-                options.generatedTokens.size() * options.contexts.size());
+  tests.reserve(options.promptLengths.size() + options.generatedTokens.size() *
+                                                   options.contexts.size() *
+                                                   options.sequences.size());
   for (uint64_t length : options.promptLengths)
     tests.push_back({/*generates=*/false, length});
   for (uint64_t context : options.contexts)
-    for (uint64_t length : options.generatedTokens)
-      tests.push_back({/*generates=*/true, length, context});
+    for (uint64_t sequences : options.sequences)
+      for (uint64_t length : options.generatedTokens)
+        tests.push_back({/*generates=*/true, length, context, sequences});
   return tests;
 }
 
-Result<uint64_t>
-sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
-                          const BenchmarkOptions &options) {
+Result<BenchmarkNeeds>
+sandwich::benchmarkNeeds(const proto::ModelConfiguration &model,
+                         const BenchmarkOptions &options) {
   if (options.repetitions == 0)
     return makeError("repetitions is 0; it must be at least 1");
   std::vector<BenchmarkTest> tests = benchmarkTests(options);
   if (tests.empty())
     return makeError("there is nothing to measure; give a prompt length or a "
                      "number of generated tokens");
-  uint64_t largest = 0;
+  BenchmarkNeeds needs;
   for (const BenchmarkTest &test : tests) {
     if (test.tokens == 0)
       return makeError("a test of 0 tokens measures nothing; give at least 1");
@@ -69,9 +71,17 @@ sandwich::benchmarkTokens(const proto::ModelConfiguration &model,
     if (!tokens || *tokens > model.context_length())
       return makeError(test.name(), " is longer than the model's context of ",
                        model.context_length(), " tokens");
-    largest = std::max(largest, *tokens);
+    if (test.sequences == 0)
+      return makeError("a test of 0 sequences measures nothing; give at least "
+                       "1");
+    std::optional<uint64_t> all = checkedMultiply(*tokens, test.sequences);
+    if (!all)
+      return makeError(test.name(), " has more tokens than can be counted");
+    needs.tokens = std::max(needs.tokens, *tokens);
+    needs.allTokens = std::max(needs.allTokens, *all);
+    needs.sequences = std::max(needs.sequences, test.sequences);
   }
-  return largest;
+  return needs;
 }
 
 double sandwich::measureReadBandwidth(Engine &engine, unsigned threads) {
@@ -97,12 +107,12 @@ static double sampleStandardDeviation(const std::vector<double> &values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-std::vector<int32_t> sandwich::randomTokens(const Engine &engine,
-                                            uint64_t count) {
-  std::mt19937_64 generator(1);
+std::vector<int32_t> sandwich::randomTokens(uint64_t vocabSize, uint64_t count,
+                                            uint64_t text) {
+  std::mt19937_64 generator(1 + text);
   std::vector<int32_t> tokens(count);
   for (int32_t &token : tokens)
-    token = static_cast<int32_t>(generator() % engine.vocabSize());
+    token = static_cast<int32_t>(generator() % vocabSize);
   return tokens;
 }
 
@@ -124,26 +134,47 @@ static Result<double> timeWork(HardwareCounters *counters, Work work) {
 static Result<double> timePrompt(Engine &engine,
                                  std::span<const int32_t> tokens,
                                  HardwareCounters *counters) {
-  Sequence sequence(engine);
+  Sequence sequence = engine.newSequence();
   return timeWork(
       counters, [&] { return engine.feed(sequence, tokens, LogitRows::Last); });
 }
 
-/// Seconds that one decode step for each of `tokens` takes, after which
-/// `sequence` is as before.
-static Result<double> timeDecode(Engine &engine, Sequence &sequence,
+/// Seconds that one decode step for each of `tokens` takes, which every one of
+/// the `sequences` gets; they are as before then.
+static Result<double> timeDecode(Engine &engine,
+                                 std::vector<Sequence> &sequences,
                                  std::span<const int32_t> tokens,
                                  HardwareCounters *counters) {
-  uint64_t context = sequence.length();
+  uint64_t context = sequences.front().length();
+  std::vector<Segment> segments(sequences.size());
   SANDWICH_ASSIGN_OR_RETURN(
       double seconds, timeWork(counters, [&]() -> Status {
-        for (const int32_t &token : tokens)
-          SANDWICH_RETURN_IF_ERROR(
-              engine.feed(sequence, std::span(&token, 1), LogitRows::Last));
+        for (size_t i = 0; i < tokens.size(); ++i) {
+          for (size_t each = 0; each < sequences.size(); ++each)
+            // Not the same ones, so that what sequences hold differs.
+            segments[each] = {&sequences[each],
+                              tokens.subspan((i + each) % tokens.size(), 1)};
+          SANDWICH_RETURN_IF_ERROR(engine.step(segments, PhaseKind::Decode));
+        }
         return {};
       }));
-  sequence.truncate(context);
+  for (Sequence &sequence : sequences)
+    sequence.truncate(context);
   return seconds;
+}
+
+/// The sequences of `test`, each of which holds its context.
+static Result<std::vector<Sequence>> makeContexts(Engine &engine,
+                                                  const BenchmarkTest &test) {
+  std::vector<Sequence> sequences;
+  for (uint64_t i = 0; i < test.sequences; ++i) {
+    sequences.push_back(engine.newSequence());
+    if (test.context > 0)
+      SANDWICH_RETURN_IF_ERROR(engine.feed(
+          sequences.back(), randomTokens(engine.vocabSize(), test.context, i),
+          LogitRows::None));
+  }
+  return sequences;
 }
 
 namespace {
@@ -178,9 +209,9 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     Engine &engine, const BenchmarkOptions &options,
     const std::function<void(const BenchmarkResult &)> &onResult,
     const std::function<bool()> &stopRequested) {
-  SANDWICH_ASSIGN_OR_RETURN(uint64_t largest,
-                            benchmarkTokens(engine.model(), options));
-  std::vector<int32_t> tokens = randomTokens(engine, largest);
+  SANDWICH_ASSIGN_OR_RETURN(BenchmarkNeeds needs,
+                            benchmarkNeeds(engine.model(), options));
+  std::vector<int32_t> tokens = randomTokens(engine.vocabSize(), needs.tokens);
   std::vector<BenchmarkResult> results;
   unsigned decodeThreads = engine.artifact().decode().threads();
   auto weightBytes =
@@ -195,10 +226,8 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
         test.generates && engine.rankPlacement().size() == 1;
     auto all = std::span<const int32_t>(tokens);
     auto part = all.subspan(test.context, test.tokens);
-    Sequence sequence(engine);
-    if (test.context > 0)
-      SANDWICH_RETURN_IF_ERROR(
-          engine.feed(sequence, all.first(test.context), LogitRows::None));
+    SANDWICH_ASSIGN_OR_RETURN(std::vector<Sequence> sequences,
+                              makeContexts(engine, test));
     ScopedProfile profile(engine);
     if (options.counters)
       options.counters->reset();
@@ -213,15 +242,17 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
       HardwareCounters *counters = i > 0 ? options.counters : nullptr;
       SANDWICH_ASSIGN_OR_RETURN(
           double seconds, test.generates
-                              ? timeDecode(engine, sequence, part, counters)
+                              ? timeDecode(engine, sequences, part, counters)
                               : timePrompt(engine, part, counters));
       if (i > 0)
-        result.samples.push_back(static_cast<double>(test.tokens) / seconds);
+        result.samples.push_back(
+            static_cast<double>(test.tokens * test.sequences) / seconds);
     }
     result.tokensPerSecond = mean(result.samples);
     result.standardDeviation = sampleStandardDeviation(result.samples);
     if (measuresBandwidth)
-      result.bandwidth = {weightBytes * result.tokensPerSecond / 1e9,
+      result.bandwidth = {weightBytes * result.tokensPerSecond /
+                              static_cast<double>(test.sequences) / 1e9,
                           mean(bandwidths)};
     result.profile = profile.profiles();
     if (options.counters)

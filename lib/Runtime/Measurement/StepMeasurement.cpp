@@ -47,15 +47,15 @@ Result<StepMeasurement> StepMeasurement::create(Engine &engine, StepGrid grid,
                                                 std::function<bool()> stop) {
   StepMeasurement measurement(engine, std::move(grid), std::move(stop));
   const StepGrid &steps = measurement.grid;
-  const std::vector<int32_t> tokens =
-      randomTokens(engine, static_cast<size_t>(steps.positions.back()));
+  uint64_t texts = 0;
   for (int64_t positions : steps.positions) {
     std::vector<Sequence> &sequences = measurement.filled.emplace_back();
     for (int64_t i = 0; i < steps.sequences.back(); ++i) {
       SANDWICH_RETURN_IF_ERROR(measurement.checkStop());
+      const std::vector<int32_t> tokens = randomTokens(
+          engine.vocabSize(), static_cast<uint64_t>(positions), ++texts);
       SANDWICH_RETURN_IF_ERROR(
-          engine.feed(sequences.emplace_back(engine),
-                      std::span(tokens).first(static_cast<size_t>(positions)),
+          engine.feed(sequences.emplace_back(engine.newSequence()), tokens,
                       LogitRows::None));
     }
   }
@@ -65,8 +65,8 @@ Result<StepMeasurement> StepMeasurement::create(Engine &engine, StepGrid grid,
 Result<double> StepMeasurement::timePrompt(int64_t tokens) {
   SANDWICH_RETURN_IF_ERROR(checkStop());
   const std::vector<int32_t> prompt =
-      randomTokens(*engine, static_cast<size_t>(tokens));
-  Sequence sequence(*engine);
+      randomTokens(engine->vocabSize(), static_cast<size_t>(tokens));
+  Sequence sequence = engine->newSequence();
   // Threads of an engine that ran just before spin for a millisecond.
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
   const Clock::time_point start = Clock::now();
@@ -77,9 +77,10 @@ Result<double> StepMeasurement::timePrompt(int64_t tokens) {
 Result<double> StepMeasurement::timeDecode(std::vector<Sequence> &sequences,
                                            int64_t count) {
   SANDWICH_RETURN_IF_ERROR(checkStop());
-  std::vector<DecodeToken> batch;
+  const int32_t token = 0;
+  std::vector<Segment> batch;
   for (int64_t i = 0; i < count; ++i)
-    batch.push_back({&sequences[static_cast<size_t>(i)], 0});
+    batch.push_back({&sequences[static_cast<size_t>(i)], std::span(&token, 1)});
   const uint64_t before = sequences.front().length();
   const uint64_t room = engine->contextLength() - before;
   double seconds = 0;
@@ -89,7 +90,7 @@ Result<double> StepMeasurement::timeDecode(std::vector<Sequence> &sequences,
     constexpr double longEnough = 0.05;
     for (uint64_t step = 0; step < most && seconds < longEnough; ++step) {
       const Clock::time_point start = Clock::now();
-      SANDWICH_RETURN_IF_ERROR(engine->decode(batch, {}));
+      SANDWICH_RETURN_IF_ERROR(engine->step(batch, PhaseKind::Decode));
       // Before the first, something else was in the caches.
       if (step == 0 && most > 1)
         continue;
@@ -99,7 +100,7 @@ Result<double> StepMeasurement::timeDecode(std::vector<Sequence> &sequences,
     return {};
   };
   Status status = run();
-  for (const DecodeToken &item : batch)
+  for (const Segment &item : batch)
     item.sequence->truncate(before);
   if (!status)
     return status.error();

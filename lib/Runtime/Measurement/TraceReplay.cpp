@@ -13,9 +13,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <list>
+#include <condition_variable>
+#include <mutex>
 #include <numeric>
-#include <thread>
 
 using namespace sandwich;
 
@@ -33,170 +33,233 @@ uint64_t sandwich::replayTokens(const ServingTrace &trace, uint64_t maxBatch) {
   return std::accumulate(tokens.begin(), tokens.end(), uint64_t{0});
 }
 
+void sandwich::makeRoomFor(const ServingTrace &trace,
+                           SchedulerOptions &options) {
+  uint64_t tokens = 0;
+  for (const ServingRequest &request : trace)
+    tokens += static_cast<uint64_t>(request.promptTokens);
+  options.maxWaitingRequests =
+      std::max<uint64_t>(options.maxWaitingRequests, trace.size());
+  options.maxWaitingTokens = std::max(options.maxWaitingTokens, tokens);
+}
+
 namespace {
 using Clock = std::chrono::steady_clock;
 
 /// One run of a trace.
 class Replay {
 public:
-  Replay(Engine &engine, const ServingTrace &trace,
+  Replay(Service &service, const ServingTrace &trace,
          const TraceReplayOptions &options)
-      : engine(engine), trace(trace), options(options),
-        maxBatch(std::min(options.maxBatch, engine.maxDecodeSequences())),
-        freeBlocks(engine.kvCache().blockCount()), served(trace.size()),
-        done(trace.size()) {}
+      : service(service), trace(trace), options(options), served(trace.size()),
+        states(trace.size(), State::Coming), ids(trace.size()) {}
 
   Result<std::vector<ServedRequest>> run();
 
 private:
-  struct Generating {
-    size_t request;
-    Sequence sequence;
-    int64_t left;
-  };
+  enum class State { Coming, UnderWay, Done };
 
   double now() const { return secondsSince(start); }
   bool stopped() const { return options.stop && options.stop(); }
-  static uint64_t blocksOf(const ServingRequest &request) {
-    return KVCache::blocksFor(tokensOf(request));
-  }
   Status check() const;
-  bool nextCanStart() const;
-  Status startNext();
-  Status step();
-  void finish(size_t request, double lastToken);
+  Status warmUp();
+  Status submit(size_t index);
+  /// Returns when `arrival` has come, or nobody is under way and there is none;
+  /// false: stopped, or a request failed.
+  bool waitFor(std::optional<double> arrival);
+  /// Waits at most so long, and tells of the progress.
+  void waitAtMost(double seconds);
+  void cancelAll();
 
-  Engine &engine;
+  Service &service;
   const ServingTrace &trace;
   const TraceReplayOptions &options;
-  const uint64_t maxBatch;
-  uint64_t freeBlocks;
-  std::vector<ServedRequest> served;
-  std::vector<bool> done;
-  size_t doneCount = 0;
-  size_t next = 0;
-  /// A list, as decode steps point at the sequences.
-  std::list<Generating> generating;
-  std::vector<int32_t> tokens;
-  std::vector<DecodeToken> batch;
   Clock::time_point start;
+
+  std::mutex mutex;
+  std::condition_variable ended;
+  // Of all that follows.
+  std::vector<ServedRequest> served;
+  std::vector<State> states;
+  std::vector<RequestId> ids;
+  size_t underWay = 0;
+  size_t done = 0;
+  Status failure;
 };
 } // namespace
 
 Status Replay::check() const {
+  const uint64_t context = service.model().context_length();
+  const uint64_t room =
+      service.statistics().blockCount * SANDWICH_KV_BLOCK_TOKENS;
   for (size_t i = 0; i < trace.size(); ++i) {
     const uint64_t needed = tokensOf(trace[i]);
-    if (needed > engine.contextLength())
+    if (needed > context)
       return makeError("request ", i + 1, " of the trace has ", needed,
-                       " tokens; the model's context holds ",
-                       engine.contextLength());
-    if (blocksOf(trace[i]) > freeBlocks)
+                       " tokens; the model's context holds ", context);
+    if (needed > room)
       return makeError("request ", i + 1, " of the trace has ", needed,
-                       " tokens; the KV cache holds ",
-                       freeBlocks * SANDWICH_KV_BLOCK_TOKENS);
+                       " tokens; the KV cache holds ", room);
   }
   return {};
 }
 
-/// Whether the next request is there, and there is room for all of it.
-bool Replay::nextCanStart() const {
-  if (next == trace.size() || generating.size() >= maxBatch ||
-      blocksOf(trace[next]) > freeBlocks)
-    return false;
-  const std::optional<double> &arrival = trace[next].arrivalSeconds;
-  return arrival ? *arrival <= now() : generating.empty();
+static GenerationRequest
+makeRequest(uint64_t vocabulary, const ServingRequest &request, uint64_t text) {
+  GenerationRequest made;
+  made.prompt = randomTokens(vocabulary,
+                             static_cast<uint64_t>(request.promptTokens), text);
+  made.maxTokens =
+      static_cast<uint64_t>(std::max<int64_t>(request.outputTokens, 1));
+  made.sampling.ignoreEndOfText = true;
+  return made;
 }
 
-void Replay::finish(size_t request, double lastToken) {
-  served[request].lastToken = lastToken;
-  freeBlocks += blocksOf(trace[request]);
-  done[request] = true;
-  ++doneCount;
+/// Touches pages and wakes threads before the clock starts.
+Status Replay::warmUp() {
+  ServingRequest first = trace.front();
+  first.outputTokens = 1;
+  Status status;
+  bool over = false;
+  Result<RequestId> id =
+      service.submit(makeRequest(service.model().vocab_size(), first, 0),
+                     {.onEnd = [&](const RequestEnd &end) {
+                       std::lock_guard lock(mutex);
+                       status = end.status;
+                       over = true;
+                       ended.notify_all();
+                     }});
+  // With objectives that nobody can keep, there is nothing to warm up for.
+  if (!id && id.error().kind == ErrorKind::Overloaded)
+    return {};
+  if (!id)
+    return id.error();
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return over; });
+  return status;
 }
 
-/// Runs the next request's prompt, whose logits give its first token.
-Status Replay::startNext() {
-  const ServingRequest &request = trace[next];
-  ServedRequest &record = served[next];
-  record.arrival = request.arrivalSeconds.value_or(now());
-  record.promptTokens = static_cast<uint64_t>(request.promptTokens);
-  record.outputTokens = static_cast<uint64_t>(request.outputTokens);
-  freeBlocks -= blocksOf(request);
-  Sequence sequence(engine);
-  SANDWICH_RETURN_IF_ERROR(engine.feed(
-      sequence, std::span(tokens).first(record.promptTokens), LogitRows::Last));
-  record.firstToken = now();
-  if (request.outputTokens > 1)
-    generating.push_back({next, std::move(sequence), request.outputTokens - 1});
-  else
-    finish(next, record.firstToken);
-  ++next;
+Status Replay::submit(size_t index) {
+  ServedRequest &record = served[index];
+  const ServingRequest &request = trace[index];
+  GenerationRequest made =
+      makeRequest(service.model().vocab_size(), request, index + 1);
+  GenerationCallbacks callbacks{
+      [this, &record](const GeneratedToken &) {
+        const double time = now();
+        if (record.firstToken == 0)
+          record.firstToken = time;
+        else
+          record.gaps.push_back(time - record.lastToken);
+        record.lastToken = time;
+      },
+      [this, index](const RequestEnd &end) {
+        std::lock_guard lock(mutex);
+        --underWay;
+        if (end.status) {
+          states[index] = State::Done;
+          ++done;
+        } else if (failure && end.status.error().kind != ErrorKind::Cancelled) {
+          failure = end.status;
+        }
+        ended.notify_all();
+      }};
+  {
+    std::lock_guard lock(mutex);
+    record.arrival = request.arrivalSeconds.value_or(now());
+    record.promptTokens = static_cast<uint64_t>(request.promptTokens);
+    record.outputTokens = static_cast<uint64_t>(request.outputTokens);
+    states[index] = State::UnderWay;
+    ++underWay;
+  }
+  Result<RequestId> id = service.submit(std::move(made), std::move(callbacks));
+  std::lock_guard lock(mutex);
+  if (id) {
+    ids[index] = *id;
+    return {};
+  }
+  --underWay;
+  if (id.error().kind != ErrorKind::Overloaded)
+    return id.error();
+  record.refused = true;
+  states[index] = State::Done;
+  ++done;
   return {};
 }
 
-/// One token more for everybody who generates.
-Status Replay::step() {
-  batch.clear();
-  for (Generating &each : generating)
-    batch.push_back(
-        {&each.sequence, tokens[each.sequence.length() % tokens.size()]});
-  SANDWICH_RETURN_IF_ERROR(engine.decode(batch, {}));
-  const double time = now();
-  for (auto each = generating.begin(); each != generating.end();) {
-    if (--each->left > 0) {
-      ++each;
-      continue;
+void Replay::waitAtMost(double seconds) {
+  size_t count = 0;
+  {
+    // Short enough that who stops need not wait.
+    constexpr double longest = 0.1;
+    std::unique_lock lock(mutex);
+    ended.wait_for(
+        lock, std::chrono::duration<double>(std::clamp(seconds, 0.0, longest)));
+    count = done;
+  }
+  if (options.progress)
+    options.progress(count);
+}
+
+bool Replay::waitFor(std::optional<double> arrival) {
+  while (true) {
+    if (stopped())
+      return false;
+    double left = arrival ? *arrival - now() : 1;
+    {
+      std::lock_guard lock(mutex);
+      if (!failure)
+        return false;
+      if (arrival ? left <= 0 : underWay == 0)
+        return true;
     }
-    finish(each->request, time);
-    each = generating.erase(each);
+    waitAtMost(left);
   }
-  return {};
+}
+
+void Replay::cancelAll() {
+  std::vector<RequestId> rest;
+  {
+    std::lock_guard lock(mutex);
+    for (size_t i = 0; i < trace.size(); ++i)
+      if (states[i] == State::UnderWay)
+        rest.push_back(ids[i]);
+  }
+  for (RequestId id : rest)
+    (void)service.cancel(id);
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return underWay == 0; });
 }
 
 Result<std::vector<ServedRequest>> Replay::run() {
   SANDWICH_RETURN_IF_ERROR(check());
-  int64_t longest = 1;
-  for (const ServingRequest &request : trace)
-    longest = std::max(longest, request.promptTokens);
-  tokens = randomTokens(engine, static_cast<uint64_t>(longest));
-  {
-    // Pages are touched and threads woken before the clock starts.
-    Sequence sequence(engine);
-    SANDWICH_RETURN_IF_ERROR(
-        engine.feed(sequence,
-                    std::span(tokens).first(
-                        static_cast<size_t>(trace.front().promptTokens)),
-                    LogitRows::Last));
-  }
+  SANDWICH_RETURN_IF_ERROR(warmUp());
   start = Clock::now();
-  while (doneCount < trace.size() && !stopped()) {
-    if (nextCanStart()) {
-      SANDWICH_RETURN_IF_ERROR(startNext());
-    } else if (!generating.empty()) {
-      SANDWICH_RETURN_IF_ERROR(step());
-    } else {
-      // Short enough that who stops need not wait.
-      constexpr double longestSleep = 0.1;
-      const double left = *trace[next].arrivalSeconds - now();
-      std::this_thread::sleep_for(
-          std::chrono::duration<double>(std::clamp(left, 0.0, longestSleep)));
-    }
-    if (options.progress)
-      options.progress(doneCount);
+  Status status;
+  bool goesOn = true;
+  for (size_t i = 0; i < trace.size() && goesOn && status; ++i) {
+    goesOn = waitFor(trace[i].arrivalSeconds);
+    if (goesOn)
+      status = submit(i);
   }
+  if (status && goesOn)
+    (void)waitFor(std::nullopt);
+  cancelAll();
+  if (options.progress)
+    options.progress(done);
+  SANDWICH_RETURN_IF_ERROR(status);
+  SANDWICH_RETURN_IF_ERROR(failure);
   std::vector<ServedRequest> result;
   for (size_t i = 0; i < served.size(); ++i)
-    if (done[i])
+    if (states[i] == State::Done)
       result.push_back(served[i]);
   return result;
 }
 
 Result<std::vector<ServedRequest>>
-sandwich::replayTrace(Engine &engine, const ServingTrace &trace,
+sandwich::replayTrace(Service &service, const ServingTrace &trace,
                       const TraceReplayOptions &options) {
   if (trace.empty())
     return std::vector<ServedRequest>();
-  if (options.maxBatch == 0)
-    return makeError("a batch of 0 sequences serves nobody");
-  return Replay(engine, trace, options).run();
+  return Replay(service, trace, options).run();
 }

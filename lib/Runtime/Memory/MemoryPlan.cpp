@@ -8,7 +8,7 @@
 
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 
-#include "sandwich/Runtime/Memory/KVCache.h"
+#include "sandwich/Runtime/Memory/BlockPool.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -108,7 +108,7 @@ static uint64_t blockOfAll(const MemoryNeeds &needs) {
 }
 
 static uint64_t requiredBlocks(const MemoryNeeds &needs) {
-  return std::max<uint64_t>(KVCache::blocksFor(needs.requiredTokens), 1);
+  return std::max<uint64_t>(BlockPool::blocksFor(needs.requiredTokens), 1);
 }
 
 static std::string describe(uint64_t blocks, const Share &share) {
@@ -187,7 +187,7 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
                                         std::span<const MemoryLimit> limits) {
   MemoryPlan plan;
   // Every sequence may leave its last block partly empty.
-  uint64_t wanted = sum(KVCache::blocksFor(needs.wantedTokens),
+  uint64_t wanted = sum(BlockPool::blocksFor(needs.wantedTokens),
                         std::max<uint64_t>(needs.sequences, 1) - 1);
   wanted = std::max<uint64_t>(wanted, 1);
   std::string reason;

@@ -161,15 +161,15 @@ RankGroup::waitUntilLoaded(PhaseExecutor &own,
   return placement;
 }
 
-void RankGroup::announce(PhaseKind phase, const StepArguments &arguments) {
+void RankGroup::announce(PhaseKind phase, const StepInput &input) {
   watch->setAnnouncer(::gettid());
-  giveStep(*ranks, phase, arguments);
+  giveStep(*ranks, phase, input);
 }
 
 Result<std::optional<PhaseKind>> RankGroup::receive(const PhaseLimits &limits,
-                                                    StepArguments &arguments) {
+                                                    StepInput &input) {
   watch->setAnnouncer(::gettid());
-  return getStep(*ranks, limits, arguments);
+  return getStep(*ranks, limits, input);
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,13 +253,14 @@ static Status serve(SharedMemorySegment &segment,
                             PhaseExecutor::create(artifact, options));
   SANDWICH_RETURN_IF_ERROR(exchangePlacement(ranks, *executor));
   SANDWICH_RETURN_IF_ERROR(exchangeWarnings(ranks, warnings));
-  StepArguments arguments;
+  StepInput input;
   while (true) {
     SANDWICH_ASSIGN_OR_RETURN(std::optional<PhaseKind> phase,
-                              getStep(ranks, executor->limits(), arguments));
+                              getStep(ranks, executor->limits(), input));
     if (!phase)
       break;
-    executor->run(*phase, arguments);
+    SANDWICH_RETURN_IF_ERROR(executor->prepare(*phase, input));
+    executor->run(*phase, input);
   }
   SANDWICH_RETURN_IF_ERROR(ranks.failure());
   segment.leave(local.rank());

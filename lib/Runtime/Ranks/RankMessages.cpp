@@ -34,10 +34,10 @@ enum class StepKind : uint32_t { End, Prefill, Decode };
 
 struct StepHeader {
   StepKind kind;
-  int64_t tokens, sequences, blocksPerSequence, logitRows, blockCopies;
-  int64_t blocks() const { return sequences * blocksPerSequence; }
+  int64_t tokens, segments, logitRows, tableChanges, blockCopies;
   int64_t payload() const {
-    return 3 * tokens + blocks() + logitRows + 2 * blockCopies;
+    return tokens + 3 * segments + logitRows + 3 * tableChanges +
+           2 * blockCopies;
   }
 };
 
@@ -190,25 +190,25 @@ sandwich::exchangeWarnings(Communicator &ranks,
 }
 
 void sandwich::giveStep(Communicator &ranks, PhaseKind phase,
-                        const StepArguments &arguments) {
+                        const StepInput &input) {
   StepMessage message{};
   message.header = {
       .kind =
           phase == PhaseKind::Prefill ? StepKind::Prefill : StepKind::Decode,
-      .tokens = static_cast<int64_t>(arguments.tokenIds.size()),
-      .sequences = arguments.sequenceCount,
-      .blocksPerSequence = arguments.blocksPerSequence,
-      .logitRows = static_cast<int64_t>(arguments.logitRows.size()),
-      .blockCopies = static_cast<int64_t>(arguments.blockCopies.size())};
+      .tokens = static_cast<int64_t>(input.tokenIds.size()),
+      .segments = static_cast<int64_t>(input.segments.size()),
+      .logitRows = static_cast<int64_t>(input.logitRows.size()),
+      .tableChanges = static_cast<int64_t>(input.tableChanges.size()),
+      .blockCopies = static_cast<int64_t>(input.blockCopies.size())};
   std::vector<int32_t> payload;
-  payload.reserve(3 * arguments.tokenIds.size() + arguments.blockTables.size() +
-                  arguments.logitRows.size() +
-                  2 * arguments.blockCopies.size());
-  for (const std::vector<int32_t> *part :
-       {&arguments.tokenIds, &arguments.positions, &arguments.sequences,
-        &arguments.blockTables, &arguments.logitRows})
-    payload.insert(payload.end(), part->begin(), part->end());
-  for (auto [from, to] : arguments.blockCopies)
+  payload.reserve(static_cast<size_t>(message.header.payload()));
+  payload.insert(payload.end(), input.tokenIds.begin(), input.tokenIds.end());
+  for (auto [sequence, tokens, firstPosition] : input.segments)
+    payload.insert(payload.end(), {sequence, tokens, firstPosition});
+  payload.insert(payload.end(), input.logitRows.begin(), input.logitRows.end());
+  for (auto [sequence, index, block] : input.tableChanges)
+    payload.insert(payload.end(), {sequence, index, block});
+  for (auto [from, to] : input.blockCopies)
     payload.insert(payload.end(), {from, to});
   const size_t first = std::min(payload.size(), shortPayload);
   std::copy_n(payload.begin(), first, message.payload.begin());
@@ -224,53 +224,24 @@ void sandwich::giveEnd(Communicator &ranks) {
 
 /// Error: the numbers in `header` are not within `limits`.
 static Status checkHeader(const StepHeader &header, const StepLimits &limits) {
-  const uint64_t contextBlocks = KVCache::blocksFor(limits.contextLength);
   SANDWICH_RETURN_IF_ERROR(
       checkTold("a number of tokens", header.tokens, 1, limits.tokens));
   SANDWICH_RETURN_IF_ERROR(
-      checkTold("a number of sequences", header.sequences, 1, limits.tokens));
-  SANDWICH_RETURN_IF_ERROR(checkTold(
-      "a number of blocks", header.blocksPerSequence, 1, contextBlocks));
+      checkTold("a number of segments", header.segments, 1, limits.tokens));
   SANDWICH_RETURN_IF_ERROR(checkTold("a number of rows of logits",
                                      header.logitRows, 0, limits.logitRows));
+  // Each segment may have other blocks than any before.
+  SANDWICH_RETURN_IF_ERROR(
+      checkTold("a number of changes", header.tableChanges, 0,
+                limits.tokens * BlockPool::blocksFor(limits.contextLength)));
+  // One for each sequence, and those of steps that were not run.
   return checkTold("a number of copies", header.blockCopies, 0,
-                   limits.kvBlocks);
-}
-
-/// Error: `index`, which another rank told, is not one of `count` things.
-static Status checkIndex(const char *what, int32_t index, uint64_t count) {
-  if (index < 0 || static_cast<uint64_t>(index) >= count)
-    return makeError("was told ", what, " ", index, " of ", count);
-  return {};
-}
-
-/// The same for what follows it, which is as much as it says.
-static Status checkStep(const StepArguments &arguments,
-                        const StepLimits &limits) {
-  const auto sequences = static_cast<uint64_t>(arguments.sequenceCount);
-  const uint64_t positions = std::min(
-      limits.contextLength, static_cast<uint64_t>(arguments.blocksPerSequence) *
-                                SANDWICH_KV_BLOCK_TOKENS);
-  for (int32_t token : arguments.tokenIds)
-    SANDWICH_RETURN_IF_ERROR(checkIndex("token id", token, limits.vocabSize));
-  for (int32_t position : arguments.positions)
-    SANDWICH_RETURN_IF_ERROR(checkIndex("position", position, positions));
-  for (int32_t sequence : arguments.sequences)
-    SANDWICH_RETURN_IF_ERROR(checkIndex("sequence", sequence, sequences));
-  for (int32_t block : arguments.blockTables)
-    SANDWICH_RETURN_IF_ERROR(checkIndex("block", block, limits.kvBlocks));
-  for (int32_t row : arguments.logitRows)
-    SANDWICH_RETURN_IF_ERROR(
-        checkIndex("row of logits", row, arguments.tokenIds.size()));
-  for (auto [from, to] : arguments.blockCopies)
-    for (int32_t block : {from, to})
-      SANDWICH_RETURN_IF_ERROR(checkIndex("block", block, limits.kvBlocks));
-  return {};
+                   BlockPool::maxNumbers);
 }
 
 Result<std::optional<PhaseKind>>
 sandwich::getStep(Communicator &ranks, const PhaseLimits &phaseLimits,
-                  StepArguments &arguments) {
+                  StepInput &input) {
   StepMessage message{};
   ranks.broadcast(&message, sizeof(message), /*root=*/0);
   const StepHeader &header = message.header;
@@ -281,8 +252,7 @@ sandwich::getStep(Communicator &ranks, const PhaseLimits &phaseLimits,
     return makeError("was told a step of no phase");
   const PhaseKind phase =
       header.kind == StepKind::Prefill ? PhaseKind::Prefill : PhaseKind::Decode;
-  const StepLimits &limits = phaseLimits.of(phase);
-  SANDWICH_RETURN_IF_ERROR(checkHeader(header, limits));
+  SANDWICH_RETURN_IF_ERROR(checkHeader(header, phaseLimits.of(phase)));
   std::vector<int32_t> payload(static_cast<size_t>(header.payload()));
   const size_t first = std::min(payload.size(), shortPayload);
   std::copy_n(message.payload.begin(), first, payload.begin());
@@ -290,21 +260,19 @@ sandwich::getStep(Communicator &ranks, const PhaseLimits &phaseLimits,
                   (payload.size() - first) * sizeof(int32_t), /*root=*/0);
   if (!ranks.failure())
     return none;
+  input.clear();
   const int32_t *next = payload.data();
   auto take = [&next](std::vector<int32_t> &part, int64_t count) {
     part.assign(next, next + count);
     next += count;
   };
-  take(arguments.tokenIds, header.tokens);
-  take(arguments.positions, header.tokens);
-  take(arguments.sequences, header.tokens);
-  take(arguments.blockTables, header.blocks());
-  take(arguments.logitRows, header.logitRows);
-  arguments.blockCopies.clear();
+  take(input.tokenIds, header.tokens);
+  for (int64_t i = 0; i < header.segments; ++i, next += 3)
+    input.segments.push_back({next[0], next[1], next[2]});
+  take(input.logitRows, header.logitRows);
+  for (int64_t i = 0; i < header.tableChanges; ++i, next += 3)
+    input.tableChanges.push_back({next[0], next[1], next[2]});
   for (int64_t i = 0; i < header.blockCopies; ++i, next += 2)
-    arguments.blockCopies.push_back({next[0], next[1]});
-  arguments.sequenceCount = header.sequences;
-  arguments.blocksPerSequence = header.blocksPerSequence;
-  SANDWICH_RETURN_IF_ERROR(checkStep(arguments, limits));
+    input.blockCopies.push_back({next[0], next[1]});
   return std::optional(phase);
 }

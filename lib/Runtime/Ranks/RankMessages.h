@@ -33,14 +33,12 @@ Result<std::vector<RankPlacement>> exchangePlacement(Communicator &ranks,
 Result<std::vector<std::vector<std::string>>>
 exchangeWarnings(Communicator &ranks, const std::vector<std::string> &own);
 
-void giveStep(Communicator &ranks, PhaseKind phase,
-              const StepArguments &arguments);
+void giveStep(Communicator &ranks, PhaseKind phase, const StepInput &input);
 void giveEnd(Communicator &ranks);
-/// The phase of the next step, whose arguments are stored and within `limits`;
-/// nothing at the end.
-Result<std::optional<PhaseKind>> getStep(Communicator &ranks,
-                                         const PhaseLimits &limits,
-                                         StepArguments &arguments);
+/// The phase of the next step, which is stored; nothing at the end. Error: it
+/// is larger than `limits`; what is in it is for `StepArrangement` to check.
+Result<std::optional<PhaseKind>>
+getStep(Communicator &ranks, const PhaseLimits &limits, StepInput &input);
 
 /// Tells rank 0's artifact from one that was compiled again meanwhile.
 uint64_t checksumOf(const Artifact &artifact);

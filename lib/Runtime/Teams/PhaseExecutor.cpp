@@ -231,21 +231,13 @@ thread_local uint64_t RankStep::barriers = 0;
 // Steps
 //===----------------------------------------------------------------------===//
 
-void PhaseExecutor::run(PhaseKind phase, const StepArguments &arguments,
+void PhaseExecutor::run(PhaseKind phase, const StepInput &input,
                         StepProfiler *profiler) {
-  for (const KVCache::BlockCopy &blocks : arguments.blockCopies)
-    cache.copy(blocks);
+  for (BlockCopy copy : input.blockCopies)
+    cache.copy(copy);
   PhaseTeam &team = this->team(phase);
   SandwichStep step{};
-  step.token_ids = arguments.tokenIds.data();
-  step.positions = arguments.positions.data();
-  step.sequences = arguments.sequences.data();
-  step.block_tables = arguments.blockTables.data();
-  step.logit_rows = arguments.logitRows.data();
-  step.num_tokens = static_cast<int64_t>(arguments.tokenIds.size());
-  step.num_sequences = arguments.sequenceCount;
-  step.blocks_per_sequence = arguments.blocksPerSequence;
-  step.num_logit_rows = static_cast<int64_t>(arguments.logitRows.size());
+  steps.describe(input, step);
   step.weights = storage.bytes().data();
   step.kv_cache = cache.data();
   step.workspace = workspace.data();

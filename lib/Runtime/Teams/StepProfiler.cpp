@@ -35,12 +35,13 @@ void StepProfiler::begin(SandwichStep &step) {
   ++steps;
   tokens += static_cast<uint64_t>(step.num_tokens);
   logitRows += static_cast<uint64_t>(step.num_logit_rows);
-  for (int64_t i = 0; i < step.num_tokens; ++i) {
-    auto known = static_cast<uint64_t>(step.positions[i]) + 1;
-    attended += known;
-    // Tokens of one sequence follow each other, and share what they read.
-    if (i + 1 == step.num_tokens || step.sequences[i + 1] != step.sequences[i])
-      positions += known;
+  for (int64_t i = 0; i < step.num_segments; ++i) {
+    const SandwichSegment &segment = step.segments[i];
+    const auto before = static_cast<uint64_t>(segment.first_position);
+    const auto count = static_cast<uint64_t>(segment.num_tokens);
+    // The tokens of a segment share what they read.
+    positions += before + count;
+    attended += count * before + count * (count + 1) / 2;
   }
   start = Clock::now();
 }

@@ -21,7 +21,7 @@ lm.weight @w : tensor<64x32xf32> from ["w"] shard <columns, ranks = 2> at 0
 // CHECK: %[[SUM:.*]] = vector.load %[[SUMS]]
 // CHECK-NOT: vector.load
 // CHECK: vector.store %[[SUM]], %[[LOGITS]]
-func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index

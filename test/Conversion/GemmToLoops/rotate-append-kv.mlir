@@ -38,13 +38,13 @@
 // F32: vector.store %{{.*}} : memref<?x2x1x2x512xf32>, vector<16xf32>
 
 lm.weight @w : tensor<128x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
-func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xbf16>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 1, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
   %tokens = memref.dim %ids, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
   %t = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
-  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xbf16>) positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xbf16>) slots(%slots : memref<?xi32>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) into %logits : memref<?x64xf32> into memref<?x64xf32>
   return
 }

@@ -8,8 +8,8 @@ func.func private @X86_AVX2_F32_1x16_ld64()
 
 // CHECK-LABEL: func @program
 // CHECK: call @X86_AVX2_F32_1x16_ld64_0(
-func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 1, max_tokens = 1, max_logit_rows = 1, workspace_bytes = 256>} {
   %c0 = arith.constant 0 : index

@@ -2,7 +2,7 @@
 
 // A weight must be packed.
 lm.weight @w : tensor<64x64xf32> from ["w"] at 0
-func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -17,7 +17,7 @@ func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<
 
 // A weight must have a place.
 lm.weight @w : tensor<64x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1>
-func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -33,7 +33,7 @@ func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<
 // So must a bias.
 lm.weight @w : tensor<64x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
 lm.weight @b : tensor<64xf32> from ["b"]
-func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -50,7 +50,7 @@ func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<
 lm.weight @w : tensor<128x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
 lm.weight @q : tensor<32xf32> from ["q"] at 32768
 lm.weight @k : tensor<32xf32> from ["k"]
-func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
   %c0 = arith.constant 0 : index
@@ -58,6 +58,6 @@ func.func @f(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
   %t = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
   // expected-error @below {{'gemm.matmul' op needs the place of weight @k in the artifact}}
-  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xf32>) positions(%positions : memref<?xi32>) sequences(%sequences : memref<?xi32>) blocks(%blocks : memref<?x?xi32>) query_norm @q key_norm @k epsilon 1.0 schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) into %logits : memref<?x64xf32> into memref<?x64xf32>
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%cache : memref<?x2x1x2x512xf32>) slots(%slots : memref<?xi32>) query_norm @q key_norm @k epsilon 1.0 schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) into %logits : memref<?x64xf32> into memref<?x64xf32>
   return
 }

@@ -10,7 +10,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %v = lm.linear %x, @v[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
-  lm.append_kv %k, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %k, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -27,7 +27,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x16xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
   // expected-error @below {{'lm.append_kv' op keys are rotated in heads of 16 channels, those of the cache have 32}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -44,7 +44,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -61,7 +61,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op keys and values must come from linear layers beside it, keys rotated}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -78,7 +78,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %other : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -95,7 +95,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -112,7 +112,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -129,7 +129,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -146,7 +146,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -164,7 +164,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -183,7 +183,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %nq, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -203,7 +203,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %nq, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %nk, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -223,7 +223,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %nq, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %nk, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -240,7 +240,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op query, key and value weights differ in type or layers}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -257,7 +257,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op query, key and value weights differ in type or layers}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -275,7 +275,7 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32>, 
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %early = lm.silu_mul %rq, %rq : tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op must come before the query's uses}}
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %early : tensor<?x32xf32>
 }
 
@@ -382,7 +382,7 @@ lm.weight @q : tensor<64x64xf32> layers 2 from ["q{}"]
 lm.weight @k : tensor<64x64xf32> layers 2 from ["k{}"]
 lm.weight @v : tensor<64x64xf32> layers 2 from ["v{}"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
-func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %p: tensor<?xi32>, %s: tensor<?xi32>, %i: index, %c: !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) -> tensor<?x64xf32> {
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %p: tensor<?xi32>, %i: index, %c: !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) -> tensor<?x64xf32> {
   %q0 = lm.linear %x, @q[%i] : tensor<?x64xf32> -> tensor<?x64xf32>
   %q = lm.rms_norm %q0, @n[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   %k0 = lm.linear %x, @k[%i] : tensor<?x64xf32> -> tensor<?x64xf32>
@@ -391,6 +391,6 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %p: tensor<?xi32>, %s: 
   %rq = lm.rotate %q, %t : tensor<?x64xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %t : tensor<?x64xf32>, tensor<?x32xf32>
   // expected-error @below {{'lm.append_kv' op no query, key and value projection of one input to fuse}}
-  lm.append_kv %rk, %v to %c[%i] positions %p sequences %s : tensor<?x64xf32>, <layers = 2, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %c[%i] slots %p : tensor<?x64xf32>, <layers = 2, heads = 2, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x64xf32>
 }

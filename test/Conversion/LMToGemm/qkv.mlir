@@ -12,35 +12,35 @@ lm.weight @layers.self_attn.k_proj : tensor<32x64xbf16> layers 2 from ["layers.{
 lm.weight @layers.self_attn.v_proj : tensor<32x64xbf16> layers 2 from ["layers.{}.v_proj"]
 
 // CHECK-LABEL: func @prefill(
-// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32>, %[[T:[a-z0-9]+]]: tensor<?x16xf32>, %[[P:[a-z0-9]+]]: tensor<?xi32>, %[[S:[a-z0-9]+]]: tensor<?xi32>, %[[C:[a-z0-9]+]]: !lm.kv_cache<{{.*}}>, %[[L:[a-z0-9]+]]: index)
-func.func @prefill(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>,
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32>, %[[T:[a-z0-9]+]]: tensor<?x16xf32>, %[[S:[a-z0-9]+]]: tensor<?xi32>, %[[C:[a-z0-9]+]]: !lm.kv_cache<{{.*}}>, %[[L:[a-z0-9]+]]: index)
+func.func @prefill(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %slots: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, %layer: index) -> tensor<?x64xf32> {
   // CHECK-NEXT: %[[Q:.*]] = gemm.matmul %[[X]], @layers.self_attn.qkv_proj[%[[L]]] epilogue(<rotate_append_kv>) rotary(%[[T]] : tensor<?x16xf32>)
   // CHECK-SAME: cache(%[[C]] : !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>)
-  // CHECK-SAME: positions(%[[P]] : tensor<?xi32>) sequences(%[[S]] : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // CHECK-SAME: slots(%[[S]] : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
   // CHECK-NEXT: return %[[Q]]
   %q = lm.linear %x, @layers.self_attn.q_proj[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
   %k = lm.linear %x, @layers.self_attn.k_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %v = lm.linear %x, @layers.self_attn.v_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
-  lm.append_kv %rk, %v to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %slots
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>
   return %rq : tensor<?x64xf32>
 }
 
 // The order in which the projections are written does not matter.
 
 // CHECK-LABEL: func @decode(
-func.func @decode(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>,
+func.func @decode(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %slots: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, %layer: index) -> tensor<?x64xf32> {
   // CHECK-NEXT: gemm.matmul %{{.*}}, @layers.self_attn.qkv_proj[%{{.*}}] epilogue(<rotate_append_kv>)
   // CHECK-NEXT: return
   %v = lm.linear %x, @layers.self_attn.v_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %k = lm.linear %x, @layers.self_attn.k_proj[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
-  lm.append_kv %rk, %v to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %slots
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f16>, tensor<?xi32>
   %q = lm.linear %x, @layers.self_attn.q_proj[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
   %rq = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
   return %rq : tensor<?x64xf32>
@@ -69,7 +69,7 @@ func.func @bias(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi32
   %v = lm.linear %x, @layers.self_attn.v_proj bias @layers.self_attn.v_proj.bias[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %q, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }
 
@@ -95,7 +95,7 @@ func.func @norms(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi3
   %nk = lm.rms_norm %k, @k_norm[%layer] epsilon 1.0e-06 : tensor<?x32xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %nq, %table : tensor<?x64xf32>, tensor<?x32xf32>
   %rk = lm.rotate %nk, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  lm.append_kv %rk, %v to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %v to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x64xf32>
 }
 
@@ -113,6 +113,6 @@ func.func @shared(%x: tensor<?x64xf32>, %table: tensor<?x32xf32>, %p: tensor<?xi
   %w = lm.linear %x, @w[%layer] : tensor<?x64xf32> -> tensor<?x32xf32>
   %rq = lm.rotate %w, %table : tensor<?x32xf32>, tensor<?x32xf32>
   %rk = lm.rotate %w, %table : tensor<?x32xf32>, tensor<?x32xf32>
-  lm.append_kv %rk, %w to %cache[%layer] positions %p sequences %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %rk, %w to %cache[%layer] slots %p : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, tensor<?xi32>
   return %rq : tensor<?x32xf32>
 }

@@ -2,7 +2,7 @@
 
 // Only phase programs have threads and weights.
 func.func @plain(%x: memref<?x32xf32>, %rows: memref<?xi32>) {
-  // expected-error @below {{'lm.gather_rows' op must be in a phase program with 'phase.program' and 'lm.phase'}}
+  // expected-error @below {{'lm.gather_rows' op must be in a phase program with 'phase.program'}}
   lm.gather_rows %x, %rows into %x : memref<?x32xf32>, memref<?xi32> into memref<?x32xf32>
   return
 }
@@ -11,10 +11,10 @@ func.func @plain(%x: memref<?x32xf32>, %rows: memref<?xi32>) {
 
 // Weights must have their place.
 lm.weight @embedding : tensor<100x32xbf16> from ["embedding"]
-func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -27,10 +27,10 @@ func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequence
 // -----
 
 // Vectors need contiguous channels.
-func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -38,5 +38,24 @@ func.func @strided(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequen
   %y = memref.subview %x[0, 0] [%tokens, 32] [1, 2] : memref<?x64xf32> to memref<?x32xf32, strided<[64, 2]>>
   // expected-error @below {{'lm.gather_rows' op needs buffers whose last dimension is contiguous, got 'memref<?x32xf32, strided<[64, 2]>>'}}
   lm.gather_rows %y, %logit_rows into %logits : memref<?x32xf32, strided<[64, 2]>>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// Partial sums have room for the parts of as many segments as a step can have: 2 for
+// each of 16 tokens, each of 4 heads of 64 channels and two numbers.
+func.func @few_sums(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 16, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x256xbf16>
+  %sums = memref.view %workspace[%c0][] : memref<?xi8> to memref<33728xi8>
+  // expected-error @below {{'lm.attention' op needs 33792 bytes of partial sums, has 33728}}
+  lm.attention %q, %cache[%c0] segments %segments blocks %block_tables scale 0.125
+    schedules(<[?, ?] : <decode = [2, 2, 2], split = 2, prefill = [4, 1, 1]>>) partial_sums(%sums : memref<33728xi8>)
+    into %q : memref<?x256xbf16>, memref<?x2x2x2x1024xf16>, memref<?x4xi32>, memref<?xi32> into memref<?x256xbf16>
   return
 }

@@ -3,16 +3,16 @@
 // Each thread copies its own rows, in vectors.
 
 // CHECK-LABEL: func @gather_rows
-func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
   // CHECK-DAG: %[[C4:.*]] = arith.constant 4 : index
-  // CHECK: %[[ROWS:.*]] = memref.dim %[[NUMBERS:arg3]], %{{.*}} : memref<?xi32>
+  // CHECK: %[[ROWS:.*]] = memref.dim %[[NUMBERS:arg5]], %{{.*}} : memref<?xi32>
   // CHECK: %[[FIRST:.*]] = arith.muli %[[THREAD:.*]], %[[ROWS]]
   // CHECK: %[[BEGIN:.*]] = arith.divui %[[FIRST]], %[[C4]]
   // CHECK: %[[END:.*]] = arith.divui %{{.*}}, %[[C4]]
@@ -31,10 +31,10 @@ func.func @gather_rows(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %se
 
 lm.weight @narrow : tensor<100x20xbf16> from ["narrow"] at 128
 // CHECK-LABEL: func @embed
-func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -52,10 +52,10 @@ func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequence
 
 lm.weight @tied : tensor<100x64xbf16> from ["tied"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2> at 0
 // CHECK-LABEL: func @embed_packed
-func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -69,10 +69,10 @@ func.func @embed_packed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
 
 lm.weight @norm : tensor<256xf32> layers 2 from ["norm{}"] at 0 stride 1024
 // CHECK-LABEL: func @rms_norm
-func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -87,10 +87,10 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %seque
 // Angles are reduced in f64, frequencies are constants.
 
 // CHECK-LABEL: func @rotary_table
-func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
@@ -106,9 +106,9 @@ func.func @rotary_table(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
 // A thread takes part in what ranks do together.
 
 // CHECK-LABEL: func @ranks
-func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x320xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
-    attributes {lm.phase = #lm.phase<decode>, phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 32768>} {
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 32768>} {
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
   %tokens = memref.dim %ids, %c0 : memref<?xi32>

@@ -5,8 +5,8 @@ lm.weight @w : tensor<512x2048xbf16> from ["w"] packing #gemm.packing<panel = 32
 // Equal neighbours are one; what no step is long enough for is dropped; who
 // does not split K needs no partial sums.
 // CHECK-LABEL: func @ranges
-func.func @ranges(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @ranges(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 4, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index
@@ -37,8 +37,8 @@ func.func @ranges(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: me
 
 // Conditions halve the ranges: 4 of them nest two deep.
 // CHECK-LABEL: func @halves
-func.func @halves(%ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %blocks: memref<?x?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+func.func @halves(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 1, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
   %c0 = arith.constant 0 : index

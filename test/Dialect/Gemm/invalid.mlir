@@ -370,7 +370,7 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
   // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
-  %y = "gemm.matmul"(%x) <{weight = @w, epilogue = #gemm.epilogue<none>, residual_ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<?x64xf32>) -> tensor<?x32xf32>
+  %y = "gemm.matmul"(%x) <{weight = @w, epilogue = #gemm.epilogue<none>, residual_ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<?x64xf32>) -> tensor<?x32xf32>
   return
 }
 
@@ -406,7 +406,7 @@ func.func @f(%x: tensor<?x64xf32>) {
 
 // -----
 
-// gemm.matmul (C3): rotation needs a table, a cache, positions and sequences.
+// gemm.matmul (C3): rotation needs a table, a cache and slots.
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>) {
   // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
@@ -420,17 +420,27 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>) {
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) query_norm @n : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
 // -----
 
-// gemm.matmul (C3): in buffer form the cache is found through block tables.
+// gemm.matmul (C3): keys and values have a place in the cache, also in buffer form.
 lm.weight @w : tensor<96x64xf32> from ["w"]
-func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x512xf32>, %p: memref<?xi32>, %y: memref<?x32xf32>) {
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x512xf32>, %y: memref<?x32xf32>) {
   // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'rotate_append_kv' does not take, or lacks one}}
-  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x512xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x512xf32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C3): only what is appended has one.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>, %s: tensor<?xi32>) {
+  // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
+  %y = gemm.matmul %x, @w epilogue(<none>) slots(%s : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -500,7 +510,7 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x16xf32>) {
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) result must be whole heads of 32 channels}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x48xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x48xf32>
   return
 }
 
@@ -510,7 +520,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) @w must have 128 rows for this result}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x64xf32>
   return
 }
 
@@ -520,7 +530,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) @w must have 160 rows for this result}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x96xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x96xf32>
   return
 }
 
@@ -530,7 +540,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x16xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 16 and 32}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x16xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x16xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -540,7 +550,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x16xf32>, %c: !lm.kv_cache<layers
 lm.weight @w : tensor<51x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x17xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 17, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 17 and 17}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x17xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 17, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x17xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x17xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 17, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x17xf32>
   return
 }
 
@@ -550,7 +560,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x17xf32>, %c: !lm.kv_cache<layers
 lm.weight @w : tensor<96x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C4) @w must have 160 rows for this result}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 2, head_dim = 32, f32>) slots(%p : tensor<?xi32>) : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -558,9 +568,9 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 
 // gemm.matmul (C4): so does its buffer.
 lm.weight @w : tensor<96x64xf32> from ["w"]
-func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x256xf32>, %p: memref<?xi32>, %b: memref<?x?xi32>, %y: memref<?x32xf32>) {
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x256xf32>, %p: memref<?xi32>, %y: memref<?x32xf32>) {
   // expected-error @below {{'gemm.matmul' op (C4) table must have the channels of a head of the cache, an even number, got 32 and 16}}
-  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x256xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) blocks(%b : memref<?x?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x2x256xf32>) slots(%p : memref<?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
   return
 }
 
@@ -568,9 +578,9 @@ func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x2x256x
 
 // gemm.matmul (C4): which holds keys and values.
 lm.weight @w : tensor<96x64xf32> from ["w"]
-func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x1x512xf32>, %p: memref<?xi32>, %b: memref<?x?xi32>, %y: memref<?x32xf32>) {
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>, %c: memref<?x2x1x1x512xf32>, %p: memref<?xi32>, %y: memref<?x32xf32>) {
   // expected-error @below {{'gemm.matmul' op (C4) 'memref<?x2x1x1x512xf32>' is not the buffer of a !lm.kv_cache}}
-  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x1x512xf32>) positions(%p : memref<?xi32>) sequences(%p : memref<?xi32>) blocks(%b : memref<?x?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
+  gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : memref<?x32xf32>) cache(%c : memref<?x2x1x1x512xf32>) slots(%p : memref<?xi32>) into %y : memref<?x64xf32> into memref<?x32xf32>
   return
 }
 
@@ -613,7 +623,7 @@ lm.weight @w : tensor<96x64xf32> from ["w"]
 lm.weight @n : tensor<64xf32> from ["n"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C5) @n must be a weight of 32 elements, without layers, not interleaved}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -624,7 +634,7 @@ lm.weight @w : tensor<96x64xf32> from ["w"]
 lm.weight @n : tensor<32xf32> from ["n"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C5) epsilon must be finite and positive}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon -1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x32xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) slots(%p : tensor<?xi32>) query_norm @n key_norm @n epsilon -1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -674,7 +684,7 @@ func.func @f(%x: tensor<?x48xbf16>) {
 lm.weight @w : tensor<192x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x64xf32>, %c: !lm.kv_cache<layers = 2, heads = 1, head_dim = 64, f32>, %p: tensor<?xi32>) {
   // expected-error @below {{'gemm.matmul' op (C6) slice columns 32 must be a multiple of 64, which the epilogue needs together}}
-  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x64xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 64, f32>) positions(%p : tensor<?xi32>) sequences(%p : tensor<?xi32>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  %y = gemm.matmul %x, @w epilogue(<rotate_append_kv>) rotary(%t : tensor<?x64xf32>) cache(%c : !lm.kv_cache<layers = 2, heads = 1, head_dim = 64, f32>) slots(%p : tensor<?xi32>) schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x64xf32>
   return
 }
 

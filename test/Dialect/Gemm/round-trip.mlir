@@ -6,11 +6,11 @@ lm.weight @qkv : tensor<128x64xbf16> layers 2 from ["layers.{}.q", "layers.{}.k"
 
 // CHECK-LABEL: func @matmuls
 func.func @matmuls(%x: tensor<?x64xbf16>, %residual: tensor<?x64xf32>, %table: tensor<?x32xf32>,
-    %positions: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, %layer: index) -> tensor<?x64xf32> {
-  // CHECK: gemm.matmul %{{.*}}, @qkv[%{{.*}}] epilogue(<rotate_append_kv>) rotary(%{{.*}} : tensor<?x32xf32>) cache(
+    %slots: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, %layer: index) -> tensor<?x64xf32> {
+  // CHECK: gemm.matmul %{{.*}}, @qkv[%{{.*}}] epilogue(<rotate_append_kv>) rotary(%{{.*}} : tensor<?x32xf32>) cache({{.*}}) slots(%{{.*}} : tensor<?xi32>) :
   %q = gemm.matmul %x, @qkv[%layer] epilogue(<rotate_append_kv>) rotary(%table : tensor<?x32xf32>)
     cache(%cache : !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>)
-    positions(%positions : tensor<?xi32>) sequences(%positions : tensor<?xi32>)
+    slots(%slots : tensor<?xi32>)
     : tensor<?x64xbf16> -> tensor<?x64xf32>
   // CHECK: gemm.matmul %{{.*}}, @gate_up[%{{.*}}] epilogue(<silu_mul>) : tensor<?x64xbf16> -> tensor<?x96xbf16>
   %h = gemm.matmul %x, @gate_up[%layer] epilogue(<silu_mul>) : tensor<?x64xbf16> -> tensor<?x96xbf16>

@@ -76,14 +76,14 @@ func.func @f32_weights(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
 // channels needs three panels of 32 with another head, gate and up one panel.
 
 // CHECK-LABEL: func @units
-func.func @units(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>, %positions: tensor<?xi32>,
+func.func @units(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>, %slots: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 48, f16>) -> (tensor<?x48xf32>, tensor<?x64xf32>) {
   %n = lm.rms_norm %x, @norm epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xf32>
   %m = lm.rms_norm %x, @norm epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xf32>
   // BF16: epilogue(<rotate_append_kv>){{.*}} slice = [12, 96, 64]
   %q = gemm.matmul %n, @qkv epilogue(<rotate_append_kv>) rotary(%table : tensor<?x48xf32>)
     cache(%cache : !lm.kv_cache<layers = 1, heads = 1, head_dim = 48, f16>)
-    positions(%positions : tensor<?xi32>) sequences(%positions : tensor<?xi32>)
+    slots(%slots : tensor<?xi32>)
     : tensor<?x64xf32> -> tensor<?x48xf32>
   // BF16: epilogue(<silu_mul>){{.*}} slice = [12, 32, 64]
   %h = gemm.matmul %m, @gate_up epilogue(<silu_mul>) : tensor<?x64xf32> -> tensor<?x64xf32>

@@ -486,72 +486,454 @@ func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xf32> {
 
 // -----
 
+// #lm.attention_schedule (C1): a tile has rows.
+// expected-error @below {{(C1) decode must have 1 to 16 rows}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [0, 1, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): and they are elements of one vector.
+// expected-error @below {{(C1) prefill must have 1 to 16 rows}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [17, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): blocks of a chunk are multiplied so many at a time.
+// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 2, 3], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): at least one.
+// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 0, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): scores of a chunk lie on the stack.
+// expected-error @below {{(C1) prefill must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 65]>}
+
+// -----
+
+// #lm.attention_schedule (C1): a context has parts,
+// expected-error @below {{(C1) split must be 1 to 1024}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 0, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): no more than a team can have threads.
+// expected-error @below {{(C1) split must be 1 to 1024}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1025, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): each pair of a row and a block has a vector of sums.
+// expected-error @below {{(C1) decode must multiply at most 64 pairs of a row and a block at once}}
+func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [16, 5, 5], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_table (C1): every step has a schedule.
+// expected-error @below {{(C1) the last entry must be for all: [?, ?]}}
+func.func private @f() attributes {test.table = #lm.attention_table<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): every schedule has steps.
+// expected-error @below {{(C1) entry 1 serves nothing that entry 0 does not}}
+func.func private @f() attributes {test.table = #lm.attention_table<[4, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [2, 100] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): no step has no segments.
+// expected-error @below {{(C1) numbers of segments and positions must be positive}}
+func.func private @f() attributes {test.table = #lm.attention_table<[0, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): its schedules are schedules.
+// expected-error @below {{(C1) prefill must have 1 to 16 rows}}
+func.func private @f() attributes {test.table = #lm.attention_table<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [17, 1, 1]>>}
+
+// -----
+
 // lm.attention (C1): a cache that is a value gives values.
-func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>, %y: memref<?x32xf32>) {
+func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %y: memref<?x32xf32>) {
   // expected-error @below {{'lm.attention' op (C1) mixes tensor form and buffer form}}
-  lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0 into %y
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> into memref<?x32xf32>
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %y
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> into memref<?x32xf32>
   return
 }
 
 // -----
 
 // lm.attention (C2): as many channels out as in.
-func.func @f(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
+func.func @f(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x32xf32> {
   // expected-error @below {{'lm.attention' op (C2) query and result differ in channels}}
-  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0
-    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x32xf32>
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
 
 // -----
 
 // lm.attention (C2): query heads share the cache's heads in equal groups.
-func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x96xf32> {
+func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x96xf32> {
   // expected-error @below {{'lm.attention' op (C2) query channels must be a multiple of the cache's heads times head_dim}}
-  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0
-    : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x96xf32>
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
 }
 
 // -----
 
-// lm.attention (C3): a cache's buffer is found through block tables.
-func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %positions: memref<?xi32>) {
-  // expected-error @below {{'lm.attention' op (C3) block tables belong to the buffer form}}
-  lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 1.0 into %q
-    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?xi32>, memref<?xi32> into memref<?x32xf32>
+// lm.attention (C5): whole tiles of the query heads that share one of the cache's.
+func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x96xf32> {
+  // expected-error @below {{'lm.attention' op (C5) rows of decode must divide the 3 query heads of each of the cache's, got 2}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+    : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// lm.attention (C6): parts of contexts are kept somewhere.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C6) a schedule that splits contexts needs partial sums}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
 
 // -----
 
-// lm.attention (C4): keys and values of whole blocks.
-func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
-  // expected-error @below {{'lm.attention' op (C4) 'memref<?x1x1x2x500xf32>' is not the buffer of a !lm.kv_cache}}
-  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
-    : memref<?x32xf32>, memref<?x1x1x2x500xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+// lm.attention: a segment has four fields.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x3xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op operand #3 must be tensor of a dynamic number of segments by four 32-bit signless integers or memref of a dynamic number of segments by four 32-bit signless integers, but got 'memref<?x3xi32>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x3xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
 
 // -----
 
-// lm.attention (C4): a head has no more channels than code can be unrolled for.
-func.func @f(%q: memref<?x16777216xf32>, %cache: memref<?x1x1x2x268435456xf32>, %layer: index, %positions: memref<?xi32>, %blocks: memref<?x?xi32>) {
-  // expected-error @below {{'lm.attention' op (C4) 'memref<?x1x1x2x268435456xf32>' is not the buffer of a !lm.kv_cache}}
-  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 1.0 into %q
-    : memref<?x16777216xf32>, memref<?x1x1x2x268435456xf32>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x16777216xf32>
-  return
-}
-
-// -----
-
-// lm.attention (C5): scores are numbers.
-func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) -> tensor<?x32xf32> {
-  // expected-error @below {{'lm.attention' op (C5) scale must be finite and positive}}
-  %y = lm.attention %q, %cache[%layer] positions %positions sequences %positions scale 0x7F800000
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x32xf32>
+// lm.attention: so does one in tensor form.
+func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x?xi32>, %blocks: tensor<?xi32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.attention' op operand #3 must be tensor of a dynamic number of segments by four 32-bit signless integers or memref of a dynamic number of segments by four 32-bit signless integers, but got 'tensor<?x?xi32>'}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x?xi32>, tensor<?xi32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// lm.attention: a step has as many segments as it is given.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<2x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op operand #3 must be tensor of a dynamic number of segments by four 32-bit signless integers or memref of a dynamic number of segments by four 32-bit signless integers, but got 'memref<2x4xi32>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<2x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention: fields are 32-bit integers.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi64>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op operand #3 must be tensor of a dynamic number of segments by four 32-bit signless integers or memref of a dynamic number of segments by four 32-bit signless integers, but got 'memref<?x4xi64>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi64>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention: block tables follow each other, without rows.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?x?xi32>) {
+  // expected-error @below {{'lm.attention' op operand #4 must be tensor of a dynamic number of 32-bit signless integers or memref of a dynamic number of 32-bit signless integers, but got 'memref<?x?xi32>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?x?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C3): keys and values of whole blocks.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x500xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C3) 'memref<?x1x1x2x500xf32>' is not the buffer of a !lm.kv_cache}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x32xf32>, memref<?x1x1x2x500xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C3): a head has no more channels than code can be unrolled for.
+func.func @f(%q: memref<?x16777216xf32>, %cache: memref<?x1x1x2x268435456xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C3) 'memref<?x1x1x2x268435456xf32>' is not the buffer of a !lm.kv_cache}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 into %q
+    : memref<?x16777216xf32>, memref<?x1x1x2x268435456xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x16777216xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C4): scores are numbers.
+func.func @f(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x32xf32> {
+  // expected-error @below {{'lm.attention' op (C4) scale must be finite and positive}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 0x7F800000
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
+// #lm.attention_schedule (C1): a tile has rows.
+// expected-error @below {{(C1) decode must have 1 to 16 rows}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [0, 1, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): and no more of them than a vector has elements.
+// expected-error @below {{(C1) decode must have 1 to 16 rows}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [17, 1, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): so does one of several tokens.
+// expected-error @below {{(C1) prefill must have 1 to 16 rows}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [-1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): it has no more of them.
+// expected-error @below {{(C1) prefill must have 1 to 16 rows}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [17, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): some block of keys is multiplied.
+// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 0, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): their number is not negative.
+// expected-error @below {{(C1) prefill must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, -2, 2]>}
+
+// -----
+
+// #lm.attention_schedule (C1): chunks are not empty.
+// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 0], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): scores of a chunk fit the stack.
+// expected-error @below {{(C1) prefill must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 65]>}
+
+// -----
+
+// #lm.attention_schedule (C1): a chunk is multiplied in equal steps.
+// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 2, 3], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): no step is longer than a chunk.
+// expected-error @below {{(C1) prefill must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 4, 2]>}
+
+// -----
+
+// #lm.attention_schedule (C1): a context is at least one part.
+// expected-error @below {{(C1) split must be 1 to 1024}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 0, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): it has no more parts than there can be threads.
+// expected-error @below {{(C1) split must be 1 to 1024}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1025, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule: tiles have three sizes.
+// expected-error @below {{expected ','}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1], split = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule: sizes are numbers.
+// expected-error @below {{expected integer value}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, ?, 1]>}
+
+// -----
+
+// #lm.attention_schedule: they fit 64 bits.
+// expected-error @below {{integer value too large}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 9223372036854775808, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule: its parts have names.
+// expected-error @below {{expected 'split'}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], parts = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_table (C1): a table serves all steps.
+// expected-error @below {{(C1) the last entry must be for all: [?, ?]}}
+func.func private @f() attributes {test.a = #lm.attention_table<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): those with long contexts, too.
+// expected-error @below {{(C1) the last entry must be for all: [?, ?]}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?, 1] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): an empty one serves none.
+// expected-error @below {{(C1) the last entry must be for all: [?, ?]}}
+func.func private @f() attributes {test.a = #lm.attention_table<>}
+
+// -----
+
+// #lm.attention_table (C1): steps have segments.
+// expected-error @below {{(C1) numbers of segments and positions must be positive}}
+func.func private @f() attributes {test.a = #lm.attention_table<[0, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): contexts have positions.
+// expected-error @below {{(C1) numbers of segments and positions must be positive}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?, -1] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): a second entry for the same steps is none.
+// expected-error @below {{(C1) entry 1 serves nothing that entry 0 does not}}
+func.func private @f() attributes {test.a = #lm.attention_table<[2, 2] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [2, 2] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): nor is one for fewer steps than any before.
+// expected-error @below {{(C1) entry 2 serves nothing that entry 0 does not}}
+func.func private @f() attributes {test.a = #lm.attention_table<[2, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, 4] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [1, 8] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): nothing comes after the entry for all.
+// expected-error @below {{(C1) entry 1 serves nothing that entry 0 does not}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table (C1): its schedules are verified.
+// expected-error @below {{(C1) decode must have 1 to 16 rows}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?, ?] : <decode = [0, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table: an entry has two limits.
+// expected-error @below {{expected ','}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table: limits are numbers.
+// expected-error @below {{expected integer value}}
+func.func private @f() attributes {test.a = #lm.attention_table<[few, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// -----
+
+// #lm.attention_table: entries are schedules.
+// expected-error @below {{expected '<'}}
+func.func private @f() attributes {test.a = #lm.attention_table<[?, ?] : 1 : i64>}
+
+// -----
+
+// lm.attention (C5): tiles of query heads are whole.
+func.func @f(%q: tensor<?x128xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x128xf32> {
+  // expected-error @below {{'lm.attention' op (C5) rows of decode must divide the 4 query heads of each of the cache's, got 3}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[?, ?] : <decode = [3, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+    : tensor<?x128xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+
+// -----
+
+// lm.attention (C5): no tile is larger than the group.
+func.func @f(%q: tensor<?x128xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x128xf32> {
+  // expected-error @below {{'lm.attention' op (C5) rows of decode must divide the 4 query heads of each of the cache's, got 8}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[?, ?] : <decode = [8, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+    : tensor<?x128xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+
+// -----
+
+// lm.attention (C5): in every entry.
+func.func @f(%q: tensor<?x128xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x128xf32> {
+  // expected-error @below {{'lm.attention' op (C5) rows of decode must divide the 4 query heads of each of the cache's, got 3}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[1, ?] : <decode = [3, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+    : tensor<?x128xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
+}
+
+// -----
+
+// lm.attention (C6): parts of contexts are added up somewhere.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>) {
+  // expected-error @below {{'lm.attention' op (C6) a schedule that splits contexts needs partial sums}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[1, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention: it is known how many parts there is room for.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %sums: memref<?xi8>) {
+  // expected-error @below {{'lm.attention' op operand #5 must be memref of a static number of 8-bit signless integers without a layout, but got 'memref<?xi8>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%sums : memref<?xi8>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention: partial sums are bytes.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %sums: memref<1024xf32>) {
+  // expected-error @below {{'lm.attention' op operand #5 must be memref of a static number of 8-bit signless integers without a layout, but got 'memref<1024xf32>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%sums : memref<1024xf32>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention: they begin where their memory does.
+func.func @f(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xf32>, %layer: index, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %sums: memref<1024xi8, strided<[1], offset: ?>>) {
+  // expected-error @below {{'lm.attention' op operand #5 must be memref of a static number of 8-bit signless integers without a layout, but got 'memref<1024xi8, strided<[1], offset: ?>>'}}
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%sums : memref<1024xi8, strided<[1], offset: ?>>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.attention (C1): partial sums are a buffer, which values have none of.
+func.func @f(%q: tensor<?x128xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %sums: memref<4096xi8>) -> tensor<?x128xf32> {
+  // expected-error @below {{'lm.attention' op (C1) mixes tensor form and buffer form}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0 partial_sums(%sums : memref<4096xi8>)
+    : tensor<?x128xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x128xf32>
+  return %y : tensor<?x128xf32>
 }
 
 // -----
@@ -654,20 +1036,20 @@ func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>) -> tensor<?x64xf32>
 // -----
 
 // lm.append_kv (C1): keys and values fill the cache's heads.
-func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %positions: tensor<?xi32>) {
+func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, %layer: index, %slots: tensor<?xi32>) {
   // expected-error @below {{'lm.append_kv' op (C1) keys and values must have 64 channels}}
-  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %positions
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %k, %k to %cache[%layer] slots %slots
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 2, head_dim = 32, f32>, tensor<?xi32>
   return
 }
 
 // -----
 
 // lm.append_kv: exists in tensor form only.
-func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %positions: memref<?xi32>, %sequences: tensor<?xi32>) {
-  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %sequences
+func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %slots: memref<?xi32>) {
+  lm.append_kv %k, %k to %cache[%layer] slots %slots
     // expected-error @below {{custom op 'lm.append_kv' invalid kind of type specified: expected builtin.tensor, but found 'memref<?xi32>'}}
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, memref<?xi32>, tensor<?xi32>
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, memref<?xi32>
   return
 }
 

@@ -3,9 +3,9 @@
 // A rank has whole heads.
 // expected-error @below {{'func.func' op cannot be divided: 4 ranks do not divide 6 query heads; 1, 2, 3 and 6 are possible}}
 func.func @heads(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 2, heads = 6, head_dim = 16, f32>, %layer: index,
-    %positions: tensor<?xi32>, %sequences: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
-  %a = lm.attention %q, %cache[%layer] positions %positions sequences %sequences scale 1.0
-    : tensor<?x96xf32>, !lm.kv_cache<layers = 2, heads = 6, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x96xf32>
+    %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
+  %a = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    : tensor<?x96xf32>, !lm.kv_cache<layers = 2, heads = 6, head_dim = 16, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x96xf32>
   return
 }
 
@@ -14,9 +14,9 @@ func.func @heads(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 2, heads = 
 // And whole KV heads.
 // expected-error @below {{'func.func' op cannot be divided: 4 ranks do not divide 2 KV heads; 1 and 2 are possible}}
 func.func @kv_heads(%q: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, %layer: index,
-    %positions: tensor<?xi32>, %sequences: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
-  %a = lm.attention %q, %cache[%layer] positions %positions sequences %sequences scale 1.0
-    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
+  %a = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   return
 }
 
@@ -115,11 +115,11 @@ func.func @residual(%x: tensor<?x64xf32>) attributes {lm.phase = #lm.phase<decod
 // What nothing leads to can be made from itself.
 // expected-error @below {{'func.func' op cannot be divided: it is not one block}}
 func.func @unreachable(%x: tensor<?x64xf32>, %table: tensor<?x16xf32>, %cache: !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>,
-    %layer: index, %i: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
+    %layer: index, %s: tensor<?x4xi32>, %i: tensor<?xi32>) attributes {lm.phase = #lm.phase<decode>} {
   return
 ^bb1:
   %q = lm.rotate %r, %table : tensor<?x64xf32>, tensor<?x16xf32>
   %r = lm.rotate %q, %table : tensor<?x64xf32>, tensor<?x16xf32>
-  %a = lm.attention %r, %cache[%layer] positions %i sequences %i scale 1.0 : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %a = lm.attention %r, %cache[%layer] segments %s blocks %i scale 1.0 : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   cf.br ^bb1
 }

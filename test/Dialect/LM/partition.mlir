@@ -39,7 +39,7 @@ lm.weight @down : tensor<64x96xf32> layers 2 from ["down.{}"]
 
 // CHECK-LABEL: func @decode
 // CHECK-SAME: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x320xf32>
-func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>) -> tensor<?x320xf32> attributes {lm.phase = #lm.phase<decode>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -65,11 +65,11 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %sequences: te
     // CHECK-NEXT: lm.rotate {{.*}} : tensor<?x16xf32>, tensor<?x16xf32>
     %kr = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
     // CHECK-NEXT: lm.append_kv {{.*}} : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>
-    lm.append_kv %kr, %v to %cache[%layer] positions %positions sequences %sequences
-      : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32>
+    lm.append_kv %kr, %v to %cache[%layer] slots %slots
+      : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>
     // CHECK-NEXT: %[[A:.*]] = lm.attention {{.*}} -> tensor<?x32xf32>
-    %a = lm.attention %qr, %cache[%layer] positions %positions sequences %sequences scale 1.0
-      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+    %a = lm.attention %qr, %cache[%layer] segments %segments blocks %blocks scale 1.0
+      : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
     // CHECK-NEXT: %[[O:.*]] = lm.linear %[[A]], @o bias @o.bias[%[[LAYER]]] : tensor<?x32xf32> -> tensor<?x64xf32>
     %o = lm.linear %a, @o bias @o.bias[%layer] : tensor<?x64xf32> -> tensor<?x64xf32>
     // The residual is summed over the ranks as well: each adds its own rows.

@@ -15,7 +15,8 @@ lm.weight @gate_up : tensor<128x64xbf16> layers 2 from ["layers.{}.gate", "layer
 
 // CHECK-LABEL: func @decode
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
-                  %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+                  %slots: tensor<?xi32>, %segments: tensor<?x4xi32>,
+                  %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
                   %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>,
                   %layer: index) -> tensor<?x64xf32>
     attributes {lm.phase = #lm.phase<decode>} {
@@ -30,12 +31,12 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
   // CHECK: lm.rotate %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x4xf32>
   %r = lm.rotate %x, %t : tensor<?x64xf32>, tensor<?x4xf32>
   %k = lm.embed %ids, @kv : tensor<?xi32> -> tensor<?x32xf32>
-  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>
-  lm.append_kv %k, %k to %cache[%layer] positions %positions sequences %sequences
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32>
-  // CHECK: lm.attention %{{.*}}, %{{.*}}[%{{.*}}] positions %{{.*}} sequences %{{.*}} scale 1.250000e-01
-  %a = lm.attention %r, %cache[%layer] positions %positions sequences %sequences scale 0.125
-    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
+  lm.append_kv %k, %k to %cache[%layer] slots %slots
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
+  // CHECK: lm.attention %{{.*}}, %{{.*}}[%{{.*}}] segments %{{.*}} blocks %{{.*}} scale 1.250000e-01 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %a = lm.attention %r, %cache[%layer] segments %segments blocks %blocks scale 0.125
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   // CHECK: lm.silu_mul
   %s = lm.silu_mul %a, %x : tensor<?x64xf32>
   // CHECK: lm.add
@@ -59,7 +60,7 @@ func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>
 // A cache of each element type, as a value and as its buffer.
 
 // CHECK-LABEL: func @caches
-func.func @caches(%q: tensor<?x32xf32>, %layer: index, %positions: tensor<?xi32>,
+func.func @caches(%q: tensor<?x32xf32>, %layer: index, %slots: tensor<?xi32>,
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>
     %f32: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>,
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>
@@ -67,17 +68,54 @@ func.func @caches(%q: tensor<?x32xf32>, %layer: index, %positions: tensor<?xi32>
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>
     %f16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>) {
   // CHECK: lm.append_kv {{.*}}, <layers = 1, heads = 1, head_dim = 32, bf16>,
-  lm.append_kv %q, %q to %bf16[%layer] positions %positions sequences %positions
-    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>, tensor<?xi32>, tensor<?xi32>
+  lm.append_kv %q, %q to %bf16[%layer] slots %slots
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
   return
 }
 
 // CHECK-LABEL: func @cache_buffer
 func.func @cache_buffer(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xbf16>, %layer: index,
-                        %positions: memref<?xi32>, %blocks: memref<?x?xi32>, %y: memref<?x32xf32>) {
-  // CHECK: lm.attention {{.*}} : memref<?x32xf32>, memref<?x1x1x2x512xbf16>,
-  lm.attention %q, %cache[%layer] positions %positions sequences %positions blocks %blocks scale 0.125 into %y
-    : memref<?x32xf32>, memref<?x1x1x2x512xbf16>, memref<?xi32>, memref<?xi32>, blocks memref<?x?xi32> into memref<?x32xf32>
+                        %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %y: memref<?x32xf32>) {
+  // CHECK: lm.attention {{.*}} : memref<?x32xf32>, memref<?x1x1x2x512xbf16>, memref<?x4xi32>, memref<?xi32> into
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 0.125 into %y
+    : memref<?x32xf32>, memref<?x1x1x2x512xbf16>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
+  return
+}
+
+// How attention runs: a table from steps to schedules, or one schedule. `?` is what
+// the largest number says.
+
+// CHECK-LABEL: func private @attention_schedule()
+// CHECK-SAME: test.schedule = #lm.attention_schedule<decode = [4, 2, 2], split = 1024, prefill = [16, 4, 64]>
+func.func private @attention_schedule()
+  attributes {test.schedule = #lm.attention_schedule<decode = [4, 2, 2], split = 1024, prefill = [16, 4, 64]>}
+// CHECK-LABEL: func private @attention_table()
+// CHECK-SAME: test.table = #lm.attention_table<[1, 128] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, 9] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>
+func.func private @attention_table()
+  attributes {test.table = #lm.attention_table<
+    [1, 128] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>,
+    [9223372036854775807, 9] : #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>,
+    [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
+
+// CHECK-LABEL: func @schedules
+func.func @schedules(%q: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index,
+                     %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x32xf32> {
+  // Values need no memory for what is split.
+  // CHECK: scale 1.000000e+00 schedules(<[2, ?] : <decode = [1, 2, 4], split = 3, prefill = [2, 1, 8]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>) : tensor<?x32xf32>,
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(<[2, ?] : <decode = [1, 2, 4], split = 3, prefill = [2, 1, 8]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>)
+    : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// CHECK-LABEL: func @partial_sums
+func.func @partial_sums(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xbf16>, %layer: index,
+                        %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %sums: memref<1024xi8>) {
+  // CHECK: schedules(<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>) partial_sums(%{{.*}} : memref<1024xi8>) into %{{.*}} : memref<?x32xf32>,
+  lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(#lm.attention_table<[?, ?] : <decode = [1, 1, 1], split = 2, prefill = [1, 1, 1]>>)
+    partial_sums(%sums : memref<1024xi8>) into %q
+    : memref<?x32xf32>, memref<?x1x1x2x512xbf16>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
 

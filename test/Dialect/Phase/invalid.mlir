@@ -61,15 +61,15 @@ module attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, 
 // -----
 
 // #phase.program (C2): a program has a body.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func private @f(memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x?xi32>, memref<?x2x1x2x512xf32>, memref<?x64xf32>, memref<?xi8>, memref<?xi8>, index, !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func private @f(memref<?xi32>, memref<?xi32>, memref<?xi32>, memref<?x4xi32>, memref<?xi32>, memref<?xi32>, memref<?x2x1x2x512xf32>, memref<?x64xf32>, memref<?xi8>, memref<?xi8>, index, !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>}
 
 // -----
 
 // #phase.program (C2): a program is straight.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   cf.br ^next
 ^next:
@@ -79,8 +79,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): it has all arguments.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -88,8 +88,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): it returns nothing.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team) -> index
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team) -> index
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return %thread : index
 }
@@ -97,8 +97,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): token ids are 32-bit integers.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi64>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi64>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -106,26 +106,62 @@ func.func @f(%token_ids: memref<?xi64>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): positions are one for each token.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<4xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<4xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
 
 // -----
 
-// #phase.program (C2): sequences are contiguous.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32, strided<[2]>>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// #phase.program (C2): cache slots are contiguous.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32, strided<[2]>>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
 
 // -----
 
-// #phase.program (C2): block tables have a row for each sequence.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// #phase.program (C2): segments have four fields.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x3xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): a step has as many segments as it is given.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<2x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): segments are rows of fields.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): their fields are 32-bit integers.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi64>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
+  return
+}
+
+// -----
+
+// #phase.program (C2): block tables follow each other, without rows.
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?x?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -133,8 +169,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): a cache has a static layout inside of a block.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x?xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x?xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -142,8 +178,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): the vocabulary is static.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x?xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x?xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -151,8 +187,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): logits are f32.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xbf16>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xbf16>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -160,8 +196,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): a cache has five dimensions.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -169,8 +205,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): a cache holds numbers.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xi8>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xi8>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -178,8 +214,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): logits have rows.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -187,8 +223,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): weights are bytes.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xf32>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xf32>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -196,8 +232,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): the workspace is bytes.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<1024xi8>, %thread: index, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<1024xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -205,8 +241,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): a thread is an index.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: i32, %team: !phase.team)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: i32, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }
@@ -214,8 +250,8 @@ func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: m
 // -----
 
 // #phase.program (C2): a team is a team.
-// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, sequences, logit rows, block tables, cache, logits, weights, workspace, thread and team}}
-func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>, %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: index)
+// expected-error @below {{(C2) a phase program is one block that takes token ids, positions, cache slots, segments, block tables, logit rows, cache, logits, weights, workspace, thread and team}}
+func.func @f(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: index)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0>} {
   return
 }

@@ -5,8 +5,8 @@
 // CHECK-LABEL: func @decode(
 // CHECK-SAME: %[[TEAM:[a-z0-9]+]]: !phase.team)
 // CHECK-SAME: attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 4, workspace_bytes = 4096>}
-func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %sequences: memref<?xi32>, %logit_rows: memref<?xi32>,
-    %block_tables: memref<?x?xi32>, %cache: memref<?x2x1x2x512xf16>, %logits: memref<?x320xf32>,
+func.func @decode(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x1x2x512xf16>, %logits: memref<?x320xf32>,
     %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
     attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 4, workspace_bytes = 4096>} {
   // CHECK: phase.barrier %[[TEAM]]

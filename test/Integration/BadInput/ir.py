@@ -105,7 +105,7 @@ class IR(BadInputTest):
             (r"@layers\.mlp\.up_proj\[", "@layers.mlp.down_proj[", "."),
             (r"@layers\.mlp\.up_proj\[", "@absent[", "."),
             (r"(lm\.linear %\w+, @layers\.mlp\.down_proj)\[%\w+\]", r"\1", "."),
-            (r"%14 = lm.add %arg6, %13", "%14 = lm.add %13, %13", "."),
+            (r"%14 = lm.add %arg8, %13", "%14 = lm.add %13, %13", "."),
             (r"(lm\.rotary_table %arg1) frequencies \[1\.0", r"\1 frequencies [2.0, 1.0",
              "."),
             (r"lm\.append_kv .*\n", "\n", r"line \d+: "),
@@ -118,8 +118,17 @@ class IR(BadInputTest):
              r" %x = lm.embed %i, @e : tensor<?xi32> -> tensor<?x64xf32>"
              r" return } }\n\1", "cannot be in a phase"),
             # What the runtime checks the ranges of.
-            ("positions %arg1", "positions %arg0", "must take the positions"),
-            ("sequences %arg2", "sequences %arg1", "must take the sequences"),
+            ("rotary_table %arg1", "rotary_table %arg0",
+             "must take the positions"),
+            ("slots %arg2", "slots %arg1", "must take the cache slots"),
+            ("blocks %arg4", "blocks %arg2", "must take the block tables"),
+            (r"(?s)%2 = (scf\.for .*? iter_args\(%arg8 = %1)\) -> "
+             r"\(tensor<\?x64xf32>\)(.*?segments )%arg3(.*?scf\.yield %\d+) : "
+             r"tensor<\?x64xf32>(.*?gather_rows )%2",
+             r"%2:2 = \1, %other = %arg3) -> (tensor<?x64xf32>, "
+             r"tensor<?x4xi32>)\2%other\3, %other : "
+             r"tensor<?x64xf32>, tensor<?x4xi32>\4%2#0",
+             "must take the segments"),
             ("lm.embed %arg0", "lm.embed %arg1", "must take the token ids"),
         ))
 
@@ -199,7 +208,7 @@ class IR(BadInputTest):
             ("interleave 16", "interleave 0", "x.mlir: "),
             (" interleave 16", "", "."),
             (r"epilogue\(<silu_mul>\)", "epilogue(<none>)", "x.mlir: "),
-            (r"epilogue\(<add_residual>\) residual\(%arg6",
+            (r"epilogue\(<add_residual>\) residual\(%arg8",
              "epilogue(<add_residual>) residual(%0", "x.mlir: "),
             (r'\["model\.layers\.\{\}\.self_attn\.q_proj\.weight", ',
              "[", "x.mlir: "),
@@ -331,10 +340,10 @@ class IR(BadInputTest):
             (r"lm\.deal_rows %17", "lm.deal_rows %15",
              unsummed(r"lm\.deal_rows", r"lm\.deal_rows")),
             # Without the linear layer's part, that is in no sum any more.
-            (r"lm\.add %15, %14", "lm.add %15, %arg6", mixed % r"lm\.add"),
+            (r"lm\.add %15, %14", "lm.add %15, %arg8", mixed % r"lm\.add"),
             # Every rank adds the whole residual.
-            (r"lm\.add %15, %14", "lm.add %arg6, %14", mixed % r"lm\.add"),
-            (r"lm\.all_reduce %16", "lm.all_reduce %arg6", whole),
+            (r"lm\.add %15, %14", "lm.add %arg8, %14", mixed % r"lm\.add"),
+            (r"lm\.all_reduce %16", "lm.all_reduce %arg8", whole),
         ), ranks)
         matmul = r"gemm\.matmul"
         self.refuse_edits(self.emit("schedule-ir", ranks), (
@@ -344,7 +353,7 @@ class IR(BadInputTest):
              unsummed(matmul, r"scf\.yield")),
             (r"residual\(%11 ", "residual(%10 ", unsummed(matmul, matmul)),
             (r" among 2\)", ")", mixed % matmul),
-            (r"lm\.all_reduce %10", "lm.all_reduce %arg6", whole),
+            (r"lm\.all_reduce %10", "lm.all_reduce %arg8", whole),
         ), ranks)
 
     def test_epilogues_of_shards(self):

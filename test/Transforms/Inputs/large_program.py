@@ -17,7 +17,8 @@ readers       a phase of N linear layers in a loop that read the same from
 import sys
 
 PROGRAM = """func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>,
-    %sequences: memref<?xi32>, %rows: memref<?xi32>, %blocks: memref<?x?xi32>,
+    %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %rows: memref<?xi32>,
     %cache: memref<?x2x1x2x512xf32>, %logits: memref<?x64xf32>,
     %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index,
     %team: !phase.team) attributes {phase.program = #phase.program<threads = 2,
@@ -29,7 +30,8 @@ PROGRAM = """func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>,
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
 """
 PHASE = """func.func @phase(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
-    %sequences: tensor<?xi32>, %rows: tensor<?xi32>,
+    %slots: tensor<?xi32>, %segments: tensor<?x4xi32>,
+    %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 16, f32>)
     -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
 """

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FailingAllocations.h"
 #include "HashModel.h"
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
@@ -14,31 +15,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <numeric>
 
 using namespace sandwich;
 using namespace sandwich::test;
-
-/// Allocations of this thread until one fails, and no other after it; negative
-/// for none that fails.
-static thread_local int untilFailure = -1;
-
-// Not inlined, or GCC warns that one is freed that malloc did not give.
-[[gnu::noinline]] void *operator new(size_t size) {
-  if (untilFailure >= 0 && untilFailure-- == 0)
-    throw std::bad_alloc();
-  if (void *memory = std::malloc(size ? size : 1))
-    return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void *memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept {
-  std::free(memory);
-}
 
 TEST(OutOfMemoryTest, CopiesOfBlocksAreMadeUpFor) {
   TemporaryFolder folder;
@@ -56,23 +36,22 @@ TEST(OutOfMemoryTest, CopiesOfBlocksAreMadeUpFor) {
     Result<std::unique_ptr<Engine>> engine =
         Engine::create(*Artifact::open(path), {});
     ASSERT_TRUE(engine) << engine.error().message;
-    Sequence text(**engine);
+    Sequence text = (*engine)->newSequence();
     ASSERT_TRUE((*engine)->feed(text, tokens, LogitRows::None, {}, 1));
-    Result<Sequence> fork = text.fork();
-    ASSERT_TRUE(fork);
+    Sequence fork = text.fork();
     untilFailure = failures;
     try {
-      Status status = (*engine)->feed(*fork, next, LogitRows::None);
+      Status status = (*engine)->feed(fork, next, LogitRows::None);
       failed = false;
     } catch (const std::bad_alloc &) {
     }
     untilFailure = -1;
-    ASSERT_EQ(fork->length(), failed ? tokens.size() : all.size());
+    ASSERT_EQ(fork.length(), failed ? tokens.size() : all.size());
     if (!failed)
-      fork->truncate(tokens.size());
+      fork.truncate(tokens.size());
     std::vector<float> logits;
     Status status = (*engine)->feed(
-        *fork, next, LogitRows::Last,
+        fork, next, LogitRows::Last,
         [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
           logits.assign(row.begin(), row.end());
           return {};

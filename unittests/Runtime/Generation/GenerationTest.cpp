@@ -48,7 +48,7 @@ protected:
 
 TEST_F(GenerationTest, FollowsTheModel) {
   std::unique_ptr<Engine> engine = load();
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   std::vector<int32_t> streamed;
   Result<GenerationStatistics> result = generate(
       *engine, sequence, prompt, {.maxTokens = 40}, [&](int32_t token) {
@@ -69,7 +69,7 @@ TEST_F(GenerationTest, APromptOfManyStepsChangesNothing) {
   std::vector<int32_t> longPrompt(101);
   for (size_t i = 0; i < longPrompt.size(); ++i)
     longPrompt[i] = static_cast<int32_t>(i * 7 % 256);
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   Result<GenerationStatistics> result =
       generate(*engine, sequence, longPrompt, {.maxTokens = 5}, {});
   ASSERT_TRUE(result) << result.error().message;
@@ -78,7 +78,7 @@ TEST_F(GenerationTest, APromptOfManyStepsChangesNothing) {
 
 TEST_F(GenerationTest, ASequenceGoesOn) {
   std::unique_ptr<Engine> engine = load();
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   Result<GenerationStatistics> first =
       generate(*engine, sequence, prompt, {.maxTokens = 3}, {});
   ASSERT_TRUE(first) << first.error().message;
@@ -101,7 +101,7 @@ TEST_F(GenerationTest, StopsAtTheEndOfTheText) {
                    tokens[end]) != tokens.begin() + static_cast<long>(end))
     ++end;
   std::unique_ptr<Engine> engine = load({.endOfTextTokens = {5, tokens[end]}});
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   Result<GenerationStatistics> result =
       generate(*engine, sequence, prompt, {.maxTokens = 10}, {});
   ASSERT_TRUE(result) << result.error().message;
@@ -109,17 +109,17 @@ TEST_F(GenerationTest, StopsAtTheEndOfTheText) {
   EXPECT_EQ(result->tokens,
             std::vector<int32_t>(tokens.begin(),
                                  tokens.begin() + static_cast<long>(end)));
-  Sequence another(*engine);
+  Sequence another = engine->newSequence();
   result =
       generate(*engine, another, prompt,
-               {.maxTokens = 10, .sampling = {}, .ignoreEndOfText = true}, {});
+               {.maxTokens = 10, .sampling = {.ignoreEndOfText = true}}, {});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->tokens, tokens);
 }
 
 TEST_F(GenerationTest, StopsWhenTheContextIsFull) {
   std::unique_ptr<Engine> engine = load({.contextLength = 8});
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   Result<GenerationStatistics> result =
       generate(*engine, sequence, prompt, {.maxTokens = 100}, {});
   ASSERT_TRUE(result) << result.error().message;
@@ -130,7 +130,7 @@ TEST_F(GenerationTest, StopsWhenTheContextIsFull) {
 
 TEST_F(GenerationTest, StopsWhenAsked) {
   std::unique_ptr<Engine> engine = load({.maxTokens = 2});
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   int left = 3;
   Result<GenerationStatistics> result =
       generate(*engine, sequence, prompt, {.maxTokens = 100},
@@ -139,7 +139,7 @@ TEST_F(GenerationTest, StopsWhenAsked) {
   EXPECT_EQ(result->stopReason, StopReason::Stopped);
   EXPECT_EQ(result->tokens, expected(prompt, 3));
 
-  Sequence another(*engine);
+  Sequence another = engine->newSequence();
   int asked = 0;
   result = generate(*engine, another, prompt, {.maxTokens = 100}, {},
                     [&] { return ++asked == 2; });
@@ -152,7 +152,7 @@ TEST_F(GenerationTest, StopsWhenAsked) {
 TEST_F(GenerationTest, TheSeedFixesTheTokens) {
   std::unique_ptr<Engine> engine = load();
   auto tokens = [&](uint64_t seed) {
-    Sequence sequence(*engine);
+    Sequence sequence = engine->newSequence();
     GenerationOptions options;
     options.maxTokens = 20;
     options.sampling.temperature = 2;
@@ -170,7 +170,7 @@ TEST_F(GenerationTest, RefusesWhatCannotBeGenerated) {
   std::unique_ptr<Engine> engine = load({.contextLength = 8});
   auto message = [&](const std::vector<int32_t> &tokens,
                      const GenerationOptions &options) {
-    Sequence sequence(*engine);
+    Sequence sequence = engine->newSequence();
     Result<GenerationStatistics> result =
         generate(*engine, sequence, tokens, options, {});
     return result ? std::string() : result.error().message;
@@ -194,7 +194,7 @@ TEST_F(GenerationTest, RefusesWhatCannotBeGenerated) {
 
 TEST_F(GenerationTest, KeepsTheLogitsAfterTheTokenFedLast) {
   std::unique_ptr<Engine> engine = load();
-  Sequence sequence(*engine);
+  Sequence sequence = engine->newSequence();
   std::vector<float> logits;
   auto run = [&](std::vector<int32_t> tokens) {
     return generate(*engine, sequence, tokens, {.maxTokens = 3}, {}, {},

@@ -30,15 +30,24 @@ static void split(int64_t count, int32_t thread, int64_t *begin, int64_t *end) {
   *end = count * (thread + 1) / HASH_MODEL_THREADS;
 }
 
-static uint64_t *cacheEntry(const SandwichStep *step, int64_t sequence,
-                            int64_t position) {
-  const int32_t *table =
-      step->block_tables + sequence * step->blocks_per_sequence;
-  uint64_t *cache = (uint64_t *)step->kv_cache;
-  return cache +
+static const uint64_t *cacheEntry(const SandwichStep *step,
+                                  const SandwichSegment *segment,
+                                  int64_t position) {
+  const int32_t *table = step->block_tables + segment->first_block;
+  return (const uint64_t *)step->kv_cache +
          (int64_t)table[position / SANDWICH_KV_BLOCK_TOKENS] *
              SANDWICH_KV_BLOCK_TOKENS +
          position % SANDWICH_KV_BLOCK_TOKENS;
+}
+
+/* The state after the token `i` of a step, which is in `segment`. */
+static uint64_t hashOfTokens(const SandwichStep *step,
+                             const SandwichSegment *segment, int64_t i) {
+  uint64_t state = HASH_MODEL_START;
+  int64_t last = segment->first_position + i - segment->first_token;
+  for (int64_t position = 0; position <= last; ++position)
+    state = hashModelMix(state ^ *cacheEntry(step, segment, position));
+  return state;
 }
 
 static void mark(const SandwichStep *step, int32_t thread, int32_t operation) {
@@ -93,17 +102,17 @@ static void runStep(const SandwichStep *step, int32_t thread) {
   split(step->num_tokens, thread, &begin, &end);
   for (int64_t i = begin; i < end; ++i) {
     int32_t token = step->token_ids[i];
-    *cacheEntry(step, step->sequences[i], step->positions[i]) =
+    ((uint64_t *)step->kv_cache)[step->cache_slots[i]] =
         hashModelEntry(token, step->positions[i], weights[token]);
   }
   endOperation(step, thread, HASH_MODEL_APPEND);
 
-  for (int64_t i = begin; i < end; ++i) {
-    uint64_t state = HASH_MODEL_START;
-    for (int64_t position = 0; position <= step->positions[i]; ++position)
-      state =
-          hashModelMix(state ^ *cacheEntry(step, step->sequences[i], position));
-    states[i] = state;
+  for (int64_t s = 0; s < step->num_segments; ++s) {
+    const SandwichSegment *segment = &step->segments[s];
+    for (int64_t i = segment->first_token;
+         i < segment->first_token + segment->num_tokens; ++i)
+      if (i >= begin && i < end)
+        states[i] = hashOfTokens(step, segment, i);
   }
   endOperation(step, thread, HASH_MODEL_ATTEND);
 

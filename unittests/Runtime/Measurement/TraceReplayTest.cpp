@@ -31,6 +31,13 @@ protected:
     EXPECT_TRUE(engine) << engine.error().message;
     return std::move(*engine);
   }
+  std::unique_ptr<Service> serve(uint64_t kvCacheTokens,
+                                 const ServiceOptions &options = {}) {
+    Result<std::unique_ptr<Service>> service =
+        Service::create(load(kvCacheTokens), std::nullopt, options);
+    EXPECT_TRUE(service) << service.error().message;
+    return std::move(*service);
+  }
 
   TemporaryFolder folder;
 };
@@ -48,12 +55,12 @@ TEST(FittedTrace, CutsPromptsFirst) {
 }
 
 TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
-  std::unique_ptr<Engine> engine = load(0);
+  std::unique_ptr<Service> service = serve(0);
   const ServingTrace trace = {
       {5, 4, {}}, {100, 1, {}}, {3, 0, {}}, {40, 61, {}}};
   size_t done = 0;
   Result<std::vector<ServedRequest>> served = replayTrace(
-      *engine, trace, {.progress = [&](size_t count) { done = count; }});
+      *service, trace, {.progress = [&](size_t count) { done = count; }});
   ASSERT_TRUE(served) << served.error().message;
   ASSERT_EQ(served->size(), trace.size());
   EXPECT_EQ(done, trace.size());
@@ -66,20 +73,19 @@ TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
               static_cast<uint64_t>(trace[i].outputTokens));
     EXPECT_LE(before, request.arrival);
     EXPECT_LT(request.arrival, request.firstToken);
+    EXPECT_EQ(request.gaps.size(),
+              std::max<uint64_t>(request.outputTokens, 1) - 1);
     EXPECT_LE(request.firstToken, request.lastToken);
     before = request.lastToken;
   }
   // All blocks came back.
-  Sequence sequence(*engine);
-  EXPECT_TRUE(engine->hasRoom(sequence));
-  EXPECT_TRUE(
-      engine->feed(sequence, std::vector<int32_t>(100, 1), LogitRows::None));
+  EXPECT_EQ(service->statistics().scheduler.usedBlocks, 0u);
 }
 
 TEST_F(TraceReplayTest, BatchesWhoIsThere) {
-  std::unique_ptr<Engine> engine = load(1000);
   const ServingTrace trace = {{5, 30, 0.}, {5, 30, 0.}, {5, 2, 0.2}};
-  Result<std::vector<ServedRequest>> together = replayTrace(*engine, trace);
+  Result<std::vector<ServedRequest>> together =
+      replayTrace(*serve(1000), trace);
   ASSERT_TRUE(together) << together.error().message;
   const std::vector<ServedRequest> &served = *together;
   // Both prompts come before anybody's last token, and nobody before its time.
@@ -88,38 +94,67 @@ TEST_F(TraceReplayTest, BatchesWhoIsThere) {
   EXPECT_EQ(served[2].arrival, 0.2);
   // With room for one at a time they follow each other.
   Result<std::vector<ServedRequest>> single =
-      replayTrace(*engine, trace, {.maxBatch = 1});
+      replayTrace(*serve(1000, {.maxSequences = 1}), trace);
   ASSERT_TRUE(single) << single.error().message;
   EXPECT_GE((*single)[1].firstToken, (*single)[0].lastToken);
 }
 
 TEST_F(TraceReplayTest, WaitsForRoomInTheCache) {
   // Three blocks of 16 tokens: one of two requests at a time.
-  std::unique_ptr<Engine> engine = load(48);
+  std::unique_ptr<Service> service = serve(48);
   Result<std::vector<ServedRequest>> served =
-      replayTrace(*engine, {{20, 10, 0.}, {20, 10, 0.}});
+      replayTrace(*service, {{20, 10, 0.}, {20, 10, 0.}});
   ASSERT_TRUE(served) << served.error().message;
   EXPECT_GE((*served)[1].firstToken, (*served)[0].lastToken);
-  served = replayTrace(*engine, {{20, 10, 0.}, {40, 30, 0.}});
+  served = replayTrace(*service, {{20, 10, 0.}, {40, 30, 0.}});
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().message, "request 2 of the trace has 69 tokens; the "
                                     "KV cache holds 48");
-  served = replayTrace(*engine, {{90, 20, 0.}});
+  served = replayTrace(*service, {{90, 20, 0.}});
   ASSERT_FALSE(served);
   EXPECT_EQ(served.error().message,
             "request 1 of the trace has 109 tokens; the "
             "model's context holds 100");
-  EXPECT_FALSE(replayTrace(*engine, {{1, 1, 0.}}, {.maxBatch = 0}));
+}
+
+TEST_F(TraceReplayTest, CountsWhoIsRefused) {
+  ServiceOptions options;
+  options.scheduling.maxWaitingRequests = 1;
+  options.scheduling.maxWaitingTokens = 100;
+  options.maxSequences = 1;
+  ServingTrace trace(20, {60, 40, 0.});
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*serve(100, options), trace);
+  ASSERT_TRUE(served) << served.error().message;
+  ASSERT_EQ(served->size(), trace.size());
+  const auto refused = std::ranges::count_if(*served, &ServedRequest::refused);
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 20);
+  // Where there is room for all, nobody is.
+  makeRoomFor(trace, options.scheduling);
+  served = replayTrace(*serve(100, options), trace);
+  ASSERT_TRUE(served) << served.error().message;
+  EXPECT_EQ(std::ranges::count_if(*served, &ServedRequest::refused), 0);
+}
+
+TEST_F(TraceReplayTest, ObjectivesThatNobodyKeepsRefuseAll) {
+  ServiceOptions options;
+  options.scheduling.firstTokenObjective = 1e-9;
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*serve(100, options), {{60, 4, 0.}, {5, 4, 0.}});
+  ASSERT_TRUE(served) << served.error().message;
+  ASSERT_EQ(served->size(), 2u);
+  EXPECT_EQ(std::ranges::count_if(*served, &ServedRequest::refused), 2);
 }
 
 TEST_F(TraceReplayTest, StopsBetweenSteps) {
-  std::unique_ptr<Engine> engine = load(0);
+  std::unique_ptr<Service> service = serve(0);
   size_t done = 0;
   TraceReplayOptions options;
   options.progress = [&](size_t count) { done = count; };
   options.stop = [&] { return done == 1; };
   Result<std::vector<ServedRequest>> served =
-      replayTrace(*engine, {{5, 4, {}}, {5, 4, {}}, {5, 4, 1e9}}, options);
+      replayTrace(*service, {{5, 4, {}}, {5, 4, {}}, {5, 4, 1e9}}, options);
   ASSERT_TRUE(served) << served.error().message;
   EXPECT_EQ(served->size(), 1u);
 }

@@ -48,7 +48,7 @@ protected:
 
   /// The error of a step of `tokens`, or "".
   static std::string feed(Engine &engine, const std::vector<int32_t> &tokens) {
-    Sequence sequence(engine);
+    Sequence sequence = engine.newSequence();
     Status status = engine.feed(sequence, tokens, LogitRows::Last);
     return status ? "" : status.error().message;
   }

@@ -36,7 +36,7 @@ TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
     ASSERT_TRUE(engine);
     const std::vector<int32_t> tokens = {1, 2, 3, 4, 5};
     std::vector<float> logits;
-    Sequence sequence(*engine);
+    Sequence sequence = engine->newSequence();
     Status status = engine->feed(
         sequence, tokens, LogitRows::Last,
         [&](std::span<const float> row, uint64_t, uint64_t) -> Status {

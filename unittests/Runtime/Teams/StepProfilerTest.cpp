@@ -79,13 +79,13 @@ TEST(StepProfiler, CostsFollowFromWhatTheStepsHad) {
   // Positions 4 and 5 of one sequence, then one of each of two sequences; the
   // first operation runs twice in each step.
   struct {
-    std::vector<int32_t> positions, sequences;
+    std::vector<SandwichSegment> segments;
     int64_t logitRows;
-  } const steps[] = {{{4, 5}, {0, 0}, 1}, {{4, 5}, {0, 1}, 2}};
+  } const steps[] = {{{{0, 2, 4, 0}}, 1}, {{{0, 1, 4, 0}, {1, 1, 5, 1}}, 2}};
   for (const auto &each : steps) {
     SandwichStep step{};
-    step.positions = each.positions.data();
-    step.sequences = each.sequences.data();
+    step.segments = each.segments.data();
+    step.num_segments = static_cast<int64_t>(each.segments.size());
     step.num_tokens = 2;
     step.num_logit_rows = each.logitRows;
     profiler.begin(step);
@@ -156,15 +156,25 @@ TEST(StepProfiler, BenchmarkRefusesContextsBeyondTheModels) {
   options.promptLengths = {100};
   options.generatedTokens = {4};
   options.contexts = {0, 96};
-  auto tokens = benchmarkTokens(model, options);
-  ASSERT_TRUE(tokens) << tokens.error().message;
-  EXPECT_EQ(*tokens, 100u);
+  options.sequences = {1, 3};
+  auto needs = benchmarkNeeds(model, options);
+  ASSERT_TRUE(needs) << needs.error().message;
+  EXPECT_EQ(needs->tokens, 100u);
+  EXPECT_EQ(needs->allTokens, 300u);
+  EXPECT_EQ(needs->sequences, 3u);
+  EXPECT_EQ(benchmarkTests(options).back().name(), "tg4@96x3");
+  options.sequences = {1};
   for (uint64_t context : {uint64_t{97}, UINT64_MAX}) {
     options.contexts = {context};
-    tokens = benchmarkTokens(model, options);
-    ASSERT_FALSE(tokens);
-    EXPECT_EQ(tokens.error().message,
+    needs = benchmarkNeeds(model, options);
+    ASSERT_FALSE(needs);
+    EXPECT_EQ(needs.error().message,
               "tg4@" + std::to_string(context) +
                   " is longer than the model's context of 100 tokens");
   }
+  options.contexts = {0};
+  options.sequences = {0};
+  EXPECT_FALSE(benchmarkNeeds(model, options));
+  options.sequences = {UINT64_MAX};
+  EXPECT_FALSE(benchmarkNeeds(model, options));
 }

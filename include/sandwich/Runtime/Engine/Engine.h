@@ -7,10 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The engine is a loaded model: the sequences that are fed to it, the blocks
-/// of the KV cache that they hold, and the ranks that run its steps. It knows
-/// tokens and logits only; text is the tokenizer's, and choosing tokens the
-/// sampler's.
+/// The engine is a loaded model: the blocks of the KV cache that sequences
+/// hold, and the ranks that run steps. It knows tokens and logits only; text is
+/// the tokenizer's, and choosing tokens the sampler's.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +51,9 @@ struct EngineOptions {
   std::optional<unsigned> numaNode = {};
   /// Where the weights go; nothing lets the engine choose.
   std::optional<WeightPlacement> weightPlacement = {};
+  /// Keeps full blocks of the KV cache, so that sequences that begin alike can
+  /// share them.
+  bool prefixCache = true;
   /// Reads all weights and compares them with their checksum first.
   bool verifyWeights = false;
   /// The cores of each phase; nothing: those the artifact was compiled for, if
@@ -65,56 +66,31 @@ struct EngineOptions {
   LogCallback log = {};
 };
 
-class Engine;
+/// Which tokens' logits are wanted.
+enum class LogitRows { None, Last, All };
 
-/// The tokens one text has fed so far, and the KV cache blocks that hold them,
-/// some of which it may share with its forks. Returns its blocks when it ends,
-/// which must be before its engine does.
-class Sequence {
-public:
-  explicit Sequence(Engine &engine) : engine(&engine) {}
-  Sequence(Sequence &&other) noexcept;
-  Sequence &operator=(Sequence &&other) noexcept;
-  ~Sequence();
-
-  /// Tokens fed so far.
-  uint64_t length() const { return tokens; }
-
-  /// Forgets everything, and returns the blocks.
-  void clear() { truncate(0); }
-  /// Forgets all but the first `length` tokens, and gives up the blocks that
-  /// only the others needed; those that a fork has too remain the fork's.
-  void truncate(uint64_t length);
-
-  /// A sequence that holds the same tokens and goes on by itself. It takes no
-  /// blocks: both have the same ones, and who first appends to one that is not
-  /// full gets a copy. Error: this process is a fork of the one that created
-  /// the engine.
-  Result<Sequence> fork() const;
-
-private:
-  friend class Engine;
-
-  Engine *engine;
-  std::vector<int32_t> blocks;
-  uint64_t tokens = 0;
+/// Tokens to be appended to a sequence in one step: one, where it decodes, or a
+/// piece of a prompt.
+struct Segment {
+  Sequence *sequence;
+  std::span<const int32_t> tokens;
+  LogitRows rows = LogitRows::Last;
 };
 
-/// Which tokens' logits are wanted from a feed.
-enum class LogitRows { None, Last, All };
+struct StepResult {
+  /// [rows, vocab_size] of all segments, one after another; valid until the
+  /// next step.
+  std::span<const float> logits;
+  /// [segments] the first row of each one.
+  std::span<const uint64_t> firstRows;
+};
 
 /// Receives logits [rows, vocab_size] of the fed tokens `firstToken` to
 /// `firstToken + rows - 1`. They are valid during the call only.
 using LogitsCallback = std::function<Status(
     std::span<const float> logits, uint64_t firstToken, uint64_t rows)>;
 
-/// One sequence's next token in a decode step.
-struct DecodeToken {
-  Sequence *sequence;
-  int32_t token;
-};
-
-/// Calls may come from any thread; they run one after another.
+/// Used by one thread at a time.
 class Engine {
 public:
   /// Loads weights and code, and starts the teams and the other ranks. Errors:
@@ -135,28 +111,50 @@ public:
   uint64_t vocabSize() const { return model().vocab_size(); }
   uint64_t contextLength() const { return model().context_length(); }
 
-  /// Tokens that one prefill step takes.
-  uint64_t maxPrefillTokens() const { return source.prefill().max_tokens(); }
-  /// Sequences that one decode step takes.
-  uint64_t maxDecodeSequences() const;
+  /// What one step of a phase takes.
+  const StepLimits &limits(PhaseKind phase) const {
+    return executor->limits().of(phase);
+  }
+
+  /// Error, Unavailable: no step will run, as the ranks have failed or this
+  /// process is a fork of the one that created the engine.
+  Status checkRunning() const;
 
   /// Error: one of `tokens` is outside the vocabulary.
   Status checkTokens(std::span<const int32_t> tokens) const;
 
-  /// Appends `tokens` to `sequence`, in prefill steps of at most `chunk`
-  /// tokens (0: as many as the plan takes); a piece of one token is a decode
-  /// step. Errors, found before anything is computed: no tokens, an id outside
-  /// the vocabulary, more tokens than the context holds, no free KV blocks, or
-  /// a process that is a fork of the one that created the engine.
-  /// An error of `onLogits` ends the feed between two steps.
+  /// One without tokens, which must end before the engine does.
+  Sequence newSequence() { return Sequence(*pool); }
+
+  /// Appends tokens to sequences, any mix of pieces of prompts and single
+  /// tokens, in one step of `phase`. Errors, after which all sequences are as
+  /// before: InvalidArgument for no segments, more than `limits` has, a segment
+  /// without tokens, an id outside the vocabulary, a sequence that is named
+  /// twice or is another engine's; ContextExceeded; CacheFull; Unavailable
+  /// where the ranks have failed, or in a fork of the process that created the
+  /// engine.
+  Result<StepResult> step(std::span<const Segment> segments, PhaseKind phase);
+
+  /// A step in three parts, for who lets others use the pool while it computes:
+  /// `begin` reserves, `compute` neither reads nor writes sequences, and after
+  /// `finish` the caller appends the tokens to the sequences, which are as
+  /// before where it fails. `segments` must stay until then, and one step is
+  /// begun at a time. Errors of `begin` and `finish` as `step`.
+  Status begin(std::span<const Segment> segments, PhaseKind phase);
+  void compute();
+  Result<StepResult> finish();
+
+  /// The same in the phase that is made for it: decode where each segment is
+  /// one token.
+  Result<StepResult> step(std::span<const Segment> segments);
+
+  /// Appends `tokens` to `sequence`, in steps of at most `chunk` tokens (0: as
+  /// many as a step takes). Errors as `step`, found before anything is
+  /// computed; an error of a later step or of `onLogits` ends the feed between
+  /// two steps.
   Status feed(Sequence &sequence, std::span<const int32_t> tokens,
               LogitRows rows, const LogitsCallback &onLogits = {},
               uint64_t chunk = 0);
-
-  /// Appends one token to each of several different sequences in one step and
-  /// hands over logits [batch.size(), vocab_size]. Errors as `feed`.
-  Status decode(std::span<const DecodeToken> batch,
-                const LogitsCallback &onLogits);
 
   /// Runs the steps that rank 0 announces, until its engine ends; what an
   /// engine on another host is for, and nothing else of it is to be called.
@@ -164,9 +162,8 @@ public:
   Status serve();
 
   /// Whether a token can be appended to `sequence`: the context and the KV
-  /// cache have room for it. Other sequences may take that room before it is
-  /// used.
-  bool hasRoom(Sequence &sequence);
+  /// cache have room for it.
+  bool hasRoom(Sequence &sequence) const;
 
   /// Profiles the steps from now on, by their phase; null ends it. Neither is
   /// to happen while a step runs.
@@ -179,6 +176,8 @@ public:
   const WeightStorage &weights() const { return executor->weights(); }
   PhaseTeam &team(PhaseKind phase) { return executor->team(phase); }
   const KVCache &kvCache() const { return executor->kvCache(); }
+  /// Who has which of the cache's blocks.
+  BlockPool &blockPool() { return *pool; }
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const { return executor->memoryUse(); }
   /// Where the threads of each rank are, as the system told once all was
@@ -190,38 +189,37 @@ public:
   }
 
 private:
-  friend class Sequence;
-
   explicit Engine(Artifact source) : source(std::move(source)) {}
 
   /// The line that tells about memory once the model is loaded.
   std::string describeMemory() const;
   Status checkToken(int32_t token, uint64_t index) const;
   Status checkContext(const Sequence &sequence, uint64_t newTokens) const;
-  /// Error: this process is a fork, or the group has failed.
-  Status checkRunning() const;
-  /// Makes room in the KV cache for `appends`; `step` gets the copies.
-  Status reserve();
-  /// Runs `step` on every rank.
-  Status runStep(PhaseKind phase);
-  /// Runs tokens of one sequence whose blocks are reserved.
-  Status runPiece(Sequence &sequence, std::span<const int32_t> tokens,
-                  uint64_t firstRow, uint64_t rows);
-  void truncate(Sequence &sequence, uint64_t length);
-  Result<Sequence> fork(const Sequence &sequence);
+  Status checkSegments(std::span<const Segment> segments,
+                       PhaseKind phase) const;
+  /// Fills `input` and `firstRows`.
+  void arrange(std::span<const Segment> segments);
+  /// After a step that failed: its segments are as before.
+  void undo();
 
   Artifact source;
   /// Outlives the executor, which uses its communicator.
   std::unique_ptr<RankGroup> group;
   std::unique_ptr<PhaseExecutor> executor;
+  std::unique_ptr<BlockPool> pool;
   std::vector<RankPlacement> placement;
   StepProfiler *prefillProfiler = nullptr;
   StepProfiler *decodeProfiler = nullptr;
-  std::mutex mutex;
+
+  /// The step that was begun last.
+  std::span<const Segment> begun;
+  PhaseKind begunPhase = PhaseKind::Prefill;
+  Status computed;
 
   // Kept to spare allocations.
-  StepArguments step;
-  std::vector<KVCache::Append> appends;
+  StepInput input;
+  std::vector<BlockPool::Append> appends;
+  std::vector<uint64_t> firstRows;
 };
 
 } // namespace sandwich

@@ -10,8 +10,8 @@
 #define SANDWICH_RUNTIME_GENERATION_GENERATION_H
 
 #include "sandwich/Runtime/Engine/Engine.h"
-#include "sandwich/Runtime/Generation/Sampler.h"
 #include "sandwich/Runtime/Text/Tokenizer.h"
+#include "sandwich/Sampling/Sampler.h"
 
 #include <cstdint>
 #include <functional>
@@ -38,9 +38,9 @@ Status checkLogits(std::span<const float> logits, uint64_t position,
 struct GenerationOptions {
   /// Tokens to generate at most.
   uint64_t maxTokens = 128;
+  /// The prompt that penalties count is the one given to `generate`, and log
+  /// probabilities are not told.
   SamplingOptions sampling = {};
-  /// Goes on when the model ends its text.
-  bool ignoreEndOfText = false;
 };
 
 enum class StopReason {

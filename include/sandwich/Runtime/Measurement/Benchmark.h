@@ -23,10 +23,13 @@ namespace sandwich {
 struct BenchmarkOptions {
   /// Prompt lengths; each is a test "ppN".
   std::vector<uint64_t> promptLengths = {16, 128, 512};
-  /// Generated tokens; each is a test "tgN" for each context.
+  /// Generated tokens; each is a test "tgN" for each context and number of
+  /// sequences.
   std::vector<uint64_t> generatedTokens = {32};
-  /// Tokens that the sequence holds before it is generated to.
+  /// Tokens that each sequence holds before it is generated to.
   std::vector<uint64_t> contexts = {0};
+  /// Sequences that are generated to together, a token of each in every step.
+  std::vector<uint64_t> sequences = {1};
   /// Measured runs of each test, after one that is not.
   uint64_t repetitions = 3;
   /// Whether results tell where the time went.
@@ -36,19 +39,23 @@ struct BenchmarkOptions {
   HardwareCounters *counters = nullptr;
 };
 
-/// A prompt of `tokens` tokens, or the generation of as many one by one after
-/// `context` others.
+/// A prompt of `tokens` tokens, or the generation of as many one by one for
+/// each of the sequences, after `context` others.
 struct BenchmarkTest {
   bool generates = false;
   uint64_t tokens = 0;
   uint64_t context = 0;
+  uint64_t sequences = 1;
 
-  /// "pp128", "tg32", or "tg32@1024" after 1024 tokens.
+  /// "pp128", "tg32", "tg32@1024" after 1024 tokens, or "tg32@1024x8" for 8
+  /// sequences.
   std::string name() const {
     std::string text = generates ? "tg" : "pp";
     text += std::to_string(tokens);
     if (context > 0)
       text.append("@").append(std::to_string(context));
+    if (sequences > 1)
+      text.append("x").append(std::to_string(sequences));
     return text;
   }
 };
@@ -59,7 +66,8 @@ std::vector<BenchmarkTest> benchmarkTests(const BenchmarkOptions &options);
 struct BenchmarkResult {
   /// As `BenchmarkTest::name`.
   std::string test;
-  /// Mean and sample standard deviation over the repetitions.
+  /// Of all sequences together: mean and sample standard deviation over the
+  /// repetitions.
   double tokensPerSecond = 0;
   double standardDeviation = 0;
   /// Of each repetition, in order.
@@ -82,18 +90,27 @@ struct BenchmarkResult {
   std::optional<CounterReading> counters;
 };
 
-/// Tokens of the engine's vocabulary for measurements, the same each time.
-std::vector<int32_t> randomTokens(const Engine &engine, uint64_t count);
+/// Tokens of a vocabulary for measurements, the same each time, and others for
+/// each `text`: sequences that hold the same share memory.
+std::vector<int32_t> randomTokens(uint64_t vocabSize, uint64_t count,
+                                  uint64_t text = 0);
 
 /// Bytes of weights that every decode step reads: all tensors that one of its
 /// matmuls reads. A plan without schedules counts every tensor.
 uint64_t decodeWeightBytes(const proto::Manifest &manifest);
 
-/// The largest number of tokens that one test's sequence holds, for
-/// `EngineOptions::kvCacheTokens`. Error: no test, zero tokens or repetitions,
-/// or a test longer than the model's context.
-Result<uint64_t> benchmarkTokens(const proto::ModelConfiguration &model,
-                                 const BenchmarkOptions &options);
+/// What the sequences of one test need of the KV cache.
+struct BenchmarkNeeds {
+  /// Of one sequence, and of all of a test together.
+  uint64_t tokens = 0;
+  uint64_t allTokens = 0;
+  uint64_t sequences = 1;
+};
+
+/// The largest numbers of all tests. Error: no test, zero tokens, sequences or
+/// repetitions, or a test longer than the model's context.
+Result<BenchmarkNeeds> benchmarkNeeds(const proto::ModelConfiguration &model,
+                                      const BenchmarkOptions &options);
 
 /// Reads all weights once on `threads` threads of the team and returns the
 /// speed in GB/s.

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_RUNTIME_MEASUREMENT_TRACEREPLAY_H
 #define SANDWICH_RUNTIME_MEASUREMENT_TRACEREPLAY_H
 
-#include "sandwich/Runtime/Engine/Engine.h"
+#include "sandwich/Service/Service.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Support/ServingTrace.h"
 
@@ -20,12 +20,9 @@
 namespace sandwich {
 
 struct TraceReplayOptions {
-  /// Sequences that generate at a time; at most what the engine's decode steps
-  /// take.
-  uint64_t maxBatch = usualMaxBatch;
-  /// Called after each step with the number of requests that are done.
+  /// Called now and then with the number of requests that are done.
   std::function<void(size_t done)> progress = {};
-  /// Asked between steps.
+  /// Asked now and then.
   std::function<bool()> stop = {};
 };
 
@@ -36,22 +33,28 @@ struct ServedRequest {
   double lastToken = 0;
   uint64_t promptTokens = 0;
   uint64_t outputTokens = 0;
+  /// Seconds from each token to the next.
+  std::vector<double> gaps = {};
+  /// It was not served, as too many others were there.
+  bool refused = false;
 };
 
 /// Tokens that the longest `maxBatch` requests hold together, for
 /// `EngineOptions::kvCacheTokens`.
 uint64_t replayTokens(const ServingTrace &trace, uint64_t maxBatch);
 
-/// Serves a trace of random tokens with continuous batching: who has arrived
-/// and for whose whole text the KV cache has room gets its prompt run, first
-/// come first served, and all who generate get their next token in one step.
-/// Prefill and decode steps follow each other in any order. A request without
-/// an arrival time comes when nothing is left to do. Returns the requests that
-/// were served to their end, all unless stopped, in the trace's order. Errors:
-/// a request that the context or the whole KV cache is too small for; of the
-/// engine.
+/// How `options` must be for a service that refuses no request of `trace` for
+/// want of room in its queue.
+void makeRoomFor(const ServingTrace &trace, SchedulerOptions &options);
+
+/// Sends the requests of a trace to a service that nobody else uses, each when
+/// it arrives; their tokens are random, and no two begin alike. A request
+/// without an arrival time comes when all before it are done. Returns the
+/// requests that were served to their end or refused, all unless stopped, in
+/// the trace's order. Errors: a request that the context or the whole KV cache
+/// is too small for; of a request that the service could not serve to its end.
 Result<std::vector<ServedRequest>>
-replayTrace(Engine &engine, const ServingTrace &trace,
+replayTrace(Service &service, const ServingTrace &trace,
             const TraceReplayOptions &options = {});
 
 } // namespace sandwich

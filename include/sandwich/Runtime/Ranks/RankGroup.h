@@ -99,11 +99,11 @@ public:
                   const std::vector<std::string> &ownWarnings,
                   const LogCallback &log);
   /// Tells the others what rank 0 runs next.
-  void announce(PhaseKind phase, const StepArguments &arguments);
+  void announce(PhaseKind phase, const StepInput &input);
   /// What rank 0 announced, on another host; nothing at the end, or where the
-  /// group has failed. Error: it is not within `limits`.
+  /// group has failed. Error: it is larger than `limits`.
   Result<std::optional<PhaseKind>> receive(const PhaseLimits &limits,
-                                           StepArguments &arguments);
+                                           StepInput &input);
   /// Success, or which rank failed, and how. A fork of the process that started
   /// the group has none.
   Status failure() const;

@@ -20,6 +20,7 @@
 #include "sandwich/Runtime/Communication/Communicator.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
 #include "sandwich/Runtime/Teams/PhasePlacement.h"
+#include "sandwich/Runtime/Teams/StepInput.h"
 #include "sandwich/Runtime/Teams/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Log.h"
@@ -33,41 +34,6 @@
 #include <vector>
 
 namespace sandwich {
-
-enum class PhaseKind : uint32_t { Prefill, Decode };
-
-/// What a step is about, the same on every rank; see `SandwichStep`.
-struct StepArguments {
-  std::vector<int32_t> tokenIds;
-  /// As long as `tokenIds`.
-  std::vector<int32_t> positions;
-  std::vector<int32_t> sequences;
-  /// [sequenceCount, blocksPerSequence]
-  std::vector<int32_t> blockTables;
-  std::vector<int32_t> logitRows;
-  /// Made before the step.
-  std::vector<KVCache::BlockCopy> blockCopies;
-  int64_t sequenceCount = 0;
-  int64_t blocksPerSequence = 0;
-};
-
-/// What a step of a phase may have at most.
-struct StepLimits {
-  uint64_t tokens = 0;
-  uint64_t logitRows = 0;
-  /// Beyond all token ids, positions and KV cache blocks.
-  uint64_t vocabSize = 0;
-  uint64_t contextLength = 0;
-  uint64_t kvBlocks = 0;
-};
-
-/// Of both phases.
-struct PhaseLimits {
-  StepLimits prefill, decode;
-  const StepLimits &of(PhaseKind phase) const {
-    return phase == PhaseKind::Prefill ? prefill : decode;
-  }
-};
 
 struct PhaseExecutorOptions {
   uint64_t kvBlocks = 0;
@@ -129,12 +95,20 @@ public:
   PhaseExecutor(const PhaseExecutor &) = delete;
   PhaseExecutor &operator=(const PhaseExecutor &) = delete;
 
-  /// Runs a step, whose arguments are within the limits of the phase. All
-  /// threads mark operations in `profiler`, unless it is null. Where the ranks
-  /// fail meanwhile, as their communicator tells, the step ends with its next
-  /// collective, and its results are of no use.
-  void run(PhaseKind phase, const StepArguments &arguments,
+  /// Makes a step ready that is to run next. Error: it is not within the limits
+  /// of the phase.
+  Status prepare(PhaseKind phase, const StepInput &input) {
+    return steps.arrange(input, phaseLimits.of(phase));
+  }
+  /// Runs the step that was prepared last. All threads mark operations in
+  /// `profiler`, unless it is null. Where the ranks fail meanwhile, as their
+  /// communicator tells, the step ends with its next collective, and its
+  /// results are of no use.
+  void run(PhaseKind phase, const StepInput &input,
            StepProfiler *profiler = nullptr);
+
+  /// What was told of block tables.
+  StepArrangement &arrangement() { return steps; }
 
   /// [rows, vocabulary] The logits of the last step, which wanted `rows`.
   std::span<const float> logits(uint64_t rows) const;
@@ -155,7 +129,6 @@ public:
     return phase == PhaseKind::Prefill ? *teams.prefill : *teams.decode;
   }
   const WeightStorage &weights() const { return storage; }
-  KVCache &kvCache() { return cache; }
   const KVCache &kvCache() const { return cache; }
 
 private:
@@ -171,6 +144,7 @@ private:
   AnonymousMemory workspace;
   AnonymousMemory logitMemory;
   PhaseLimits phaseLimits;
+  StepArrangement steps;
   Communicator *communicator = nullptr;
 };
 

@@ -97,8 +97,7 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
         EpilogueAttr::get(builder.getContext(), Epilogue::None),
         /*residual=*/nullptr, /*residual_ranks=*/nullptr,
         /*rotary_table=*/nullptr, /*kv_cache=*/nullptr,
-        /*positions=*/nullptr, /*sequences=*/nullptr, /*block_tables=*/nullptr,
-        /*query_norm=*/nullptr, /*key_norm=*/nullptr,
+        /*slots=*/nullptr, /*query_norm=*/nullptr, /*key_norm=*/nullptr,
         /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
         /*tokens_between=*/nullptr, /*partial_sums=*/nullptr,
         /*destination=*/nullptr);
@@ -126,7 +125,7 @@ template <typename Op> static LogicalResult verifyHeads(Op op, int64_t result) {
 
 /// Whether `op`, a matmul or an epilogue of one, has what its epilogue takes,
 /// and nothing else.
-template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
+template <typename Op> static bool hasEpilogueOperands(Op op) {
   Epilogue epilogue = op.getEpilogue();
   bool rotates = epilogue == Epilogue::RotateAppendKV;
   return static_cast<bool>(op.getResidual()) ==
@@ -134,9 +133,7 @@ template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
          (op.getResidual() || !op.getResidualRanks()) &&
          static_cast<bool>(op.getRotaryTable()) == rotates &&
          static_cast<bool>(op.getKvCache()) == rotates &&
-         static_cast<bool>(op.getPositions()) == rotates &&
-         static_cast<bool>(op.getSequences()) == rotates &&
-         static_cast<bool>(op.getBlockTables()) == (rotates && inBuffers) &&
+         static_cast<bool>(op.getSlots()) == rotates &&
          (rotates || !op.getQueryNorm()) &&
          op.getQueryNorm().has_value() == op.getKeyNorm().has_value() &&
          op.getQueryNorm().has_value() == op.getNormEpsilon().has_value();
@@ -144,8 +141,8 @@ template <typename Op> static bool hasEpilogueOperands(Op op, bool inBuffers) {
 
 /// What `op`, a matmul or an epilogue of one, needs to write `result` channels.
 template <typename Op>
-static LogicalResult verifyEpilogue(Op op, int64_t result, bool inBuffers) {
-  if (!hasEpilogueOperands(op, inBuffers))
+static LogicalResult verifyEpilogue(Op op, int64_t result) {
+  if (!hasEpilogueOperands(op))
     return op.emitOpError("(C3) has operands that epilogue '")
            << stringifyEpilogue(op.getEpilogue())
            << "' does not take, or lacks one";
@@ -168,8 +165,7 @@ LogicalResult MatmulOp::verify() {
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
-  return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1),
-                        inBuffers);
+  return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1));
 }
 
 /// The rows of the weight from which `op` makes `result` channels.
@@ -277,8 +273,7 @@ void EpilogueOp::build(OpBuilder &builder, OperationState &state,
         /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
         matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
         matmul.getResidual(), matmul.getResidualRanksAttr(),
-        matmul.getRotaryTable(), matmul.getKvCache(), matmul.getPositions(),
-        matmul.getSequences(), matmul.getBlockTables(),
+        matmul.getRotaryTable(), matmul.getKvCache(), matmul.getSlots(),
         matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
         matmul.getNormEpsilonAttr(), interleave, nonTemporal,
         matmul.getDestination());
@@ -305,7 +300,7 @@ LogicalResult EpilogueOp::verify() {
         static_cast<int64_t>(*getInterleave()) > maxInterleave)))
     return emitOpError("(C2) interleave must be between 1 and ")
            << maxInterleave << ", and given for silu_mul only";
-  return verifyEpilogue(*this, channels(getDestination()), /*inBuffers=*/true);
+  return verifyEpilogue(*this, channels(getDestination()));
 }
 
 LogicalResult EpilogueOp::verifySymbolUses(SymbolTableCollection &symbols) {

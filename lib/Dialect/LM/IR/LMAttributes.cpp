@@ -17,6 +17,25 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::lm;
 
+static llvm::hash_code hashOf(const AttentionTile &tile) {
+  return llvm::hash_combine(tile.rows, tile.keyBlocks, tile.chunk);
+}
+
+llvm::hash_code sandwich::hash_value(const AttentionSchedule &schedule) {
+  return llvm::hash_combine(hashOf(schedule.decode), schedule.split,
+                            hashOf(schedule.prefill));
+}
+
+static llvm::hash_code hashOf(const AttentionTableEntry &entry) {
+  return llvm::hash_combine(entry.maxSegments, entry.maxPositions,
+                            entry.schedule);
+}
+
+llvm::hash_code sandwich::hash_value(const AttentionTable &table) {
+  return llvm::hash_combine_range(llvm::map_range(
+      table, [](const AttentionTableEntry &entry) { return hashOf(entry); }));
+}
+
 #include "sandwich/Dialect/LM/IR/LMEnums.cpp.inc"
 #include "sandwich/Dialect/LM/IR/LMInterfaces.cpp.inc"
 
@@ -53,6 +72,117 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << maxTensorParallelRanks;
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Schedules of attention
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTile(AsmParser &parser, StringRef keyword,
+                             AttentionTile &tile) {
+  return failure(parser.parseKeyword(keyword) || parser.parseEqual() ||
+                 parser.parseLSquare() || parser.parseInteger(tile.rows) ||
+                 parser.parseComma() || parser.parseInteger(tile.keyBlocks) ||
+                 parser.parseComma() || parser.parseInteger(tile.chunk) ||
+                 parser.parseRSquare());
+}
+
+static void printTile(AsmPrinter &printer, StringRef keyword,
+                      const AttentionTile &tile) {
+  printer << keyword << " = [" << tile.rows << ", " << tile.keyBlocks << ", "
+          << tile.chunk << "]";
+}
+
+Attribute AttentionScheduleAttr::parse(AsmParser &parser, Type) {
+  SMLoc start = parser.getCurrentLocation();
+  AttentionSchedule schedule;
+  if (parser.parseLess() || parseTile(parser, "decode", schedule.decode) ||
+      parser.parseComma() || parser.parseKeyword("split") ||
+      parser.parseEqual() || parser.parseInteger(schedule.split) ||
+      parser.parseComma() || parseTile(parser, "prefill", schedule.prefill) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<AttentionScheduleAttr>(start, parser.getContext(),
+                                                  schedule);
+}
+
+void AttentionScheduleAttr::print(AsmPrinter &printer) const {
+  const AttentionSchedule &schedule = getSchedule();
+  printer << "<";
+  printTile(printer, "decode", schedule.decode);
+  printer << ", split = " << schedule.split << ", ";
+  printTile(printer, "prefill", schedule.prefill);
+  printer << ">";
+}
+
+LogicalResult
+AttentionScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              AttentionSchedule schedule) {
+  if (Status status = sandwich::verify(schedule); !status)
+    return emitError() << "(C1) " << status.error().message;
+  return success();
+}
+
+/// A number, or `?` for any.
+static ParseResult parseLimit(AsmParser &parser, int64_t &limit) {
+  if (succeeded(parser.parseOptionalQuestion()))
+    return success();
+  return parser.parseInteger(limit);
+}
+
+static void printLimit(AsmPrinter &printer, int64_t limit) {
+  if (limit == AttentionTableEntry::unlimited)
+    printer << "?";
+  else
+    printer << limit;
+}
+
+Attribute AttentionTableAttr::parse(AsmParser &parser, Type) {
+  SMLoc start = parser.getCurrentLocation();
+  AttentionTable table;
+  auto parseEntry = [&]() -> ParseResult {
+    AttentionTableEntry &entry = table.emplace_back();
+    AttentionScheduleAttr schedule;
+    if (parser.parseLSquare() || parseLimit(parser, entry.maxSegments) ||
+        parser.parseComma() || parseLimit(parser, entry.maxPositions) ||
+        parser.parseRSquare() || parser.parseColon() ||
+        parser.parseCustomAttributeWithFallback(schedule))
+      return failure();
+    entry.schedule = schedule.getSchedule();
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseEntry))
+    return {};
+  return parser.getChecked<AttentionTableAttr>(start, parser.getContext(),
+                                               table);
+}
+
+void AttentionTableAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(
+      getTable(), printer, [&](const AttentionTableEntry &entry) {
+        printer << "[";
+        printLimit(printer, entry.maxSegments);
+        printer << ", ";
+        printLimit(printer, entry.maxPositions);
+        printer << "] : ";
+        printer.printStrippedAttrOrType(
+            AttentionScheduleAttr::get(getContext(), entry.schedule));
+      });
+  printer << ">";
+}
+
+LogicalResult
+AttentionTableAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                           AttentionTable table) {
+  if (Status status = sandwich::verify(table); !status)
+    return emitError() << "(C1) " << status.error().message;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The cache
+//===----------------------------------------------------------------------===//
 
 LogicalResult KVCacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t layers, int64_t heads,

@@ -278,18 +278,52 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("(C2) query and result differ in channels");
   KVCacheType cache = getKVCacheType(getKvCache().getType());
   if (!cache)
-    return emitOpError("(C4) ")
+    return emitOpError("(C3) ")
            << getKvCache().getType() << " is not the buffer of a !lm.kv_cache";
   if (size % (cache.getHeads() * cache.getHeadDim()) != 0)
     return emitOpError(
         "(C2) query channels must be a multiple of the cache's heads times "
         "head_dim");
-  if (isa<KVCacheType>(getKvCache().getType()) ==
-      static_cast<bool>(getBlockTables()))
-    return emitOpError("(C3) block tables belong to the buffer form");
   if (!isPositive(getScale()))
-    return emitOpError("(C5) scale must be finite and positive");
+    return emitOpError("(C4) scale must be finite and positive");
+  if (!getSchedules())
+    return success();
+  for (const AttentionTableEntry &entry : getSchedules()->getTable()) {
+    if (getShape().group % entry.schedule.decode.rows != 0)
+      return emitOpError("(C5) rows of decode must divide the ")
+             << getShape().group << " query heads of each of the cache's, got "
+             << entry.schedule.decode.rows;
+    if (getDestination() && entry.schedule.split > 1 && !getPartialSums())
+      return emitOpError("(C6) a schedule that splits contexts needs partial "
+                         "sums");
+  }
   return success();
+}
+
+/// The parts of contexts that a step of at most `maxTokens` tokens can have.
+static int64_t countParts(const AttentionTableEntry &entry, int64_t maxTokens) {
+  return entry.schedule.split == 1
+             ? 0
+             : std::min(entry.maxSegments, maxTokens) * entry.schedule.split;
+}
+
+int64_t lm::getPartialSumsBytes(AttentionOp attention, int64_t maxTokens) {
+  if (!attention.getSchedules())
+    return 0;
+  int64_t parts = 0;
+  for (const AttentionTableEntry &entry : attention.getSchedules()->getTable())
+    parts = std::max(parts, countParts(entry, maxTokens));
+  // A sum for each channel, the largest score and the sum of exponentials. At
+  // most 2^16 tokens in 2^10 parts and 2^31 channels: no overflow.
+  int64_t size = channels(attention.getQuery().getType());
+  int64_t heads = attention.getShape().cacheHeads * attention.getShape().group;
+  return parts * (size + 2 * heads) * static_cast<int64_t>(sizeof(float));
+}
+
+AttentionShape AttentionOp::getShape() {
+  KVCacheType cache = getKVCacheType(getKvCache().getType());
+  int64_t heads = channels(getQuery().getType()) / cache.getHeadDim();
+  return {.cacheHeads = cache.getHeads(), .group = heads / cache.getHeads()};
 }
 
 LogicalResult GatherRowsOp::verify() {
@@ -433,6 +467,8 @@ void RotaryTableOp::getEffects(
 void AttentionOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
+  for (OpOperand &sums : getPartialSumsMutable())
+    effects.emplace_back(MemoryEffects::Write::get(), &sums);
 }
 void GatherRowsOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {

@@ -35,11 +35,12 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
   switch (argument) {
   case ProgramArgument::TokenIds:
   case ProgramArgument::Positions:
-  case ProgramArgument::Sequences:
+  case ProgramArgument::CacheSlots:
+  case ProgramArgument::BlockTables:
   case ProgramArgument::LogitRows:
     return isBuffer({dynamic}, 32);
-  case ProgramArgument::BlockTables:
-    return isBuffer({dynamic, dynamic}, 32);
+  case ProgramArgument::Segments:
+    return isBuffer({dynamic, 4}, 32);
   case ProgramArgument::Weights:
   case ProgramArgument::Workspace:
     return isBuffer({dynamic}, 8);
@@ -80,9 +81,10 @@ LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
   for (unsigned i = 0; fits && i < numProgramArguments; ++i)
     fits = isArgumentType(static_cast<ProgramArgument>(i), type.getInput(i));
   if (!fits)
-    return op->emitError("(C2) a phase program is one block that takes token "
-                         "ids, positions, sequences, logit rows, block tables, "
-                         "cache, logits, weights, workspace, thread and team");
+    return op->emitError(
+        "(C2) a phase program is one block that takes token ids, positions, "
+        "cache slots, segments, block tables, logit rows, cache, logits, "
+        "weights, workspace, thread and team");
   return success();
 }
 

@@ -20,9 +20,7 @@ defvar Gemm_EpilogueArguments = (ins
     Optional<LM_Activation>:$residual, OptionalAttr<I64Attr>:$residual_ranks,
     Optional<LM_Activation>:$rotary_table,
     Optional<LM_KVCache>:$kv_cache,
-    Optional<LM_Indices>:$positions,
-    Optional<LM_Indices>:$sequences,
-    Optional<LM_BlockTables>:$block_tables,
+    Optional<LM_Indices>:$slots,
     OptionalAttr<FlatSymbolRefAttr>:$query_norm,
     OptionalAttr<FlatSymbolRefAttr>:$key_norm,
     OptionalAttr<F32Attr>:$norm_epsilon);
@@ -32,9 +30,7 @@ defvar Gemm_EpilogueFormat = [{
      (`among` $residual_ranks^)? `)`)?
     (`rotary` `(` $rotary_table^ `:` type($rotary_table) `)`)?
     (`cache` `(` $kv_cache^ `:` type($kv_cache) `)`)?
-    (`positions` `(` $positions^ `:` type($positions) `)`)?
-    (`sequences` `(` $sequences^ `:` type($sequences) `)`)?
-    (`blocks` `(` $block_tables^ `:` type($block_tables) `)`)?
+    (`slots` `(` $slots^ `:` type($slots) `)`)?
     (`query_norm` $query_norm^)? (`key_norm` $key_norm^)?
     (`epsilon` $norm_epsilon^)?
 }];
@@ -59,7 +55,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     * `rotate_append_kv`: the channels are query heads, key heads and value
       heads. Query and key heads are normalized where `query_norm` and
       `key_norm` are given, then rotated by the table; queries are the result,
-      keys and values go to the cache.
+      keys and values go to the cache, those of token t to the place `slots[t]`.
 
     A layer's weight, bias and norms are its slices of the named weights.
     The input's element type is the one micro-kernels read. `tokens_between`

@@ -18,7 +18,15 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Support/ModelLimits.h"
+
+#include "llvm/ADT/Hashing.h"
+
+namespace sandwich {
+llvm::hash_code hash_value(const AttentionSchedule &schedule);
+llvm::hash_code hash_value(const AttentionTable &table);
+} // namespace sandwich
 
 #include "sandwich/Dialect/LM/IR/LMDialect.h.inc"
 #include "sandwich/Dialect/LM/IR/LMEnums.h.inc"
@@ -112,6 +120,10 @@ template <typename Op> mlir::ShapedType getDestinationType(Op op) {
 void getBufferEffects(
     mlir::Operation *op, mlir::MutableOperandRange destination,
     llvm::SmallVectorImpl<mlir::MemoryEffects::EffectInstance> &effects);
+
+/// Bytes of the partial sums of `attention` in steps of at most `maxTokens`
+/// tokens; 0 where no schedule splits.
+int64_t getPartialSumsBytes(AttentionOp attention, int64_t maxTokens);
 
 } // namespace sandwich::lm
 

@@ -20,9 +20,8 @@ def LM_Phase : I32EnumAttr<"Phase", "a phase of serving", [
   let genSpecializedAttr = 0;
 }
 
-/// Marks a function as a phase's program, under the name `lm.phase`. In a
-/// prefill step all tokens are consecutive positions of one sequence; in a
-/// decode step each token belongs to a sequence of its own.
+/// Marks a function as a phase's program, under the name `lm.phase`. Both take
+/// any steps; prefill is made for pieces of prompts, decode for single tokens.
 def LM_PhaseAttr : EnumAttr<LM_Dialect, LM_Phase, "phase"> {
   let assemblyFormat = "`<` $value `>`";
 }
@@ -55,6 +54,51 @@ def LM_ShardAttr : AttrDef<LM_Dialect, "Shard"> {
   }];
   let parameters = (ins EnumParameter<LM_ShardKind>:$kind, "int64_t":$ranks);
   let assemblyFormat = "`<` $kind `,` `ranks` `=` $ranks `>`";
+  let genVerifyDecl = 1;
+}
+
+def LM_AttentionScheduleAttr : AttrDef<LM_Dialect, "AttentionSchedule"> {
+  let mnemonic = "attention_schedule";
+  let summary = "How attention runs";
+  let description = [{
+    Queries that read the same keys are the rows of a tile; `[rows, key_blocks,
+    chunk]` are its rows, the blocks of keys that are multiplied at once, and
+    the blocks whose scores are held at once. `decode` is for segments of one
+    token, whose rows are query heads, `prefill` for longer ones, whose rows are
+    tokens and query heads. `split` parts of the context of a segment of one
+    token are computed apart and then added up (flash-decoding).
+
+    ```mlir
+    #lm.attention_schedule<decode = [4, 2, 2], split = 2, prefill = [12, 2, 8]>
+    ```
+
+    Constraints: (C1) rows are 1 to 16; chunks are 1 to 64, and multiples of
+    `key_blocks`; rows times `key_blocks` are at most 64; `split` is 1 to 1024.
+  }];
+  let parameters = (ins "::sandwich::AttentionSchedule":$schedule);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def LM_AttentionTableAttr : AttrDef<LM_Dialect, "AttentionTable"> {
+  let mnemonic = "attention_table";
+  let summary = "From steps to schedules of attention";
+  let description = [{
+    Each entry names the most segments of the steps it serves, and their longest
+    context, in positions, whatever the segments are; `?` for any. The first one
+    that serves a step counts.
+
+    ```mlir
+    #lm.attention_table<[1, 128] : <decode = [1, 2, 2], split = 1, prefill = [12, 2, 8]>,
+                        [1, ?] : <decode = [1, 2, 2], split = 2, prefill = [12, 2, 8]>,
+                        [?, ?] : <decode = [1, 2, 2], split = 1, prefill = [12, 2, 8]>>
+    ```
+
+    Constraints: (C1) there are 1 to 32 entries, the last is `[?, ?]`, each
+    serves steps that no earlier one does, and numbers are positive.
+  }];
+  let parameters = (ins "::sandwich::AttentionTable":$table);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 

@@ -27,7 +27,7 @@ def LM_ActivationBuffer : ConfinedType<
     "memref of f32 or bf16, a dynamic number of tokens by a static number of "
     "channels">;
 def LM_Activation : AnyTypeOf<[LM_ActivationTensor, LM_ActivationBuffer]>;
-/// [tokens] ids, positions or row numbers.
+/// [tokens] ids, positions, cache slots or row numbers; [blocks] block tables.
 def LM_IndicesTensor : ConfinedType<
     1DTensorOf<[I32]>, [LM_HasTokens],
     "tensor of a dynamic number of 32-bit signless integers">;
@@ -38,7 +38,22 @@ def LM_Indices : AnyTypeOf<[LM_IndicesTensor, LM_IndicesBuffer]>;
 /// The paged cache: as a value, or as its buffer.
 def LM_KVCache : AnyTypeOf<[LM_KVCacheType,
                             MemRefRankOf<[F32, BF16, F16], [5]>]>;
-/// [sequences, blocks] of the paged cache.
-def LM_BlockTables : MemRefRankOf<[I32], [2]>;
+/// [segments, 4] the fields of each segment, as PhaseABI.h has them.
+def LM_HasSegmentFields : CPred<
+    "::llvm::cast<::mlir::ShapedType>($_self).getDimSize(1) == 4">;
+def LM_SegmentsTensor : ConfinedType<
+    2DTensorOf<[I32]>, [LM_HasTokens, LM_HasSegmentFields],
+    "tensor of a dynamic number of segments by four 32-bit signless integers">;
+def LM_SegmentsBuffer : ConfinedType<
+    MemRefRankOf<[I32], [2]>, [LM_HasTokens, LM_HasSegmentFields],
+    "memref of a dynamic number of segments by four 32-bit signless integers">;
+def LM_Segments : AnyTypeOf<[LM_SegmentsTensor, LM_SegmentsBuffer]>;
+
+/// Memory for parts of sums, in bytes.
+def LM_PartialSums : ConfinedType<
+    MemRefRankOf<[I8], [1]>,
+    [HasStaticShapePred,
+     CPred<"::llvm::cast<::mlir::MemRefType>($_self).getLayout().isIdentity()">],
+    "memref of a static number of 8-bit signless integers without a layout">;
 
 #endif // SANDWICH_DIALECT_LM_IR_LMOPERANDS_TD

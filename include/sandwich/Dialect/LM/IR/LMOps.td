@@ -174,30 +174,36 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
     For each token and query head, softmax of `scale * query . key` over the
     positions of the token's sequence up to its own, times the values; keys and
     values come from the cache, where this step's own tokens have been written
-    before. Query heads share the cache's heads in equal groups. The softmax
-    streams over blocks (FlashAttention), so no score matrix is stored.
-
-    The buffer form also names the block tables.
+    before. `segments` says which tokens follow each other in a sequence, and
+    which of the `blocks` are that sequence's. Query heads share the cache's
+    heads in equal groups. The softmax streams over blocks (FlashAttention), so
+    no score matrix is stored. `schedules` say how; `partial_sums` is memory for
+    parts of contexts that are computed apart.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) query and result have the same number of channels, a multiple of the
-    cache's heads times its head_dim; (C3) block tables are given if and only if
-    the cache is a buffer; (C4) a cache's buffer is that of a `!lm.kv_cache`;
-    (C5) `scale` is finite and positive.
+    cache's heads times its head_dim; (C3) a cache's buffer is that of a
+    `!lm.kv_cache`; (C4) `scale` is finite and positive; (C5) rows of `decode`
+    schedules divide the query heads that share one of the cache's; (C6) in
+    buffer form, schedules that split have partial sums.
   }];
   let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
-                       Index:$layer, LM_Indices:$positions,
-                       LM_Indices:$sequences,
-                       Optional<LM_BlockTables>:$block_tables, F32Attr:$scale,
+                       Index:$layer, LM_Segments:$segments,
+                       LM_Indices:$block_tables, F32Attr:$scale,
+                       OptionalAttr<LM_AttentionTableAttr>:$schedules,
+                       Optional<LM_PartialSums>:$partial_sums,
                        Optional<LM_ActivationBuffer>:$destination);
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
-    $query `,` $kv_cache `[` $layer `]` `positions` $positions
-    `sequences` $sequences (`blocks` $block_tables^)? `scale` $scale
+    $query `,` $kv_cache `[` $layer `]` `segments` $segments
+    `blocks` $block_tables `scale` $scale (`schedules` `(` $schedules^ `)`)?
+    (`partial_sums` `(` $partial_sums^ `:` type($partial_sums) `)`)?
     (`into` $destination^)? attr-dict
-    `:` type($query) `,` type($kv_cache) `,` type($positions) `,`
-    type($sequences) (`,` `blocks` type($block_tables)^)?
-    (`into` type($destination)^)? (`->` type($result)^)?
+    `:` type($query) `,` type($kv_cache) `,` type($segments) `,`
+    type($block_tables) (`into` type($destination)^)? (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::sandwich::AttentionShape getShape();
   }];
 }
 
@@ -314,16 +320,18 @@ def LM_RotateOp : LM_TensorOp<"rotate", [
 def LM_AppendKVOp : LM_Op<"append_kv", [AllTypesMatch<["key", "value"]>]> {
   let summary = "Writes a step's keys and values to the cache";
   let description = [{
+    Those of token t go to the place `slots[t]`: block times 16 and the place in
+    that block.
+
     Constraints: (C1) keys and values have as many channels as the cache has
     heads times head_dim.
   }];
   let arguments = (ins LM_ActivationTensor:$key, LM_ActivationTensor:$value,
       Arg<LM_KVCacheType, "", [MemWrite]>:$kv_cache, Index:$layer,
-      LM_IndicesTensor:$positions, LM_IndicesTensor:$sequences);
+      LM_IndicesTensor:$slots);
   let assemblyFormat = [{
-    $key `,` $value `to` $kv_cache `[` $layer `]` `positions` $positions
-    `sequences` $sequences attr-dict `:` type($key) `,` type($kv_cache)
-    `,` type($positions) `,` type($sequences)
+    $key `,` $value `to` $kv_cache `[` $layer `]` `slots` $slots
+    attr-dict `:` type($key) `,` type($kv_cache) `,` type($slots)
   }];
   let hasVerifier = 1;
 }

@@ -43,4 +43,29 @@ def Partition : Pass<"lm-partition", "::mlir::ModuleOp"> {
   ];
 }
 
+def ScheduleAttention : Pass<"lm-schedule-attention", "::mlir::ModuleOp"> {
+  let summary = "Give attention its schedules";
+  let description = [{
+    Attention that has no schedules gets those of a rule: as many queries at a
+    time as the target's registers hold, and as few parts of contexts as keep
+    the team's threads busy. Attention that has some keeps them. In buffer form
+    it stays as it is, as memory has been assigned.
+
+    ```mlir
+    %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 0.125 : ...
+    // becomes, for one head and two threads,
+    %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 0.125
+        schedules(<[1, 128] : <decode = [1, 2, 2], split = 1, prefill = [12, 2, 8]>,
+                   [1, ?] : <decode = [1, 2, 2], split = 2, prefill = [12, 2, 8]>,
+                   [?, ?] : <decode = [1, 2, 2], split = 1, prefill = [12, 2, 8]>>) : ...
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"host\"",
+           "CPU to schedule for: a name, or host">,
+    Option<"threads", "threads", "int64_t", "1",
+           "Threads of the team">
+  ];
+}
+
 #endif // SANDWICH_DIALECT_LM_TRANSFORMS_PASSES_TD

@@ -49,12 +49,14 @@ enum class ProgramArgument : unsigned {
   TokenIds,
   /// memref<?xi32> [tokens]
   Positions,
-  /// memref<?xi32> [tokens], rows of the block tables
-  Sequences,
+  /// memref<?xi32> [tokens], where their keys and values go
+  CacheSlots,
+  /// memref<?x4xi32> [segments, fields of a SandwichSegment]
+  Segments,
+  /// memref<?xi32> [blocks], of one segment's sequence after another's
+  BlockTables,
   /// memref<?xi32> [logit rows]
   LogitRows,
-  /// memref<?x?xi32> [sequences, blocks of a sequence]
-  BlockTables,
   /// lm.kv_cache's buffer type
   KVCache,
   /// memref<?xNxf32> [logit rows, vocabulary]
@@ -68,7 +70,7 @@ enum class ProgramArgument : unsigned {
   /// !phase.team
   Team,
 };
-inline constexpr unsigned numProgramArguments = 11;
+inline constexpr unsigned numProgramArguments = 12;
 
 /// The argument of the phase program `function`.
 mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);

@@ -1,0 +1,99 @@
+//===- AttentionSchedule.h - How attention runs -----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
+#define SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
+
+#include "sandwich/Support/Result.h"
+#include "sandwich/Target/Target.h"
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace sandwich {
+
+/// Queries that meet the same keys, and how many of these at a time.
+struct AttentionTile {
+  /// Queries of a tile.
+  int64_t rows = 1;
+  /// KV cache blocks whose keys are multiplied at once.
+  int64_t keyBlocks = 1;
+  /// Blocks whose scores are held at once, a multiple of `keyBlocks`: sums are
+  /// rescaled once for each chunk.
+  int64_t chunk = 1;
+
+  bool operator==(const AttentionTile &) const = default;
+};
+
+/// The most of each that a tile may have.
+inline constexpr int64_t maxAttentionRows = 16;
+inline constexpr int64_t maxAttentionChunk = 64;
+/// Of rows times key blocks, each of which has a vector of sums.
+inline constexpr int64_t maxAttentionSums = 64;
+/// Of a table: each has code of its own.
+inline constexpr size_t maxAttentionEntries = 32;
+
+/// How attention runs: streaming softmax over the blocks of the KV cache
+/// (FlashAttention-2), whose work is divided among threads by segment, by the
+/// cache's heads and, where there are too few of these, by parts of the context
+/// (flash-decoding).
+struct AttentionSchedule {
+  /// Of segments of one token; rows are query heads that share one of the
+  /// cache's, and divide their number.
+  AttentionTile decode;
+  /// Parts of the context of such a segment that are computed apart, and then
+  /// added up.
+  int64_t split = 1;
+  /// Of longer segments; rows are tokens and query heads.
+  AttentionTile prefill;
+
+  bool operator==(const AttentionSchedule &) const = default;
+};
+
+/// Error: a size is out of its range.
+Status verify(const AttentionSchedule &schedule);
+
+/// A schedule for steps of at most so many segments, of one token or more,
+/// whose contexts have at most so many positions. Entries are tried in order;
+/// the last one is for all.
+struct AttentionTableEntry {
+  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+
+  int64_t maxSegments = unlimited;
+  int64_t maxPositions = unlimited;
+  AttentionSchedule schedule = {};
+
+  bool operator==(const AttentionTableEntry &) const = default;
+};
+using AttentionTable = std::vector<AttentionTableEntry>;
+
+/// Error: no entries or more than `maxAttentionEntries`, one that no step
+/// reaches as an earlier one serves all that it would, a last one that is not
+/// for all, or a schedule that `verify` refuses.
+Status verify(const AttentionTable &table);
+
+/// The heads of one rank.
+struct AttentionShape {
+  int64_t cacheHeads = 1;
+  /// Query heads that share one of the cache's.
+  int64_t group = 1;
+};
+
+/// What is taken where nothing was measured: as many rows as registers hold,
+/// and as few parts of contexts as occupy all `threads` evenly.
+AttentionTable chooseUntuned(const AttentionShape &shape, const Target &target,
+                             int64_t threads);
+
+/// Vectors of 16 f32 sums that fit into three quarters of the target's
+/// registers; operands take the rest.
+int64_t vectorsOfSums(const Target &target);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H

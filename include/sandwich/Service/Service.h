@@ -1,0 +1,230 @@
+//===- Service.h - Many requests on one engine ------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The thread that owns an engine: it runs the steps that the scheduler plans,
+/// chooses tokens from their logits, and tells each request what it got. All
+/// that serves stands on it. What is decided, `Scheduler` decides.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SERVICE_SERVICE_H
+#define SANDWICH_SERVICE_SERVICE_H
+
+#include "sandwich/Runtime/Engine/Engine.h"
+#include "sandwich/Runtime/Text/Tokenizer.h"
+#include "sandwich/Sampling/Sampler.h"
+#include "sandwich/Sampling/StopConditions.h"
+#include "sandwich/Serving/Scheduler.h"
+#include "sandwich/Support/Result.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace sandwich {
+
+/// A prompt to be continued.
+struct GenerationRequest {
+  std::vector<int32_t> prompt;
+  /// Tokens of each text at most.
+  uint64_t maxTokens = 128;
+  /// Texts that continue the prompt, each by itself. The sampler of text i has
+  /// the seed `sampling.seed` + i.
+  uint32_t continuations = 1;
+  SamplingOptions sampling = {};
+  StopOptions stop = {};
+  /// As in `Request`.
+  uint32_t priority = 0;
+  /// Seconds from now on after which there is no use in it any more.
+  std::optional<double> timeout = {};
+  uint64_t salt = 0;
+};
+
+/// A token of one of a request's texts.
+struct GeneratedToken {
+  /// From 0.
+  uint32_t text;
+  SampledToken token;
+  /// What it adds to the text: whole UTF-8 characters, without what may become
+  /// a stop string; with all that was held back where the text ends. Empty
+  /// without a tokenizer.
+  std::string piece;
+  /// Whether the text ends with it. A token of the model that ends it, and
+  /// tokens of a stop string, are told like others.
+  std::optional<FinishReason> finish;
+};
+
+/// Where a request's tokens go. Called by the service's thread, between steps:
+/// what they do delays all requests, and they must neither wait for the service
+/// nor throw.
+struct GenerationCallbacks {
+  std::function<void(const GeneratedToken &token)> onToken = {};
+  /// Once, last. The status has the error that ended it, if one did.
+  std::function<void(const RequestEnd &end)> onEnd = {};
+};
+
+struct ServiceOptions {
+  /// The limits are the engine's.
+  SchedulerOptions scheduling = {};
+  /// Sequences that generate at a time; 0: as many as a decode step takes.
+  uint64_t maxSequences = 0;
+  /// What steps take before any was run.
+  StepCosts costs = assumedStepCosts();
+};
+
+struct ServiceStatistics {
+  SchedulerStatistics scheduler;
+  BlockPoolStatistics blocks;
+  uint64_t blockCount = 0;
+  /// Since the beginning: requests taken, those that the scheduler refused, and
+  /// tokens of all texts.
+  uint64_t requests = 0;
+  uint64_t refusedRequests = 0;
+  uint64_t generatedTokens = 0;
+};
+
+/// All calls may come from any thread, and none waits for a step unless it says
+/// so. A process that forks begins its services afterwards: in a child, calls
+/// fail with Unavailable, and those that wait return.
+class Service {
+public:
+  /// Takes the engine, which nobody else uses from then on, and the tokenizer,
+  /// if there is one, for texts and stop strings. Errors: options that
+  /// `Scheduler::create` refuses, or a thread that the system does not grant.
+  static Result<std::unique_ptr<Service>>
+  create(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer,
+         const ServiceOptions &options = {});
+
+  Service(const Service &) = delete;
+  Service &operator=(const Service &) = delete;
+  /// Ends all requests with Cancelled, after the step under way. Not to be
+  /// called by a callback.
+  ~Service();
+
+  const Artifact &artifact() const { return engine->artifact(); }
+  const proto::ModelConfiguration &model() const { return engine->model(); }
+  /// Where the threads of each rank are.
+  const std::vector<RankPlacement> &rankPlacement() const {
+    return engine->rankPlacement();
+  }
+  const std::optional<Tokenizer> &tokenizer() const { return textTokenizer; }
+
+  /// Takes a request. Errors: InvalidArgument (options out of range, a token
+  /// outside of the vocabulary, stop strings without a tokenizer), Unavailable
+  /// (the ranks have failed, or the service drains), and what
+  /// `Scheduler::admit` refuses.
+  Result<RequestId> submit(GenerationRequest request,
+                           GenerationCallbacks callbacks);
+  /// Ends a request with Cancelled; false: it has ended, or never was. Its
+  /// blocks are free after the step under way at the latest.
+  bool cancel(RequestId id);
+
+  /// Refuses requests from now on, and returns when all have ended and their
+  /// callbacks have returned.
+  void drain();
+
+  ServiceStatistics statistics();
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  /// One text of a request.
+  struct Text {
+    Sampler sampler;
+    StopConditions stop;
+    std::optional<StreamingDecoder> decoder;
+  };
+  struct Live {
+    GenerationCallbacks callbacks;
+    std::vector<Text> texts;
+    /// Why it ends, where the scheduler does not know.
+    Status failure;
+  };
+  /// A row of logits, and the text that gets a token from it.
+  struct Row {
+    RequestId request;
+    std::shared_ptr<Live> live;
+    uint32_t text;
+  };
+
+  Service(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer)
+      : engine(std::move(engine)), textTokenizer(std::move(tokenizer)) {}
+
+  double now() const;
+  /// Whether this process is a fork of the one that created the service: its
+  /// thread is missing, and the mutex may be held for ever.
+  bool isFork() const { return ::getpid() != process; }
+  Status check(const GenerationRequest &request) const;
+  std::shared_ptr<Live> makeLive(const GenerationRequest &request,
+                                 GenerationCallbacks callbacks) const;
+
+  // The service's thread.
+  void serve();
+  /// Runs a step, if there is one to run; false: there is nothing to do.
+  bool runStep(std::unique_lock<std::mutex> &lock);
+  Result<StepResult> compute(const StepPlan &plan,
+                             std::unique_lock<std::mutex> &lock);
+  std::vector<Row> rowsOf(const StepPlan &plan) const;
+  std::vector<Result<SampledToken>> sample(const StepPlan &plan,
+                                           const StepResult &result,
+                                           const std::vector<Row> &rows);
+  /// What the row's text says of its new token.
+  GeneratedToken follow(const Row &row, Result<SampledToken> sampled);
+  /// The text of a token that a text ends with, as `reason` says: with what was
+  /// held back.
+  static void finishPiece(Text &text, FinishReason reason, std::string &piece);
+  /// Chooses the tokens of a step that was computed, and tells the scheduler.
+  StepEvents complete(const StepPlan &plan, const StepResult &result,
+                      const std::vector<Row> &rows,
+                      std::vector<GeneratedToken> &tokens,
+                      std::unique_lock<std::mutex> &lock);
+  void deliver(const std::vector<Row> &rows,
+               std::vector<GeneratedToken> &tokens, const StepEvents &events);
+  /// Takes the requests that `ended` from those that live.
+  std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>>
+  takeEnded(const std::vector<RequestEnd> &ended);
+
+  std::unique_ptr<Engine> engine;
+  const std::optional<Tokenizer> textTokenizer;
+  const Clock::time_point start = Clock::now();
+  const pid_t process = ::getpid();
+
+  struct Meeting {
+    std::mutex mutex;
+    std::condition_variable changed;
+  };
+  /// Of all that follows, and of the engine's pool. Never ends in a fork, where
+  /// it would wait for threads that are not there.
+  std::unique_ptr<Meeting> meeting = std::make_unique<Meeting>();
+  std::unique_ptr<Scheduler> scheduler;
+  std::map<RequestId, std::shared_ptr<Live>> live;
+  bool draining = false;
+  bool stopping = false;
+  /// Callbacks are being called.
+  bool delivering = false;
+  uint64_t requests = 0;
+  uint64_t refusedRequests = 0;
+  uint64_t generatedTokens = 0;
+
+  std::vector<Segment> segments;
+  std::thread thread;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_SERVICE_SERVICE_H

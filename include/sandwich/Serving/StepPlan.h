@@ -1,0 +1,79 @@
+//===- StepPlan.h - What the engine is to compute next ----------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SERVING_STEPPLAN_H
+#define SANDWICH_SERVING_STEPPLAN_H
+
+#include "sandwich/Runtime/Memory/BlockPool.h"
+#include "sandwich/Serving/Request.h"
+#include "sandwich/Serving/StepCostModel.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sandwich {
+
+/// What steps can hold.
+struct SchedulerLimits {
+  struct Phase {
+    uint64_t tokens = 0;
+    /// Segments, each of another sequence.
+    uint64_t sequences = 0;
+    uint64_t logitRows = 0;
+  };
+  Phase prefill;
+  /// Every segment has one token and a row of logits.
+  Phase decode;
+  /// Tokens of one sequence that can be computed.
+  uint64_t contextLength = 0;
+};
+
+/// Consecutive tokens that one sequence gets.
+struct StepSegment {
+  RequestId request;
+  /// Which of the request's continuations, from 0.
+  uint32_t text;
+  /// Holds the tokens before; the blocks for `tokens` are reserved.
+  Sequence *sequence;
+  std::span<const int32_t> tokens;
+  /// How many tokens are to be sampled from the logits of the last token; 0:
+  /// its logits are not wanted. More than one are the first tokens of as many
+  /// continuations, of this one and of those after it.
+  uint32_t samples;
+};
+
+/// One step. Sequences and tokens stay where they are until `Scheduler::
+/// complete` or `fail` gets it back.
+struct StepPlan {
+  /// Counts steps from 1.
+  uint64_t number = 0;
+  /// Empty: there is nothing to do.
+  std::vector<StepSegment> segments;
+  StepShape shape;
+  StepPhase phase() const { return shape.phase; }
+  /// When it was planned, in the scheduler's seconds, and how long it should
+  /// take.
+  double plannedAt = 0;
+  double predictedSeconds = 0;
+  /// Requests that had to give up their blocks and will go on later; some may
+  /// be named even in a plan without segments.
+  std::vector<RequestId> preempted;
+  /// Requests that have ended since the last plan or the last completed step.
+  std::vector<RequestEnd> ended;
+};
+
+/// What came of a step.
+struct StepEvents {
+  std::vector<TokenEvent> tokens;
+  std::vector<RequestEnd> ended;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_SERVING_STEPPLAN_H

@@ -1,0 +1,375 @@
+//===- AttentionTile.cpp - Queries that meet the same keys ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionTile.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "sandwich/Target/Target.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+static constexpr int64_t blockTokens = KVCacheType::blockTokens;
+static_assert(blockTokens == vectorWidth, "one vector of scores is one block");
+static_assert(maxAttentionRows <= vectorWidth, "rows are elements of a vector");
+
+/// Smaller than every score, and finite: its distance to any score is too.
+static constexpr float masked = -1e30f;
+
+/// Where an FMA's result is needed again only after this many others, its
+/// latency is hidden.
+static constexpr int64_t independentSums = 8;
+
+AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
+                                           const ProgramContext &program,
+                                           AttentionOp op)
+    : b(builder), program(program), op(op), cache(op.getKvCache()),
+      layer(op.getLayer()), zero(builder.index(0)) {
+  auto cacheType = cast<MemRefType>(cache.getType());
+  headDim = cacheType.getDimSize(4) / blockTokens;
+  lineElements = 8 * cacheLineBytes / cacheType.getElementTypeBitWidth();
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes and memory
+//===----------------------------------------------------------------------===//
+
+void AttentionTileBuilder::setShape(const AttentionTile &tile, int64_t kept,
+                                    bool reads) {
+  shape = Shape();
+  shape.rows = tile.rows;
+  shape.blocks = tile.keyBlocks;
+  shape.chunk = tile.chunk;
+  shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
+  streams = reads;
+  if (streams)
+    shapeForStream();
+  allocateScratch(kept);
+}
+
+void AttentionTileBuilder::shapeForStream() {
+  while (shape.parts * shape.blocks * shape.rows < independentSums &&
+         2 * shape.parts * shape.blocks * shape.rows <= program.accumulators &&
+         headDim % (2 * shape.parts) == 0)
+    shape.parts *= 2;
+  // A step reads whole cache lines, to prefetch each but twice, and more of
+  // them the less there is to do with each.
+  int64_t fewRows = llvm::bit_floor<uint64_t>(16 / shape.rows);
+  shape.channels = std::max({shape.parts, lineElements / blockTokens, fewRows});
+  if (headDim % shape.channels != 0)
+    shape.channels = shape.parts;
+  shape.tokens = std::max<int64_t>(1, 4 / shape.rows);
+}
+
+/// `model_limits::attentionStackBytes` and `attentionScoreBytes` count the most
+/// that this takes.
+void AttentionTileBuilder::allocateScratch(int64_t tiles) {
+  Type f32 = b.getF32Type();
+  unsigned place = 0;
+  auto allocate = [&](ArrayRef<int64_t> dimensions, Type type) {
+    Value &memory =
+        program.scratch[{place++, MemRefType::get(dimensions, type)}];
+    if (!memory)
+      memory = b.scratch(program.function, dimensions, type);
+    return memory;
+  };
+  queries = allocate({tiles, shape.rows, headDim}, f32);
+  scores = allocate({shape.rows, shape.chunk * blockTokens}, f32);
+  sums = allocate({tiles, shape.rows, headDim}, f32);
+  totals = allocate({tiles, shape.rows, vectorWidth}, f32);
+  maxima = allocate({tiles, vectorWidth}, f32);
+  limits = allocate({vectorWidth}, b.getI32Type());
+  chunkMaxima = allocate({vectorWidth}, f32);
+  factors = allocate({vectorWidth}, f32);
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+Value AttentionTileBuilder::channelOf(const TileRows &rows, Value row) {
+  return b.mul(rows.queryHead(row), headDim);
+}
+
+Value AttentionTileBuilder::loadBlock(const TileRows &rows, Value number) {
+  return b.loadIndex(op.getBlockTables(),
+                     b.add(rows.segment.firstBlock, number));
+}
+
+Value AttentionTileBuilder::loadNextBlock(const TileRows &rows, Value number) {
+  Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
+  Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
+  return loadBlock(
+      rows, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
+}
+
+void AttentionTileBuilder::prefetch(Value block, Value head, int64_t part,
+                                    Value offset) {
+  memref::PrefetchOp::create(b, cache,
+                             {block, layer, head, b.index(part), offset},
+                             /*isWrite=*/false, /*localityHint=*/3,
+                             /*isDataCache=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Keys and values
+//===----------------------------------------------------------------------===//
+
+void AttentionTileBuilder::loadQueries(const TileRows &rows) {
+  Value scale = b.constant(op.getScale().convertToFloat());
+  b.storeVector(b.splat(masked), maxima, {rows.tile, zero});
+  b.storeVector(b.splat(masked), chunkMaxima, zero);
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value token = rows.token(row), channel = channelOf(rows, row);
+    Value position = arith::IndexCastOp::create(
+        b, b.getI32Type(), b.add(rows.segment.firstPosition, token));
+    memref::StoreOp::create(b, position, limits, row);
+    token = b.add(rows.segment.firstToken, token);
+    b.storeVector(b.splat(0), totals, {rows.tile, row, zero});
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      Value query =
+          b.loadVector(op.getQuery(), {token, b.add(channel, first)}, width);
+      b.storeVector(b.mulf(query, b.broadcast(scale, width)), queries,
+                    {rows.tile, row, first});
+      b.storeVector(b.splat(0, width), sums, {rows.tile, row, first});
+    });
+  });
+}
+
+void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
+                                         Value blocks) {
+  Value lastBlock = b.sub(b.add(firstBlock, blocks), b.index(1));
+  b.forLoop(zero, blocks, shape.blocks, [&](Value block) {
+    // Where the number of blocks is no multiple, the last one comes twice.
+    SmallVector<Value> cacheBlocks, nextBlocks;
+    for (int64_t i = 0; i < shape.blocks; ++i) {
+      Value number = b.add(b.add(firstBlock, block), i);
+      if (i > 0)
+        number = b.min(number, lastBlock);
+      cacheBlocks.push_back(loadBlock(rows, number));
+      if (streams)
+        nextBlocks.push_back(loadNextBlock(rows, number));
+    }
+    int64_t count = shape.rows * shape.blocks * shape.parts;
+    SmallVector<Value> products(count, b.splat(0));
+    int64_t stride = shape.rows * shape.blocks;
+    products = b.forLoop(
+        zero, b.index(headDim), shape.channels, products,
+        [&](Value firstChannel, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          for (int64_t i = 0; i < shape.channels; ++i) {
+            Value channel = b.add(firstChannel, i);
+            Value offset = b.mul(channel, blockTokens);
+            SmallVector<Value> keys;
+            for (Value cacheBlock : cacheBlocks)
+              keys.push_back(b.loadVector(
+                  cache, {cacheBlock, layer, rows.head, zero, offset}));
+            size_t sum = i % shape.parts * stride;
+            for (int64_t row = 0; row < shape.rows; ++row) {
+              Value query = b.broadcast(
+                  b.loadScalar(queries, {rows.tile, b.index(row), channel}));
+              for (Value key : keys) {
+                next[sum] = b.fma(query, key, next[sum]);
+                ++sum;
+              }
+            }
+            // Values are read right after the chunk's scores, and after them
+            // the next keys. All are prefetched twice: some first prefetches
+            // seem to be dropped while too many misses are under way.
+            if (streams && i * blockTokens % lineElements == 0)
+              for (auto [cacheBlock, nextBlock] :
+                   llvm::zip(cacheBlocks, nextBlocks)) {
+                prefetch(cacheBlock, rows.head, 1, offset);
+                prefetch(nextBlock, rows.nextHead, 0, offset);
+              }
+          }
+          return next;
+        });
+    for (int64_t i = 0; i < stride; ++i) {
+      // Added in pairs.
+      for (int64_t width = shape.parts / 2; width > 0; width /= 2)
+        for (int64_t part = 0; part < width; ++part)
+          products[i + part * stride] =
+              b.addf(products[i + part * stride],
+                     products[i + (part + width) * stride]);
+      Value column = b.mul(b.add(block, i % shape.blocks), blockTokens);
+      b.storeVector(products[i], scores, {b.index(i / shape.blocks), column});
+    }
+  });
+}
+
+void AttentionTileBuilder::weighScores(const TileRows &rows, Value firstBlock,
+                                       Value blocks) {
+  Value tokens = b.mul(blocks, blockTokens);
+  auto positionsType = VectorType::get({vectorWidth}, b.getI32Type());
+  auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
+  Value lane = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(positionsType, ArrayRef(lanes)));
+  Value firstPosition = arith::IndexCastOp::create(
+      b, b.getI32Type(), b.mul(firstBlock, blockTokens));
+
+  // Mask what a row does not attend to: later positions, of which slots that
+  // were never written may hold anything.
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value limit = arith::SubIOp::create(
+        b, memref::LoadOp::create(b, limits, row), firstPosition);
+    SmallVector<Value> largest = b.forLoop(
+        zero, tokens, vectorWidth, b.splat(masked),
+        [&](Value column, ValueRange carried) {
+          Value offset = arith::IndexCastOp::create(b, b.getI32Type(), column);
+          Value positions = arith::AddIOp::create(b, lane, b.broadcast(offset));
+          Value attends = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+                                                positions, b.broadcast(limit));
+          Value score = arith::SelectOp::create(
+              b, attends, b.loadVector(scores, {row, column}), b.splat(masked));
+          b.storeVector(score, scores, {row, column});
+          return SmallVector<Value>{b.maxf(score, carried[0])};
+        });
+    b.storeScalar(b.reduceMax(largest[0]), chunkMaxima, row);
+  });
+
+  // All rows in one vector.
+  Value before = b.loadVector(maxima, {rows.tile, zero});
+  Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
+  b.storeVector(after, maxima, {rows.tile, zero});
+  b.storeVector(math::ExpOp::create(b, b.subf(before, after)), factors, zero);
+
+  b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
+    Value largest = b.broadcast(b.loadScalar(maxima, {rows.tile, row}));
+    Value factor = b.broadcast(b.loadScalar(factors, row));
+    Value total = b.mulf(b.loadVector(totals, {rows.tile, row, zero}), factor);
+    total = b.forLoop(zero, tokens, vectorWidth, total,
+                      [&](Value column, ValueRange carried) {
+                        Value score = b.loadVector(scores, {row, column});
+                        Value weight =
+                            math::ExpOp::create(b, b.subf(score, largest));
+                        b.storeVector(weight, scores, {row, column});
+                        return SmallVector<Value>{b.addf(carried[0], weight)};
+                      })[0];
+    b.storeVector(total, totals, {rows.tile, row, zero});
+  });
+}
+
+void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
+                                     Value blocks,
+                                     ArrayRef<VectorPiece> pieces) {
+  SmallVector<Value> weighted;
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    Value factor = b.loadScalar(factors, b.index(row));
+    for (VectorPiece piece : pieces)
+      weighted.push_back(b.mulf(
+          b.loadVector(sums, {rows.tile, b.index(row), b.index(piece.first)},
+                       piece.width),
+          b.broadcast(factor, piece.width)));
+  }
+  weighted = b.forLoop(
+      zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
+        Value number = b.add(firstBlock, block);
+        Value cacheBlock = loadBlock(rows, number);
+        // The keys and values of the next head, or of the next chunk, are read
+        // right after these values.
+        Value nextBlock;
+        if (streams)
+          nextBlock = loadNextBlock(rows, number);
+        // Slots beyond the last position may hold no numbers: not even zero
+        // times them is zero.
+        Value rest = b.sub(rows.positions, b.mul(number, blockTokens));
+        Value tokens = b.min(rest, b.index(blockTokens));
+        Value column = b.mul(block, blockTokens);
+        auto addToken = [&](Value token, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          Value offset = b.mul(token, headDim);
+          for (VectorPiece piece : pieces)
+            if (streams && piece.first % lineElements == 0) {
+              Value element = b.add(offset, piece.first);
+              prefetch(nextBlock, rows.nextHead, 0, element);
+              prefetch(nextBlock, rows.nextHead, 1, element);
+            }
+          SmallVector<Value> values;
+          for (VectorPiece piece : pieces)
+            values.push_back(
+                b.loadVector(cache,
+                             {cacheBlock, layer, rows.head, b.index(1),
+                              b.add(offset, piece.first)},
+                             piece.width));
+          size_t sum = 0;
+          for (int64_t row = 0; row < shape.rows; ++row) {
+            Value weight =
+                b.loadScalar(scores, {b.index(row), b.add(column, token)});
+            for (auto [piece, value] : llvm::zip(pieces, values)) {
+              next[sum] =
+                  b.fma(b.broadcast(weight, piece.width), value, next[sum]);
+              ++sum;
+            }
+          }
+          return next;
+        };
+        Value whole = b.mul(b.div(tokens, shape.tokens), shape.tokens);
+        SmallVector<Value> carried =
+            b.forLoop(zero, whole, shape.tokens, carriedByBlock,
+                      [&](Value token, ValueRange carried) {
+                        SmallVector<Value> next(carried);
+                        for (int64_t i = 0; i < shape.tokens; ++i)
+                          next = addToken(b.add(token, i), next);
+                        return next;
+                      });
+        if (shape.tokens == 1)
+          return carried;
+        return b.forLoop(whole, tokens, 1, carried, addToken);
+      });
+  size_t sum = 0;
+  for (int64_t row = 0; row < shape.rows; ++row)
+    for (VectorPiece piece : pieces)
+      b.storeVector(weighted[sum++], sums,
+                    {rows.tile, b.index(row), b.index(piece.first)});
+}
+
+void AttentionTileBuilder::storeResult(const TileRows &rows) {
+  b.forLoop(zero, rows.count, 1, [&](Value row) {
+    Value total = b.reduceAdd(b.loadVector(totals, {rows.tile, row, zero}));
+    Value factor = arith::DivFOp::create(b, b.constant(1), total);
+    Value token = b.add(rows.segment.firstToken, rows.token(row));
+    Value channel = channelOf(rows, row);
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      Value sum = b.loadVector(sums, {rows.tile, row, first}, width);
+      b.storeVector(b.mulf(sum, b.broadcast(factor, width)),
+                    op.getDestination(), {token, b.add(channel, first)});
+    });
+  });
+}
+
+void AttentionTileBuilder::addChunk(const TileRows &rows, Value firstBlock,
+                                    Value blocks) {
+  SmallVector<VectorPiece> pieces = cutIntoVectors(headDim);
+  // Passes over the chunk's values, with about equally many vectors each.
+  int64_t passes =
+      std::max<int64_t>(1, llvm::divideCeil(pieces.size(), shape.valueVectors));
+  int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
+  computeScores(rows, firstBlock, blocks);
+  weighScores(rows, firstBlock, blocks);
+  for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
+       rest = rest.drop_front(std::min<size_t>(piecesInPass, rest.size())))
+    addValues(rows, firstBlock, blocks, rest.take_front(piecesInPass));
+}
+
+void AttentionTileBuilder::storePart(const TileRows &rows, Value part,
+                                     const PartialSums &partial) {
+  b.forLoop(zero, rows.count, 1, [&](Value row) {
+    Value head = rows.queryHead(row);
+    b.storeScalar(b.loadScalar(maxima, {rows.tile, row}), partial.scales,
+                  {part, head, zero});
+    b.storeScalar(b.reduceAdd(b.loadVector(totals, {rows.tile, row, zero})),
+                  partial.scales, {part, head, b.index(1)});
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      b.storeVector(b.loadVector(sums, {rows.tile, row, first}, width),
+                    partial.sums, {part, head, first});
+    });
+  });
+}

@@ -1,0 +1,133 @@
+//===- AttentionTile.h - Queries that meet the same keys --------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_CONVERSION_LMTOLOOPS_ATTENTIONTILE_H
+#define SANDWICH_LIB_CONVERSION_LMTOLOOPS_ATTENTIONTILE_H
+
+#include "LMToLoops.h"
+
+#include "sandwich/Scheduling/AttentionSchedule.h"
+
+#include <functional>
+
+namespace sandwich::lm {
+
+/// A segment of the step, all of it indices.
+struct SegmentValues {
+  mlir::Value firstToken, tokens, firstPosition, firstBlock;
+};
+
+/// Rows of one tile: where each lies in the query and destination buffers.
+struct TileRows {
+  const SegmentValues &segment;
+  /// From the row in the tile to its token in the segment.
+  std::function<mlir::Value(mlir::Value)> token;
+  /// From the row in the tile to its query head.
+  std::function<mlir::Value(mlir::Value)> queryHead;
+  /// Rows that exist; those beyond are computed and not stored.
+  mlir::Value count;
+  /// The cache's head.
+  mlir::Value head;
+  /// Positions that some row attends to.
+  mlir::Value positions;
+  /// Number of the tile among those whose state is kept.
+  mlir::Value tile;
+  /// The head read next, and whether it is read from the next chunk on; null
+  /// where nothing is prefetched.
+  mlir::Value nextHead = {}, endsChunk = {};
+};
+
+/// Where parts of contexts put what they computed.
+struct PartialSums {
+  /// [parts, query heads, head_dim] weighted sums of values.
+  mlir::Value sums;
+  /// [parts, query heads, 2] the largest score, and the sum of exponentials.
+  mlir::Value scales;
+};
+
+/// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
+/// the blocks of one segment's sequence and head of the cache.
+class AttentionTileBuilder {
+public:
+  AttentionTileBuilder(LoopBuilder &builder, const ProgramContext &program,
+                       AttentionOp op);
+
+  /// The next tiles are of `tile`; the states of `kept` of them are kept at a
+  /// time. Those that stream read the cache from memory.
+  void setShape(const AttentionTile &tile, int64_t kept, bool streams);
+
+  /// Begins with the state of no key.
+  void loadQueries(const TileRows &rows);
+  /// Adds what at most `chunk` blocks give.
+  void addChunk(const TileRows &rows, mlir::Value firstBlock,
+                mlir::Value blocks);
+  void storeResult(const TileRows &rows);
+  /// Stores the state as part number `part`.
+  void storePart(const TileRows &rows, mlir::Value part,
+                 const PartialSums &partial);
+
+private:
+  /// How a tile's products share registers.
+  struct Shape {
+    int64_t rows = 1, blocks = 1, chunk = 1;
+    /// Sums for each score, over as many interleaved parts of a head.
+    int64_t parts = 1;
+    /// Channels in one step of the loop over a head, a multiple of `parts`.
+    int64_t channels = 1;
+    /// Vectors of the head whose weighted values are summed at once.
+    int64_t valueVectors = 1;
+    /// Tokens in one step of the loop over a block's values.
+    int64_t tokens = 1;
+  };
+
+  void shapeForStream();
+  void allocateScratch(int64_t tiles);
+  void computeScores(const TileRows &rows, mlir::Value firstBlock,
+                     mlir::Value blocks);
+  void weighScores(const TileRows &rows, mlir::Value firstBlock,
+                   mlir::Value blocks);
+  void addValues(const TileRows &rows, mlir::Value firstBlock,
+                 mlir::Value blocks, llvm::ArrayRef<VectorPiece> pieces);
+
+  mlir::Value channelOf(const TileRows &rows, mlir::Value row);
+  /// The cache's block with number `number` of the tile's sequence.
+  mlir::Value loadBlock(const TileRows &rows, mlir::Value number);
+  /// The block read one head later in the place of the block `number`.
+  mlir::Value loadNextBlock(const TileRows &rows, mlir::Value number);
+  void prefetch(mlir::Value block, mlir::Value head, int64_t part,
+                mlir::Value offset);
+
+  LoopBuilder &b;
+  const ProgramContext &program;
+  AttentionOp op;
+  mlir::Value cache, layer, zero;
+  int64_t headDim;
+  /// Elements of the cache in a cache line.
+  int64_t lineElements;
+  Shape shape;
+  /// Whether the cache comes from memory: only then prefetching pays.
+  bool streams = false;
+
+  /// [tiles, rows, head_dim] queries times the scale.
+  mlir::Value queries;
+  /// [rows, positions of a chunk] scores, then their exponentials.
+  mlir::Value scores;
+  /// [tiles, rows, head_dim] weighted sums of values.
+  mlir::Value sums;
+  /// [tiles, rows, 16] sums of exponentials, by position modulo 16.
+  mlir::Value totals;
+  /// [tiles, 16] one element a row: its largest score so far.
+  mlir::Value maxima;
+  /// [16] one element a row: its position, its largest score in this chunk, and
+  /// the factor that follows from that and `maxima`.
+  mlir::Value limits, chunkMaxima, factors;
+};
+
+} // namespace sandwich::lm
+
+#endif // SANDWICH_LIB_CONVERSION_LMTOLOOPS_ATTENTIONTILE_H

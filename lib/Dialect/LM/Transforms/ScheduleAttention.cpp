@@ -1,0 +1,49 @@
+//===- ScheduleAttention.cpp - How attention runs -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/Transforms/Passes.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace sandwich::lm {
+#define GEN_PASS_DEF_SCHEDULEATTENTION
+#include "sandwich/Dialect/LM/Transforms/Passes.h.inc"
+} // namespace sandwich::lm
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+namespace {
+struct ScheduleAttention : lm::impl::ScheduleAttentionBase<ScheduleAttention> {
+  using ScheduleAttentionBase::ScheduleAttentionBase;
+
+  void runOnOperation() override {
+    Result<Target> model = getTarget(target.getValue());
+    if (!model) {
+      getOperation().emitError(model.error().message);
+      return signalPassFailure();
+    }
+    if (threads < 1 || threads > SANDWICH_MAX_THREADS) {
+      getOperation().emitError("threads must be between 1 and ")
+          << SANDWICH_MAX_THREADS;
+      return signalPassFailure();
+    }
+    getOperation().walk([&](AttentionOp attention) {
+      // In buffer form, there may be no memory for partial sums.
+      if (attention.getSchedules() || attention.getDestination())
+        return;
+      const int64_t team = getThreads(
+          attention->getParentOfType<FunctionOpInterface>(), threads);
+      attention.setSchedulesAttr(AttentionTableAttr::get(
+          &getContext(), chooseUntuned(attention.getShape(), *model, team)));
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,51 @@
+//===- RowStep.h - One row on its way to a token ----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_SAMPLING_ROWSTEP_H
+#define SANDWICH_LIB_SAMPLING_ROWSTEP_H
+
+#include "LogitBlocks.h"
+
+#include "sandwich/Sampling/Sampler.h"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace sandwich {
+
+/// `Sampler::sample` in two parts, of which the first can be divided among
+/// threads.
+class RowStep {
+public:
+  /// Both outlive the step; `sampler` stays as it is until `finish`.
+  RowStep(Sampler &sampler, std::span<const float> logits);
+
+  size_t blocks() const { return changed.count(); }
+
+  /// Looks at blocks [first, last). Several threads may look at different ones.
+  void scan(size_t first, size_t last);
+
+  /// Once all blocks were scanned.
+  Result<SampledToken> finish();
+
+private:
+  /// The row whose sums of weights at temperature 1 give the probabilities that
+  /// the model computed; null if nobody asked for them.
+  const LogitBlocks *rowOfProbabilities() const;
+
+  Sampler &sampler;
+  /// With what the request changes of them, to choose from.
+  LogitBlocks changed;
+  /// As the model computed them, where that is another row or another scale.
+  std::optional<LogitBlocks> model;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_SAMPLING_ROWSTEP_H

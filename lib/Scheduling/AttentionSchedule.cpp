@@ -1,0 +1,146 @@
+//===- AttentionSchedule.cpp - How attention runs -------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/AttentionSchedule.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
+
+#include <algorithm>
+
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+static Status verify(const AttentionTile &tile, const char *name) {
+  if (tile.rows < 1 || tile.rows > maxAttentionRows)
+    return makeError(name, " must have 1 to ", maxAttentionRows, " rows");
+  if (tile.keyBlocks < 1 || tile.chunk < 1 || tile.chunk > maxAttentionChunk ||
+      tile.chunk % tile.keyBlocks != 0)
+    return makeError(name, " must have chunks of 1 to ", maxAttentionChunk,
+                     " blocks, a multiple of those multiplied at once");
+  if (tile.rows * tile.keyBlocks > maxAttentionSums)
+    return makeError(name, " must multiply at most ", maxAttentionSums,
+                     " pairs of a row and a block at once");
+  return {};
+}
+
+Status sandwich::verify(const AttentionSchedule &schedule) {
+  SANDWICH_RETURN_IF_ERROR(::verify(schedule.decode, "decode"));
+  SANDWICH_RETURN_IF_ERROR(::verify(schedule.prefill, "prefill"));
+  if (schedule.split < 1 || schedule.split > SANDWICH_MAX_THREADS)
+    return makeError("split must be 1 to ", SANDWICH_MAX_THREADS);
+  return {};
+}
+
+Status sandwich::verify(const AttentionTable &table) {
+  if (table.size() > maxAttentionEntries)
+    return makeError("a table must have at most ", maxAttentionEntries,
+                     " entries");
+  for (size_t i = 0; i < table.size(); ++i) {
+    const AttentionTableEntry &entry = table[i];
+    SANDWICH_RETURN_IF_ERROR(verify(entry.schedule));
+    if (entry.maxSegments < 1 || entry.maxPositions < 1)
+      return makeError("numbers of segments and positions must be positive");
+    for (size_t earlier = 0; earlier < i; ++earlier)
+      if (table[earlier].maxSegments >= entry.maxSegments &&
+          table[earlier].maxPositions >= entry.maxPositions)
+        return makeError("entry ", i, " serves nothing that entry ", earlier,
+                         " does not");
+  }
+  constexpr int64_t unlimited = AttentionTableEntry::unlimited;
+  if (table.empty() || table.back().maxSegments != unlimited ||
+      table.back().maxPositions != unlimited)
+    return makeError("the last entry must be for all: [?, ?]");
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// The untuned rule
+//===----------------------------------------------------------------------===//
+
+int64_t sandwich::vectorsOfSums(const Target &target) {
+  constexpr int64_t vectorWidth = 16;
+  const RegisterFile file = target.vectorRegisters();
+  return file.registers * file.columns * 3 / 4 / vectorWidth;
+}
+
+static int64_t largestDivisor(int64_t number, int64_t limit) {
+  int64_t divisor = std::min(number, limit);
+  while (number % divisor != 0)
+    --divisor;
+  return divisor;
+}
+
+/// The share of the time in which threads have something to do where `items`
+/// equal ones are dealt to `threads`.
+static double occupation(int64_t items, int64_t threads) {
+  const int64_t rounds = (items + threads - 1) / threads;
+  return static_cast<double>(items) / static_cast<double>(rounds * threads);
+}
+
+/// The fewest parts of contexts with which `segments` segments of one token, or
+/// fewer, but more than half of them, keep the threads busy.
+static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
+                           int64_t threads) {
+  constexpr double enough = 0.9;
+  const int64_t most = std::min<int64_t>(2 * threads, SANDWICH_MAX_THREADS);
+  int64_t best = 1;
+  double bestOccupation = 0;
+  for (int64_t split = 1; split <= most; ++split) {
+    double worst = 1;
+    for (int64_t count = segments / 2 + 1; count <= segments; ++count)
+      worst = std::min(worst,
+                       occupation(count * shape.cacheHeads * split, threads));
+    if (worst > bestOccupation) {
+      best = split;
+      bestOccupation = worst;
+    }
+    if (worst >= enough)
+      break;
+  }
+  return best;
+}
+
+AttentionTable sandwich::chooseUntuned(const AttentionShape &shape,
+                                       const Target &target, int64_t threads) {
+  // Where an FMA's result is needed again only after this many others, its
+  // latency is hidden.
+  constexpr int64_t independentSums = 8;
+  const int64_t sums = vectorsOfSums(target);
+  AttentionSchedule schedule;
+  schedule.decode.rows =
+      largestDivisor(shape.group, std::min(independentSums, sums));
+  schedule.decode.keyBlocks = 2 * schedule.decode.rows <= sums ? 2 : 1;
+  schedule.decode.chunk = 2;
+  schedule.prefill.keyBlocks = sums >= 16 ? 2 : 1;
+  schedule.prefill.rows =
+      std::clamp<int64_t>(sums / schedule.prefill.keyBlocks, 1, 12);
+  schedule.prefill.chunk = 8;
+
+  // Shorter parts are not worth the time in which threads wait for each other.
+  constexpr int64_t positionsOfPart = 128;
+  AttentionTable table;
+  for (int64_t segments = 1; segments < 2 * threads; segments *= 2) {
+    AttentionTableEntry entry{.maxSegments = segments, .schedule = schedule};
+    entry.schedule.split = fewestParts(shape, segments, threads);
+    if (entry.schedule.split > 1)
+      table.push_back({.maxSegments = segments,
+                       .maxPositions = positionsOfPart,
+                       .schedule = schedule});
+    table.push_back(entry);
+  }
+  table.push_back({.schedule = schedule});
+  // Entries that the next ones serve as well.
+  for (size_t i = table.size() - 1; i-- > 0;)
+    if (table[i].schedule == table[i + 1].schedule &&
+        table[i].maxPositions <= table[i + 1].maxPositions)
+      table.erase(table.begin() + static_cast<std::ptrdiff_t>(i));
+  return table;
+}

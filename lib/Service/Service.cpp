@@ -1,0 +1,429 @@
+//===- Service.cpp - Many requests on one engine --------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Service/Service.h"
+
+#include "sandwich/Support/ElapsedTime.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+using namespace sandwich;
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+static SchedulerLimits limitsOf(const Engine &engine, uint64_t maxSequences) {
+  const StepLimits &prefill = engine.limits(PhaseKind::Prefill);
+  const StepLimits &decode = engine.limits(PhaseKind::Decode);
+  auto sequences = [&](uint64_t most) {
+    return maxSequences ? std::min(maxSequences, most) : most;
+  };
+  return {.prefill = {.tokens = prefill.tokens,
+                      .sequences = sequences(prefill.tokens),
+                      .logitRows = prefill.logitRows},
+          .decode = {.tokens = decode.tokens,
+                     .sequences = sequences(decode.tokens),
+                     .logitRows = decode.logitRows},
+          .contextLength = engine.contextLength()};
+}
+
+Result<std::unique_ptr<Service>>
+Service::create(std::unique_ptr<Engine> engine,
+                std::optional<Tokenizer> tokenizer,
+                const ServiceOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(StepCostModel costs,
+                            StepCostModel::create(options.costs));
+  SchedulerOptions scheduling = options.scheduling;
+  scheduling.limits = limitsOf(*engine, options.maxSequences);
+  std::unique_ptr<Service> service(
+      new Service(std::move(engine), std::move(tokenizer)));
+  SANDWICH_ASSIGN_OR_RETURN(service->scheduler,
+                            Scheduler::create(service->engine->blockPool(),
+                                              scheduling, std::move(costs)));
+  try {
+    service->thread = std::thread([&self = *service] { self.serve(); });
+  } catch (const std::system_error &error) {
+    return makeError("the system grants no thread for the service: ",
+                     error.what());
+  }
+  return service;
+}
+
+Service::~Service() {
+  if (!thread.joinable())
+    return;
+  if (isFork()) {
+    // What the threads of the parent were changing is left as it is.
+    thread.detach();
+    (void)meeting.release();
+    (void)scheduler.release();
+    (void)new std::map<RequestId, std::shared_ptr<Live>>(std::move(live));
+    return;
+  }
+  {
+    std::lock_guard lock(meeting->mutex);
+    stopping = true;
+    for (const auto &[id, each] : live)
+      scheduler->cancel(id, now());
+  }
+  meeting->changed.notify_all();
+  thread.join();
+}
+
+double Service::now() const { return secondsSince(start); }
+
+void Service::drain() {
+  if (isFork())
+    return;
+  std::unique_lock lock(meeting->mutex);
+  draining = true;
+  meeting->changed.wait(lock, [&] { return live.empty() && !delivering; });
+}
+
+ServiceStatistics Service::statistics() {
+  if (isFork())
+    return {};
+  std::lock_guard lock(meeting->mutex);
+  return {.scheduler = scheduler->statistics(),
+          .blocks = engine->blockPool().statistics(),
+          .blockCount = engine->blockPool().blockCount(),
+          .requests = requests,
+          .refusedRequests = refusedRequests,
+          .generatedTokens = generatedTokens};
+}
+
+//===----------------------------------------------------------------------===//
+// Requests
+//===----------------------------------------------------------------------===//
+
+Status Service::check(const GenerationRequest &request) const {
+  if (isFork())
+    return makeError(ErrorKind::Unavailable,
+                     "this process is a fork of the one that began the "
+                     "service, and has none");
+  SANDWICH_RETURN_IF_ERROR(engine->checkRunning());
+  // Before anything that takes time in proportion to the prompt.
+  if (request.prompt.size() > engine->contextLength())
+    return makeError(ErrorKind::ContextExceeded, "the prompt of ",
+                     request.prompt.size(),
+                     " tokens is longer than the model's context of ",
+                     engine->contextLength(), " tokens");
+  SANDWICH_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
+  if (request.timeout && !std::isfinite(*request.timeout))
+    return makeError(ErrorKind::InvalidArgument, "timeout is ",
+                     *request.timeout, "; it must be a number of seconds");
+  SANDWICH_RETURN_IF_ERROR(request.sampling.validate());
+  SANDWICH_RETURN_IF_ERROR(request.sampling.checkTokens(engine->vocabSize()));
+  SANDWICH_RETURN_IF_ERROR(request.stop.validate());
+  SANDWICH_RETURN_IF_ERROR(engine->checkTokens(request.stop.tokens));
+  if (!request.stop.strings.empty() && !textTokenizer)
+    return makeError(ErrorKind::InvalidArgument,
+                     "the model has no tokenizer, so that it cannot stop at a "
+                     "string");
+  return {};
+}
+
+std::shared_ptr<Service::Live>
+Service::makeLive(const GenerationRequest &request,
+                  GenerationCallbacks callbacks) const {
+  auto made = std::make_shared<Live>();
+  made->callbacks = std::move(callbacks);
+  const auto &ends = engine->model().eos_token_ids();
+  const std::vector<int32_t> endTokens(ends.begin(), ends.end());
+  const StopConditions stop(request.stop, request.sampling, endTokens);
+  for (uint32_t text = 0; text < request.continuations; ++text) {
+    SamplingOptions sampling = request.sampling;
+    sampling.seed += text;
+    Sampler sampler(sampling, stop.endingTokens());
+    sampler.observePrompt(request.prompt);
+    std::optional<StreamingDecoder> decoder;
+    if (textTokenizer) {
+      decoder.emplace(*textTokenizer, /*skipSpecialTokens=*/true);
+      decoder->skip(request.prompt);
+    }
+    made->texts.push_back({std::move(sampler), stop, std::move(decoder)});
+  }
+  return made;
+}
+
+Result<RequestId> Service::submit(GenerationRequest request,
+                                  GenerationCallbacks callbacks) {
+  SANDWICH_RETURN_IF_ERROR(check(request));
+  // Only as many as can be admitted: each takes memory.
+  if (request.continuations > engine->limits(PhaseKind::Decode).tokens)
+    return makeError(ErrorKind::InvalidArgument, request.continuations,
+                     " continuations are more than the ",
+                     engine->limits(PhaseKind::Decode).tokens,
+                     " sequences that one step takes");
+  std::shared_ptr<Live> made = makeLive(request, std::move(callbacks));
+  std::lock_guard lock(meeting->mutex);
+  if (draining || stopping)
+    return makeError(ErrorKind::Unavailable,
+                     "the service ends, and takes no more requests");
+  const double time = now();
+  Request scheduled{.prompt = std::move(request.prompt),
+                    .maxTokens = request.maxTokens,
+                    .continuations = request.continuations,
+                    .priority = request.priority,
+                    .salt = request.salt};
+  if (request.timeout)
+    scheduled.deadline = time + *request.timeout;
+  Result<RequestId> id = scheduler->admit(std::move(scheduled), time);
+  if (!id) {
+    ++refusedRequests;
+    return id;
+  }
+  try {
+    live.emplace(*id, std::move(made));
+  } catch (...) {
+    (void)scheduler->cancel(*id, time);
+    throw;
+  }
+  ++requests;
+  meeting->changed.notify_all();
+  return id;
+}
+
+bool Service::cancel(RequestId id) {
+  if (isFork())
+    return false;
+  std::lock_guard lock(meeting->mutex);
+  const bool cancelled = scheduler->cancel(id, now());
+  // Its end is to be told.
+  meeting->changed.notify_all();
+  return cancelled;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+void Service::serve() {
+  std::unique_lock lock(meeting->mutex);
+  while (true) {
+    if (runStep(lock))
+      continue;
+    meeting->changed.notify_all();
+    if (stopping && scheduler->idle())
+      return;
+    // Deadlines pass without a call.
+    constexpr std::chrono::milliseconds often(10);
+    if (scheduler->idle())
+      meeting->changed.wait(lock,
+                            [&] { return stopping || !scheduler->idle(); });
+    else
+      meeting->changed.wait_for(lock, often);
+  }
+}
+
+Result<StepResult> Service::compute(const StepPlan &plan,
+                                    std::unique_lock<std::mutex> &lock) {
+  segments.clear();
+  for (const StepSegment &segment : plan.segments)
+    segments.push_back(
+        {segment.sequence, segment.tokens,
+         segment.samples > 0 ? LogitRows::Last : LogitRows::None});
+  try {
+    SANDWICH_RETURN_IF_ERROR(engine->begin(
+        segments, plan.phase() == StepPhase::Decode ? PhaseKind::Decode
+                                                    : PhaseKind::Prefill));
+  } catch (const std::exception &exception) {
+    return makeError(ErrorKind::Internal,
+                     "a step could not be prepared: ", exception.what());
+  }
+  lock.unlock();
+  engine->compute();
+  lock.lock();
+  return engine->finish();
+}
+
+std::vector<Service::Row> Service::rowsOf(const StepPlan &plan) const {
+  std::vector<Row> rows;
+  for (const StepSegment &segment : plan.segments)
+    for (uint32_t i = 0; i < segment.samples; ++i)
+      rows.push_back(
+          {segment.request, live.at(segment.request), segment.text + i});
+  return rows;
+}
+
+std::vector<Result<SampledToken>>
+Service::sample(const StepPlan &plan, const StepResult &result,
+                const std::vector<Row> &rows) {
+  std::vector<SamplingRow> logits;
+  for (size_t i = 0; i < plan.segments.size(); ++i)
+    for (uint32_t sample = 0; sample < plan.segments[i].samples; ++sample) {
+      const Row &row = rows[logits.size()];
+      logits.push_back(
+          {&row.live->texts[row.text].sampler,
+           result.logits.subspan(result.firstRows[i] * engine->vocabSize(),
+                                 engine->vocabSize())});
+    }
+  PhaseTeam &team = engine->team(PhaseKind::Decode);
+  return sampleBatch(
+      logits, team.size(),
+      [&team](size_t count, const std::function<void(size_t)> &task) {
+        struct Tasks {
+          size_t count;
+          size_t threads;
+          const std::function<void(size_t)> &task;
+          std::mutex mutex = {};
+          std::exception_ptr failure = {};
+        } tasks{count, std::min<size_t>(count, team.size()), task};
+        team.run(
+            static_cast<unsigned>(tasks.threads),
+            [](void *context, int32_t thread) {
+              auto &own = *static_cast<Tasks *>(context);
+              // No exception may leave a thread of the team.
+              try {
+                for (auto i = static_cast<size_t>(thread); i < own.count;
+                     i += own.threads)
+                  own.task(i);
+              } catch (...) {
+                std::lock_guard lock(own.mutex);
+                own.failure = std::current_exception();
+              }
+            },
+            &tasks);
+        if (tasks.failure)
+          std::rethrow_exception(tasks.failure);
+      });
+}
+
+GeneratedToken Service::follow(const Row &row, Result<SampledToken> sampled) {
+  GeneratedToken generated{row.text, {}, {}, {}};
+  if (!sampled) {
+    // The other requests go on.
+    row.live->failure = sampled.error();
+    generated.finish = FinishReason::Stopped;
+    return generated;
+  }
+  generated.token = *std::move(sampled);
+  const int32_t token = generated.token.token;
+  Text &text = row.live->texts[row.text];
+  text.sampler.accept(token);
+  StopConditions::Step step = text.stop.addToken(
+      token, text.decoder ? text.decoder->decode(token) : std::string());
+  generated.piece = std::move(step.text);
+  if (step.stopped)
+    generated.finish = *step.stopped == StopCause::EndToken
+                           ? FinishReason::EndOfText
+                           : FinishReason::Stopped;
+  return generated;
+}
+
+std::vector<std::pair<std::shared_ptr<Service::Live>, RequestEnd>>
+Service::takeEnded(const std::vector<RequestEnd> &ended) {
+  std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>> taken;
+  for (const RequestEnd &end : ended) {
+    auto found = live.find(end.request);
+    if (found == live.end())
+      continue;
+    taken.emplace_back(std::move(found->second), end);
+    live.erase(found);
+    if (Status &failure = taken.back().first->failure; !failure)
+      taken.back().second.status = failure;
+  }
+  return taken;
+}
+
+void Service::finishPiece(Text &text, FinishReason reason, std::string &piece) {
+  // What follows a stop string is not told.
+  if (reason == FinishReason::Stopped)
+    return;
+  if (reason != FinishReason::EndOfText)
+    piece += text.stop.flush();
+  if (text.decoder)
+    piece += text.decoder->flush();
+}
+
+void Service::deliver(const std::vector<Row> &rows,
+                      std::vector<GeneratedToken> &tokens,
+                      const StepEvents &events) {
+  // The scheduler tells no tokens of requests that were cancelled meanwhile.
+  size_t next = 0;
+  for (const TokenEvent &event : events.tokens) {
+    while (rows[next].request != event.request || rows[next].text != event.text)
+      ++next;
+    const Row &row = rows[next];
+    GeneratedToken &token = tokens[next++];
+    if (!row.live->failure)
+      continue;
+    token.finish = event.finish;
+    if (event.finish)
+      finishPiece(row.live->texts[row.text], *event.finish, token.piece);
+    if (row.live->callbacks.onToken)
+      row.live->callbacks.onToken(token);
+  }
+}
+
+StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
+                             const std::vector<Row> &rows,
+                             std::vector<GeneratedToken> &tokens,
+                             std::unique_lock<std::mutex> &lock) {
+  lock.unlock();
+  std::vector<ChosenToken> chosen;
+  try {
+    std::vector<Result<SampledToken>> sampled = sample(plan, result, rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      tokens.push_back(follow(rows[i], std::move(sampled[i])));
+      chosen.push_back({tokens.back().token.token, tokens.back().finish});
+    }
+    lock.lock();
+  } catch (const std::exception &exception) {
+    lock.lock();
+    tokens.clear();
+    return {.tokens = {},
+            .ended = scheduler->fail(
+                plan,
+                makeError(ErrorKind::Internal,
+                          "no tokens could be chosen: ", exception.what()),
+                now())};
+  }
+  StepEvents events = scheduler->complete(plan, chosen, now());
+  generatedTokens += events.tokens.size();
+  for (const Row &row : rows)
+    if (!row.live->failure)
+      (void)scheduler->cancel(row.request, now());
+  return events;
+}
+
+bool Service::runStep(std::unique_lock<std::mutex> &lock) {
+  const StepPlan plan = scheduler->next(now());
+  StepEvents events;
+  std::vector<Row> rows;
+  std::vector<GeneratedToken> tokens;
+  auto ended = takeEnded(plan.ended);
+  if (!plan.segments.empty()) {
+    rows = rowsOf(plan);
+    if (Result<StepResult> result = compute(plan, lock))
+      events = complete(plan, *result, rows, tokens, lock);
+    else
+      events.ended = scheduler->fail(plan, result.error(), now());
+    for (auto &each : takeEnded(events.ended))
+      ended.push_back(std::move(each));
+  }
+  if (plan.segments.empty() && ended.empty())
+    return false;
+  delivering = true;
+  lock.unlock();
+  deliver(rows, tokens, events);
+  for (auto &[request, end] : ended)
+    if (request->callbacks.onEnd)
+      request->callbacks.onEnd(end);
+  // What callbacks hold may end by a call of this class.
+  rows.clear();
+  ended.clear();
+  lock.lock();
+  delivering = false;
+  return true;
+}

@@ -1,0 +1,212 @@
+//===- AttentionScheduleTest.cpp - How attention runs --------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Scheduling/AttentionSchedule.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+using namespace sandwich;
+
+namespace {
+
+constexpr int64_t unlimited = AttentionTableEntry::unlimited;
+
+std::string reasonOf(const Status &status) {
+  return status ? "" : status.error().message;
+}
+
+std::string reasonOf(AttentionTile decode, int64_t split = 1,
+                     AttentionTile prefill = {}) {
+  return reasonOf(
+      verify({.decode = decode, .split = split, .prefill = prefill}));
+}
+
+TEST(AttentionSchedule, AcceptsAllSizesUpToTheLargest) {
+  EXPECT_EQ(reasonOf(verify(AttentionSchedule())), "");
+  EXPECT_EQ(reasonOf({16, 4, 64}, 1024, {1, 64, 64}), "");
+  EXPECT_EQ(reasonOf({3, 5, 35}, 7, {11, 2, 6}), "");
+}
+
+TEST(AttentionSchedule, RefusesSizesOutOfRange) {
+  for (int64_t rows : {INT64_MIN, int64_t(-1), int64_t(0), int64_t(17)}) {
+    EXPECT_EQ(reasonOf({rows, 1, 1}), "decode must have 1 to 16 rows");
+    EXPECT_EQ(reasonOf({}, 1, {rows, 1, 1}), "prefill must have 1 to 16 rows");
+  }
+  const std::string chunks = " must have chunks of 1 to 64 blocks, a multiple "
+                             "of those multiplied at once";
+  for (AttentionTile tile :
+       {AttentionTile{1, 0, 1}, AttentionTile{1, -1, 1}, AttentionTile{1, 1, 0},
+        AttentionTile{1, 1, 65}, AttentionTile{1, 2, 1}, AttentionTile{1, 2, 3},
+        AttentionTile{1, -1, INT64_MIN}, AttentionTile{1, INT64_MAX, 1}}) {
+    EXPECT_EQ(reasonOf(tile), "decode" + chunks);
+    EXPECT_EQ(reasonOf({}, 1, tile), "prefill" + chunks);
+  }
+  EXPECT_EQ(
+      reasonOf({13, 5, 5}),
+      "decode must multiply at most 64 pairs of a row and a block at once");
+  for (int64_t split : {INT64_MIN, int64_t(0), int64_t(1025), INT64_MAX})
+    EXPECT_EQ(reasonOf({}, split), "split must be 1 to 1024");
+}
+
+AttentionTableEntry entryFor(int64_t segments, int64_t positions) {
+  return {.maxSegments = segments, .maxPositions = positions, .schedule = {}};
+}
+
+TEST(AttentionTable, AcceptsEntriesThatEachServeSomething) {
+  EXPECT_EQ(reasonOf(verify({entryFor(unlimited, unlimited)})), "");
+  EXPECT_EQ(reasonOf(verify({entryFor(4, 8), entryFor(2, 16), entryFor(1, 32),
+                             entryFor(4, unlimited), entryFor(unlimited, 1),
+                             entryFor(unlimited, unlimited)})),
+            "");
+}
+
+TEST(AttentionTable, RefusesOthers) {
+  const std::string last = "the last entry must be for all: [?, ?]";
+  EXPECT_EQ(reasonOf(verify(AttentionTable())), last);
+  EXPECT_EQ(reasonOf(verify({entryFor(1, unlimited)})), last);
+  EXPECT_EQ(reasonOf(verify({entryFor(unlimited, 1)})), last);
+
+  const AttentionTableEntry all = entryFor(unlimited, unlimited);
+  for (int64_t number : {INT64_MIN, int64_t(-1), int64_t(0)}) {
+    const std::string positive =
+        "numbers of segments and positions must be positive";
+    EXPECT_EQ(reasonOf(verify({entryFor(number, 1), all})), positive);
+    EXPECT_EQ(reasonOf(verify({entryFor(1, number), all})), positive);
+  }
+  EXPECT_EQ(reasonOf(verify({all, all})),
+            "entry 1 serves nothing that entry 0 does not");
+  EXPECT_EQ(
+      reasonOf(verify({entryFor(1, 9), entryFor(2, 8), entryFor(2, 7), all})),
+      "entry 2 serves nothing that entry 1 does not");
+
+  AttentionTableEntry wrong = all;
+  wrong.schedule.split = 0;
+  EXPECT_EQ(reasonOf(verify({entryFor(1, 1), wrong})),
+            "split must be 1 to 1024");
+}
+
+//===----------------------------------------------------------------------===//
+// The untuned rule
+//===----------------------------------------------------------------------===//
+
+const AttentionSchedule &scheduleFor(const AttentionTable &table,
+                                     int64_t segments, int64_t positions) {
+  return std::ranges::find_if(table,
+                              [&](const AttentionTableEntry &entry) {
+                                return segments <= entry.maxSegments &&
+                                       positions <= entry.maxPositions;
+                              })
+      ->schedule;
+}
+
+/// The share of the time in which threads are busy, at its lowest where as many
+/// segments as `segments`, or fewer but more than half of them, are divided.
+double worstOccupation(int64_t segments, int64_t heads, int64_t split,
+                       int64_t threads) {
+  double worst = 1;
+  for (int64_t count = segments / 2 + 1; count <= segments; ++count) {
+    const int64_t items = count * heads * split;
+    const int64_t longest = (items + threads - 1) / threads;
+    worst = std::min(worst, double(items) / double(longest * threads));
+  }
+  return worst;
+}
+
+/// All numbers of heads and threads that are looked at.
+template <typename Body> void forTeams(Body body) {
+  const Target target = *getTarget("x86-64-avx512-bf16");
+  for (int64_t heads = 1; heads <= 16; ++heads)
+    for (int64_t threads = 1; threads <= 64; ++threads) {
+      SCOPED_TRACE(testing::Message()
+                   << heads << " heads, " << threads << " threads");
+      body(heads, threads,
+           chooseUntuned({.cacheHeads = heads, .group = 4}, target, threads));
+    }
+}
+
+TEST(UntunedAttention, IsValidAndServesAll) {
+  forTeams([](int64_t, int64_t, const AttentionTable &table) {
+    EXPECT_EQ(reasonOf(verify(table)), "");
+    EXPECT_EQ(table.back().schedule.split, 1);
+    // What is the same is said once.
+    for (size_t i = 1; i < table.size(); ++i)
+      EXPECT_TRUE(table[i - 1].schedule != table[i].schedule ||
+                  table[i - 1].maxPositions > table[i].maxPositions);
+  });
+}
+
+TEST(UntunedAttention, KeepsThreadsBusyOrDoesItsBest) {
+  forTeams([](int64_t heads, int64_t threads, const AttentionTable &table) {
+    for (int64_t segments = 1; segments < 2 * threads; segments *= 2) {
+      const int64_t split = scheduleFor(table, segments, 4096).split;
+      const double busy = worstOccupation(segments, heads, split, threads);
+      ASSERT_LE(split, 2 * threads);
+      for (int64_t other = 1; other <= 2 * threads; ++other) {
+        const double otherBusy =
+            worstOccupation(segments, heads, other, threads);
+        if (busy < 0.9) {
+          EXPECT_LE(otherBusy, busy) << "better in " << other << " parts";
+        } else if (other < split) {
+          EXPECT_LT(otherBusy, 0.9) << other << " parts would be enough";
+        }
+      }
+      // So it is for all numbers that the entry is for.
+      for (int64_t count = segments / 2 + 1; count <= segments; ++count)
+        EXPECT_EQ(scheduleFor(table, count, 4096).split, split);
+    }
+  });
+}
+
+TEST(UntunedAttention, SplitsNothingWhereHeadsSuffice) {
+  forTeams([](int64_t heads, int64_t threads, const AttentionTable &table) {
+    if (heads % threads == 0) {
+      EXPECT_EQ(table.size(), 1u);
+    }
+    // Nor where there are many more segments than threads.
+    EXPECT_EQ(scheduleFor(table, 2 * threads, 1 << 20).split, 1);
+    for (int64_t segments = 1; segments <= threads; segments *= 2)
+      if (worstOccupation(segments, heads, 1, threads) >= 0.9) {
+        EXPECT_EQ(scheduleFor(table, segments, 1 << 20).split, 1);
+      }
+  });
+}
+
+TEST(UntunedAttention, SplitsNoShortContext) {
+  forTeams([](int64_t, int64_t threads, const AttentionTable &table) {
+    for (int64_t segments = 1; segments <= threads; ++segments)
+      for (int64_t positions : {1, 16, 128})
+        EXPECT_EQ(scheduleFor(table, segments, positions).split, 1);
+  });
+}
+
+TEST(UntunedAttention, FillsRegistersWithRowsThatDivideTheGroup) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512", "x86-64-amx"}) {
+    const Target target = *getTarget(name);
+    const int64_t sums = vectorsOfSums(target);
+    for (int64_t group = 1; group <= 64; ++group) {
+      SCOPED_TRACE(testing::Message() << name << ", " << group << " heads");
+      const AttentionTable table =
+          chooseUntuned({.cacheHeads = 2, .group = group}, target, 8);
+      EXPECT_EQ(reasonOf(verify(table)), "");
+      for (const AttentionTableEntry &entry : table) {
+        const auto &[decode, split, prefill] = entry.schedule;
+        EXPECT_EQ(group % decode.rows, 0);
+        EXPECT_LE(decode.rows * decode.keyBlocks, sums);
+        EXPECT_LE(prefill.rows * prefill.keyBlocks, sums);
+        // No other divisor that fits is larger.
+        for (int64_t rows = decode.rows + 1; rows <= std::min<int64_t>(8, sums);
+             ++rows)
+          EXPECT_NE(group % rows, 0);
+      }
+    }
+  }
+}
+
+} // namespace
