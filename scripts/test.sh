@@ -13,12 +13,13 @@ status=0
 # What is neither committed nor ignored; nothing where git does not know.
 list_strays() { git ls-files --others --exclude-standard 2>/dev/null || true; }
 before=$(list_strays)
-# Output is cut after a kilobyte by default, and the count is taken from it.
-ctest --test-dir $build --output-on-failure --parallel 2 \
+# Output is cut after a kilobyte by default, and the count is taken from it. A
+# test that hangs is named, instead of holding up everything for ever.
+ctest --test-dir $build --output-on-failure --parallel 2 --timeout 900 \
   --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
   --output-junit "$PWD/$build/unit-tests.xml" || status=1
 lit=$(sed -n 's/^LIT:[A-Z]*=//p' $build/CMakeCache.txt)
-"$lit" --verbose --xunit-xml-output "$build/lit-tests.xml" $build/test ||
+"$lit" --verbose --max-time 3000 --xunit-xml-output "$build/lit-tests.xml" $build/test ||
   status=1
 
 # Tests leave nothing behind.

