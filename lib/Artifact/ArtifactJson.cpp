@@ -52,7 +52,8 @@ static Json targetToJson(const proto::Target &target) {
   return {{"name", target.name()},
           {"dtype", target.dtype()},
           {"cpu_features", toArray(target.cpu_features())},
-          {"phase_abi_version", target.phase_abi_version()}};
+          {"phase_abi_version", target.phase_abi_version()},
+          {"deterministic", target.deterministic()}};
 }
 
 static Json scheduleToJson(const proto::Schedule &schedule) {

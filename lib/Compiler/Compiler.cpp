@@ -250,6 +250,9 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
+  options.deterministic |= lm::isDeterministic(*module);
+  if (options.deterministic)
+    (*module)->setAttr(lm::deterministicAttributeName, UnitAttr::get(&context));
   if (Status status = assignTeams(); !status)
     return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)

@@ -109,6 +109,7 @@ proto::Manifest ManifestBuilder::build() const {
   forTarget.set_name(target.name);
   forTarget.set_dtype(options.dtype);
   forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
+  forTarget.set_deterministic(options.deterministic);
   for (std::string_view feature : target.features.names())
     forTarget.add_cpu_features(std::string(feature));
 

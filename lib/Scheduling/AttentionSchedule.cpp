@@ -61,6 +61,42 @@ Status sandwich::verify(const AttentionTable &table) {
   return {};
 }
 
+/// Where an FMA's result is needed again only after so many others, its latency
+/// is hidden.
+static constexpr int64_t independentSums = 8;
+
+int64_t sandwich::scoreParts(const AttentionTile &tile, int64_t headDim,
+                             int64_t vectorsOfSums) {
+  const int64_t scores = tile.rows * tile.keyBlocks;
+  int64_t parts = 1;
+  while (parts * scores < independentSums &&
+         2 * parts * scores <= vectorsOfSums && headDim % (2 * parts) == 0)
+    parts *= 2;
+  return parts;
+}
+
+/// Whatever the head is.
+static bool sumsInParts(const AttentionTile &tile, const Target &target) {
+  return scoreParts(tile, 2, vectorsOfSums(target)) > 1;
+}
+
+Status sandwich::verifyDeterministic(const AttentionTable &table, int64_t chunk,
+                                     const Target &target) {
+  for (size_t i = 0; i < table.size(); ++i) {
+    const AttentionSchedule &schedule = table[i].schedule;
+    if (schedule.split != 1)
+      return makeError("entry ", i, " splits contexts");
+    if (schedule.decode.chunk != chunk || schedule.prefill.chunk != chunk)
+      return makeError("entry ", i, " has other chunks than of ", chunk,
+                       " blocks");
+    if (sumsInParts(schedule.decode, target))
+      return makeError("entry ", i,
+                       " sums the scores of one token in parts, as its rows "
+                       "times its key blocks are so few");
+  }
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // The untuned rule
 //===----------------------------------------------------------------------===//
@@ -109,10 +145,8 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
 }
 
 AttentionTable sandwich::chooseUntuned(const AttentionShape &shape,
-                                       const Target &target, int64_t threads) {
-  // Where an FMA's result is needed again only after this many others, its
-  // latency is hidden.
-  constexpr int64_t independentSums = 8;
+                                       const Target &target, int64_t threads,
+                                       bool deterministic) {
   const int64_t sums = vectorsOfSums(target);
   AttentionSchedule schedule;
   schedule.decode.rows =
@@ -123,6 +157,12 @@ AttentionTable sandwich::chooseUntuned(const AttentionShape &shape,
   schedule.prefill.rows =
       std::clamp<int64_t>(sums / schedule.prefill.keyBlocks, 1, 12);
   schedule.prefill.chunk = 8;
+  if (deterministic) {
+    while (sumsInParts(schedule.decode, target))
+      schedule.decode.keyBlocks *= 2;
+    schedule.decode.chunk = schedule.prefill.chunk;
+    return {{.schedule = schedule}};
+  }
 
   // Shorter parts are not worth the time in which threads wait for each other.
   constexpr int64_t positionsOfPart = 128;

@@ -244,6 +244,10 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   if (schedule.slice[2] % kStep != 0)
     return makeError("slice K ", schedule.slice[2],
                      " must be a multiple of the packing's ", kStep);
+  if (shape.deterministic && schedule.threads[2] != 1)
+    return makeError(schedule.threads[2],
+                     " threads share K, where sums must not depend on the "
+                     "number of tokens");
   if (schedule.threads[2] > divideUp(shape.k, kUnitOf(packing)))
     return makeError(schedule.threads[2], " threads cannot share K = ", shape.k,
                      " in steps of ", kUnitOf(packing));

@@ -62,7 +62,7 @@ auto tie(const ScheduleKey &key) {
   return std::tie(key.compilerVersion, key.strategy, key.machine,
                   key.targetFeatures, key.threads, key.bf16Weights, key.n,
                   key.k, key.columnUnit, key.packing.panel, key.packing.tile,
-                  key.packing.kStep, key.packing.kPack);
+                  key.packing.kStep, key.packing.kPack, key.deterministic);
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,6 +110,7 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
     return makeError("weight_type is '", message.weight_type(),
                      "', not bf16 or f32");
   key.bf16Weights = message.weight_type() == "bf16";
+  key.deterministic = message.deterministic();
   return key;
 }
 
@@ -207,6 +208,7 @@ void write(const ScheduleKey &key, schedules::Key &message) {
   message.set_n(key.n);
   message.set_k(key.k);
   message.set_column_unit(key.columnUnit);
+  message.set_deterministic(key.deterministic);
   message.mutable_packing()->set_panel(key.packing.panel);
   message.mutable_packing()->set_tile(key.packing.tile);
   message.mutable_packing()->set_k_step(key.packing.kStep);
@@ -334,7 +336,8 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .n = group.shape.n,
           .k = group.shape.k,
           .columnUnit = group.shape.columnUnit,
-          .packing = packingFor(group.shape, isa)};
+          .packing = packingFor(group.shape, isa),
+          .deterministic = group.shape.deterministic};
 }
 
 MatmulShape ScheduleKey::shape() const {
@@ -342,7 +345,8 @@ MatmulShape ScheduleKey::shape() const {
           .k = k,
           .columnUnit = columnUnit,
           .bf16Weights = bf16Weights,
-          .packing = packing};
+          .packing = packing,
+          .deterministic = deterministic};
 }
 
 bool ScheduleKey::operator<(const ScheduleKey &other) const {

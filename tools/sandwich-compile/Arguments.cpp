@@ -125,6 +125,9 @@ void CommandLine::declareCompilation() {
                  "Processes that run the model together, each with its own "
                  "shard of the weights and --threads of its own")
       ->capture_default_str();
+  app.add_flag("--deterministic", options.deterministic,
+               "Give each text the same bits whatever else is computed with it "
+               "(see docs/RationaleServing.md for what it costs)");
   app.add_option("--max-tokens-per-step", options.maxTokens,
                  "Longest piece of a prompt that one step takes, at most " +
                      std::to_string(SANDWICH_MAX_STEP_TOKENS))
@@ -287,9 +290,10 @@ void CommandLine::checkPlanning() const {
   if (planOnly)
     for (const char *option :
          {"--output", "--target", "--threads", "--decode-threads",
-          "--tensor-parallel", "--plan", "--max-tokens-per-step", "--context",
-          "--emit", "--ir", "--tune", "--schedules", "--strategy",
-          "--tuning-seconds", "--tuning-report", "--loop-passes"})
+          "--tensor-parallel", "--plan", "--deterministic",
+          "--max-tokens-per-step", "--context", "--emit", "--ir", "--tune",
+          "--schedules", "--strategy", "--tuning-seconds", "--tuning-report",
+          "--loop-passes"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   if (arguments.plan.evaluator == PlanEvaluator::Measured)

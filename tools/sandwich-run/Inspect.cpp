@@ -56,8 +56,10 @@ static std::string describeModel(const proto::ModelConfiguration &model) {
 }
 
 static std::string describeTarget(const proto::Manifest &manifest) {
-  std::string text = "target      " + manifest.target().name() +
-                     ", weights as " + manifest.target().dtype() + "\n";
+  std::string text =
+      "target      " + manifest.target().name() + ", weights as " +
+      manifest.target().dtype() +
+      (manifest.target().deterministic() ? ", deterministic\n" : "\n");
   if (!manifest.target().cpu_features().empty()) {
     text += "            needs";
     for (const std::string &feature : manifest.target().cpu_features())

@@ -209,4 +209,49 @@ TEST(UntunedAttention, FillsRegistersWithRowsThatDivideTheGroup) {
   }
 }
 
+TEST(UntunedAttention, DeterministicTilesAddInOneOrder) {
+  for (const char *name : {"x86-64-avx2", "x86-64-avx512", "x86-64-amx"}) {
+    const Target target = *getTarget(name);
+    for (int64_t group = 1; group <= 64; ++group)
+      for (int64_t threads : {1, 2, 48}) {
+        SCOPED_TRACE(testing::Message() << name << ", " << group << " heads");
+        const AttentionShape shape{.cacheHeads = 1, .group = group};
+        const AttentionTable table =
+            chooseUntuned(shape, target, threads, /*deterministic=*/true);
+        EXPECT_EQ(reasonOf(verify(table)), "");
+        EXPECT_EQ(reasonOf(verifyDeterministic(table, 8, target)), "");
+        // Nothing depends on the team.
+        EXPECT_EQ(table, chooseUntuned(shape, target, 1, true));
+        for (int64_t headDim : {16, 64, 80, 128})
+          EXPECT_EQ(scoreParts(table.front().schedule.decode, headDim,
+                               vectorsOfSums(target)),
+                    1);
+      }
+  }
+}
+
+TEST(DeterministicAttention, RefusesWhatChangesTheOrder) {
+  const Target target = *getTarget("x86-64-avx512");
+  const AttentionTable good = chooseUntuned({}, target, 4, true);
+  auto reason = [&](auto change) {
+    AttentionTable table = good;
+    change(table.front().schedule);
+    return reasonOf(verifyDeterministic(table, 8, target));
+  };
+  EXPECT_EQ(reason([](AttentionSchedule &) {}), "");
+  EXPECT_EQ(reason([](AttentionSchedule &schedule) { schedule.split = 2; }),
+            "entry 0 splits contexts");
+  EXPECT_EQ(
+      reason([](AttentionSchedule &schedule) { schedule.prefill.chunk = 4; }),
+      "entry 0 has other chunks than of 8 blocks");
+  EXPECT_EQ(
+      reason([](AttentionSchedule &schedule) { schedule.decode.chunk = 16; }),
+      "entry 0 has other chunks than of 8 blocks");
+  EXPECT_EQ(
+      reason(
+          [](AttentionSchedule &schedule) { schedule.decode.keyBlocks = 2; }),
+      "entry 0 sums the scores of one token in parts, as its rows times its "
+      "key blocks are so few");
+}
+
 } // namespace

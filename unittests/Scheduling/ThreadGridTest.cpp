@@ -76,6 +76,14 @@ TEST(ThreadGrid, OneTokenOnTwoThreadsSplitsColumnsOrK) {
             (std::vector<std::array<int64_t, 3>>{{1, 1, 2}, {1, 2, 1}}));
 }
 
+TEST(ThreadGrid, DeterministicSumsAreNotShared) {
+  Payload payload = makePayload(2048, 2048, 4, 4);
+  payload.shape.deterministic = true;
+  EXPECT_EQ(
+      threadGrids(payload, *payload.shape.packing),
+      (std::vector<std::array<int64_t, 3>>{{1, 4, 1}, {2, 2, 1}, {4, 1, 1}}));
+}
+
 TEST(ThreadGrid, LargestPartIsThatOfAnEvenPartition) {
   std::mt19937 random(2);
   for (int i = 0; i < 200; ++i) {

@@ -73,6 +73,9 @@ struct CompileOptions {
   /// The cores that the artifact is for; it says how many processes and threads
   /// there are instead of those above.
   std::optional<PlanCores> plan;
+  /// Whether each sequence's results must have the same bits whatever else is
+  /// in its steps; so are those of `inputIR` if it says so.
+  bool deterministic = false;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;
   /// Tokens a sequence may hold; by default what the model was made for, or its

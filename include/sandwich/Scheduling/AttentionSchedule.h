@@ -78,6 +78,13 @@ using AttentionTable = std::vector<AttentionTableEntry>;
 /// for all, or a schedule that `verify` refuses.
 Status verify(const AttentionTable &table);
 
+/// Whether each result of `table` has the same bits whatever else is in a step,
+/// and however a prompt is cut: no context is split, no score is summed in
+/// parts, and sums are rescaled after each `chunk` blocks in every tile. The
+/// error says which entry differs.
+Status verifyDeterministic(const AttentionTable &table, int64_t chunk,
+                           const Target &target);
+
 /// The heads of one rank.
 struct AttentionShape {
   int64_t cacheHeads = 1;
@@ -85,10 +92,17 @@ struct AttentionShape {
   int64_t group = 1;
 };
 
+/// In how many interleaved parts of a head the tile of a segment of one token
+/// computes each score: enough for independent sums, where a head can be cut so
+/// often and registers hold them.
+int64_t scoreParts(const AttentionTile &tile, int64_t headDim,
+                   int64_t vectorsOfSums);
+
 /// What is taken where nothing was measured: as many rows as registers hold,
-/// and as few parts of contexts as occupy all `threads` evenly.
+/// and as few parts of contexts as occupy all `threads` evenly. What is
+/// `deterministic` has one entry, which `verifyDeterministic` accepts.
 AttentionTable chooseUntuned(const AttentionShape &shape, const Target &target,
-                             int64_t threads);
+                             int64_t threads, bool deterministic = false);
 
 /// Vectors of 16 f32 sums that fit into three quarters of the target's
 /// registers; operands take the rest.

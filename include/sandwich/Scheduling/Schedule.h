@@ -183,6 +183,9 @@ struct MatmulShape {
   /// How the weight lies in memory; nothing: in the default packing of the
   /// schedule's instructions.
   std::optional<Packing> packing = {};
+  /// Whether each sum must have the same bits whatever M is: then no threads
+  /// share K, and all else adds in the order of K.
+  bool deterministic = false;
 
   bool operator==(const MatmulShape &) const = default;
 };

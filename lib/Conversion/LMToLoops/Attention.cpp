@@ -46,17 +46,27 @@ private:
   SegmentValues loadSegment(Value number);
   /// Calls `body` for the segments that have one token, or more.
   void forSegments(arith::CmpIPredicate tokensAndOne, SegmentBody body);
+  Value hasOneToken(const SegmentValues &segment);
   /// The longest context of all segments, in positions.
   Value findLongestContext();
   /// Chooses the entry that serves the step.
   void dispatch(ArrayRef<AttentionTableEntry> entries, ScheduleBody body);
 
+  /// A part of a segment's context: consecutive blocks, of all heads.
+  struct Part {
+    Value number, firstBlock, endBlock;
+    /// What it counts for where work is dealt: blocks times heads.
+    Value work;
+  };
+  Part partOf(int64_t split, Value number, const SegmentValues &segment,
+              Value part);
+  Value findWork(int64_t split);
   void decode(const AttentionSchedule &schedule);
+  using StorePart = function_ref<void(const TileRows &, Value part)>;
+  void addParts(const AttentionSchedule &schedule, StorePart store);
   void addPart(const AttentionTile &tile, const SegmentValues &segment,
-               Value place, Value firstBlock, Value endBlock,
-               function_ref<void(const TileRows &)> store);
-  void addParts(const AttentionSchedule &schedule, const PartialSums &partial,
-                Value number, const SegmentValues &segment);
+               const Part &part, Value firstHead, Value endHead,
+               StorePart store);
   PartialSums viewPartialSums();
   void mergeParts(int64_t split, const PartialSums &partial, Value number,
                   const SegmentValues &segment, Value queryHead);
@@ -86,20 +96,80 @@ private:
 // Segments of one token
 //===----------------------------------------------------------------------===//
 
-/// Each thread takes consecutive heads, so that all get their part of long and
-/// of short sequences, and the larger parts in turn: `place` is the thread's
-/// turn. A block's heads are neighbours in memory, one head's blocks are far
-/// apart: a thread reads all its heads of a chunk before the next chunk, and
-/// keeps the sums of all. The query heads that share the cache's head are the
-/// rows of tiles: keys and values are read from memory once for all of them.
+/// The blocks of a context of `positions`.
+static Value blocksOf(LoopBuilder &b, Value positions) {
+  return b.div(b.add(positions, blockTokens - 1), blockTokens);
+}
+
+AttentionBuilder::Part AttentionBuilder::partOf(int64_t split, Value number,
+                                                const SegmentValues &segment,
+                                                Value part) {
+  Value blocks = blocksOf(b, b.add(segment.firstPosition, 1));
+  auto [first, end] = b.threadRange(blocks, part, split);
+  // One without blocks, of a context that is shorter than its parts, is stored
+  // as well.
+  Value counted = arith::MaxUIOp::create(b, b.sub(end, first), one);
+  return {b.add(b.mul(number, split), part), first, end,
+          b.mul(counted, shape.cacheHeads)};
+}
+
+/// Of all parts of all segments of one token.
+Value AttentionBuilder::findWork(int64_t split) {
+  auto addSegment = [&](Value number, ValueRange carried) {
+    SegmentValues segment = loadSegment(number);
+    Value work = b.forLoop(
+        zero, b.index(split), 1, zero, [&](Value part, ValueRange sum) {
+          Part each = partOf(split, number, segment, part);
+          return SmallVector<Value>{b.add(sum[0], each.work)};
+        })[0];
+    Value counted =
+        arith::SelectOp::create(b, hasOneToken(segment), work, zero);
+    return SmallVector<Value>{b.add(carried[0], counted)};
+  };
+  return b.forLoop(zero, segments, 1, zero, addSegment)[0];
+}
+
+/// All threads get equally much of the work, in the order of segments, parts
+/// and heads: whole sequences where there are many, the heads of a few where
+/// these are neighbours in memory, and no more than one head of one part beyond
+/// the others.
+void AttentionBuilder::addParts(const AttentionSchedule &schedule,
+                                StorePart store) {
+  auto [firstWork, endWork] =
+      b.threadRange(findWork(schedule.split), program.thread, program.threads);
+  // Heads of the part that begin before `work`.
+  auto headsBefore = [&, this](Value work, Value begin, const Part &part) {
+    Value blocks = b.div(part.work, shape.cacheHeads);
+    Value beyond = b.sub(arith::MaxUIOp::create(b, work, begin), begin);
+    Value heads = b.div(b.sub(b.add(beyond, blocks), one), blocks);
+    return b.min(heads, b.index(shape.cacheHeads));
+  };
+  b.forLoop(zero, segments, 1, zero, [&](Value number, ValueRange carried) {
+    SegmentValues segment = loadSegment(number);
+    Value parts = arith::SelectOp::create(b, hasOneToken(segment),
+                                          b.index(schedule.split), zero);
+    return b.forLoop(
+        zero, parts, 1, carried[0], [&](Value index, ValueRange before) {
+          Part part = partOf(schedule.split, number, segment, index);
+          Value firstHead = headsBefore(firstWork, before[0], part);
+          Value endHead = headsBefore(endWork, before[0], part);
+          b.ifThen(compare(arith::CmpIPredicate::ult, firstHead, endHead), [&] {
+            addPart(schedule.decode, segment, part, firstHead, endHead, store);
+          });
+          return SmallVector<Value>{b.add(before[0], part.work)};
+        });
+  });
+}
+
+/// A block's heads are neighbours in memory, one head's blocks are far apart:
+/// all heads of a chunk are read before the next chunk, and the sums of all are
+/// kept. The query heads that share the cache's head are the rows of tiles:
+/// keys and values are read from memory once for all of them.
 void AttentionBuilder::addPart(const AttentionTile &tile,
-                               const SegmentValues &segment, Value place,
-                               Value firstBlock, Value endBlock,
-                               function_ref<void(const TileRows &)> store) {
+                               const SegmentValues &segment, const Part &part,
+                               Value firstHead, Value endHead,
+                               StorePart store) {
   int64_t tilesOfHead = shape.group / tile.rows;
-  auto [firstHead, endHead] =
-      b.threadRange(b.index(shape.cacheHeads),
-                    b.rem(place, b.index(program.threads)), program.threads);
   auto forTiles = [&](function_ref<void(const TileRows &)> body) {
     b.forLoop(firstHead, endHead, 1, [&](Value head) {
       Value following = b.add(head, 1);
@@ -118,32 +188,12 @@ void AttentionBuilder::addPart(const AttentionTile &tile,
     });
   };
   forTiles([&](const TileRows &rows) { tiles.loadQueries(rows); });
-  b.forLoop(firstBlock, endBlock, tile.chunk, [&](Value chunk) {
-    Value blocks = b.min(b.sub(endBlock, chunk), b.index(tile.chunk));
+  b.forLoop(part.firstBlock, part.endBlock, tile.chunk, [&](Value chunk) {
+    Value blocks = b.min(b.sub(part.endBlock, chunk), b.index(tile.chunk));
     forTiles(
         [&](const TileRows &rows) { tiles.addChunk(rows, chunk, blocks); });
   });
-  forTiles(store);
-}
-
-/// The blocks of a context of `positions`.
-static Value blocksOf(LoopBuilder &b, Value positions) {
-  return b.div(b.add(positions, blockTokens - 1), blockTokens);
-}
-
-/// Parts of the context are dealt as segments are.
-void AttentionBuilder::addParts(const AttentionSchedule &schedule,
-                                const PartialSums &partial, Value number,
-                                const SegmentValues &segment) {
-  Value blocks = blocksOf(b, b.add(segment.firstPosition, 1));
-  b.forLoop(zero, b.index(schedule.split), 1, [&](Value part) {
-    Value item = b.add(b.mul(number, schedule.split), part);
-    auto [first, end] = b.threadRange(blocks, part, schedule.split);
-    addPart(schedule.decode, segment, b.add(program.thread, item), first, end,
-            [&, item = item](const TileRows &rows) {
-              tiles.storePart(rows, item, partial);
-            });
-  });
+  forTiles([&](const TileRows &rows) { store(rows, part.number); });
 }
 
 PartialSums AttentionBuilder::viewPartialSums() {
@@ -198,23 +248,18 @@ void AttentionBuilder::mergeParts(int64_t split, const PartialSums &partial,
 }
 
 void AttentionBuilder::decode(const AttentionSchedule &schedule) {
-  int64_t heads = llvm::divideCeil(shape.cacheHeads, program.threads);
-  tiles.setShape(schedule.decode, heads * shape.group / schedule.decode.rows,
+  tiles.setShape(schedule.decode,
+                 shape.cacheHeads * shape.group / schedule.decode.rows,
                  /*streams=*/true);
   if (schedule.split == 1) {
-    forSegments(arith::CmpIPredicate::eq, [&](Value number,
-                                              const SegmentValues &segment) {
-      addPart(schedule.decode, segment, b.add(program.thread, number), zero,
-              blocksOf(b, b.add(segment.firstPosition, 1)),
-              [&](const TileRows &rows) { tiles.storeResult(rows); });
-    });
+    addParts(schedule,
+             [&](const TileRows &rows, Value) { tiles.storeResult(rows); });
     return;
   }
   PartialSums partial = viewPartialSums();
-  forSegments(arith::CmpIPredicate::eq,
-              [&](Value number, const SegmentValues &segment) {
-                addParts(schedule, partial, number, segment);
-              });
+  addParts(schedule, [&](const TileRows &rows, Value part) {
+    tiles.storePart(rows, part, partial);
+  });
   // All threads have chosen the same schedule, and meet here.
   phase::BarrierOp::create(
       b, phase::getArgument(program.function, phase::ProgramArgument::Team));
@@ -308,6 +353,10 @@ SegmentValues AttentionBuilder::loadSegment(Value number) {
           load(offsetof(SandwichSegment, first_block))};
 }
 
+Value AttentionBuilder::hasOneToken(const SegmentValues &segment) {
+  return compare(arith::CmpIPredicate::eq, segment.tokens, one);
+}
+
 void AttentionBuilder::forSegments(arith::CmpIPredicate tokensAndOne,
                                    SegmentBody body) {
   b.forLoop(zero, segments, 1, [&](Value number) {
@@ -388,8 +437,9 @@ void lm::lowerAttention(LoopBuilder &builder, const ProgramContext &program,
     table = op.getSchedules()->getTable();
   } else {
     // What splits contexts would need memory for their parts.
-    table = {
-        chooseUntuned(op.getShape(), program.target, program.threads).back()};
+    table = {chooseUntuned(op.getShape(), program.target, program.threads,
+                           isDeterministic(op))
+                 .back()};
   }
   AttentionBuilder(builder, program, op, std::move(table)).build();
 }

@@ -23,10 +23,6 @@ static_assert(maxAttentionRows <= vectorWidth, "rows are elements of a vector");
 /// Smaller than every score, and finite: its distance to any score is too.
 static constexpr float masked = -1e30f;
 
-/// Where an FMA's result is needed again only after this many others, its
-/// latency is hidden.
-static constexpr int64_t independentSums = 8;
-
 AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
                                            const ProgramContext &program,
                                            AttentionOp op)
@@ -49,16 +45,14 @@ void AttentionTileBuilder::setShape(const AttentionTile &tile, int64_t kept,
   shape.chunk = tile.chunk;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
   streams = reads;
-  if (streams)
+  if (streams) {
+    shape.parts = scoreParts(tile, headDim, program.accumulators);
     shapeForStream();
+  }
   allocateScratch(kept);
 }
 
 void AttentionTileBuilder::shapeForStream() {
-  while (shape.parts * shape.blocks * shape.rows < independentSums &&
-         2 * shape.parts * shape.blocks * shape.rows <= program.accumulators &&
-         headDim % (2 * shape.parts) == 0)
-    shape.parts *= 2;
   // A step reads whole cache lines, to prefetch each but twice, and more of
   // them the less there is to do with each.
   int64_t fewRows = llvm::bit_floor<uint64_t>(16 / shape.rows);

@@ -1238,3 +1238,15 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?x128xf32, strided<[160, 1]>>) {
   lm.all_gather %x into %y : memref<?x64xf32> into memref<?x128xf32, strided<[160, 1]>>
   return
 }
+
+// -----
+
+// `lm.deterministic` has no value.
+// expected-error @below {{'lm.deterministic' has no value and is on a module}}
+module attributes {lm.deterministic = true} {}
+
+// -----
+
+// `lm.deterministic` is for all of a model.
+// expected-error @below {{'lm.deterministic' has no value and is on a module}}
+func.func private @f() attributes {lm.deterministic}

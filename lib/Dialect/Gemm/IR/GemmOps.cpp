@@ -70,6 +70,7 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   RankedTensorType type = weight.getTensorType();
   MatmulShape shape{.n = type.getDimSize(0), .k = type.getDimSize(1)};
   shape.bf16Weights = type.getElementType().isBF16();
+  shape.deterministic = lm::isDeterministic(op);
   if (auto packing = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr()))
     shape.packing = packing.getPacking();
   if (op.getEpilogue() == Epilogue::RotateAppendKV)

@@ -62,6 +62,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     }
     untuned.clear();
     SymbolTableCollection symbols;
+    const bool deterministic = lm::isDeterministic(getOperation());
+    llvm::DenseMap<StringAttr, MatrixISA> instructions;
     WalkResult result = getOperation().walk([&](MatmulOp matmul) {
       const int64_t team = lm::getThreads(
           matmul->getParentOfType<FunctionOpInterface>(), threads);
@@ -82,6 +84,17 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         if (tM * tN * tK > team) {
           matmul.emitOpError("has a schedule for ")
               << tM * tN * tK << " threads, the team has " << team;
+          return WalkResult::interrupt();
+        }
+        // Both phases read the weight, and instructions differ in how they
+        // round.
+        MatrixISA isa = schedule.getSchedule().microKernel.isa;
+        auto known =
+            instructions.try_emplace(matmul.getWeightAttr().getAttr(), isa);
+        if (deterministic && known.first->second != isa) {
+          matmul.emitOpError("must be deterministic, but multiplies ")
+              << matmul.getWeightAttr() << " by different instructions, "
+              << name(known.first->second) << " and " << name(isa);
           return WalkResult::interrupt();
         }
       }

@@ -53,3 +53,10 @@ int64_t lm::getThreads(Operation *function, int64_t given) {
                : IntegerAttr();
   return threads ? threads.getInt() : given;
 }
+
+bool lm::isDeterministic(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(deterministicAttributeName);
+}

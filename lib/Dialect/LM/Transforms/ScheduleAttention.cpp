@@ -35,15 +35,32 @@ struct ScheduleAttention : lm::impl::ScheduleAttentionBase<ScheduleAttention> {
           << SANDWICH_MAX_THREADS;
       return signalPassFailure();
     }
-    getOperation().walk([&](AttentionOp attention) {
+    const bool deterministic = isDeterministic(getOperation());
+    std::optional<int64_t> chunk;
+    WalkResult result = getOperation().walk([&](AttentionOp attention) {
       // In buffer form, there may be no memory for partial sums.
-      if (attention.getSchedules() || attention.getDestination())
-        return;
-      const int64_t team = getThreads(
-          attention->getParentOfType<FunctionOpInterface>(), threads);
-      attention.setSchedulesAttr(AttentionTableAttr::get(
-          &getContext(), chooseUntuned(attention.getShape(), *model, team)));
+      if (!attention.getSchedules() && !attention.getDestination()) {
+        const int64_t team = getThreads(
+            attention->getParentOfType<FunctionOpInterface>(), threads);
+        attention.setSchedulesAttr(AttentionTableAttr::get(
+            &getContext(),
+            chooseUntuned(attention.getShape(), *model, team, deterministic)));
+      }
+      if (!deterministic || !attention.getSchedules())
+        return WalkResult::advance();
+      // Either phase may compute a token.
+      const AttentionTable &table = attention.getSchedules()->getTable();
+      if (!chunk)
+        chunk = table.front().schedule.prefill.chunk;
+      Status status = verifyDeterministic(table, *chunk, *model);
+      if (status)
+        return WalkResult::advance();
+      attention.emitOpError("must be deterministic, but ")
+          << status.error().message;
+      return WalkResult::interrupt();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 };
 } // namespace

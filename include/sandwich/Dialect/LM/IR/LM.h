@@ -53,6 +53,15 @@ inline constexpr llvm::StringLiteral threadsAttributeName = "lm.threads";
 /// The threads that run `function`: what it says, or `given`.
 int64_t getThreads(mlir::Operation *function, int64_t given);
 
+/// The attribute of a module, of no value, with which the results of a sequence
+/// do not depend, in any bit, on what else is in its steps: schedules then keep
+/// the order of sums whatever the number of tokens is.
+inline constexpr llvm::StringLiteral deterministicAttributeName =
+    "lm.deterministic";
+
+/// Whether the module of `op` has that attribute.
+bool isDeterministic(mlir::Operation *op);
+
 /// The most elements of one dimension, so that the bytes of a tensor with two
 /// fit 64 bits.
 inline constexpr int64_t maxDimension = INT32_MAX;
