@@ -12,6 +12,7 @@ import array
 import ctypes
 import errno
 import json
+import math
 import os
 import pathlib
 import platform
@@ -129,6 +130,78 @@ class GenerateTest(RunTest):
         self.assertEqual(outputs[0], outputs[1])
         self.assertNotEqual(outputs[0], outputs[2])
 
+    def generate(self, model, *options):
+        arguments = ("generate", model, "--token-ids", "72,105", "--json", *options)
+        return json.loads(self.run_tool(*arguments).stdout)
+
+    def test_continuations_have_seeds_of_their_own(self):
+        model = self.model()
+        sampled = ("--max-tokens", 12, "--temperature", 1)
+        answer = self.generate(model, *sampled, "-n", 3, "--seed", 5)
+        self.assertEqual(len(answer["continuations"]), 3)
+        for i, continuation in enumerate(answer["continuations"]):
+            alone = self.generate(model, *sampled, "--seed", 5 + i)
+            self.assertEqual(continuation["tokens"], alone["tokens"])
+            self.assertEqual(continuation["text"], alone["text"])
+            self.assertNotIn("continuations", alone)
+        self.assertEqual(answer["tokens"], answer["continuations"][0]["tokens"])
+        text = self.run_tool("generate", model, "--token-ids", "72,105", *sampled,
+                             "-n", 2, "--seed", 5).stdout.decode()  # fmt: skip
+        first, second = (c["text"] for c in answer["continuations"][:2])
+        self.assertEqual(text, f"{first}\n--- continuation 2\n{second}\n")
+
+    def test_ends_at_stop_strings_and_tokens(self):
+        model = self.model()
+        plain = self.generate(model, "--max-tokens", 60)
+        tokens, text = plain["tokens"], plain["text"]
+        self.assertEqual(plain["stop_reason"], "max-tokens")
+        token = tokens[10]
+        at = tokens.index(token)
+        answer = self.generate(model, "--stop-token", f"3,{token}")
+        self.assertEqual(answer["tokens"], tokens[: at + 1])
+        self.assertEqual(answer["stop_reason"], "stop-token")
+        answer = self.generate(model, "--stop-token", token, "--min-tokens", at + 2)
+        self.assertNotIn(token, answer["tokens"][: at + 2])
+        letters = [c for c in text[8:] if c.isascii() and c.isalnum()]
+        answer = self.generate(model, "--stop", "never said", "--stop", letters[0])
+        self.assertEqual(answer["text"], text[: text.index(letters[0])])
+        self.assertEqual(answer["stop_reason"], "stop-string")
+
+    def test_adjusts_logits(self):
+        model = self.model()
+        first = self.generate(model, "--max-tokens", 1)["tokens"][0]
+        barred = self.generate(model, "--max-tokens", 1, "--logit-bias", f"{first}=-inf")
+        self.assertNotEqual(barred["tokens"][0], first)
+        forced = self.generate(model, "--max-tokens", 3, "--logit-bias", "65=100",
+                               "--logit-bias", "66=50")  # fmt: skip
+        self.assertEqual(forced["tokens"], [65, 65, 65])
+        varied = self.generate(model, "--max-tokens", 3, "--logit-bias", "65=20",
+                               "--logit-bias", "66=19", "--presence-penalty", 2,
+                               "--frequency-penalty", 2)  # fmt: skip
+        self.assertIn(66, varied["tokens"])
+        self.assertEqual(
+            self.generate(model, "--temperature", 2, "--min-p", 1)["tokens"],
+            self.generate(model)["tokens"],
+        )
+        self.generate(model, "--repetition-penalty", 1.3)
+
+    def test_log_probabilities(self):
+        model = self.model()
+        answer = self.generate(model, "--max-tokens", 4, "--logprobs", 3)
+        told = answer["log_probabilities"]
+        self.assertEqual([each["token"] for each in told], answer["tokens"])
+        rows = self.logits(model, [72, 105, *answer["tokens"][:-1]])[1:]
+        for each, row in zip(told, rows, strict=True):
+            largest = max(row)
+            total = math.log(sum(math.exp(logit - largest) for logit in row))
+            self.assertEqual(len(each["top"]), 3)
+            for top in (each, *each["top"]):
+                self.assertAlmostEqual(
+                    top["log_probability"], row[top["token"]] - largest - total, 4
+                )
+        self.assert_error("--json", "generate", model, "--prompt", "x", "--logprobs",
+                          "1", status=2)  # fmt: skip
+
     def test_special_tokens_in_the_prompt_are_text_unless_asked(self):
         model = self.model()
         arguments = ("generate", model, "--max-tokens", 1, "--json")
@@ -217,8 +290,11 @@ class GenerateTest(RunTest):
         for huge in ("9" * 30, "-" + "9" * 20):
             self.assert_error(f"token id {huge} (number 0", *generate,
                               f"--token-ids={huge}")  # fmt: skip
-        self.assert_error("token 0 at position 1 is nan", *generate, "--token-ids",
+        self.assert_error("token 0 is nan", *generate, "--token-ids",
                           f"1,{VOCABULARY - 1}")  # fmt: skip
+        for option in ("--stop-token=260", "--logit-bias=260=1"):
+            self.assert_error("260", *generate, "--prompt", "x", option)
+        self.assert_error("continuations", *generate, "--prompt", "x", "-n", "500")
         self.assert_error("the prompt is empty", *generate, "--prompt", "")
         self.assert_error("prompt", *generate, "--prompt", b"\xff\xfe".decode(
             errors="surrogateescape"))  # fmt: skip
@@ -245,6 +321,18 @@ class GenerateTest(RunTest):
             ("generate", model, "--prompt", "x", "--temperature", "nan"),
             ("generate", model, "--prompt", "x", "--top-p", "1.1"),
             ("generate", model, "--prompt", "x", "--top-k", "-3"),
+            ("generate", model, "--prompt", "x", "--min-p", "2"),
+            ("generate", model, "--prompt", "x", "--repetition-penalty", "0"),
+            ("generate", model, "--prompt", "x", "--presence-penalty", "3"),
+            ("generate", model, "--prompt", "x", "--frequency-penalty", "nan"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7=x"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7=101"),
+            ("generate", model, "--prompt", "x", "--json", "--logprobs", "21"),
+            ("generate", model, "--prompt", "x", "--stop", ""),
+            ("generate", model, "--prompt", "x", "--stop-token", "x"),
+            ("generate", model, "--prompt", "x", "--stop-token", str(1 << 32)),
+            ("generate", model, "--prompt", "x", "-n", "0"),
             ("generate", model, "--prompt", "x", "--seed", "1.5"),
             ("generate", model, "--prompt", "x", "--seed=-1"),
             ("generate", model, "--prompt", "x", "--seed", str(1 << 64)),
