@@ -33,10 +33,10 @@ Status GoodputOptions::validate() const {
   return {};
 }
 
-static void conclude(RateTrial &trial, double wanted) {
-  trial.interval = wilsonInterval(trial.kept, trial.requests);
-  trial.certain = !trial.interval.contains(wanted);
-  trial.attained = trial.attainment() >= wanted;
+void RateTrial::conclude(double wantedAttainment) {
+  interval = wilsonInterval(kept, requests);
+  certain = !interval.contains(wantedAttainment);
+  attained = attainment() >= wantedAttainment;
 }
 
 static Result<RateTrial> tryRate(const GoodputOptions &options, double rate,
@@ -50,13 +50,13 @@ static Result<RateTrial> tryRate(const GoodputOptions &options, double rate,
     if (trial.requests < nextLook)
       return true;
     nextLook = std::min(2 * nextLook, options.mostRequests);
-    conclude(trial, options.attainment);
+    trial.conclude(options.attainment);
     return !trial.certain && trial.requests < options.mostRequests;
   }));
   if (trial.requests == 0)
     return makeError(ErrorKind::Internal, "no request of ", rate,
                      " a second was served or refused");
-  conclude(trial, options.attainment);
+  trial.conclude(options.attainment);
   return trial;
 }
 

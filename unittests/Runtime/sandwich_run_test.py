@@ -937,6 +937,72 @@ class BenchTest(RunTest):
         self.assertIn(b"error: interrupted", log)
 
 
+class ReplayTest(RunTest):
+    def setUp(self):
+        super().setUp()
+        self.trace = self.folder / "trace"
+        self.trace.write_text("20 4\n5 3\n12 1\n")
+
+    def replay(self, *options):
+        result = self.run_tool("replay", self.model(), "--trace", self.trace,
+                               *options, "--json")  # fmt: skip
+        return json.loads(result.stdout), result.stderr.decode()
+
+    def test_serves_each_rate(self):
+        answer, log = self.replay("--rate=200,400", "--ttft-slo=5000")
+        self.assertEqual([r["requests_per_second"] for r in answer["rates"]],
+                         [200, 400])  # fmt: skip
+        for rate in answer["rates"]:
+            self.assertEqual(rate["requests"], 3)
+            self.assertEqual(rate["kept"], 3)
+            self.assertEqual(rate["attainment_percent"], 100)
+            self.assertEqual(rate["interval_percent"][1], 100)
+            self.assertEqual(rate["ttft_ms"].keys(), {"mean", "median", "p90", "p99"})
+        self.assertIs(answer["interrupted"], False)
+        self.assertIn("400 requests/s: 3 of 3 kept the SLO, 100.0%", log)
+
+    def test_compares_with_several_scales(self):
+        answer, _ = self.replay("--ttft-slo=0.001", "--slo-scale=1,1000")
+        self.assertEqual([s["scale"] for s in answer["scales"]], [1, 1000])
+        self.assertEqual(answer["scales"][0]["attainment_percent"], 0)
+        # The scheduler refuses nobody for the sake of one of them.
+        self.assertEqual(answer["refused"], 0)
+        alone, _ = self.replay("--ttft-slo=1000", "--slo-scale=5")
+        self.assertEqual(alone["scales"], [{"scale": 5, "attainment_percent": 100}])
+
+    def test_finds_the_goodput(self):
+        # A first token within 1 ns is for nobody; each of those is refused.
+        answer, log = self.replay("--ttft-slo=0.000001", "--find-goodput",
+                                  "--requests=3", "--rate=50000")  # fmt: skip
+        self.assertIsNone(answer["goodput_requests_per_second"])
+        self.assertEqual(answer["too_high_requests_per_second"], 50000 / 256)
+        answer, log = self.replay("--ttft-slo=100000", "--find-goodput",
+                                  "--requests=40", "--rate=50000")  # fmt: skip
+        self.assertEqual(answer["goodput_requests_per_second"], 50000 * 256)
+        self.assertIsNone(answer["too_high_requests_per_second"])
+        self.assertEqual(len(answer["rates"]), 9)
+        for rate in answer["rates"]:
+            self.assertIs(rate["attained"], True)
+            self.assertEqual(rate["requests"], 40)
+            self.assertEqual(rate["kept"], 40)
+        self.assertEqual(log.count(" of 40 kept the SLO"), 9)
+
+    def test_wrong_usage(self):
+        replay = ("replay", self.model(), "--trace", self.trace)
+        for expected, options in (
+            ("--seed is for", ("--seed=1",)),
+            ("needs --ttft-slo", ("--find-goodput",)),
+            ("one --rate", ("--find-goodput", "--ttft-slo=1", "--rate=1,2")),
+            ("several are for", ("--slo-scale=1,2",)),
+            ("--attainment", ("--attainment=0.5",)),
+            ("--attainment", ("--find-goodput", "--ttft-slo=1", "--attainment=2")),
+            ("--rate", ("--rate=0",)),
+            ("--rate", ("--rate=1,x",)),
+        ):
+            with self.subTest(options=options):
+                self.assert_error(expected, *replay, *options, status=2)
+
+
 class CharacterizeTest(RunTest):
     """Machines differ in which counters they have; none is a result too."""
 

@@ -65,6 +65,9 @@ struct RateTrial {
   bool certain = false;
   bool attained = false;
 
+  /// Sets the last three from the others; there is a request.
+  void conclude(double wantedAttainment);
+
   double attainment() const {
     return static_cast<double>(kept) / static_cast<double>(requests);
   }
