@@ -10,14 +10,18 @@
 #include "Commands.h"
 #include "Hosts.h"
 #include "Measurement.h"
+#include "ReplayPage.h"
 #include "Terminal.h"
 
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Runtime/Measurement/ReplaySummary.h"
 #include "sandwich/Runtime/Measurement/TraceReplay.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Serving/GoodputSearch.h"
+#include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
+#include "sandwich/Topology/MachineTopology.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +31,7 @@
 #include <unistd.h>
 
 using namespace sandwich;
+using tool::ReplayRun;
 
 namespace {
 struct ReplayArguments {
@@ -45,6 +50,7 @@ struct ReplayArguments {
   bool findsGoodput = false;
   GoodputOptions goodput;
   bool prefixCache = true;
+  std::string page;
   tool::EngineArguments engine;
   bool json = false;
   bool quiet = false;
@@ -69,12 +75,6 @@ struct ReplayArguments {
   ServiceObjectives scheduledObjectives() const {
     return objectiveScales.size() == 1 ? objectives() : ServiceObjectives();
   }
-};
-
-/// A trace that was served.
-struct ReplayRun {
-  std::optional<RateTrial> trial;
-  std::vector<ServedRequest> served;
 };
 } // namespace
 
@@ -126,6 +126,8 @@ public:
   /// interrupted; what was served until then is in the report.
   Status run();
   Status report(bool complete) const;
+  /// Writes a page of charts.
+  Status writePage(PendingFile file) const;
 
 private:
   Experiment(const ReplayArguments &arguments, FittedTrace fitted,
@@ -401,15 +403,62 @@ Status Experiment::report(bool complete) const {
   return writeStandardOutput(text);
 }
 
+Status Experiment::writePage(PendingFile file) const {
+  SANDWICH_ASSIGN_OR_RETURN(const Machine machine, readMachineTopology());
+  const proto::Manifest &manifest = service->artifact().manifest();
+  const ServiceObjectives objectives = arguments.objectives();
+  std::string slo;
+  char part[80];
+  if (objectives.firstToken) {
+    std::snprintf(part, sizeof(part), " TTFT %.4g ms",
+                  1e3 * *objectives.firstToken);
+    slo += part;
+  }
+  if (objectives.token) {
+    std::snprintf(part, sizeof(part), " TPOT %.4g ms", 1e3 * *objectives.token);
+    slo += part;
+  }
+  std::vector<std::string> lines = {
+      "Artifact: " + arguments.artifact + ", " + manifest.target().dtype() +
+          " for " + manifest.target().name(),
+      "Machine: " +
+          (machine.cpuModel.empty() ? machine.name : machine.cpuModel),
+      "Trace: " + arguments.trace};
+  if (!slo.empty())
+    lines.push_back("SLO:" + slo);
+  if (goodput.rate) {
+    std::snprintf(part, sizeof(part), "Goodput: %.4g requests per second",
+                  *goodput.rate);
+    lines.push_back(part);
+  }
+  const tool::ReplayPage page{.title = "Serving " + service->model().name(),
+                              .lines = std::move(lines),
+                              .runs = runs,
+                              .objectives = objectives,
+                              .wantedAttainment = arguments.goodput.attainment,
+                              .data = toJson()};
+  SANDWICH_RETURN_IF_ERROR(file.write(page.draw()));
+  return file.commit();
+}
+
 static Status run(const ReplayArguments &arguments) {
+  // From here on there may be a file to remove.
+  catchInterrupts();
+  std::optional<PendingFile> page;
+  if (!arguments.page.empty()) {
+    const std::string read[] = {arguments.trace};
+    SANDWICH_RETURN_IF_ERROR(checkOutputPlace(arguments.page, {"", read}));
+    SANDWICH_ASSIGN_OR_RETURN(page, PendingFile::create(arguments.page));
+  }
   SANDWICH_ASSIGN_OR_RETURN(Experiment experiment,
                             Experiment::create(arguments));
-  catchInterrupts();
   const Status status = experiment.run();
   // Other errors leave nothing to report.
   if (!status && !interrupted() && !outputClosed())
     return status;
   SANDWICH_RETURN_IF_ERROR(experiment.report(bool(status)));
+  if (status && page)
+    return experiment.writePage(*std::move(page));
   return status;
 }
 
@@ -454,7 +503,7 @@ void tool::addReplayCommand(CLI::App &app, Action &action) {
   sandwich-run replay llama.sandwich --slo-scale=0.5,1,1.5,2 --ttft-slo=2200 \
       --tpot-slo=70
   sandwich-run replay llama.sandwich --ttft-slo=2000 --tpot-slo=280 \
-      --find-goodput
+      --find-goodput --html=goodput.html
 
 Requests have random tokens. Steps have pieces of the prompts of those who have
 arrived and the next tokens of all who generate (continuous batching): as much
@@ -475,6 +524,9 @@ with 100 requests at least, and with twice as many until the 95% confidence
 interval (Wilson's) of the attainment excludes the nine of ten, or there are
 --requests, by default 400; then the share decides. Progress goes to standard
 error.
+
+--html draws a page: the shares of requests over TTFT, TPOT and latency, and the
+attainment over scales of the SLO and over rates.
 
 With several scales of the SLO, the scheduler is told of no SLO, and the same
 times are compared with each.
@@ -538,6 +590,12 @@ token to the next.)");
       ->capture_default_str();
   command->add_flag("!--no-prefix-cache", arguments->prefixCache,
                     "Keeps no KV cache blocks for prompts that begin alike");
+  command
+      ->add_option("--html", arguments->page,
+                   "Also draws charts into FILE, a page that needs no other "
+                   "file")
+      ->check(findOutputNameProblem)
+      ->type_name("FILE");
   addEngineOptions(*command, arguments->engine);
   command->add_flag("-q,--quiet", arguments->quiet,
                     "No progress on standard error");

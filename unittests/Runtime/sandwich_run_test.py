@@ -987,6 +987,51 @@ class ReplayTest(RunTest):
             self.assertEqual(rate["kept"], 40)
         self.assertEqual(log.count(" of 40 kept the SLO"), 9)
 
+    def page(self, *options):
+        path = self.folder / "page.html"
+        answer, _ = self.replay("--html", path, *options)
+        text = path.read_text()
+        # Nothing is fetched.
+        self.assertNotRegex(text, r"https?:|src=|href=|url\(")
+        return answer, xml.etree.ElementTree.fromstring(text.split("\n", 1)[1])
+
+    def test_draws_a_page(self):
+        trace = self.folder / "a<&>'\"trace"
+        trace.write_text("20 4\n5 3\n12 9\n")
+        self.trace = trace
+        answer, page = self.page()
+        texts = ["".join(p.itertext()) for p in page.iter("p")]
+        self.assertIn(f"Trace: {trace}", texts)
+        captions = [caption.text for caption in page.iter("figcaption")]
+        self.assertEqual(captions, ["Time to first token", "Time per output token",
+                                    "Latency of requests"])  # fmt: skip
+        data = json.loads(page.find(".//script").text)
+        self.assertEqual(data["ttft_ms"], answer["ttft_ms"])
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         sorted(["model.sandwich", "page.html", "trace", trace.name]))
+        answer, page = self.page("--rate=300,600", "--ttft-slo=5000")
+        captions = [caption.text for caption in page.iter("figcaption")]
+        self.assertEqual(captions[3:], [
+            "Attainment by scale of the SLO",
+            "Attainment by rate, with 95% intervals",
+            "TTFT by rate",
+            "TPOT by rate",
+        ])  # fmt: skip
+        for svg in page.iter("svg"):
+            self.assertTrue(svg.find("title").text)
+            self.assertTrue(svg.find("desc").text)
+            for line in svg.iter("polyline"):
+                points = [point.split(",") for point in line.get("points").split()]
+                self.assertGreater(len(points), 1)
+                for x, y in points:
+                    self.assertTrue(0 <= float(x) <= 640 and 0 <= float(y) <= 360)
+
+    def test_a_page_is_not_written_over_what_is_read(self):
+        replay = ("replay", self.model(), "--trace", self.trace)
+        self.assert_error("trace", *replay, "--html", self.trace)
+        self.assert_error("absent", *replay, "--html", self.folder / "absent/page")
+        self.assert_error("", *replay, "--html", "", status=2)
+
     def test_wrong_usage(self):
         replay = ("replay", self.model(), "--trace", self.trace)
         for expected, options in (
