@@ -299,11 +299,20 @@ Service::sample(const StepPlan &plan, const StepResult &result,
       });
 }
 
+/// What may help where logits are no numbers.
+static const char *adviceOnRange(const Engine &engine) {
+  return engine.artifact().manifest().kv_cache().dtype() == "f16"
+             ? "; keys and values beyond 65504 are infinite in its KV cache of "
+               "f16: compile it with --kv-dtype=bf16"
+             : "";
+}
+
 GeneratedToken Service::follow(const Row &row, Result<SampledToken> sampled) {
   GeneratedToken generated{row.text, {}, {}, {}};
   if (!sampled) {
     // The other requests go on.
-    row.live->failure = sampled.error();
+    row.live->failure = makeError(sampled.error().kind, sampled.error().message,
+                                  adviceOnRange(*engine));
     generated.finish = FinishReason::Stopped;
     return generated;
   }

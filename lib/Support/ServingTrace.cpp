@@ -200,6 +200,20 @@ Result<ServingTrace> sandwich::makeServingTrace(std::string_view name,
   return trace;
 }
 
+Result<ServingTrace> sandwich::drawArrivals(ServingTrace trace,
+                                            double requestsPerSecond,
+                                            uint64_t seed) {
+  if (!(requestsPerSecond > 0) || !std::isfinite(requestsPerSecond))
+    return makeError("requests per second are a number above 0");
+  std::mt19937_64 generator(seed);
+  double now = 0;
+  for (ServingRequest &request : trace) {
+    now -= std::log(uniform(generator)) / requestsPerSecond;
+    request.arrivalSeconds = now;
+  }
+  return trace;
+}
+
 Result<ServingTrace> sandwich::findServingTrace(const std::string &nameOrPath) {
   if (findLengthDistribution(nameOrPath))
     return makeServingTrace(nameOrPath, usualRequests, /*requestsPerSecond=*/0,

@@ -9,6 +9,7 @@
 #include "Summary.h"
 #include "SvgLayout.h"
 #include "sandwich/Support/ByteSize.h"
+#include "sandwich/Support/Markup.h"
 #include "sandwich/Topology/MachineDrawing.h"
 
 #include <algorithm>
@@ -54,29 +55,6 @@ text { font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif;
 .cpu { fill: #eef2f6; }
 .asleep { fill: url(#hatch); }
 )";
-
-/// `text` between tags or in an attribute.
-static std::string escape(const std::string &text) {
-  std::string escaped;
-  for (char c : text)
-    switch (c) {
-    case '&':
-      escaped += "&amp;";
-      break;
-    case '<':
-      escaped += "&lt;";
-      break;
-    case '>':
-      escaped += "&gt;";
-      break;
-    case '"':
-      escaped += "&quot;";
-      break;
-    default:
-      escaped += c;
-    }
-  return escaped;
-}
 
 /// Breaks `text` between words into lines of at most `width`.
 static std::vector<std::string> wrap(const std::string &text, double width) {
@@ -140,7 +118,7 @@ public:
     double fullWidth = width + 2 * margin;
     svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << fullWidth
         << "\" height=\"" << y + margin << "\" viewBox=\"0 0 " << fullWidth
-        << " " << y + margin << "\">\n<title>" << escape(machine.name)
+        << " " << y + margin << "\">\n<title>" << escapeMarkup(machine.name)
         << "</title>\n<style>" << style << "</style>\n"
         << "<defs><pattern id=\"hatch\" width=\"5\" height=\"5\" "
            "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
@@ -368,14 +346,15 @@ private:
       shown += "...";
     }
     body << "<text class=\"" << kind << "\" x=\"" << x << "\" y=\"" << y
-         << "\">" << escape(shown) << "</text>\n";
+         << "\">" << escapeMarkup(shown) << "</text>\n";
   }
 
   void writeBox(const std::string &kind, double x, double y, double boxWidth,
                 double height, double radius, const std::string &tooltip) {
     body << "<rect class=\"box " << kind << "\" x=\"" << x << "\" y=\"" << y
          << "\" width=\"" << boxWidth << "\" height=\"" << height << "\" rx=\""
-         << radius << "\"><title>" << escape(tooltip) << "</title></rect>\n";
+         << radius << "\"><title>" << escapeMarkup(tooltip)
+         << "</title></rect>\n";
   }
 
   const Machine &machine;

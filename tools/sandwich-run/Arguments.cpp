@@ -112,6 +112,18 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
       ->type_name("N,N");
 }
 
+CLI::Option *tool::addNumberListOption(CLI::App &command,
+                                       const std::string &name,
+                                       std::vector<double> &list,
+                                       double smallest, double largest,
+                                       const std::string &description) {
+  return command.add_option(name, list, description)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(smallest, largest))
+      ->type_name("X,X");
+}
+
 CLI::Option *tool::addSeedOption(CLI::App &command, uint64_t &seed) {
   return command
       .add_option_function<std::string>(

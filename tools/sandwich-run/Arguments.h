@@ -39,6 +39,12 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<uint64_t> &list, uint64_t smallest,
                            const std::string &description);
 
+/// Adds an option that takes `0.5,1,2`, numbers from `smallest` to `largest`.
+CLI::Option *addNumberListOption(CLI::App &command, const std::string &name,
+                                 std::vector<double> &list, double smallest,
+                                 double largest,
+                                 const std::string &description);
+
 /// Adds `--seed S`.
 CLI::Option *addSeedOption(CLI::App &command, uint64_t &seed);
 

@@ -12,6 +12,7 @@ import array
 import ctypes
 import errno
 import json
+import math
 import os
 import pathlib
 import platform
@@ -129,6 +130,78 @@ class GenerateTest(RunTest):
         self.assertEqual(outputs[0], outputs[1])
         self.assertNotEqual(outputs[0], outputs[2])
 
+    def generate(self, model, *options):
+        arguments = ("generate", model, "--token-ids", "72,105", "--json", *options)
+        return json.loads(self.run_tool(*arguments).stdout)
+
+    def test_continuations_have_seeds_of_their_own(self):
+        model = self.model()
+        sampled = ("--max-tokens", 12, "--temperature", 1)
+        answer = self.generate(model, *sampled, "-n", 3, "--seed", 5)
+        self.assertEqual(len(answer["continuations"]), 3)
+        for i, continuation in enumerate(answer["continuations"]):
+            alone = self.generate(model, *sampled, "--seed", 5 + i)
+            self.assertEqual(continuation["tokens"], alone["tokens"])
+            self.assertEqual(continuation["text"], alone["text"])
+            self.assertNotIn("continuations", alone)
+        self.assertEqual(answer["tokens"], answer["continuations"][0]["tokens"])
+        text = self.run_tool("generate", model, "--token-ids", "72,105", *sampled,
+                             "-n", 2, "--seed", 5).stdout.decode()  # fmt: skip
+        first, second = (c["text"] for c in answer["continuations"][:2])
+        self.assertEqual(text, f"{first}\n--- continuation 2\n{second}\n")
+
+    def test_ends_at_stop_strings_and_tokens(self):
+        model = self.model()
+        plain = self.generate(model, "--max-tokens", 60)
+        tokens, text = plain["tokens"], plain["text"]
+        self.assertEqual(plain["stop_reason"], "max-tokens")
+        token = tokens[10]
+        at = tokens.index(token)
+        answer = self.generate(model, "--stop-token", f"3,{token}")
+        self.assertEqual(answer["tokens"], tokens[: at + 1])
+        self.assertEqual(answer["stop_reason"], "stop-token")
+        answer = self.generate(model, "--stop-token", token, "--min-tokens", at + 2)
+        self.assertNotIn(token, answer["tokens"][: at + 2])
+        letters = [c for c in text[8:] if c.isascii() and c.isalnum()]
+        answer = self.generate(model, "--stop", "never said", "--stop", letters[0])
+        self.assertEqual(answer["text"], text[: text.index(letters[0])])
+        self.assertEqual(answer["stop_reason"], "stop-string")
+
+    def test_adjusts_logits(self):
+        model = self.model()
+        first = self.generate(model, "--max-tokens", 1)["tokens"][0]
+        barred = self.generate(model, "--max-tokens", 1, "--logit-bias", f"{first}=-inf")
+        self.assertNotEqual(barred["tokens"][0], first)
+        forced = self.generate(model, "--max-tokens", 3, "--logit-bias", "65=100",
+                               "--logit-bias", "66=50")  # fmt: skip
+        self.assertEqual(forced["tokens"], [65, 65, 65])
+        varied = self.generate(model, "--max-tokens", 3, "--logit-bias", "65=20",
+                               "--logit-bias", "66=19", "--presence-penalty", 2,
+                               "--frequency-penalty", 2)  # fmt: skip
+        self.assertIn(66, varied["tokens"])
+        self.assertEqual(
+            self.generate(model, "--temperature", 2, "--min-p", 1)["tokens"],
+            self.generate(model)["tokens"],
+        )
+        self.generate(model, "--repetition-penalty", 1.3)
+
+    def test_log_probabilities(self):
+        model = self.model()
+        answer = self.generate(model, "--max-tokens", 4, "--logprobs", 3)
+        told = answer["log_probabilities"]
+        self.assertEqual([each["token"] for each in told], answer["tokens"])
+        rows = self.logits(model, [72, 105, *answer["tokens"][:-1]])[1:]
+        for each, row in zip(told, rows, strict=True):
+            largest = max(row)
+            total = math.log(sum(math.exp(logit - largest) for logit in row))
+            self.assertEqual(len(each["top"]), 3)
+            for top in (each, *each["top"]):
+                self.assertAlmostEqual(
+                    top["log_probability"], row[top["token"]] - largest - total, 4
+                )
+        self.assert_error("--json", "generate", model, "--prompt", "x", "--logprobs",
+                          "1", status=2)  # fmt: skip
+
     def test_special_tokens_in_the_prompt_are_text_unless_asked(self):
         model = self.model()
         arguments = ("generate", model, "--max-tokens", 1, "--json")
@@ -217,8 +290,11 @@ class GenerateTest(RunTest):
         for huge in ("9" * 30, "-" + "9" * 20):
             self.assert_error(f"token id {huge} (number 0", *generate,
                               f"--token-ids={huge}")  # fmt: skip
-        self.assert_error("token 0 at position 1 is nan", *generate, "--token-ids",
+        self.assert_error("token 0 is nan", *generate, "--token-ids",
                           f"1,{VOCABULARY - 1}")  # fmt: skip
+        for option in ("--stop-token=260", "--logit-bias=260=1"):
+            self.assert_error("260", *generate, "--prompt", "x", option)
+        self.assert_error("continuations", *generate, "--prompt", "x", "-n", "500")
         self.assert_error("the prompt is empty", *generate, "--prompt", "")
         self.assert_error("prompt", *generate, "--prompt", b"\xff\xfe".decode(
             errors="surrogateescape"))  # fmt: skip
@@ -245,6 +321,18 @@ class GenerateTest(RunTest):
             ("generate", model, "--prompt", "x", "--temperature", "nan"),
             ("generate", model, "--prompt", "x", "--top-p", "1.1"),
             ("generate", model, "--prompt", "x", "--top-k", "-3"),
+            ("generate", model, "--prompt", "x", "--min-p", "2"),
+            ("generate", model, "--prompt", "x", "--repetition-penalty", "0"),
+            ("generate", model, "--prompt", "x", "--presence-penalty", "3"),
+            ("generate", model, "--prompt", "x", "--frequency-penalty", "nan"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7=x"),
+            ("generate", model, "--prompt", "x", "--logit-bias", "7=101"),
+            ("generate", model, "--prompt", "x", "--json", "--logprobs", "21"),
+            ("generate", model, "--prompt", "x", "--stop", ""),
+            ("generate", model, "--prompt", "x", "--stop-token", "x"),
+            ("generate", model, "--prompt", "x", "--stop-token", str(1 << 32)),
+            ("generate", model, "--prompt", "x", "-n", "0"),
             ("generate", model, "--prompt", "x", "--seed", "1.5"),
             ("generate", model, "--prompt", "x", "--seed=-1"),
             ("generate", model, "--prompt", "x", "--seed", str(1 << 64)),
@@ -847,6 +935,117 @@ class BenchTest(RunTest):
         process.send_signal(signal.SIGINT)
         _, log = process.communicate(timeout=120)
         self.assertIn(b"error: interrupted", log)
+
+
+class ReplayTest(RunTest):
+    def setUp(self):
+        super().setUp()
+        self.trace = self.folder / "trace"
+        self.trace.write_text("20 4\n5 3\n12 1\n")
+
+    def replay(self, *options):
+        result = self.run_tool("replay", self.model(), "--trace", self.trace,
+                               *options, "--json")  # fmt: skip
+        return json.loads(result.stdout), result.stderr.decode()
+
+    def test_serves_each_rate(self):
+        answer, log = self.replay("--rate=200,400", "--ttft-slo=5000")
+        self.assertEqual([r["requests_per_second"] for r in answer["rates"]],
+                         [200, 400])  # fmt: skip
+        for rate in answer["rates"]:
+            self.assertEqual(rate["requests"], 3)
+            self.assertEqual(rate["kept"], 3)
+            self.assertEqual(rate["attainment_percent"], 100)
+            self.assertEqual(rate["interval_percent"][1], 100)
+            self.assertEqual(rate["ttft_ms"].keys(), {"mean", "median", "p90", "p99"})
+        self.assertIs(answer["interrupted"], False)
+        self.assertIn("400 requests/s: 3 of 3 kept the SLO, 100.0%", log)
+
+    def test_compares_with_several_scales(self):
+        answer, _ = self.replay("--ttft-slo=0.001", "--slo-scale=1,1000")
+        self.assertEqual([s["scale"] for s in answer["scales"]], [1, 1000])
+        self.assertEqual(answer["scales"][0]["attainment_percent"], 0)
+        # The scheduler refuses nobody for the sake of one of them.
+        self.assertEqual(answer["refused"], 0)
+        alone, _ = self.replay("--ttft-slo=1000", "--slo-scale=5")
+        self.assertEqual(alone["scales"], [{"scale": 5, "attainment_percent": 100}])
+
+    def test_finds_the_goodput(self):
+        # A first token within 1 ns is for nobody; each of those is refused.
+        answer, log = self.replay("--ttft-slo=0.000001", "--find-goodput",
+                                  "--requests=3", "--rate=50000")  # fmt: skip
+        self.assertIsNone(answer["goodput_requests_per_second"])
+        self.assertEqual(answer["too_high_requests_per_second"], 50000 / 256)
+        answer, log = self.replay("--ttft-slo=100000", "--find-goodput",
+                                  "--requests=40", "--rate=50000")  # fmt: skip
+        self.assertEqual(answer["goodput_requests_per_second"], 50000 * 256)
+        self.assertIsNone(answer["too_high_requests_per_second"])
+        self.assertEqual(len(answer["rates"]), 9)
+        for rate in answer["rates"]:
+            self.assertIs(rate["attained"], True)
+            self.assertEqual(rate["requests"], 40)
+            self.assertEqual(rate["kept"], 40)
+        self.assertEqual(log.count(" of 40 kept the SLO"), 9)
+
+    def page(self, *options):
+        path = self.folder / "page.html"
+        answer, _ = self.replay("--html", path, *options)
+        text = path.read_text()
+        # Nothing is fetched.
+        self.assertNotRegex(text, r"https?:|src=|href=|url\(")
+        return answer, xml.etree.ElementTree.fromstring(text.split("\n", 1)[1])
+
+    def test_draws_a_page(self):
+        trace = self.folder / "a<&>'\"trace"
+        trace.write_text("20 4\n5 3\n12 9\n")
+        self.trace = trace
+        answer, page = self.page()
+        texts = ["".join(p.itertext()) for p in page.iter("p")]
+        self.assertIn(f"Trace: {trace}", texts)
+        captions = [caption.text for caption in page.iter("figcaption")]
+        self.assertEqual(captions, ["Time to first token", "Time per output token",
+                                    "Latency of requests"])  # fmt: skip
+        data = json.loads(page.find(".//script").text)
+        self.assertEqual(data["ttft_ms"], answer["ttft_ms"])
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         sorted(["model.sandwich", "page.html", "trace", trace.name]))
+        answer, page = self.page("--rate=300,600", "--ttft-slo=5000")
+        captions = [caption.text for caption in page.iter("figcaption")]
+        self.assertEqual(captions[3:], [
+            "Attainment by scale of the SLO",
+            "Attainment by rate, with 95% intervals",
+            "TTFT by rate",
+            "TPOT by rate",
+        ])  # fmt: skip
+        for svg in page.iter("svg"):
+            self.assertTrue(svg.find("title").text)
+            self.assertTrue(svg.find("desc").text)
+            for line in svg.iter("polyline"):
+                points = [point.split(",") for point in line.get("points").split()]
+                self.assertGreater(len(points), 1)
+                for x, y in points:
+                    self.assertTrue(0 <= float(x) <= 640 and 0 <= float(y) <= 360)
+
+    def test_a_page_is_not_written_over_what_is_read(self):
+        replay = ("replay", self.model(), "--trace", self.trace)
+        self.assert_error("trace", *replay, "--html", self.trace)
+        self.assert_error("absent", *replay, "--html", self.folder / "absent/page")
+        self.assert_error("", *replay, "--html", "", status=2)
+
+    def test_wrong_usage(self):
+        replay = ("replay", self.model(), "--trace", self.trace)
+        for expected, options in (
+            ("--seed is for", ("--seed=1",)),
+            ("needs --ttft-slo", ("--find-goodput",)),
+            ("one --rate", ("--find-goodput", "--ttft-slo=1", "--rate=1,2")),
+            ("several are for", ("--slo-scale=1,2",)),
+            ("--attainment", ("--attainment=0.5",)),
+            ("--attainment", ("--find-goodput", "--ttft-slo=1", "--attainment=2")),
+            ("--rate", ("--rate=0",)),
+            ("--rate", ("--rate=1,x",)),
+        ):
+            with self.subTest(options=options):
+                self.assert_error(expected, *replay, *options, status=2)
 
 
 class CharacterizeTest(RunTest):

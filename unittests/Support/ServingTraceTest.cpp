@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace sandwich;
 
@@ -109,4 +110,28 @@ TEST(ServingTrace, RefusesWhatMakesNoTrace) {
   EXPECT_NE(refusal("lmsys", 1, NAN), "");
   EXPECT_EQ(makeServingTrace("lmsys", 2, 0, 1)->back().arrivalSeconds,
             std::nullopt);
+}
+
+TEST(ServingTraceTest, ArrivalsAreDrawnAnew) {
+  const ServingTrace trace(
+      4000, {.promptTokens = 3, .outputTokens = 7, .arrivalSeconds = 1});
+  const ServingTrace drawn = *drawArrivals(trace, 20, 1);
+  ASSERT_EQ(drawn.size(), trace.size());
+  double before = 0;
+  size_t shortGaps = 0;
+  for (const ServingRequest &request : drawn) {
+    EXPECT_EQ(request.promptTokens, 3);
+    EXPECT_EQ(request.outputTokens, 7);
+    EXPECT_GT(*request.arrivalSeconds, before);
+    shortGaps += *request.arrivalSeconds - before < 0.05;
+    before = *request.arrivalSeconds;
+  }
+  EXPECT_NEAR(before, 200, 10);
+  // Of a Poisson process, 1 - 1/e are shorter than the mean.
+  EXPECT_NEAR(static_cast<double>(shortGaps), 0.632 * 4000, 120);
+  EXPECT_EQ(*drawArrivals(trace, 20, 1), drawn);
+  EXPECT_NE(*drawArrivals(trace, 20, 2), drawn);
+  for (double rate :
+       {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_FALSE(drawArrivals(trace, rate, 1));
 }

@@ -86,6 +86,11 @@ Result<ServingTrace> makeServingTrace(std::string_view distribution,
                                       int64_t requests,
                                       double requestsPerSecond, uint64_t seed);
 
+/// `trace` with arrivals of its own: a Poisson process of `requestsPerSecond`,
+/// the same for the same `seed`. Error: a rate that is not above 0 and finite.
+Result<ServingTrace> drawArrivals(ServingTrace trace, double requestsPerSecond,
+                                  uint64_t seed);
+
 /// A built-in trace of 64 requests, one after the other, where `nameOrPath` is
 /// the name of a distribution, else the trace in that file.
 Result<ServingTrace> findServingTrace(const std::string &nameOrPath);

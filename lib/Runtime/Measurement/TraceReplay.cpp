@@ -60,7 +60,9 @@ private:
   enum class State { Coming, UnderWay, Done };
 
   double now() const { return secondsSince(start); }
-  bool stopped() const { return options.stop && options.stop(); }
+  bool stopped() const {
+    return seenEnough || (options.stop && options.stop());
+  }
   Status check() const;
   Status warmUp();
   Status submit(size_t index);
@@ -69,12 +71,17 @@ private:
   bool waitFor(std::optional<double> arrival);
   /// Waits at most so long, and tells of the progress.
   void waitAtMost(double seconds);
+  /// Shows the observer those that are done, and all before them.
+  void observeDone();
   void cancelAll();
 
   Service &service;
   const ServingTrace &trace;
   const TraceReplayOptions &options;
   Clock::time_point start;
+  /// Requests that the observer has got, and whether it wants no more.
+  size_t observed = 0;
+  bool seenEnough = false;
 
   std::mutex mutex;
   std::condition_variable ended;
@@ -199,6 +206,21 @@ void Replay::waitAtMost(double seconds) {
   }
   if (options.progress)
     options.progress(count);
+  observeDone();
+}
+
+void Replay::observeDone() {
+  if (!options.observe)
+    return;
+  for (; !seenEnough && observed < trace.size(); ++observed) {
+    {
+      std::lock_guard lock(mutex);
+      if (states[observed] != State::Done)
+        return;
+    }
+    // Nobody changes it any more.
+    seenEnough = !options.observe(served[observed]);
+  }
 }
 
 bool Replay::waitFor(std::optional<double> arrival) {
@@ -244,6 +266,7 @@ Result<std::vector<ServedRequest>> Replay::run() {
   }
   if (status && goesOn)
     (void)waitFor(std::nullopt);
+  observeDone();
   cancelAll();
   if (options.progress)
     options.progress(done);

@@ -180,3 +180,21 @@ TEST_F(TraceReplayTest, StepsAreMeasuredOnTheSameEngine) {
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().message, "interrupted");
 }
+
+TEST_F(TraceReplayTest, ShowsRequestsInTheirOrderUntilNoMoreAreNeeded) {
+  std::unique_ptr<Service> service = serve(0);
+  // The first one takes longest.
+  const ServingTrace trace = {
+      {5, 80, 0.}, {5, 1, 0.}, {5, 2, 0.}, {5, 1, 1000.}};
+  std::vector<uint64_t> shown;
+  TraceReplayOptions options;
+  options.observe = [&](const ServedRequest &request) {
+    shown.push_back(request.outputTokens);
+    return shown.size() < 3;
+  };
+  Result<std::vector<ServedRequest>> served =
+      replayTrace(*service, trace, options);
+  ASSERT_TRUE(served) << served.error().message;
+  EXPECT_EQ(shown, (std::vector<uint64_t>{80, 1, 2}));
+  EXPECT_EQ(served->size(), 3u);
+}

@@ -15,16 +15,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace sandwich {
-
-struct TraceReplayOptions {
-  /// Called now and then with the number of requests that are done.
-  std::function<void(size_t done)> progress = {};
-  /// Asked now and then.
-  std::function<bool()> stop = {};
-};
 
 /// When a request was served, in seconds after the replay began.
 struct ServedRequest {
@@ -37,6 +31,25 @@ struct ServedRequest {
   std::vector<double> gaps = {};
   /// It was not served, as too many others were there.
   bool refused = false;
+
+  double latencySeconds() const { return lastToken - arrival; }
+  double firstTokenSeconds() const { return firstToken - arrival; }
+  /// The mean of each token after the first; nothing of one token.
+  std::optional<double> secondsPerToken() const {
+    if (outputTokens < 2)
+      return std::nullopt;
+    return (lastToken - firstToken) / static_cast<double>(outputTokens - 1);
+  }
+};
+
+struct TraceReplayOptions {
+  /// Called now and then with the number of requests that are done.
+  std::function<void(size_t done)> progress = {};
+  /// Asked now and then.
+  std::function<bool()> stop = {};
+  /// Gets each request that was served to its end or refused, in the trace's
+  /// order; false: no more are needed, and the replay stops.
+  std::function<bool(const ServedRequest &request)> observe = {};
 };
 
 /// Tokens that the longest `maxBatch` requests hold together, for
