@@ -54,10 +54,6 @@ class Handle:
         # Threads that the end of Python does not wait for may be reading.
         finalizer.atexit = kind != "request"
 
-    @property
-    def closed(self) -> bool:
-        return self._owner.value is None
-
     def close(self) -> None:
         self._owner.close()
 

@@ -6,6 +6,7 @@
 
 import asyncio
 import ctypes
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -54,10 +55,6 @@ class Request:
                 len(ids),
                 ctypes.byref(options),
             )
-
-    @property
-    def closed(self) -> bool:
-        return self._handle.closed
 
     def close(self) -> None:
         """Cancels it, unless it has ended."""
@@ -115,14 +112,16 @@ class Request:
         descriptor = ctypes.c_int()
         with self._handle.use() as value:
             _library.call("request_descriptor", value, ctypes.byref(descriptor))
-            # The descriptor is open as long as the handle is used.
-            loop.add_reader(
-                descriptor.value, lambda: ready.done() or ready.set_result(None)
-            )
+            # Its own, as another task may close the request meanwhile.
+            own = os.dup(descriptor.value)
+        try:
+            loop.add_reader(own, lambda: ready.done() or ready.set_result(None))
             try:
                 await ready
             finally:
-                loop.remove_reader(descriptor.value)
+                loop.remove_reader(own)
+        finally:
+            os.close(own)
 
     def _read_token(self, token: _library.Token) -> Token:
         log_probability, top = None, None

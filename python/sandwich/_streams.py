@@ -7,6 +7,7 @@
 from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 
+from sandwich._errors import Error
 from sandwich._request import Request
 from sandwich._results import Token, Usage
 
@@ -14,6 +15,7 @@ from sandwich._results import Token, Usage
 class _Stream:
     def __init__(self, request: Request) -> None:
         self._request = request
+        self._closed = False
         #: How the request was served, once all tokens were taken.
         self.usage: Usage | None = None
 
@@ -22,28 +24,41 @@ class _Stream:
         after the tokens that there are."""
         self._request.cancel()
 
+    def _close(self) -> None:
+        self._closed = True
+        self._request.close()
+
+    def _take(self, event: Token | Usage) -> Token | None:
+        """The token; None at the end."""
+        if isinstance(event, Token):
+            return event
+        self.usage = event
+        self._close()
+        return None
+
 
 class TokenStream(_Stream, Iterator[Token]):
     """The tokens of a request, in the order in which they are made. One that is
     left before its end is to be closed, or used in a `with`."""
 
     def __next__(self) -> Token:
-        if self._request.closed:
+        if self._closed:
             raise StopIteration
         try:
-            event = self._request.next()
-        except BaseException:
-            self.close()
+            token = self._take(self._request.next())
+        except BaseException as error:
+            # Another thread may have closed it.
+            if self._closed and isinstance(error, Error):
+                raise StopIteration from None
+            self._close()
             raise
-        if isinstance(event, Token):
-            return event
-        self.usage = event
-        self.close()
-        raise StopIteration
+        if token is None:
+            raise StopIteration
+        return token
 
     def close(self) -> None:
-        """Cancels the request, unless it has ended."""
-        self._request.close()
+        """Cancels the request, unless it has ended, and ends the iteration."""
+        self._close()
 
     def __enter__(self) -> "TokenStream":
         return self
@@ -54,7 +69,7 @@ class TokenStream(_Stream, Iterator[Token]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self._close()
 
 
 class AsyncTokenStream(_Stream, AsyncIterator[Token]):
@@ -62,22 +77,23 @@ class AsyncTokenStream(_Stream, AsyncIterator[Token]):
     token cancels the request."""
 
     async def __anext__(self) -> Token:
-        if self._request.closed:
+        if self._closed:
             raise StopAsyncIteration
         try:
-            event = await self._request.next_async()
-        except BaseException:
-            self._request.close()
+            token = self._take(await self._request.next_async())
+        except BaseException as error:
+            # Another task may have closed it.
+            if self._closed and isinstance(error, Error):
+                raise StopAsyncIteration from None
+            self._close()
             raise
-        if isinstance(event, Token):
-            return event
-        self.usage = event
-        self._request.close()
-        raise StopAsyncIteration
+        if token is None:
+            raise StopAsyncIteration
+        return token
 
     async def aclose(self) -> None:
-        """Cancels the request, unless it has ended."""
-        self._request.close()
+        """Cancels the request, unless it has ended, and ends the iteration."""
+        self._close()
 
     async def __aenter__(self) -> "AsyncTokenStream":
         return self
@@ -88,4 +104,4 @@ class AsyncTokenStream(_Stream, AsyncIterator[Token]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._request.close()
+        self._close()

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import threading
 import time
 
@@ -244,6 +245,34 @@ class StreamTest(LongModelTest):
                 pass
         self.assert_idle()
 
+    def test_streams_may_be_closed_from_other_threads(self):
+        for delay in (0, 0.001, 0.02, 0.15):
+            stream = self.model.stream("x", **ENDLESS)
+            threading.Timer(delay, stream.close).start()
+            for _ in stream:
+                pass
+        self.assert_idle()
+
+    def test_python_may_end_with_requests_under_way(self):
+        program = """
+import contextlib, sys, threading, sandwich
+def read(stream):
+    with contextlib.suppress(sandwich.CancelledError):
+        list(stream)
+model = sandwich.Model(sys.argv[1])
+bias = {int(sys.argv[2]): -float("inf")}
+streams = [model.stream("x", max_tokens=4000000, logit_bias=bias) for _ in range(3)]
+threading.Thread(target=read, args=(streams[0],), daemon=True).start()
+next(streams[1])
+"""
+        for _ in range(5):
+            result = subprocess.run(
+                [sys.executable, "-c", program, self.path, str(SPOILING)],
+                capture_output=True,
+                timeout=60,
+            )
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+
     def test_timeouts(self):
         with self.assertRaises(sandwich.DeadlineExceededError) as raised:
             self.model.generate("x", timeout=0.05, **ENDLESS)
@@ -377,6 +406,21 @@ class AsyncTest(LongModelTest):
             with self.assertRaises(TimeoutError):
                 await asyncio.wait_for(self.model.generate_async("x", **ENDLESS), 0.02)
             self.assert_idle()
+
+        self.run_async(main)
+
+    def test_streams_may_be_closed_by_other_tasks(self):
+        async def main():
+            # One that waits for its first step, as another has the only place.
+            with sandwich.Model(self.path, max_sequences=1) as model:
+                running = model.stream("x", **ENDLESS)
+                next(running)
+                waiting = model.stream_async("x", **ENDLESS)
+                task = asyncio.ensure_future(anext(waiting, None))
+                await asyncio.sleep(0.02)
+                await waiting.aclose()
+                self.assertIsNone(await task)
+                running.close()
 
         self.run_async(main)
 

@@ -177,6 +177,8 @@ void RequestEvents::close() {
   std::unique_lock lock(mutex);
   closed = true;
   tokens.clear();
+  // Who polls a duplicate of the descriptor.
+  announce();
   closeDescriptor();
   changed.wait(
       lock, [&] { return !caller || *caller == std::this_thread::get_id(); });
