@@ -79,7 +79,7 @@ def run(*command):
     except FileNotFoundError:
         raise SystemExit(f"error: {command[0]} is not installed") from None
     if result.returncode != 0:
-        raise SystemExit(f"error: {command[0]} failed; docs/Python.md tells what it needs")
+        raise SystemExit(f"error: {command[0]} failed; docs/Python.md has what it needs")
 
 
 def make_metadata(project):

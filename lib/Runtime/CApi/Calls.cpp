@@ -41,17 +41,8 @@ void capi::setError(char **error, const char *message) {
     *error = ::strdup(message);
 }
 
-Status capi::require(const void *pointer, const char *name) {
-  if (!pointer)
-    return makeError(ErrorKind::InvalidArgument, name, " is NULL");
-  return {};
-}
-
-Status capi::requireArray(const void *elements, size_t count,
-                          const char *name) {
-  if (count > 0)
-    return require(elements, name);
-  return {};
+Error capi::nullError(const char *name) {
+  return makeError(ErrorKind::InvalidArgument, name, " is NULL");
 }
 
 uint32_t sandwich_api_version(void) { return SANDWICH_API_VERSION; }

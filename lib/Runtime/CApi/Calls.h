@@ -42,11 +42,24 @@ template <typename Body> sandwich_status guard(char **error, const Body &body) {
   }
 }
 
+/// The error of an argument `name` that is null.
+Error nullError(const char *name);
+
 /// Error, InvalidArgument: the argument `name` is null.
-Status require(const void *pointer, const char *name);
+template <typename Pointee>
+Status require(const Pointee *pointer, const char *name) {
+  if (!pointer)
+    return nullError(name);
+  return {};
+}
 
 /// The same of an array, which may be null where it has no elements.
-Status requireArray(const void *elements, size_t count, const char *name);
+template <typename Element>
+Status requireArray(const Element *elements, size_t count, const char *name) {
+  if (count > 0)
+    return require(elements, name);
+  return {};
+}
 
 /// The caller's structure `name`, which may be of an older and shorter version
 /// or null, in one of this version. Error, InvalidArgument: its size is that of

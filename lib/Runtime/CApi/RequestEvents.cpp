@@ -87,9 +87,8 @@ void RequestEvents::call(const sandwich_event *event) {
 
 void RequestEvents::announce() {
   changed.notify_all();
-  constexpr uint64_t one = 1;
   if (descriptor >= 0)
-    (void)!::write(descriptor, &one, sizeof(one));
+    (void)::eventfd_write(descriptor, 1);
 }
 
 void RequestEvents::tell(const GeneratedToken &token) noexcept {
@@ -155,9 +154,9 @@ Result<const sandwich_event *> RequestEvents::next(double seconds) {
     return shown.show(*end);
   GeneratedToken token = std::move(tokens.front());
   tokens.pop_front();
-  uint64_t written = 0;
+  eventfd_t announced = 0;
   if (!hasEvent() && descriptor >= 0)
-    (void)!::read(descriptor, &written, sizeof(written));
+    (void)::eventfd_read(descriptor, &announced);
   return shown.show(std::move(token));
 }
 
