@@ -76,6 +76,8 @@ class Request:
 
     async def next_async(self) -> Token | Usage:
         """As `next`, while other tasks go on."""
+        # They do, too, where there is always an event already.
+        await asyncio.sleep(0)
         while True:
             event = self._poll(0)
             if event is not None:

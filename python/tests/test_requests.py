@@ -397,8 +397,8 @@ class AsyncTest(LongModelTest):
                 self.model.generate_async(["x", "y"], **ENDLESS),
             ):
                 task = asyncio.create_task(coroutine)
-                await asyncio.sleep(0.02)
-                self.assertGreater(self.model.statistics().running_requests, 0)
+                while not self.model.statistics().running_requests:
+                    await asyncio.sleep(0.001)
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
