@@ -67,6 +67,8 @@ protected:
     return request;
   }
 
+  const std::vector<int32_t> hello = {72, 101, 108, 108, 111};
+
   /// All that is still to come of it.
   static Outcome finish(sandwich_request *request) {
     Outcome outcome;
@@ -105,8 +107,6 @@ protected:
 static const sandwich_logit_bias noSpoiling[] = {
     {HASH_MODEL_VOCABULARY - 1, -std::numeric_limits<float>::infinity()}};
 
-static const std::vector<int32_t> hello = {72, 101, 108, 108, 111};
-
 TEST_F(CApiRequestTest, ContinuesAPrompt) {
   load();
   auto options = defaults<sandwich_generation_options>();
@@ -142,9 +142,10 @@ TEST_F(CApiRequestTest, TheEndStays) {
 TEST_F(CApiRequestTest, RequestsOfManyThreadsGetTheirOwnTexts) {
   auto loading = defaults<sandwich_load_options>();
   // Room for some of the texts.
-  loading.kv_memory = 40 * 128;
+  loading.kv_memory = uint64_t{40} * 128;
   load({.maxTokens = 16, .maxLogitRows = 16}, &loading);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (unsigned thread = 0; thread < 4; ++thread)
     threads.emplace_back([&, thread] {
       std::mt19937 random(thread);
@@ -258,7 +259,7 @@ TEST_F(CApiRequestTest, OptionsReachTheService) {
 
 TEST_F(CApiRequestTest, WhatCannotBeServedIsRefused) {
   auto loading = defaults<sandwich_load_options>();
-  loading.kv_memory = 2 * 128;
+  loading.kv_memory = uint64_t{2} * 128;
   load({.contextLength = 64, .withTokenizer = false}, &loading);
   auto options = defaults<sandwich_generation_options>();
   auto sampling = defaults<sandwich_sampling_options>();
@@ -352,6 +353,7 @@ TEST_F(CApiRequestTest, FreeingTheModelCancels) {
     for (int i = 0; i < 5; ++i)
       requests.push_back(submit(hello, &options));
     std::vector<std::thread> readers;
+    readers.reserve(requests.size());
     std::atomic<int> cancelled = 0;
     for (sandwich_request *request : requests)
       readers.emplace_back([request, &cancelled] {
@@ -463,18 +465,20 @@ TEST_F(CApiRequestTest, CallbacksMaySubmitCancelAndFree) {
   load({.contextLength = 1 << 20});
   struct Told {
     sandwich_model *model;
+    const std::vector<int32_t> &prompt;
     std::atomic<sandwich_request *> own = nullptr;
     sandwich_request *second = nullptr;
     std::atomic<bool> freed = false;
-  } told{.model = model};
+  } told{.model = model, .prompt = hello};
   auto options = defaults<sandwich_generation_options>();
   options.max_tokens = 1000000;
   options.on_event = [](void *data, const sandwich_event *) {
     auto &told = *static_cast<Told *>(data);
     if (!told.own || told.freed)
       return;
-    EXPECT_EQ(sandwich_request_submit(told.model, hello.data(), hello.size(),
-                                      nullptr, &told.second, nullptr),
+    EXPECT_EQ(sandwich_request_submit(told.model, told.prompt.data(),
+                                      told.prompt.size(), nullptr, &told.second,
+                                      nullptr),
               SANDWICH_OK);
     sandwich_request_cancel(told.second);
     sandwich_request_free(told.own);

@@ -93,7 +93,7 @@ TEST_F(CApiTest, LoadOptionsReachTheEngine) {
       SANDWICH_FAILED);
   EXPECT_NE(message().find("kv-memory"), std::string::npos);
   options.kv_memory = 0;
-  options.weights = static_cast<sandwich_weights>(7);
+  options.weights = 7;
   EXPECT_EQ(
       sandwich_model_load(path.c_str(), &options, nullptr, &other, &error),
       SANDWICH_INVALID_ARGUMENT);
@@ -359,7 +359,7 @@ TEST_F(CApiEvaluatorTest, ErrorsHaveTheirKinds) {
                                     &options, &evaluator, &error),
             SANDWICH_OK)
       << message();
-  std::vector<float> logits(40 * HASH_MODEL_VOCABULARY);
+  std::vector<float> logits(size_t{40} * HASH_MODEL_VOCABULARY);
   auto compute = [&](const std::vector<int32_t> &tokens) {
     return sandwich_evaluator_logits(evaluator, tokens.data(), tokens.size(),
                                      logits.data(), &error);
@@ -379,7 +379,7 @@ TEST_F(CApiEvaluatorTest, AForkIsToldToLoadItself) {
   ASSERT_EQ(
       sandwich_evaluator_load(write().c_str(), nullptr, &evaluator, &error),
       SANDWICH_OK);
-  std::vector<float> logits(5 * HASH_MODEL_VOCABULARY);
+  std::vector<float> logits(size_t{5} * HASH_MODEL_VOCABULARY);
   pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);

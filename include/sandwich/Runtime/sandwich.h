@@ -115,7 +115,8 @@ typedef enum sandwich_weights {
 typedef struct sandwich_load_options {
   /** sizeof(sandwich_load_options) */
   size_t struct_size;
-  sandwich_weights weights;
+  /** One of sandwich_weights. */
+  int weights;
   /** Not 0: all weights are read and compared with their checksum first. */
   int verify_weights;
   /**

@@ -27,8 +27,7 @@ capi::readLoadOptions(const sandwich_load_options *options) {
     engine.weightPlacement = WeightPlacement::HugePages;
     break;
   default:
-    return makeError(ErrorKind::InvalidArgument, "weights is ",
-                     static_cast<int>(given.weights),
+    return makeError(ErrorKind::InvalidArgument, "weights is ", given.weights,
                      ", which is not one of sandwich_weights");
   }
   engine.verifyWeights = given.verify_weights != 0;
