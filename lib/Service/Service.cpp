@@ -113,11 +113,8 @@ Status Service::check(const GenerationRequest &request) const {
                      "service, and has none");
   SANDWICH_RETURN_IF_ERROR(engine->checkRunning());
   // Before anything that takes time in proportion to the prompt.
-  if (request.prompt.size() > engine->contextLength())
-    return makeError(ErrorKind::ContextExceeded, "the prompt of ",
-                     request.prompt.size(),
-                     " tokens is longer than the model's context of ",
-                     engine->contextLength(), " tokens");
+  SANDWICH_RETURN_IF_ERROR(
+      checkPromptLength(engine->model(), request.prompt.size()));
   SANDWICH_RETURN_IF_ERROR(engine->checkTokens(request.prompt));
   if (request.timeout && !std::isfinite(*request.timeout))
     return makeError(ErrorKind::InvalidArgument, "timeout is ",

@@ -5,13 +5,48 @@
 """Compile language models for CPUs and run them.
 
 >>> import sandwich
->>> sandwich.compile("tiny-llama", "tiny.sandwich")  # doctest: +SKIP
->>> model = sandwich.Model("tiny.sandwich")  # doctest: +SKIP
->>> for text in model.generate("Once upon a time"):  # doctest: +SKIP
-...     print(text, end="", flush=True)
+>>> sandwich.compile_model("tiny-llama", "tiny.sandwich")  # doctest: +SKIP
+>>> with sandwich.Model("tiny.sandwich") as model:  # doctest: +SKIP
+...     print(model.generate("Once upon a time").text)
 """
 
-from sandwich._compile import compile
-from sandwich._model import Model, SandwichError
+from sandwich._compile import compile_model
+from sandwich._errors import (
+    CacheFullError,
+    CancelledError,
+    ContextExceededError,
+    DeadlineExceededError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    OverloadedError,
+    UnavailableError,
+)
+from sandwich._evaluator import Evaluator
+from sandwich._model import Model
+from sandwich._options import GenerationOptions
+from sandwich._results import Completion, GeneratedText, Statistics, Token, Usage
+from sandwich._streams import AsyncTokenStream, TokenStream
 
-__all__ = ["Model", "SandwichError", "compile"]
+__all__ = [
+    "AsyncTokenStream",
+    "CacheFullError",
+    "CancelledError",
+    "Completion",
+    "ContextExceededError",
+    "DeadlineExceededError",
+    "Error",
+    "Evaluator",
+    "GeneratedText",
+    "GenerationOptions",
+    "InternalError",
+    "InvalidArgumentError",
+    "Model",
+    "OverloadedError",
+    "Statistics",
+    "Token",
+    "TokenStream",
+    "UnavailableError",
+    "Usage",
+    "compile_model",
+]

@@ -10,7 +10,8 @@ import subprocess
 from os import PathLike, fsdecode
 from pathlib import Path
 
-from sandwich._library import SandwichError, check_path, library_path
+from sandwich._errors import Error
+from sandwich._library import check_path, library_path
 
 
 def _find_compiler() -> str:
@@ -25,13 +26,13 @@ def _find_compiler() -> str:
         found = folder and shutil.which("sandwich-compile", path=folder)
         if found:
             return found
-    raise SandwichError(
+    raise Error(
         "sandwich-compile is not on the PATH; build Sandwich, or set SANDWICH_BIN to "
         "the folder that holds it"
     )
 
 
-def compile(
+def compile_model(
     model_dir: str | PathLike[str],
     output: str | PathLike[str],
     **options: str | int | bool,
@@ -39,10 +40,10 @@ def compile(
     """Compiles the checkpoint in the folder `model_dir` to the artifact `output`.
 
     Options are those of sandwich-compile with underscores for dashes:
-    `compile("llama", "llama.sandwich", dtype="bf16", threads=2)` runs
+    `compile_model("llama", "llama.sandwich", dtype="bf16", threads=2)` runs
     `sandwich-compile --output=llama.sandwich --dtype=bf16 --threads=2 -- llama`. True
     gives the bare option, False leaves it out. What sandwich-compile refuses
-    is raised as SandwichError.
+    is raised as Error.
     """
     check_path(model_dir)
     check_path(output)
@@ -69,7 +70,7 @@ def compile(
         for line in result.stderr.splitlines()
         if line.startswith("error: ")
     ]
-    raise SandwichError(
+    raise Error(
         errors[-1]
         if errors
         else f"sandwich-compile ended with status {result.returncode}: "

@@ -2,70 +2,74 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-"""Loaded models."""
+"""Models that serve requests."""
 
 import ctypes
-from collections.abc import Iterator, Sequence
+import numbers
+from collections.abc import Sequence
 from os import PathLike
-from typing import Literal
-
-import numpy
-import numpy.typing
+from typing import TypeAlias, Unpack, cast, overload
 
 from sandwich import _library
-from sandwich._library import SandwichError
+from sandwich._errors import OverloadedError
+from sandwich._loaded import LoadedArtifact, Weights, make_load_options
+from sandwich._options import (
+    GenerationOptions,
+    check_positive,
+    check_range,
+    make_generation_options,
+)
+from sandwich._request import Request
+from sandwich._results import Completion, Statistics
+from sandwich._streams import AsyncTokenStream, TokenStream
 
-__all__ = ["Model", "SandwichError"]
-
-_WEIGHTS = {"default": 0, "mapped": 1, "huge-pages": 2}
-
-
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    """ctypes would wrap what does not fit."""
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value}; it must be from {low} to {high}")
-
-
-def _token_array(token_ids: Sequence[int]) -> numpy.typing.NDArray[numpy.int32]:
-    ids = numpy.asarray(token_ids)
-    if ids.ndim != 1 or (ids.size and not numpy.issubdtype(ids.dtype, numpy.integer)):
-        raise ValueError("token ids must be a sequence of integers")
-    limits = numpy.iinfo(numpy.int32)
-    if ids.size and (ids.min() < limits.min or ids.max() > limits.max):
-        raise SandwichError("a token id is outside the vocabulary")
-    return numpy.ascontiguousarray(ids, dtype=numpy.int32)
+#: Text, or token ids.
+Prompt: TypeAlias = str | Sequence[int]
 
 
-def _pointer(ids: numpy.typing.NDArray[numpy.int32]) -> "ctypes._Pointer[ctypes.c_int32]":
-    return ids.ctypes.data_as(_library.c_int32_p)
+def _is_batch(prompt: Prompt | Sequence[Prompt]) -> bool:
+    """Whether it is several prompts: a sequence whose elements are no numbers."""
+    return not isinstance(prompt, str) and not any(
+        isinstance(element, numbers.Number) for element in prompt[:1]
+    )
 
 
-class Model:
-    """A model that sandwich-compile made.
+class Model(LoadedArtifact):
+    """A model that sandwich-compile made, and the thread that serves its requests.
 
-    A model may be used from several threads; their steps run one after
-    another. Errors are raised as `SandwichError`, whose text says what to
-    change.
+    All may be called from any thread; requests are computed together. `close`, which
+    the end of a `with` calls, ends them with CancelledError. Errors are raised as
+    `sandwich.Error` and what inherits from it, whose text says what to change.
     """
 
     def __init__(
         self,
         path: str | PathLike[str],
         *,
-        max_sequences: int = 4,
+        max_sequences: int | None = None,
+        max_waiting_requests: int | None = None,
         kv_memory: int | None = None,
-        weights: Literal["default", "mapped", "huge-pages"] = "default",
+        prefix_cache: bool = True,
+        first_token_objective: float | None = None,
+        token_objective: float | None = None,
+        weights: Weights = "default",
         rank_program: str | PathLike[str] | None = None,
         verify_weights: bool = False,
     ) -> None:
         """Loads the artifact in the folder `path`.
 
-        `max_sequences` is how many generations may be under way at the same
-        time, each with the model's whole context as far as memory is available;
-        it takes no memory before it is needed. `kv_memory` is how many bytes
-        they may take together instead; more than is available is an error.
-        `weights` says where the weights lie: "mapped" shares them
-        with other processes, "huge-pages" makes a copy that is faster to read.
+        `max_sequences` is how many texts are continued at a time, by default as
+        many as a step takes, and `max_waiting_requests` how many requests may wait
+        for that, 256. `kv_memory` is how many bytes their keys and values may take,
+        by default enough for four texts of the whole context, as far as memory is
+        available; more than is available is an error. `prefix_cache` keeps them for
+        prompts that begin alike.
+        With `first_token_objective`, in seconds, requests that are predicted to
+        wait longer for their first token are refused with OverloadedError; with
+        `token_objective` prompts of others delay a text's next token no longer
+        than so many seconds.
+        `weights` says where the weights lie: "mapped" shares them with other
+        processes, "huge-pages" makes a copy that is faster to read.
         `rank_program` is the sandwich-run that runs the other ranks of an artifact
         for several, by default the first one of: in the library's folder, in the
         `bin` beside that folder, in the `bin` beside `lib` where that is the folder
@@ -74,224 +78,157 @@ class Model:
         `verify_weights` reads all weights and compares them with their checksum
         first.
         """
-        if weights not in _WEIGHTS:
-            raise ValueError(f"weights is {weights!r}; it must be one of {[*_WEIGHTS]}")
-        _check_range("max_sequences", max_sequences, 1, 2**64 - 1)
-        if kv_memory is not None:
-            _check_range("kv_memory", kv_memory, 1, 2**64 - 1)
-        options = _library.LoadOptions(
-            struct_size=ctypes.sizeof(_library.LoadOptions),
-            max_sequences=max_sequences,
-            weights=_WEIGHTS[weights],
-            kv_memory=kv_memory or 0,
-            rank_program=None if rank_program is None else _library.check_path(rank_program),
-            verify_weights=verify_weights,
+        load_options = make_load_options(weights, kv_memory, rank_program, verify_weights)
+        for name, count in (
+            ("max_sequences", max_sequences),
+            ("max_waiting_requests", max_waiting_requests),
+        ):
+            if count is not None:
+                check_range(name, count, 1, 2**64 - 1)
+        for name, seconds in (
+            ("first_token_objective", first_token_objective),
+            ("token_objective", token_objective),
+        ):
+            if seconds is not None:
+                check_positive(name, seconds)
+        serving_options = _library.make_structure(
+            _library.ServingOptions,
+            max_sequences=max_sequences or 0,
+            max_waiting_requests=max_waiting_requests or 0,
+            no_prefix_cache=not prefix_cache,
+            first_token_objective=first_token_objective or 0.0,
+            token_objective=token_objective or 0.0,
         )
-        self._handle = _library.Handle(
-            "model", "model_load", _library.check_path(path), ctypes.byref(options)
-        )
-        self._library = _library.library()
+        super().__init__("model", path, load_options, serving_options)
 
-    @property
-    def name(self) -> str:
-        """The checkpoint's name."""
-        return self._library.sandwich_model_name(self._handle.value).decode()
+    @overload
+    def generate(
+        self, prompt: Prompt, **options: Unpack[GenerationOptions]
+    ) -> Completion: ...
 
-    @property
-    def vocab_size(self) -> int:
-        """Number of logits of a token."""
-        return self._library.sandwich_model_vocab_size(self._handle.value)
-
-    @property
-    def context_length(self) -> int:
-        """Tokens that a prompt and its continuation may have together."""
-        return self._library.sandwich_model_context_length(self._handle.value)
-
-    def tokenize(
-        self,
-        text: str,
-        *,
-        add_special_tokens: bool = True,
-        parse_special_tokens: bool = False,
-    ) -> list[int]:
-        """The token ids of `text`.
-
-        `add_special_tokens` adds those that begin a sequence. Special tokens
-        written out in `text` are text like any other, so that what a user types
-        cannot end a turn; `parse_special_tokens` takes them for those tokens, as
-        a template needs it.
-        """
-        flags = _library.TOKENIZE_ADD_SPECIAL * bool(add_special_tokens)
-        flags |= _library.TOKENIZE_PARSE_SPECIAL * bool(parse_special_tokens)
-        encoded = text.encode()
-        tokens = _library.c_int32_p()
-        count = ctypes.c_size_t()
-        _library.call(
-            "tokenize",
-            self._handle.value,
-            encoded,
-            len(encoded),
-            flags,
-            ctypes.byref(tokens),
-            ctypes.byref(count),
-        )
-        try:
-            return tokens[: count.value]
-        finally:
-            self._library.sandwich_free(tokens)
-
-    def detokenize(
-        self, token_ids: Sequence[int], *, skip_special_tokens: bool = True
-    ) -> str:
-        """The text of `token_ids`."""
-        ids = _token_array(token_ids)
-        text = ctypes.c_void_p()
-        size = ctypes.c_size_t()
-        _library.call(
-            "detokenize",
-            self._handle.value,
-            _pointer(ids),
-            len(ids),
-            skip_special_tokens,
-            ctypes.byref(text),
-            ctypes.byref(size),
-        )
-        try:
-            return ctypes.string_at(text.value or 0, size.value).decode()
-        finally:
-            self._library.sandwich_free(text)
-
-    def logits(self, token_ids: Sequence[int]) -> numpy.typing.NDArray[numpy.float32]:
-        """The logits after each of `token_ids`, [tokens, vocab_size]."""
-        ids = _token_array(token_ids)
-        rows = numpy.empty((len(ids), self.vocab_size), dtype=numpy.float32)
-        sequence = self._sequence()
-        _library.call(
-            "sequence_feed",
-            sequence.value,
-            _pointer(ids),
-            len(ids),
-            rows.ctypes.data_as(_library.c_float_p),
-        )
-        return rows
-
-    def generate_tokens(
-        self,
-        token_ids: Sequence[int],
-        *,
-        max_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
-        ignore_end_of_text: bool = False,
-    ) -> Iterator[int]:
-        """Continues `token_ids` and yields each new token.
-
-        Temperature 0 always takes the most probable token. Higher ones draw
-        among the `top_k` most probable (0: all) and among those that together
-        reach the probability `top_p`; the same `seed` draws the same.
-        """
-        if max_tokens < 1:
-            raise ValueError("max_tokens must be at least 1")
-        if not 0 < top_p <= 1:
-            raise ValueError("top_p must be above 0 and at most 1")
-        _check_range("top_k", top_k, 0, 2**32 - 1)
-        _check_range("seed", seed, 0, 2**64 - 1)
-        ids = _token_array(token_ids)
-        options = _library.SamplingOptions(
-            struct_size=ctypes.sizeof(_library.SamplingOptions),
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-        )
-        sampler = _library.Handle("sampler", "sampler_create", ctypes.byref(options))
-        sequence = self._sequence()
-        return self._continue(sequence, sampler, ids, max_tokens, ignore_end_of_text)
+    @overload
+    def generate(
+        self, prompt: Sequence[Prompt], **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
 
     def generate(
-        self,
-        prompt: str,
-        *,
-        max_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
-        ignore_end_of_text: bool = False,
-        parse_special_tokens: bool = False,
-    ) -> Iterator[str]:
-        """Continues `prompt` and yields pieces of text as they are made.
+        self, prompt: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
+        """Continues a prompt, which is text or token ids, or several prompts at
+        the same time, with the same options.
 
-        Pieces are whole characters; together they are what the tokens that
-        `generate_tokens` yields for the same arguments add to the prompt's text.
-        `parse_special_tokens` is as in `tokenize`.
+        Several are taken as the queue has room for them. If one of them fails, the
+        others are cancelled.
         """
-        ids = _token_array(
-            self.tokenize(prompt, parse_special_tokens=parse_special_tokens)
-        )
-        tokens = self.generate_tokens(
-            ids,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
-            ignore_end_of_text=ignore_end_of_text,
-        )
-        decoder = _library.Handle("decoder", "decoder_create", self._handle.value, True)
-        _library.call("decoder_skip", decoder.value, _pointer(ids), len(ids))
-        return self._decode(decoder, tokens)
+        if not _is_batch(prompt):
+            return self._generate_all([cast(Prompt, prompt)], options)[0]
+        return self._generate_all(cast(Sequence[Prompt], prompt), options)
 
-    def _sequence(self) -> _library.Handle:
-        return _library.Handle("sequence", "sequence_create", self._handle.value)
+    @overload
+    async def generate_async(
+        self, prompt: Prompt, **options: Unpack[GenerationOptions]
+    ) -> Completion: ...
 
-    def _continue(
+    @overload
+    async def generate_async(
+        self, prompt: Sequence[Prompt], **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
+
+    async def generate_async(
+        self, prompt: Prompt | Sequence[Prompt], **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
+        """As `generate`, while other tasks go on. Cancelling the task cancels the
+        requests."""
+        if not _is_batch(prompt):
+            return (await self._generate_all_async([cast(Prompt, prompt)], options))[0]
+        return await self._generate_all_async(cast(Sequence[Prompt], prompt), options)
+
+    def stream(
+        self, prompt: Prompt, **options: Unpack[GenerationOptions]
+    ) -> TokenStream:
+        """Continues a prompt and yields each token as it is made."""
+        return TokenStream(self._submit(prompt, options))
+
+    def stream_async(
+        self, prompt: Prompt, **options: Unpack[GenerationOptions]
+    ) -> AsyncTokenStream:
+        """As `stream`, for `async for`."""
+        return AsyncTokenStream(self._submit(prompt, options))
+
+    def statistics(self) -> Statistics:
+        """What was served since the model was loaded, and is being served."""
+        told = _library.make_structure(_library.Statistics)
+        with self._handle.use() as value:
+            _library.call("model_statistics", value, ctypes.byref(told))
+        return Statistics(
+            **{
+                name: getattr(told, name)
+                for name, *_ in told._fields_
+                if name != "struct_size"
+            }
+        )
+
+    def _submit(self, prompt: Prompt, options: GenerationOptions) -> Request:
+        return Request(
+            self._handle,
+            self._token_ids(prompt, options),
+            make_generation_options(options),
+        )
+
+    def _token_ids(self, prompt: Prompt, options: GenerationOptions) -> Sequence[int]:
+        if not isinstance(prompt, str):
+            return prompt
+        return self.tokenize(
+            prompt, parse_special_tokens=options.get("parse_special_tokens", False)
+        )
+
+    def _generate_all(
+        self, prompts: Sequence[Prompt], options: GenerationOptions
+    ) -> list[Completion]:
+        requests: list[Request] = []
+        completions: list[Completion] = []
+        try:
+            for prompt in prompts:
+                ids = self._token_ids(prompt, options)
+                while not self._add_request(requests, completions, ids, options):
+                    completions.append(requests[len(completions)].complete())
+            while len(completions) < len(requests):
+                completions.append(requests[len(completions)].complete())
+            return completions
+        finally:
+            for request in requests:
+                request.close()
+
+    async def _generate_all_async(
+        self, prompts: Sequence[Prompt], options: GenerationOptions
+    ) -> list[Completion]:
+        requests: list[Request] = []
+        completions: list[Completion] = []
+        try:
+            for prompt in prompts:
+                ids = self._token_ids(prompt, options)
+                while not self._add_request(requests, completions, ids, options):
+                    completions.append(await requests[len(completions)].complete_async())
+            while len(completions) < len(requests):
+                completions.append(await requests[len(completions)].complete_async())
+            return completions
+        finally:
+            for request in requests:
+                request.close()
+
+    def _add_request(
         self,
-        sequence: _library.Handle,
-        sampler: _library.Handle,
-        ids: numpy.typing.NDArray[numpy.int32],
-        max_tokens: int,
-        ignore_end_of_text: bool,
-    ) -> Iterator[int]:
-        token = ctypes.c_int32()
-        for left in range(max_tokens, 0, -1):
-            _library.call(
-                "sequence_feed", sequence.value, _pointer(ids), len(ids), None
-            )
-            _library.call(
-                "sampler_sample", sampler.value, sequence.value, ctypes.byref(token)
-            )
-            if not ignore_end_of_text and self._library.sandwich_model_is_end_token(
-                self._handle.value, token
-            ):
-                return
-            yield token.value
-            length = self._library.sandwich_sequence_length(sequence.value)
-            if left > 1 and length == self.context_length:
-                return
-            ids = numpy.array([token.value], dtype=numpy.int32)
-
-    def _decode(self, decoder: _library.Handle, tokens: Iterator[int]) -> Iterator[str]:
-        text = ctypes.c_void_p()
-        size = ctypes.c_size_t()
-
-        def piece() -> str:
-            return ctypes.string_at(text.value or 0, size.value).decode()
-
-        for token in tokens:
-            _library.call(
-                "decoder_add",
-                decoder.value,
-                token,
-                ctypes.byref(text),
-                ctypes.byref(size),
-            )
-            if size.value:
-                yield piece()
-        _library.call(
-            "decoder_finish", decoder.value, ctypes.byref(text), ctypes.byref(size)
-        )
-        if size.value:
-            yield piece()
+        requests: list[Request],
+        completions: list[Completion],
+        ids: Sequence[int],
+        options: GenerationOptions,
+    ) -> bool:
+        """Submits a request more; false where the queue has no room until one of
+        `requests`, of which the first are `completions`, has ended."""
+        try:
+            requests.append(Request(self._handle, ids, make_generation_options(options)))
+        except OverloadedError:
+            if len(completions) == len(requests):
+                raise
+            return False
+        return True

@@ -12,8 +12,8 @@
 #include "SamplingArguments.h"
 #include "Terminal.h"
 
-#include "sandwich/Runtime/Generation/Generation.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Runtime/Text/ArtifactTokenizer.h"
 #include "sandwich/Runtime/Text/Tokenizer.h"
 #include "sandwich/Service/Service.h"
 #include "sandwich/Support/CheckedMath.h"

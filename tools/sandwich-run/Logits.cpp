@@ -12,10 +12,12 @@
 #include "Terminal.h"
 
 #include "sandwich/Artifact/OutputPlace.h"
-#include "sandwich/Runtime/Generation/Generation.h"
+#include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Support/File.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
 #include <memory>
 
 using namespace sandwich;
@@ -32,6 +34,22 @@ struct Arguments {
   tool::EngineArguments engine;
 };
 } // namespace
+
+/// Error: one of `logits`, [rows, `vocabSize`], of the tokens from `position`
+/// on is NaN or plus infinity; minus infinity bars a token.
+static Status checkLogits(std::span<const float> logits, uint64_t position,
+                             uint64_t vocabSize) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  // False for NaN as well.
+  auto bad = std::ranges::find_if_not(
+      logits, [](float logit) { return logit < infinity; });
+  if (bad == logits.end())
+    return {};
+  const auto index = static_cast<uint64_t>(bad - logits.begin());
+  return makeError("the logit of token ", index % vocabSize, " at position ",
+                   position + index / vocabSize, " is ", *bad,
+                   "; the model computed no finite number");
+}
 
 static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,

@@ -1,4 +1,4 @@
-//===- CApiTest.cpp - Running compiled models from C ----------------------===//
+//===- CApiTest.cpp - Loading and describing models from C ----------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,55 +6,26 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/sandwich.h"
+#include "CApiFixture.h"
 
-#include "HashModel.h"
-#include "Inputs/hash_model.h"
-#include "TemporaryFolder.h"
-
-#include <gtest/gtest.h>
-
+#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <string>
+#include <functional>
 #include <sys/wait.h>
 #include <unistd.h>
 
 using namespace sandwich::test;
 
 namespace {
-class CApiTest : public ::testing::Test {
+class CApiEvaluatorTest : public CApiTest {
 protected:
   void TearDown() override {
-    sandwich_sequence_free(sequence);
-    sandwich_model_free(model);
-    sandwich_free(error);
+    sandwich_evaluator_free(evaluator);
+    CApiTest::TearDown();
   }
 
-  void load(const HashModelOptions &options = {}) {
-    std::string path = folder.file("model.sandwich");
-    sandwich::Status written = writeHashModel(path, options);
-    ASSERT_TRUE(written) << written.error().message;
-    ASSERT_EQ(sandwich_model_load(path.c_str(), nullptr, &model, &error),
-              SANDWICH_OK)
-        << error;
-    ASSERT_EQ(sandwich_sequence_create(model, &sequence, &error), SANDWICH_OK)
-        << error;
-  }
-
-  /// The error message, which is then forgotten.
-  std::string message() {
-    std::string text = error ? error : "";
-    sandwich_free(error);
-    error = nullptr;
-    return text;
-  }
-
-  TemporaryFolder folder;
-  sandwich_model *model = nullptr;
-  sandwich_sequence *sequence = nullptr;
-  char *error = nullptr;
+  sandwich_evaluator *evaluator = nullptr;
 };
 } // namespace
 
@@ -66,12 +37,12 @@ TEST_F(CApiTest, VersionIsTheHeaders) {
 
 TEST_F(CApiTest, TellsAboutTheModel) {
   load({.contextLength = 64, .endOfTextTokens = {9}});
-  EXPECT_EQ(sandwich_model_vocab_size(model), uint64_t{HASH_MODEL_VOCABULARY});
-  EXPECT_EQ(sandwich_model_context_length(model), 64u);
-  EXPECT_STREQ(sandwich_model_name(model), "hash-model");
-  EXPECT_TRUE(sandwich_model_has_tokenizer(model));
-  EXPECT_TRUE(sandwich_model_is_end_token(model, 9));
-  EXPECT_FALSE(sandwich_model_is_end_token(model, 8));
+  EXPECT_EQ(sandwich_vocab_size(description), uint64_t{HASH_MODEL_VOCABULARY});
+  EXPECT_EQ(sandwich_context_length(description), 64u);
+  EXPECT_STREQ(sandwich_name(description), "hash-model");
+  EXPECT_TRUE(sandwich_has_tokenizer(description));
+  EXPECT_TRUE(sandwich_is_end_token(description, 9));
+  EXPECT_FALSE(sandwich_is_end_token(description, 8));
 }
 
 TEST_F(CApiTest, FindsTheProgramOfRanksBesideTheLibrary) {
@@ -79,247 +50,89 @@ TEST_F(CApiTest, FindsTheProgramOfRanksBesideTheLibrary) {
   ::setenv("SANDWICH_RUN", "/bin/true", 1);
   load({.ranks = 2});
   ::unsetenv("SANDWICH_RUN");
-  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, /*all_logits=*/nullptr,
-                                   &error),
-            SANDWICH_OK)
-      << message();
 }
 
 TEST_F(CApiTest, RunsRanksWithTheProgramThatIsNamed) {
-  const std::string path = folder.file("model.sandwich");
-  ASSERT_TRUE(writeHashModel(path, {.ranks = 2}));
-  sandwich_load_options options = {};
-  options.struct_size = sizeof(options);
+  auto options = defaults<sandwich_load_options>();
   options.rank_program = "/bin/true";
-  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &model, &error),
+  EXPECT_EQ(sandwich_model_load(write({.ranks = 2}).c_str(), &options, nullptr,
+                                &model, &error),
             SANDWICH_FAILED);
   EXPECT_TRUE(message().ends_with("ended before it was told to"));
 }
 
 TEST_F(CApiTest, VerifiesWeightsIfAsked) {
-  const std::string path = folder.file("model.sandwich");
-  ASSERT_TRUE(writeHashModel(path));
+  const std::string path = write();
   std::fstream weights(path + "/weights.bin", std::ios::in | std::ios::out);
   weights.seekp(100).put('x');
   weights.close();
-  sandwich_load_options options = {};
-  options.struct_size = sizeof(options);
+  auto options = defaults<sandwich_load_options>();
   options.verify_weights = 1;
-  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &model, &error),
-            SANDWICH_FAILED);
+  EXPECT_EQ(
+      sandwich_model_load(path.c_str(), &options, nullptr, &model, &error),
+      SANDWICH_FAILED);
   EXPECT_NE(message().find("weights.bin: has a wrong checksum"),
             std::string::npos);
+}
+
+TEST_F(CApiTest, LoadOptionsReachTheEngine) {
+  std::string log;
+  auto options = defaults<sandwich_load_options>();
+  options.weights = SANDWICH_WEIGHTS_MAPPED;
+  options.log = [](void *data, int, const char *text) {
+    *static_cast<std::string *>(data) += text;
+  };
+  options.user_data = &log;
+  load({}, &options);
+  EXPECT_NE(log.find("threads"), std::string::npos);
+  sandwich_model *other = nullptr;
+  options.kv_memory = UINT64_MAX;
+  const std::string path = folder.file("model.sandwich");
+  EXPECT_EQ(
+      sandwich_model_load(path.c_str(), &options, nullptr, &other, &error),
+      SANDWICH_FAILED);
+  EXPECT_NE(message().find("kv-memory"), std::string::npos);
+  options.kv_memory = 0;
+  options.weights = 7;
+  EXPECT_EQ(
+      sandwich_model_load(path.c_str(), &options, nullptr, &other, &error),
+      SANDWICH_INVALID_ARGUMENT);
+  EXPECT_EQ(message(), "weights is 7, which is not one of sandwich_weights");
+  EXPECT_EQ(other, nullptr);
+}
+
+TEST_F(CApiTest, ServingOptionsAreChecked) {
+  auto options = defaults<sandwich_serving_options>();
+  options.first_token_objective = -1;
+  EXPECT_EQ(
+      sandwich_model_load(write().c_str(), nullptr, &options, &model, &error),
+      SANDWICH_INVALID_ARGUMENT);
+  EXPECT_NE(message(), "");
 }
 
 TEST_F(CApiTest, TextBecomesTokensAndTextAgain) {
   load();
   int32_t *tokens = nullptr;
   size_t count = 0;
-  ASSERT_EQ(sandwich_tokenize(model, "a\0b", 3, 0, &tokens, &count, &error),
-            SANDWICH_OK);
+  ASSERT_EQ(
+      sandwich_tokenize(description, "a\0b", 3, 0, &tokens, &count, &error),
+      SANDWICH_OK);
   ASSERT_EQ(count, 3u);
   EXPECT_EQ(tokens[0], 97);
   EXPECT_EQ(tokens[1], 0);
   char *text = nullptr;
   size_t bytes = 0;
-  ASSERT_EQ(sandwich_detokenize(model, tokens, count, 0, &text, &bytes, &error),
-            SANDWICH_OK);
+  ASSERT_EQ(
+      sandwich_detokenize(description, tokens, count, 0, &text, &bytes, &error),
+      SANDWICH_OK);
   EXPECT_EQ(std::string(text, bytes), std::string("a\0b", 3));
   EXPECT_EQ(text[bytes], '\0');
   sandwich_free(text);
   sandwich_free(tokens);
-  ASSERT_EQ(sandwich_tokenize(model, nullptr, 0, 0, &tokens, &count, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(count, 0u);
-  sandwich_free(tokens);
-  EXPECT_EQ(sandwich_tokenize(model, "\xff", 1, 0, &tokens, &count, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message(), "");
-}
-
-TEST_F(CApiTest, DecodesTokenByToken) {
-  load();
-  sandwich_decoder *decoder = nullptr;
-  ASSERT_EQ(sandwich_decoder_create(model, 1, &decoder, &error), SANDWICH_OK);
-  const char *text = nullptr;
-  size_t bytes = 1;
-  ASSERT_EQ(sandwich_decoder_add(decoder, 0xc3, &text, &bytes, &error),
-            SANDWICH_OK);
-  EXPECT_STREQ(text, "");
-  EXPECT_EQ(bytes, 0u);
-  ASSERT_EQ(sandwich_decoder_add(decoder, 0xa9, &text, nullptr, &error),
-            SANDWICH_OK);
-  EXPECT_STREQ(text, "\xc3\xa9");
-  ASSERT_EQ(sandwich_decoder_add(decoder, 0xc3, &text, &bytes, &error),
-            SANDWICH_OK);
-  ASSERT_EQ(sandwich_decoder_finish(decoder, &text, &bytes, &error),
-            SANDWICH_OK);
-  EXPECT_STREQ(text, "\xef\xbf\xbd");
-  // The decoder outlives the model.
-  sandwich_sequence_free(sequence);
-  sequence = nullptr;
-  sandwich_model_free(model);
-  model = nullptr;
-  ASSERT_EQ(sandwich_decoder_add(decoder, 65, &text, &bytes, &error),
-            SANDWICH_OK);
-  EXPECT_STREQ(text, "A");
-  sandwich_decoder_free(decoder);
-}
-
-TEST_F(CApiTest, FeedsAndGivesLogits) {
-  load();
-  EXPECT_EQ(sandwich_sequence_logits(sequence), nullptr);
-  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(sandwich_sequence_length(sequence), 5u);
-  const float *logits = sandwich_sequence_logits(sequence);
-  EXPECT_EQ(std::vector<float>(logits, logits + HASH_MODEL_VOCABULARY),
-            hashModelLogits(prompt));
-
-  // Longer than one step, so that rows arrive in pieces.
-  std::vector<int32_t> tokens(50);
-  for (size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = static_cast<int32_t>(i * 5);
-  std::vector<float> all(tokens.size() * HASH_MODEL_VOCABULARY);
-  sandwich_sequence_clear(sequence);
-  EXPECT_EQ(sandwich_sequence_length(sequence), 0u);
-  EXPECT_EQ(sandwich_sequence_logits(sequence), nullptr);
-  ASSERT_EQ(sandwich_sequence_feed(sequence, tokens.data(), tokens.size(),
-                                   all.data(), &error),
-            SANDWICH_OK);
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    auto row = all.begin() + static_cast<long>(i * HASH_MODEL_VOCABULARY);
-    EXPECT_EQ(std::vector<float>(row, row + HASH_MODEL_VOCABULARY),
-              hashModelLogits(std::span(tokens).first(i + 1)));
-  }
-  logits = sandwich_sequence_logits(sequence);
-  EXPECT_EQ(std::memcmp(logits,
-                        &all[(tokens.size() - 1) * HASH_MODEL_VOCABULARY],
-                        HASH_MODEL_VOCABULARY * sizeof(float)),
-            0);
-}
-
-TEST_F(CApiTest, ForksGoOnByThemselves) {
-  load();
-  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
-            SANDWICH_OK);
-  sandwich_sequence *fork = nullptr;
-  ASSERT_EQ(sandwich_sequence_fork(sequence, &fork, &error), SANDWICH_OK);
-  EXPECT_EQ(sandwich_sequence_length(fork), 5u);
-  EXPECT_EQ(std::memcmp(sandwich_sequence_logits(fork),
-                        sandwich_sequence_logits(sequence),
-                        HASH_MODEL_VOCABULARY * sizeof(float)),
-            0);
-  for (auto [which, token] : {std::pair(fork, 1), std::pair(sequence, 2)}) {
-    std::vector<int32_t> tokens(std::begin(prompt), std::end(prompt));
-    tokens.push_back(token);
-    ASSERT_EQ(sandwich_sequence_feed(which, &tokens.back(), 1, nullptr, &error),
-              SANDWICH_OK);
-    const float *logits = sandwich_sequence_logits(which);
-    EXPECT_EQ(std::vector<float>(logits, logits + HASH_MODEL_VOCABULARY),
-              hashModelLogits(tokens));
-  }
-  sandwich_sequence_free(fork);
-  fork = nullptr;
-  EXPECT_EQ(sandwich_sequence_fork(nullptr, &fork, &error),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_NE(message(), "");
-  EXPECT_EQ(fork, nullptr);
-}
-
-TEST_F(CApiTest, KVMemoryIsTheSizeOfTheCache) {
-  load();
-  std::string path = folder.file("model.sandwich");
-  sandwich_load_options options = {};
-  options.struct_size = sizeof(options);
-  // One block of the model, and room that is no block.
-  options.kv_memory = 130;
-  sandwich_model *small = nullptr;
-  ASSERT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
-            SANDWICH_OK)
-      << message();
-  sandwich_sequence *other = nullptr;
-  ASSERT_EQ(sandwich_sequence_create(small, &other, &error), SANDWICH_OK);
-  std::vector<int32_t> tokens(17, 1);
-  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 17, nullptr, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("the KV cache is full"), std::string::npos);
-  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 16, nullptr, &error),
-            SANDWICH_OK);
-  sandwich_sequence_free(other);
-  sandwich_model_free(small);
-  options.kv_memory = UINT64_MAX;
-  EXPECT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("kv-memory"), std::string::npos);
-}
-
-TEST_F(CApiTest, SamplesWhatFollows) {
-  load();
-  sandwich_sampler *sampler = nullptr;
-  ASSERT_EQ(sandwich_sampler_create(nullptr, &sampler, &error), SANDWICH_OK);
-  int32_t token = -1;
-  EXPECT_EQ(sandwich_sampler_sample(sampler, sequence, &token, &error),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_NE(message(), "");
-  ASSERT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
-            SANDWICH_OK);
-  ASSERT_EQ(sandwich_sampler_sample(sampler, sequence, &token, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(token, hashModelNext(prompt));
-  sandwich_sampler_free(sampler);
-}
-
-TEST_F(CApiTest, Generates) {
-  load();
-  struct Seen {
-    std::vector<int32_t> tokens;
-    std::string text;
-    size_t stopAfter = 1000;
-  } seen;
-  auto callback = [](void *data, int32_t token, const char *text,
-                     size_t bytes) {
-    auto &seen = *static_cast<Seen *>(data);
-    if (token >= 0)
-      seen.tokens.push_back(token);
-    seen.text.append(text, bytes);
-    return seen.tokens.size() < seen.stopAfter ? 1 : 0;
-  };
-  sandwich_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = 30;
-  sandwich_generate_statistics statistics = {};
-  statistics.struct_size = sizeof(statistics);
-  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, &options, callback, &seen,
-                              &statistics, &error),
-            SANDWICH_OK)
-      << error;
-  EXPECT_EQ(statistics.struct_size, sizeof(statistics));
-  EXPECT_EQ(statistics.prompt_tokens, 5u);
-  EXPECT_EQ(statistics.generated_tokens, 30u);
-  EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_MAX_TOKENS);
-  EXPECT_GT(statistics.time_to_first_token_ms, 0);
-  ASSERT_EQ(seen.tokens.size(), 30u);
-  std::vector<int32_t> text(prompt, prompt + 5);
-  for (int32_t token : seen.tokens) {
-    EXPECT_EQ(token, hashModelNext(text));
-    text.push_back(token);
-  }
-  char *all = nullptr;
-  ASSERT_EQ(sandwich_detokenize(model, seen.tokens.data(), seen.tokens.size(),
-                                1, &all, nullptr, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(seen.text, all);
-  sandwich_free(all);
-
-  Seen stopped;
-  stopped.stopAfter = 2;
-  sandwich_sequence_clear(sequence);
-  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, nullptr, callback, &stopped,
-                              &statistics, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(stopped.tokens.size(), 2u);
-  EXPECT_EQ(statistics.stop_reason, SANDWICH_STOP_CALLBACK);
+  EXPECT_EQ(
+      sandwich_tokenize(description, "\xff", 1, 0, &tokens, &count, &error),
+      SANDWICH_INVALID_ARGUMENT);
+  EXPECT_EQ(message(), "the text is not valid UTF-8 at byte 0");
 }
 
 TEST_F(CApiTest, SpecialTokensInTextAreTextUnlessAsked) {
@@ -327,9 +140,9 @@ TEST_F(CApiTest, SpecialTokensInTextAreTextUnlessAsked) {
   auto tokenize = [&](int flags) {
     int32_t *tokens = nullptr;
     size_t count = 0;
-    EXPECT_EQ(
-        sandwich_tokenize(model, "a</s>", 5, flags, &tokens, &count, &error),
-        SANDWICH_OK);
+    EXPECT_EQ(sandwich_tokenize(description, "a</s>", 5, flags, &tokens, &count,
+                                &error),
+              SANDWICH_OK);
     std::vector<int32_t> ids(tokens, tokens + count);
     sandwich_free(tokens);
     return ids;
@@ -340,222 +153,247 @@ TEST_F(CApiTest, SpecialTokensInTextAreTextUnlessAsked) {
             (std::vector<int32_t>{97, 257}));
   int32_t *tokens = nullptr;
   size_t count = 0;
-  EXPECT_EQ(sandwich_tokenize(model, "a", 1, 4, &tokens, &count, &error),
-            SANDWICH_WRONG_USAGE);
+  EXPECT_EQ(sandwich_tokenize(description, "a", 1, 4, &tokens, &count, &error),
+            SANDWICH_INVALID_ARGUMENT);
   EXPECT_NE(message().find("flags"), std::string::npos);
 }
 
-TEST_F(CApiTest, TextContinuesThatOfTheTokensBefore) {
+TEST_F(CApiTest, StructuresMayBeOlderAndShorter) {
   load();
-  sandwich_decoder *decoder = nullptr;
-  ASSERT_EQ(sandwich_decoder_create(model, 1, &decoder, &error), SANDWICH_OK);
-  const int32_t before[] = {'x', 0xE2, 0x82};
-  ASSERT_EQ(sandwich_decoder_skip(decoder, before, 3, &error), SANDWICH_OK);
-  const char *piece = nullptr;
-  ASSERT_EQ(sandwich_decoder_add(decoder, 0xAC, &piece, nullptr, &error),
-            SANDWICH_OK);
-  EXPECT_STREQ(piece, "\u20AC");
-  EXPECT_EQ(sandwich_decoder_skip(decoder, nullptr, 1, &error),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_NE(message(), "");
-
-  // One part of a character is fed and the next is the prompt.
-  ASSERT_EQ(sandwich_sequence_feed(sequence, before, 2, nullptr, &error),
-            SANDWICH_OK);
-  struct Seen {
-    std::vector<int32_t> tokens;
-    std::string text;
-  } seen;
-  auto callback = [](void *data, int32_t token, const char *text,
-                     size_t bytes) {
-    auto &all = *static_cast<Seen *>(data);
-    if (token >= 0)
-      all.tokens.push_back(token);
-    all.text.append(text, bytes);
-    return 1;
-  };
-  sandwich_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = 20;
-  ASSERT_EQ(sandwich_generate(sequence, before + 2, 1, &options, callback,
-                              &seen, nullptr, &error),
-            SANDWICH_OK);
-  // A new decoder for the same tokens; the other has ended its text.
-  ASSERT_EQ(sandwich_decoder_finish(decoder, &piece, nullptr, &error),
-            SANDWICH_OK);
-  ASSERT_EQ(sandwich_decoder_skip(decoder, before, 3, &error), SANDWICH_OK);
-  std::string expected;
-  for (int32_t token : seen.tokens) {
-    ASSERT_EQ(sandwich_decoder_add(decoder, token, &piece, nullptr, &error),
-              SANDWICH_OK);
-    expected += piece;
+  auto options = defaults<sandwich_generation_options>();
+  auto sampling = defaults<sandwich_sampling_options>();
+  options.sampling = &sampling;
+  sampling.top_p = 77;
+  sandwich_request *request = nullptr;
+  EXPECT_EQ(
+      sandwich_request_submit(model, prompt, 5, &options, &request, &error),
+      SANDWICH_INVALID_ARGUMENT);
+  EXPECT_EQ(message(), "top-p is 77; it must be above 0 and at most 1");
+  // As a program passes it that knows what comes before top_p only.
+  sampling.struct_size = offsetof(sandwich_sampling_options, top_p);
+  EXPECT_EQ(
+      sandwich_request_submit(model, prompt, 5, &options, &request, &error),
+      SANDWICH_OK);
+  sandwich_request_free(request);
+  request = nullptr;
+  for (size_t size : {size_t{0}, sizeof(sampling) + 1, SIZE_MAX}) {
+    sampling.struct_size = size;
+    EXPECT_EQ(
+        sandwich_request_submit(model, prompt, 5, &options, &request, &error),
+        SANDWICH_INVALID_ARGUMENT);
+    EXPECT_NE(message().find("struct_size of sampling options"),
+              std::string::npos);
   }
-  ASSERT_EQ(sandwich_decoder_finish(decoder, &piece, nullptr, &error),
-            SANDWICH_OK);
-  EXPECT_EQ(seen.text, expected + piece);
-  sandwich_decoder_free(decoder);
+  EXPECT_EQ(request, nullptr);
+  // A statistic that an older program does not know stays as it is.
+  auto statistics = defaults<sandwich_statistics>();
+  statistics.struct_size = offsetof(sandwich_statistics, steps);
+  statistics.steps = 12345;
+  EXPECT_EQ(sandwich_model_statistics(model, &statistics, &error), SANDWICH_OK);
+  EXPECT_EQ(statistics.steps, 12345u);
+  EXPECT_EQ(statistics.requests, 1u);
 }
 
-TEST_F(CApiTest, LogitsFollowGenerating) {
+TEST_F(CApiTest, NullIsAnInvalidArgument) {
   load();
-  sandwich_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = 1;
-  ASSERT_EQ(sandwich_generate(sequence, prompt, 5, &options, nullptr, nullptr,
-                              nullptr, &error),
-            SANDWICH_OK);
-  auto logits = [&] {
-    const float *row = sandwich_sequence_logits(sequence);
-    return row ? std::vector<float>(row, row + HASH_MODEL_VOCABULARY)
-               : std::vector<float>();
+  sandwich_model *other = nullptr;
+  sandwich_request *request = nullptr;
+  sandwich_evaluator *evaluator = nullptr;
+  int32_t *tokens = nullptr;
+  size_t count = 0;
+  char *text = nullptr;
+  float logits = 0;
+  const sandwich_event *event = nullptr;
+  int descriptor = 0;
+  ASSERT_EQ(
+      sandwich_request_submit(model, prompt, 5, nullptr, &request, &error),
+      SANDWICH_OK);
+  const std::vector<std::function<sandwich_status(char **)>> calls = {
+      [&](char **told) {
+        return sandwich_model_load(nullptr, nullptr, nullptr, &other, told);
+      },
+      [&](char **told) {
+        return sandwich_model_load("x", nullptr, nullptr, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_model_statistics(nullptr, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_model_statistics(model, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_tokenize(nullptr, "x", 1, 0, &tokens, &count, told);
+      },
+      [&](char **told) {
+        return sandwich_tokenize(description, nullptr, 1, 0, &tokens, &count,
+                                 told);
+      },
+      [&](char **told) {
+        return sandwich_tokenize(description, "x", 1, 0, nullptr, &count, told);
+      },
+      [&](char **told) {
+        return sandwich_tokenize(description, "x", 1, 0, &tokens, nullptr,
+                                 told);
+      },
+      [&](char **told) {
+        return sandwich_detokenize(nullptr, prompt, 1, 0, &text, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_detokenize(description, nullptr, 1, 0, &text, nullptr,
+                                   told);
+      },
+      [&](char **told) {
+        return sandwich_detokenize(description, prompt, 1, 0, nullptr, nullptr,
+                                   told);
+      },
+      [&](char **told) {
+        return sandwich_request_submit(nullptr, prompt, 1, nullptr, &request,
+                                       told);
+      },
+      [&](char **told) {
+        return sandwich_request_submit(model, nullptr, 1, nullptr, &request,
+                                       told);
+      },
+      [&](char **told) {
+        return sandwich_request_submit(model, nullptr, 0, nullptr, &request,
+                                       told);
+      },
+      [&](char **told) {
+        return sandwich_request_submit(model, prompt, 1, nullptr, nullptr,
+                                       told);
+      },
+      [&](char **told) {
+        return sandwich_request_next(nullptr, 0, &event, told);
+      },
+      [&](char **told) {
+        return sandwich_request_next(request, 0, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_request_next(request, NAN, &event, told);
+      },
+      [&](char **told) {
+        return sandwich_request_descriptor(nullptr, &descriptor, told);
+      },
+      [&](char **told) {
+        return sandwich_request_descriptor(request, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_evaluator_load(nullptr, nullptr, &evaluator, told);
+      },
+      [&](char **told) {
+        return sandwich_evaluator_load("x", nullptr, nullptr, told);
+      },
+      [&](char **told) {
+        return sandwich_evaluator_logits(nullptr, prompt, 1, &logits, told);
+      }};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(calls[i](&error), SANDWICH_INVALID_ARGUMENT) << "call " << i;
+    EXPECT_NE(message(), "") << "call " << i;
+    EXPECT_EQ(calls[i](nullptr), SANDWICH_INVALID_ARGUMENT) << "call " << i;
+  }
+  sandwich_request_free(request);
+}
+
+TEST_F(CApiTest, NullTellsNothing) {
+  EXPECT_EQ(sandwich_model_describe(nullptr), nullptr);
+  EXPECT_EQ(sandwich_evaluator_describe(nullptr), nullptr);
+  EXPECT_EQ(sandwich_vocab_size(nullptr), 0u);
+  EXPECT_EQ(sandwich_context_length(nullptr), 0u);
+  EXPECT_EQ(sandwich_name(nullptr), nullptr);
+  EXPECT_EQ(sandwich_has_tokenizer(nullptr), 0);
+  EXPECT_EQ(sandwich_is_end_token(nullptr, 0), 0);
+  sandwich_request_cancel(nullptr);
+  sandwich_model_free(nullptr);
+  sandwich_request_free(nullptr);
+  sandwich_evaluator_free(nullptr);
+  sandwich_free(nullptr);
+}
+
+TEST_F(CApiTest, BadInputFailsWithAMessage) {
+  EXPECT_EQ(sandwich_model_load("/absent", nullptr, nullptr, &model, &error),
+            SANDWICH_FAILED);
+  EXPECT_NE(message().find("/absent"), std::string::npos);
+  EXPECT_EQ(sandwich_model_load("/absent", nullptr, nullptr, &model, nullptr),
+            SANDWICH_FAILED);
+  EXPECT_EQ(model, nullptr);
+  load({.withTokenizer = false});
+  EXPECT_FALSE(sandwich_has_tokenizer(description));
+  int32_t *tokens = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(sandwich_tokenize(description, "x", 1, 1, &tokens, &count, &error),
+            SANDWICH_INVALID_ARGUMENT);
+  EXPECT_NE(message().find("has no tokenizer.json"), std::string::npos);
+}
+
+TEST_F(CApiEvaluatorTest, LogitsAreThoseOfTheModel) {
+  ASSERT_EQ(
+      sandwich_evaluator_load(write().c_str(), nullptr, &evaluator, &error),
+      SANDWICH_OK)
+      << error;
+  const sandwich_description *told = sandwich_evaluator_describe(evaluator);
+  EXPECT_EQ(sandwich_vocab_size(told), uint64_t{HASH_MODEL_VOCABULARY});
+  std::vector<int32_t> tokens(50);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int32_t>(i * 7 % 250);
+  std::vector<float> all(tokens.size() * HASH_MODEL_VOCABULARY);
+  // Texts have nothing to do with each other.
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    std::fill(all.begin(), all.end(), 0.0F);
+    ASSERT_EQ(sandwich_evaluator_logits(evaluator, tokens.data(), tokens.size(),
+                                        all.data(), &error),
+              SANDWICH_OK)
+        << message();
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      auto row = all.begin() + static_cast<long>(i * HASH_MODEL_VOCABULARY);
+      EXPECT_EQ(std::vector<float>(row, row + HASH_MODEL_VOCABULARY),
+                hashModelLogits(std::span(tokens).first(i + 1)));
+    }
+  }
+}
+
+TEST_F(CApiEvaluatorTest, ErrorsHaveTheirKinds) {
+  auto options = defaults<sandwich_load_options>();
+  // One block of the model, and room that is no block.
+  options.kv_memory = 130;
+  ASSERT_EQ(sandwich_evaluator_load(write({.contextLength = 32}).c_str(),
+                                    &options, &evaluator, &error),
+            SANDWICH_OK)
+      << message();
+  std::vector<float> logits(size_t{40} * HASH_MODEL_VOCABULARY);
+  auto compute = [&](const std::vector<int32_t> &tokens) {
+    return sandwich_evaluator_logits(evaluator, tokens.data(), tokens.size(),
+                                     logits.data(), &error);
   };
-  EXPECT_EQ(logits(), hashModelLogits(prompt));
-  // What is refused leaves them.
-  options.sampling.struct_size = sizeof(options.sampling);
-  options.sampling.temperature = -1;
-  EXPECT_EQ(sandwich_generate(sequence, prompt, 5, &options, nullptr, nullptr,
-                              nullptr, nullptr),
-            SANDWICH_FAILED);
-  int32_t outside = HASH_MODEL_VOCABULARY;
-  EXPECT_EQ(sandwich_generate(sequence, &outside, 1, nullptr, nullptr, nullptr,
-                              nullptr, nullptr),
-            SANDWICH_FAILED);
-  EXPECT_EQ(logits(), hashModelLogits(prompt));
+  EXPECT_EQ(compute(std::vector<int32_t>(17, 1)), SANDWICH_CACHE_FULL);
+  EXPECT_NE(message().find("the KV cache is full"), std::string::npos);
+  EXPECT_EQ(compute(std::vector<int32_t>(33, 1)), SANDWICH_CONTEXT_EXCEEDED);
+  EXPECT_NE(message().find("context of 32"), std::string::npos);
+  EXPECT_EQ(compute({HASH_MODEL_VOCABULARY}), SANDWICH_INVALID_ARGUMENT);
+  EXPECT_NE(message().find("token id 260"), std::string::npos);
+  EXPECT_EQ(compute({}), SANDWICH_INVALID_ARGUMENT);
+  EXPECT_NE(message().find("no tokens"), std::string::npos);
+  EXPECT_EQ(compute(std::vector<int32_t>(16, 1)), SANDWICH_OK) << message();
 }
 
-TEST_F(CApiTest, AForkIsToldToLoadItself) {
-  load();
+TEST_F(CApiEvaluatorTest, AForkIsToldToLoadItself) {
+  ASSERT_EQ(
+      sandwich_evaluator_load(write().c_str(), nullptr, &evaluator, &error),
+      SANDWICH_OK);
+  std::vector<float> logits(size_t{5} * HASH_MODEL_VOCABULARY);
   pid_t child = ::fork();
   if (child == 0) {
     ::alarm(20);
-    bool refused = sandwich_sequence_feed(sequence, prompt, 5, nullptr,
-                                          &error) == SANDWICH_FAILED &&
-                   message().find("fork") != std::string::npos;
-    sandwich_sequence_free(sequence);
-    sandwich_model_free(model);
+    const bool refused =
+        sandwich_evaluator_logits(evaluator, prompt, 5, logits.data(),
+                                  &error) == SANDWICH_UNAVAILABLE &&
+        message().find("fork") != std::string::npos;
+    sandwich_evaluator_free(evaluator);
     ::_exit(refused ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
-            SANDWICH_OK);
-}
-
-TEST_F(CApiTest, HandlesMayBeFreedInAnyOrder) {
-  load();
-  sandwich_model_free(model);
-  model = nullptr;
-  EXPECT_EQ(sandwich_sequence_feed(sequence, prompt, 5, nullptr, &error),
-            SANDWICH_OK);
-  sandwich_model_free(nullptr);
-  sandwich_sequence_free(nullptr);
-  sandwich_sampler_free(nullptr);
-  sandwich_decoder_free(nullptr);
-  sandwich_free(nullptr);
-}
-
-TEST_F(CApiTest, LoadOptionsReachTheEngine) {
-  load();
-  std::string path = folder.file("model.sandwich");
-  std::string log;
-  sandwich_load_options options = {};
-  options.struct_size = sizeof(options);
-  options.kv_cache_tokens = 16;
-  options.weights = SANDWICH_WEIGHTS_MAPPED;
-  options.log = [](void *data, int, const char *text) {
-    *static_cast<std::string *>(data) += text;
-  };
-  options.user_data = &log;
-  sandwich_model *small = nullptr;
-  ASSERT_EQ(sandwich_model_load(path.c_str(), &options, &small, &error),
-            SANDWICH_OK);
-  EXPECT_NE(log.find("threads"), std::string::npos);
-  sandwich_sequence *other = nullptr;
-  ASSERT_EQ(sandwich_sequence_create(small, &other, &error), SANDWICH_OK);
-  std::vector<int32_t> tokens(17, 1);
-  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 17, nullptr, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("the KV cache is full"), std::string::npos);
-  EXPECT_EQ(sandwich_sequence_feed(other, tokens.data(), 16, nullptr, &error),
-            SANDWICH_OK);
-  sandwich_sequence_free(other);
-  sandwich_model_free(small);
-}
-
-TEST_F(CApiTest, OlderAndShorterOptionsAreAccepted) {
-  // As a program would pass it that knows the first two options only.
-  sandwich_sampling_options options = {};
-  options.struct_size = offsetof(sandwich_sampling_options, top_p);
-  options.top_p = 77;
-  sandwich_sampler *sampler = nullptr;
-  EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error), SANDWICH_OK);
-  sandwich_sampler_free(sampler);
-  sampler = nullptr;
-  options.struct_size = sizeof(options);
-  EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error),
-            SANDWICH_FAILED);
-  EXPECT_EQ(message(), "top-p is 77; it must be above 0 and at most 1");
-  for (size_t size : {size_t{0}, sizeof(options) + 1}) {
-    options.struct_size = size;
-    EXPECT_EQ(sandwich_sampler_create(&options, &sampler, &error),
-              SANDWICH_WRONG_USAGE);
-    EXPECT_NE(message(), "");
-  }
-  EXPECT_EQ(sampler, nullptr);
-}
-
-TEST_F(CApiTest, BadInputFailsWithAMessage) {
-  EXPECT_EQ(sandwich_model_load("/absent", nullptr, &model, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("/absent"), std::string::npos);
-  EXPECT_EQ(sandwich_model_load("/absent", nullptr, &model, nullptr),
-            SANDWICH_FAILED);
-  EXPECT_EQ(model, nullptr);
-  load({.withTokenizer = false});
-  EXPECT_FALSE(sandwich_model_has_tokenizer(model));
-  int32_t *tokens = nullptr;
-  size_t count = 0;
-  EXPECT_EQ(sandwich_tokenize(model, "x", 1, 1, &tokens, &count, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("has no tokenizer.json"), std::string::npos);
-  int32_t outside = HASH_MODEL_VOCABULARY;
-  EXPECT_EQ(sandwich_sequence_feed(sequence, &outside, 1, nullptr, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("token id 260"), std::string::npos);
-  int32_t spoiling = HASH_MODEL_VOCABULARY - 1;
-  EXPECT_EQ(sandwich_generate(sequence, &spoiling, 1, nullptr, nullptr, nullptr,
-                              nullptr, &error),
-            SANDWICH_FAILED);
-  EXPECT_NE(message().find("is nan"), std::string::npos);
-}
-
-TEST_F(CApiTest, NullIsWrongUsage) {
-  load();
-  sandwich_model *other = nullptr;
-  EXPECT_EQ(sandwich_model_load(nullptr, nullptr, &other, nullptr),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_EQ(sandwich_model_load("x", nullptr, nullptr, &error),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_EQ(message(), "out is NULL");
-  EXPECT_EQ(sandwich_sequence_create(nullptr, &sequence, nullptr),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_EQ(sandwich_sequence_feed(nullptr, prompt, 1, nullptr, nullptr),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_EQ(sandwich_sequence_feed(sequence, nullptr, 1, nullptr, nullptr),
-            SANDWICH_WRONG_USAGE);
-  EXPECT_EQ(sandwich_generate(sequence, nullptr, 0, nullptr, nullptr, nullptr,
-                              nullptr, nullptr),
-            SANDWICH_WRONG_USAGE);
-}
-
-TEST_F(CApiTest, NullTellsNothing) {
-  EXPECT_EQ(sandwich_model_vocab_size(nullptr), 0u);
-  EXPECT_EQ(sandwich_model_context_length(nullptr), 0u);
-  EXPECT_EQ(sandwich_model_name(nullptr), nullptr);
-  EXPECT_EQ(sandwich_model_has_tokenizer(nullptr), 0);
-  EXPECT_EQ(sandwich_model_is_end_token(nullptr, 0), 0);
-  EXPECT_EQ(sandwich_sequence_length(nullptr), 0u);
-  EXPECT_EQ(sandwich_sequence_logits(nullptr), nullptr);
-  sandwich_sequence_clear(nullptr);
+  EXPECT_EQ(
+      sandwich_evaluator_logits(evaluator, prompt, 5, logits.data(), &error),
+      SANDWICH_OK);
 }

@@ -12,7 +12,7 @@
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
 
-#include "sandwich/Runtime/Generation/Generation.h"
+#include "sandwich/Runtime/Text/ArtifactTokenizer.h"
 
 #include <gtest/gtest.h>
 

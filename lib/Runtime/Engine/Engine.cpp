@@ -445,3 +445,12 @@ Status Engine::feed(Sequence &sequence, std::span<const int32_t> tokens,
   }
   return {};
 }
+
+Status sandwich::checkPromptLength(const proto::ModelConfiguration &model,
+                                   uint64_t tokens) {
+  if (tokens > model.context_length())
+    return makeError(ErrorKind::ContextExceeded, "the prompt of ", tokens,
+                     " tokens is longer than the model's context of ",
+                     model.context_length(), " tokens; shorten it");
+  return {};
+}

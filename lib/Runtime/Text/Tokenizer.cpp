@@ -311,10 +311,11 @@ Tokenizer::fromText(std::string_view tokenizerText,
 Result<std::vector<int32_t>>
 Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
   if (text.size() > maxTextBytes)
-    return makeError("the text is ", text.size(), " bytes long; at most ",
-                     maxTextBytes, " are accepted");
+    return makeError(ErrorKind::InvalidArgument, "the text is ", text.size(),
+                     " bytes long; at most ", maxTextBytes, " are accepted");
   if (std::optional<size_t> offset = findInvalidUtf8(text))
-    return makeError("the text is not valid UTF-8 at byte ", *offset);
+    return makeError(ErrorKind::InvalidArgument,
+                     "the text is not valid UTF-8 at byte ", *offset);
   std::vector<int32_t> ids;
   const PostProcessor &postProcessor = description->postProcessor;
   if (options.addSpecialTokens)

@@ -222,6 +222,11 @@ private:
   std::vector<uint64_t> firstRows;
 };
 
+/// Error ContextExceeded: a prompt of `tokens` tokens is longer than the
+/// model's context. To be asked before an engine is created for the prompt.
+Status checkPromptLength(const proto::ModelConfiguration &model,
+                         uint64_t tokens);
+
 } // namespace sandwich
 
 #endif // SANDWICH_RUNTIME_ENGINE_ENGINE_H
