@@ -39,6 +39,12 @@ LogicalResult LMDialect::verifyOperationAttribute(Operation *op,
              << SANDWICH_MAX_THREADS << " on a function";
     return success();
   }
+  if (attribute.getName() == deterministicAttributeName) {
+    if (!isa<ModuleOp>(op) || !isa<UnitAttr>(attribute.getValue()))
+      return op->emitError(
+          "'lm.deterministic' has no value and is on a module");
+    return success();
+  }
   if (attribute.getName() != phaseAttributeName)
     return op->emitError("unknown attribute '")
            << attribute.getName().getValue() << "'";
