@@ -66,6 +66,7 @@ private:
   std::string defaultKVDtype();
   OwningOpRef<ModuleOp> buildOwnModel();
   Status partition(ModuleOp whole);
+  void markDeterministic(ModuleOp marked);
   Status buildModule();
   Status checkSchedules();
   void forgetUnusedTiles();
@@ -115,9 +116,17 @@ std::string Compilation::defaultKVDtype() {
 
 /// Model IR of the checkpoint.
 OwningOpRef<ModuleOp> Compilation::buildOwnModel() {
-  return buildModel(&context, checkpoint.config(),
-                    elementTypeNamed(options.dtype),
-                    elementTypeNamed(*options.kvDtype));
+  OwningOpRef<ModuleOp> own = buildModel(&context, checkpoint.config(),
+                                         elementTypeNamed(options.dtype),
+                                         elementTypeNamed(*options.kvDtype));
+  markDeterministic(*own);
+  return own;
+}
+
+/// Before the model is divided among ranks, which depends on it.
+void Compilation::markDeterministic(ModuleOp marked) {
+  if (options.deterministic)
+    marked->setAttr(lm::deterministicAttributeName, UnitAttr::get(&context));
 }
 
 /// Turns `whole` into what one rank runs.
@@ -239,6 +248,8 @@ Status Compilation::run(TuningSummary *summary) {
   if (options.inputIR) {
     SANDWICH_ASSIGN_OR_RETURN(module,
                               readInputModule(*options.inputIR, context));
+    options.deterministic |= lm::isDeterministic(*module);
+    markDeterministic(*module);
   }
   if (!options.kvDtype)
     options.kvDtype = defaultKVDtype();
@@ -250,9 +261,6 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
-  options.deterministic |= lm::isDeterministic(*module);
-  if (options.deterministic)
-    (*module)->setAttr(lm::deterministicAttributeName, UnitAttr::get(&context));
   if (Status status = assignTeams(); !status)
     return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)

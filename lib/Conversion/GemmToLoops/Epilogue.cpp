@@ -113,9 +113,11 @@ void EpilogueWriter::writeElementwise() {
     Value row = b.add(op.getFirstRow(), blockRow);
     if (!rank)
       return writeRow(blockRow, row, op.getResidual());
+    // As lm.deal_rows says.
     auto ranks = static_cast<int64_t>(*op.getResidualRanks());
-    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                        b.rem(row, ranks), rank);
+    Value owner = lm::isDeterministic(op) ? b.index(0) : b.rem(row, ranks);
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, owner,
+                                        rank);
     b.ifThenElse(
         isOwn, [&] { writeRow(blockRow, row, op.getResidual()); },
         [&] { writeRow(blockRow, row, Value()); });

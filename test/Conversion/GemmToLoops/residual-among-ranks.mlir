@@ -1,6 +1,14 @@
 // RUN: sandwich-opt %s -gemm-to-loops | FileCheck %s
+// RUN: sed 's|// MODULE: ||' %s | sandwich-opt -gemm-to-loops | FileCheck %s --check-prefix=SAME
 
-// Ranks that add up a residual with their sums add it in turn, row by row.
+// Ranks that add up a residual with their sums add it in turn, row by row. Where
+// the place of a row is to change nothing, the first rank adds all of it.
+
+// SAME: %[[RANK:.*]] = phase.rank
+// SAME-NOT: arith.remui
+// SAME: arith.cmpi eq, %c0{{[_0-9]*}}, %[[RANK]]
+
+// MODULE: module attributes {lm.deterministic} {
 
 lm.weight @w : tensor<64x32xf32> from ["w"] shard <columns, ranks = 2> at 0
 // CHECK-LABEL: func @decode(
@@ -31,3 +39,4 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
   gemm.epilogue %sums at(%c32, %c0) size(%tokens, %c32) epilogue(<add_residual>) residual(%logits : memref<?x64xf32> among 2) into %logits : memref<?x64xf32> into memref<?x64xf32>
   return
 }
+// MODULE: }

@@ -47,8 +47,8 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     * `none`: `result = sums`.
     * `add_residual`: `result = residual + sums`. In buffer form the
       destination may be the residual's buffer. With `among` n ranks, which then
-      add up their results, rank r adds the rows r, r + n, and so on of the
-      residual, and `result = sums` in the others.
+      add up their results, each rank adds the rows of the residual that
+      `lm.deal_rows` gives it, and `result = sums` in the others.
     * `silu_mul`: the weight interleaves the rows of its two sources, a gate
       and an up projection; `result = silu(gate) * up`, with half as many
       channels. The bias is that of the gate, then that of the up projection.

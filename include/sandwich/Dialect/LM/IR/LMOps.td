@@ -358,7 +358,9 @@ def LM_DealRowsOp : LM_TensorOp<"deal_rows", [SameOperandsAndResultType]> {
   let description = [{
     `result[t, :] = input[t, :]` on rank `t mod ranks`, zeros on the others: the
     sum of the results over the ranks is the input, where that is the same on
-    all of them. Rows are dealt in turn so that all ranks have as much to do.
+    all of them. Rows are dealt in turn so that all ranks have as much to do. In
+    a module that is `lm.deterministic`, rank 0 has all of them: otherwise the
+    order in which a row is summed depended on its place in the step.
 
     ```mlir
     %own = lm.deal_rows %x among 2 : tensor<?x64xf32>
