@@ -46,7 +46,9 @@ Service::create(std::unique_ptr<Engine> engine,
   SchedulerOptions scheduling = options.scheduling;
   scheduling.limits = limitsOf(*engine, options.maxSequences);
   std::unique_ptr<Service> service(
-      new Service(std::move(engine), std::move(tokenizer)));
+      new Service(std::move(engine), std::move(tokenizer), options));
+  service->mostContinuations =
+      service->engine->limits(PhaseKind::Decode).tokens;
   SANDWICH_ASSIGN_OR_RETURN(service->scheduler,
                             Scheduler::create(service->engine->blockPool(),
                                               scheduling, std::move(costs)));
@@ -111,7 +113,6 @@ Status Service::check(const GenerationRequest &request) const {
     return makeError(ErrorKind::Unavailable,
                      "this process is a fork of the one that began the "
                      "service, and has none");
-  SANDWICH_RETURN_IF_ERROR(engine->checkRunning());
   // Before anything that takes time in proportion to the prompt.
   SANDWICH_RETURN_IF_ERROR(
       checkPromptLength(engine->model(), request.prompt.size()));
@@ -157,13 +158,15 @@ Result<RequestId> Service::submit(GenerationRequest request,
                                   GenerationCallbacks callbacks) {
   SANDWICH_RETURN_IF_ERROR(check(request));
   // Only as many as can be admitted: each takes memory.
-  if (request.continuations > engine->limits(PhaseKind::Decode).tokens)
+  if (request.continuations > mostContinuations)
     return makeError(ErrorKind::InvalidArgument, request.continuations,
-                     " continuations are more than the ",
-                     engine->limits(PhaseKind::Decode).tokens,
+                     " continuations are more than the ", mostContinuations,
                      " sequences that one step takes");
   std::shared_ptr<Live> made = makeLive(request, std::move(callbacks));
   std::lock_guard lock(meeting->mutex);
+  // Ranks that are restarted are not to be asked, only waited for.
+  SANDWICH_RETURN_IF_ERROR(restartsRanks ? failedForGood
+                                         : engine->checkRunning());
   if (draining || stopping)
     return makeError(ErrorKind::Unavailable,
                      "the service ends, and takes no more requests");
@@ -208,6 +211,8 @@ bool Service::cancel(RequestId id) {
 void Service::serve() {
   std::unique_lock lock(meeting->mutex);
   while (true) {
+    if (restartsRanks)
+      restartRanks(lock);
     if (runStep(lock))
       continue;
     meeting->changed.notify_all();
@@ -223,6 +228,30 @@ void Service::serve() {
   }
 }
 
+void Service::restartRanks(std::unique_lock<std::mutex> &lock) {
+  const Status running = engine->checkRunning();
+  if (running || !failedForGood || (stopping && scheduler->idle()))
+    return;
+  // What waits needs nothing of what is lost.
+  Ended ended = takeEnded(scheduler->loseCache(running.error(), now()));
+  delivering = true;
+  lock.unlock();
+  tell(ended);
+  ended.clear();
+  Status restarted = running;
+  if (std::exchange(computedSinceStart, false)) {
+    report(log, LogLevel::Warning,
+           running.error().message + "; starting the ranks anew");
+    restarted = engine->restart(log);
+  }
+  lock.lock();
+  delivering = false;
+  if (!restarted)
+    failedForGood =
+        makeError(ErrorKind::Unavailable,
+                  "the ranks failed again: ", restarted.error().message);
+}
+
 Result<StepResult> Service::compute(const StepPlan &plan,
                                     std::unique_lock<std::mutex> &lock) {
   segments.clear();
@@ -231,6 +260,7 @@ Result<StepResult> Service::compute(const StepPlan &plan,
         {segment.sequence, segment.tokens,
          segment.samples > 0 ? LogitRows::Last : LogitRows::None});
   try {
+    SANDWICH_RETURN_IF_ERROR(failedForGood);
     SANDWICH_RETURN_IF_ERROR(engine->begin(
         segments, plan.phase() == StepPhase::Decode ? PhaseKind::Decode
                                                     : PhaseKind::Prefill));
@@ -241,7 +271,10 @@ Result<StepResult> Service::compute(const StepPlan &plan,
   lock.unlock();
   engine->compute();
   lock.lock();
-  return engine->finish();
+  Result<StepResult> result = engine->finish();
+  if (result)
+    computedSinceStart = true;
+  return result;
 }
 
 std::vector<Service::Row> Service::rowsOf(const StepPlan &plan) const {
@@ -327,9 +360,14 @@ GeneratedToken Service::follow(const Row &row, Result<SampledToken> sampled) {
   return generated;
 }
 
-std::vector<std::pair<std::shared_ptr<Service::Live>, RequestEnd>>
-Service::takeEnded(const std::vector<RequestEnd> &ended) {
-  std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>> taken;
+void Service::tell(const Ended &ended) {
+  for (const auto &[request, end] : ended)
+    if (request->callbacks.onEnd)
+      request->callbacks.onEnd(end);
+}
+
+Service::Ended Service::takeEnded(const std::vector<RequestEnd> &ended) {
+  Ended taken;
   for (const RequestEnd &end : ended) {
     auto found = live.find(end.request);
     if (found == live.end())
@@ -423,9 +461,7 @@ bool Service::runStep(std::unique_lock<std::mutex> &lock) {
   delivering = true;
   lock.unlock();
   deliver(rows, tokens, events);
-  for (auto &[request, end] : ended)
-    if (request->callbacks.onEnd)
-      request->callbacks.onEnd(end);
+  tell(ended);
   // What callbacks hold may end by a call of this class.
   rows.clear();
   ended.clear();

@@ -124,6 +124,15 @@ std::vector<RequestEnd> Scheduler::fail(const StepPlan &plan,
   return takeEnded();
 }
 
+std::vector<RequestEnd> Scheduler::loseCache(const Error &error, double now) {
+  assert(!stepUnderWay && "a step ends before the cache is lost");
+  for (Entry *entry : order)
+    if (entry->running && !entry->outcome)
+      end(*entry, error, now);
+  pool.clearPrefixCache();
+  return takeEnded();
+}
+
 bool Scheduler::cancel(RequestId id, double now) {
   auto found = entries.find(id);
   if (found == entries.end() || found->second.outcome)

@@ -85,6 +85,13 @@ struct ServiceOptions {
   uint64_t maxSequences = 0;
   /// What steps take before any was run.
   StepCosts costs = assumedStepCosts();
+  /// Starts the ranks anew after they have failed: requests that had begun end
+  /// with Unavailable, the others go on waiting. Where they fail again before a
+  /// step was computed, or cannot be started, the service ends all requests
+  /// and takes no more. Not for ranks on several hosts.
+  bool restartRanks = false;
+  /// Told, by the service's thread, of ranks that are restarted.
+  LogCallback log = {};
 };
 
 struct ServiceStatistics {
@@ -126,7 +133,8 @@ public:
 
   /// Takes a request. Errors: InvalidArgument (options out of range, a token
   /// outside of the vocabulary, stop strings without a tokenizer), Unavailable
-  /// (the ranks have failed, or the service drains), and what
+  /// (the ranks have failed and are not restarted, or the service drains), and
+  /// what
   /// `Scheduler::admit` refuses.
   Result<RequestId> submit(GenerationRequest request,
                            GenerationCallbacks callbacks);
@@ -162,8 +170,10 @@ private:
     uint32_t text;
   };
 
-  Service(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer)
-      : engine(std::move(engine)), textTokenizer(std::move(tokenizer)) {}
+  Service(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer,
+          const ServiceOptions &options)
+      : engine(std::move(engine)), textTokenizer(std::move(tokenizer)),
+        restartsRanks(options.restartRanks), log(options.log) {}
 
   double now() const;
   /// Whether this process is a fork of the one that created the service: its
@@ -177,6 +187,8 @@ private:
   void serve();
   /// Runs a step, if there is one to run; false: there is nothing to do.
   bool runStep(std::unique_lock<std::mutex> &lock);
+  /// Where the ranks have failed, and are to be restarted.
+  void restartRanks(std::unique_lock<std::mutex> &lock);
   Result<StepResult> compute(const StepPlan &plan,
                              std::unique_lock<std::mutex> &lock);
   std::vector<Row> rowsOf(const StepPlan &plan) const;
@@ -195,12 +207,17 @@ private:
                       std::unique_lock<std::mutex> &lock);
   void deliver(const std::vector<Row> &rows,
                std::vector<GeneratedToken> &tokens, const StepEvents &events);
+  using Ended = std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>>;
   /// Takes the requests that `ended` from those that live.
-  std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>>
-  takeEnded(const std::vector<RequestEnd> &ended);
+  Ended takeEnded(const std::vector<RequestEnd> &ended);
+  static void tell(const Ended &ended);
 
   std::unique_ptr<Engine> engine;
   const std::optional<Tokenizer> textTokenizer;
+  const bool restartsRanks;
+  const LogCallback log;
+  /// Texts of one request at most.
+  uint64_t mostContinuations = 0;
   const Clock::time_point start = Clock::now();
   const pid_t process = ::getpid();
 
@@ -217,6 +234,10 @@ private:
   bool stopping = false;
   /// Callbacks are being called.
   bool delivering = false;
+  /// Why no step will run any more, where ranks were to be restarted.
+  Status failedForGood;
+  /// Whether a step was computed since the ranks were started.
+  bool computedSinceStart = true;
   uint64_t requests = 0;
   uint64_t refusedRequests = 0;
   uint64_t generatedTokens = 0;

@@ -129,6 +129,11 @@ public:
   std::vector<RequestEnd> fail(const StepPlan &plan, const Error &error,
                                double now);
 
+  /// The keys and values of all sequences are lost, and no step is under way:
+  /// the requests that have blocks end with `error`, and what blocks held is
+  /// forgotten. Those that wait go on waiting.
+  std::vector<RequestEnd> loseCache(const Error &error, double now);
+
   /// Whether there is anything to plan or to tell.
   bool idle() const { return order.empty(); }
   SchedulerStatistics statistics() const;

@@ -117,8 +117,8 @@ distinct(const std::vector<std::optional<unsigned>> &nodes) {
 
 Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
                                                const EngineOptions &options) {
-  HostCommunicator *hosts = options.ranks.hosts.get();
-  SANDWICH_ASSIGN_OR_RETURN(const uint32_t here, ranksOnHost(artifact, hosts));
+  SANDWICH_ASSIGN_OR_RETURN(const uint32_t here,
+                            ranksOnHost(artifact, options.ranks.hosts.get()));
   if (options.plan)
     SANDWICH_RETURN_IF_ERROR(checkPlan(*options.plan, artifact, here));
   if (options.verifyWeights)
@@ -126,65 +126,96 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   if (options.numaNode)
     // Nothing to bind yet, but a node that is not there is an error already.
     SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
+  EngineOptions kept = options;
+  kept.log = {};
+  kept.progress = {};
+  std::unique_ptr<Engine> engine(
+      new Engine(std::move(artifact), std::move(kept)));
+  SANDWICH_RETURN_IF_ERROR(engine->load(options.log, options.progress));
+  return engine;
+}
+
+Status Engine::load(const LogCallback &log, const ProgressCallback &progress) {
+  HostCommunicator *hosts = options.ranks.hosts.get();
+  SANDWICH_ASSIGN_OR_RETURN(const uint32_t here, ranksOnHost(source, hosts));
   SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs,
-                            memoryNeeds(artifact, here, options));
+                            memoryNeeds(source, here, options));
   if (hosts && hosts->rank() > 0)
     SANDWICH_RETURN_IF_ERROR(getBlocks(*hosts, needs));
   Result<MemoryPlan> memory =
       planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
   if (!memory)
-    return memory.error().inContext(artifact.path());
+    return memory.error().inContext(source.path());
   if (hosts && hosts->rank() == 0)
     SANDWICH_RETURN_IF_ERROR(giveBlocks(*hosts, memory->kvBlocks));
 
   PhaseExecutorOptions own;
-  own.kvBlocks = memory->kvBlocks;
+  // The pool stays as large as it is.
+  own.kvBlocks = pool ? pool->blockCount() : memory->kvBlocks;
   own.weightPlacement =
       options.weightPlacement.value_or(WeightPlacement::Mapped);
   own.numaNode = options.numaNode;
   own.plan = options.plan;
-  own.progress = options.progress;
+  own.progress = progress;
   // The other ranks' warnings are told where they are different.
   std::vector<std::string> warnings;
   own.log = [&](LogLevel level, const std::string &message) {
     if (level == LogLevel::Warning)
       warnings.push_back(message);
-    report(options.log, level, message);
+    report(log, level, message);
   };
   for (const std::string &warning : memory->warnings)
-    own.log(LogLevel::Warning, artifact.path() + ": " + warning);
-  std::unique_ptr<Engine> engine(new Engine(std::move(artifact)));
+    own.log(LogLevel::Warning, source.path() + ": " + warning);
   // The others load while this rank does.
-  if (artifact::ranks(engine->source.manifest()) > 1) {
+  if (artifact::ranks(source.manifest()) > 1) {
     SANDWICH_ASSIGN_OR_RETURN(
-        engine->group, RankGroup::start(engine->source,
-                                        {.kvBlocks = own.kvBlocks,
-                                         .weightPlacement = own.weightPlacement,
-                                         .plan = own.plan,
-                                         .numaNode = own.numaNode},
-                                        options.ranks));
-    own.communicator = &engine->group->communicator();
+        group, RankGroup::start(source,
+                                {.kvBlocks = own.kvBlocks,
+                                 .weightPlacement = own.weightPlacement,
+                                 .plan = own.plan,
+                                 .numaNode = own.numaNode},
+                                options.ranks));
+    own.communicator = &group->communicator();
   }
-  Result<std::unique_ptr<PhaseExecutor>> executor =
-      PhaseExecutor::create(engine->source, own);
+  Result<std::unique_ptr<PhaseExecutor>> loaded =
+      PhaseExecutor::create(source, own);
   // A failure of the group stops loading.
-  if (engine->group)
-    SANDWICH_RETURN_IF_ERROR(engine->group->failure());
-  if (!executor)
-    return executor.error();
-  engine->executor = *std::move(executor);
-  SANDWICH_ASSIGN_OR_RETURN(
-      engine->pool,
-      BlockPool::create(own.kvBlocks, {.prefixCache = options.prefixCache}));
-  if (engine->group) {
-    SANDWICH_ASSIGN_OR_RETURN(engine->placement,
-                              engine->group->waitUntilLoaded(
-                                  *engine->executor, warnings, options.log));
-  } else {
-    engine->placement = {engine->executor->readPlacement()};
+  if (group)
+    SANDWICH_RETURN_IF_ERROR(group->failure());
+  if (!loaded)
+    return loaded.error();
+  executor = *std::move(loaded);
+  if (!pool) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        pool,
+        BlockPool::create(own.kvBlocks, {.prefixCache = options.prefixCache}));
   }
-  report(options.log, LogLevel::Information, engine->describeMemory());
-  return engine;
+  std::vector<RankPlacement> found;
+  if (group) {
+    SANDWICH_ASSIGN_OR_RETURN(found,
+                              group->waitUntilLoaded(*executor, warnings, log));
+  } else {
+    found = {executor->readPlacement()};
+  }
+  // Others may read it once it is known.
+  if (placement.empty())
+    placement = std::move(found);
+  report(log, LogLevel::Information, describeMemory());
+  return {};
+}
+
+Status Engine::restart(const LogCallback &log) {
+  if (options.ranks.hosts)
+    return makeError(ErrorKind::InvalidArgument,
+                     "ranks that are shared with other hosts are not "
+                     "restarted; start all hosts anew");
+  // It uses the group's communicator.
+  executor.reset();
+  group.reset();
+  Status loaded = load(log, {});
+  if (!loaded)
+    executor.reset();
+  return loaded;
 }
 
 std::string Engine::describeMemory() const {
@@ -236,6 +267,9 @@ Status Engine::checkContext(const Sequence &sequence,
 }
 
 Status Engine::checkRunning() const {
+  if (!executor)
+    return makeError(ErrorKind::Unavailable,
+                     "the ranks failed, and could not be restarted");
   Status status = executor->team(PhaseKind::Prefill).checkProcess();
   if (status && group)
     status = group->failure();

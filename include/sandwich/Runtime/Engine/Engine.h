@@ -101,6 +101,15 @@ public:
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 
+  /// After `checkRunning` found that the ranks have failed: ends those that are
+  /// left, and starts and loads all anew. Sequences stay what they were, but
+  /// what they had computed is lost: they must be cleared, and the prefix cache
+  /// too. Nothing else may be called meanwhile but what reads the artifact.
+  /// Errors as `create`, after which only this, `checkRunning` and what reads
+  /// the artifact may be called; InvalidArgument where the ranks are shared
+  /// with other hosts.
+  Status restart(const LogCallback &log = {});
+
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
@@ -181,7 +190,7 @@ public:
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const { return executor->memoryUse(); }
   /// Where the threads of each rank are, as the system told once all was
-  /// loaded.
+  /// loaded first.
   const std::vector<RankPlacement> &rankPlacement() const { return placement; }
   /// Process identifiers of the other ranks.
   std::vector<int> rankProcesses() const {
@@ -189,7 +198,11 @@ public:
   }
 
 private:
-  explicit Engine(Artifact source) : source(std::move(source)) {}
+  Engine(Artifact source, EngineOptions options)
+      : source(std::move(source)), options(std::move(options)) {}
+
+  /// Loads all but the artifact.
+  Status load(const LogCallback &log, const ProgressCallback &progress);
 
   /// The line that tells about memory once the model is loaded.
   std::string describeMemory() const;
@@ -203,6 +216,8 @@ private:
   void undo();
 
   Artifact source;
+  /// Without what its callers get told while they create it.
+  EngineOptions options;
   /// Outlives the executor, which uses its communicator.
   std::unique_ptr<RankGroup> group;
   std::unique_ptr<PhaseExecutor> executor;
