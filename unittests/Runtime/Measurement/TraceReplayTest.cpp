@@ -20,9 +20,10 @@ using namespace sandwich::test;
 namespace {
 class TraceReplayTest : public ::testing::Test {
 protected:
-  std::unique_ptr<Engine> load(uint64_t kvCacheTokens) {
+  std::unique_ptr<Engine> load(uint64_t kvCacheTokens,
+                               uint32_t contextLength = 100) {
     std::string path = folder.file("model.sandwich");
-    Status written = writeHashModel(path, {.contextLength = 100});
+    Status written = writeHashModel(path, {.contextLength = contextLength});
     EXPECT_TRUE(written) << written.error().message;
     Result<Artifact> artifact = Artifact::open(path);
     EXPECT_TRUE(artifact) << artifact.error().message;
@@ -32,9 +33,10 @@ protected:
     return std::move(*engine);
   }
   std::unique_ptr<Service> serve(uint64_t kvCacheTokens,
-                                 const ServiceOptions &options = {}) {
-    Result<std::unique_ptr<Service>> service =
-        Service::create(load(kvCacheTokens), std::nullopt, options);
+                                 const ServiceOptions &options = {},
+                                 uint32_t contextLength = 100) {
+    Result<std::unique_ptr<Service>> service = Service::create(
+        load(kvCacheTokens, contextLength), std::nullopt, options);
     EXPECT_TRUE(service) << service.error().message;
     return std::move(*service);
   }
@@ -83,9 +85,11 @@ TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
 }
 
 TEST_F(TraceReplayTest, BatchesWhoIsThere) {
-  const ServingTrace trace = {{5, 30, 0.}, {5, 30, 0.}, {5, 2, 0.2}};
+  // The first goes on for as long as a busy machine may take to begin the
+  // second.
+  const ServingTrace trace = {{5, 9000, 0.}, {5, 9000, 0.}, {5, 2, 0.2}};
   Result<std::vector<ServedRequest>> together =
-      replayTrace(*serve(1000), trace);
+      replayTrace(*serve(20000, {}, 10000), trace);
   ASSERT_TRUE(together) << together.error().message;
   const std::vector<ServedRequest> &served = *together;
   // Both prompts come before anybody's last token, and nobody before its time.
@@ -94,7 +98,7 @@ TEST_F(TraceReplayTest, BatchesWhoIsThere) {
   EXPECT_EQ(served[2].arrival, 0.2);
   // With room for one at a time they follow each other.
   Result<std::vector<ServedRequest>> single =
-      replayTrace(*serve(1000, {.maxSequences = 1}), trace);
+      replayTrace(*serve(20000, {.maxSequences = 1}, 10000), trace);
   ASSERT_TRUE(single) << single.error().message;
   EXPECT_GE((*single)[1].firstToken, (*single)[0].lastToken);
 }
