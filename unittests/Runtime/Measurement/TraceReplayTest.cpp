@@ -87,9 +87,9 @@ TEST_F(TraceReplayTest, ServesOneAfterTheOther) {
 TEST_F(TraceReplayTest, BatchesWhoIsThere) {
   // The first goes on for as long as a busy machine may take to begin the
   // second.
-  const ServingTrace trace = {{5, 9000, 0.}, {5, 9000, 0.}, {5, 2, 0.2}};
+  const ServingTrace trace = {{5, 2000, 0.}, {5, 2000, 0.}, {5, 2, 0.2}};
   Result<std::vector<ServedRequest>> together =
-      replayTrace(*serve(20000, {}, 10000), trace);
+      replayTrace(*serve(5000, {}, 2500), trace);
   ASSERT_TRUE(together) << together.error().message;
   const std::vector<ServedRequest> &served = *together;
   // Both prompts come before anybody's last token, and nobody before its time.
@@ -98,7 +98,7 @@ TEST_F(TraceReplayTest, BatchesWhoIsThere) {
   EXPECT_EQ(served[2].arrival, 0.2);
   // With room for one at a time they follow each other.
   Result<std::vector<ServedRequest>> single =
-      replayTrace(*serve(20000, {.maxSequences = 1}, 10000), trace);
+      replayTrace(*serve(5000, {.maxSequences = 1}, 2500), trace);
   ASSERT_TRUE(single) << single.error().message;
   EXPECT_GE((*single)[1].firstToken, (*single)[0].lastToken);
 }
