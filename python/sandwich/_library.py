@@ -41,6 +41,7 @@ class ServingOptions(ctypes.Structure):
         ("max_sequences", ctypes.c_uint64),
         ("max_waiting_requests", ctypes.c_uint64),
         ("no_prefix_cache", ctypes.c_int),
+        ("restart_ranks", ctypes.c_int),
         ("first_token_objective", ctypes.c_double),
         ("token_objective", ctypes.c_double),
     ]

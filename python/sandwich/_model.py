@@ -52,6 +52,7 @@ class Model(LoadedArtifact):
         prefix_cache: bool = True,
         first_token_objective: float | None = None,
         token_objective: float | None = None,
+        restart_ranks: bool = False,
         weights: Weights = "default",
         rank_program: str | PathLike[str] | None = None,
         verify_weights: bool = False,
@@ -68,6 +69,8 @@ class Model(LoadedArtifact):
         wait longer for their first token are refused with OverloadedError; with
         `token_objective` prompts of others delay a text's next token no longer
         than so many seconds.
+        With `restart_ranks`, ranks of which one fails are started anew: texts that
+        had begun end with UnavailableError, other requests go on waiting.
         `weights` says where the weights lie: "mapped" shares them with other
         processes, "huge-pages" makes a copy that is faster to read.
         `rank_program` is the sandwich-run that runs the other ranks of an artifact
@@ -96,6 +99,7 @@ class Model(LoadedArtifact):
             max_sequences=max_sequences or 0,
             max_waiting_requests=max_waiting_requests or 0,
             no_prefix_cache=not prefix_cache,
+            restart_ranks=restart_ranks,
             first_token_objective=first_token_objective or 0.0,
             token_objective=token_objective or 0.0,
         )

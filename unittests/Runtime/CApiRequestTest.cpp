@@ -504,8 +504,13 @@ static std::vector<pid_t> childProcesses() {
   return children;
 }
 
-TEST_F(CApiRequestTest, WithoutARankItIsUnavailable) {
-  load({.contextLength = 1 << 20, .ranks = 2});
+class RanksOfCApiTest : public CApiRequestTest,
+                        public ::testing::WithParamInterface<bool> {};
+
+TEST_P(RanksOfCApiTest, WithoutARankItIsUnavailable) {
+  auto serving = defaults<sandwich_serving_options>();
+  serving.restart_ranks = GetParam();
+  load({.contextLength = 1 << 20, .ranks = 2}, nullptr, &serving);
   auto options = defaults<sandwich_generation_options>();
   auto sampling = defaults<sandwich_sampling_options>();
   sampling.logit_bias = noSpoiling;
@@ -522,8 +527,17 @@ TEST_F(CApiRequestTest, WithoutARankItIsUnavailable) {
   EXPECT_EQ(outcome.status, SANDWICH_UNAVAILABLE) << outcome.error;
   EXPECT_NE(outcome.error.find("rank 1"), std::string::npos) << outcome.error;
   sandwich_request_free(request);
-  expectRefused(hello, options, SANDWICH_UNAVAILABLE, "rank 1");
+  if (!GetParam())
+    return expectRefused(hello, options, SANDWICH_UNAVAILABLE, "rank 1");
+  // For requests that come afterwards there are others.
+  options.max_tokens = 5;
+  request = submit(hello, &options);
+  const Outcome later = finish(request);
+  EXPECT_EQ(later.status, SANDWICH_OK) << later.error;
+  sandwich_request_free(request);
+  EXPECT_NE(childProcesses(), ranks);
 }
+INSTANTIATE_TEST_SUITE_P(Restart, RanksOfCApiTest, ::testing::Bool());
 
 TEST_F(CApiRequestTest, AForkIsToldToLoadItself) {
   load({.contextLength = 1 << 20});

@@ -157,6 +157,11 @@ typedef struct sandwich_serving_options {
    */
   int no_prefix_cache;
   /**
+   * Not 0: where a rank fails, all are started anew. Requests that had begun
+   * end with SANDWICH_UNAVAILABLE, the others go on waiting.
+   */
+  int restart_ranks;
+  /**
    * Seconds until the first token that a request should take at most; one that
    * is predicted to take longer is SANDWICH_OVERLOADED. 0: none.
    */

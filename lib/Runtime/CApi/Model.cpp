@@ -26,6 +26,7 @@ static ServiceOptions serviceOptionsOf(const sandwich_serving_options &given,
                                        const Artifact &artifact) {
   ServiceOptions service;
   service.maxSequences = given.max_sequences;
+  service.restartRanks = given.restart_ranks != 0;
   SchedulerOptions &scheduling = service.scheduling;
   if (given.max_waiting_requests)
     scheduling.maxWaitingRequests = given.max_waiting_requests;
