@@ -107,22 +107,35 @@ static Json fileToJson(const proto::File &file) {
           {"checksum", hexadecimal(file.checksum())}};
 }
 
+static Json stepTimesToJson(const proto::StepTimes &times) {
+  auto point = [](const proto::StepTimes::Point &each) -> Json {
+    return {{"tokens", each.tokens()}, {"seconds", each.seconds()}};
+  };
+  return {{"prefill", toArray(times.prefill(), point)},
+          {"decode", toArray(times.decode(), point)},
+          {"seconds_per_prompt_position", times.seconds_per_prompt_position()},
+          {"seconds_per_decode_position", times.seconds_per_decode_position()}};
+}
+
 Json sandwich::toJson(const proto::Manifest &manifest) {
   const proto::KVCache &cache = manifest.kv_cache();
-  return {{"sandwich_version", manifest.sandwich_version()},
-          {"ranks", artifact::ranks(manifest)},
-          {"common_weight_bytes", manifest.common_weight_bytes()},
-          {"shard_bytes", manifest.shard_bytes()},
-          {"model", modelToJson(manifest.model())},
-          {"target", targetToJson(manifest.target())},
-          {"phases", toArray(manifest.phases(), phaseToJson)},
-          {"plan", toArray(manifest.plan(), processToJson)},
-          {"kv_cache",
-           {{"block_tokens", cache.block_tokens()},
-            {"block_bytes", cache.block_bytes()},
-            {"dtype", cache.dtype()}}},
-          {"tensors", toArray(manifest.tensors(), tensorToJson)},
-          {"files", toArray(manifest.files(), fileToJson)}};
+  Json object = {{"sandwich_version", manifest.sandwich_version()},
+                 {"ranks", artifact::ranks(manifest)},
+                 {"common_weight_bytes", manifest.common_weight_bytes()},
+                 {"shard_bytes", manifest.shard_bytes()},
+                 {"model", modelToJson(manifest.model())},
+                 {"target", targetToJson(manifest.target())},
+                 {"phases", toArray(manifest.phases(), phaseToJson)},
+                 {"plan", toArray(manifest.plan(), processToJson)},
+                 {"kv_cache",
+                  {{"block_tokens", cache.block_tokens()},
+                   {"block_bytes", cache.block_bytes()},
+                   {"dtype", cache.dtype()}}},
+                 {"tensors", toArray(manifest.tensors(), tensorToJson)},
+                 {"files", toArray(manifest.files(), fileToJson)}};
+  if (manifest.has_step_times())
+    object["step_times"] = stepTimesToJson(manifest.step_times());
+  return object;
 }
 
 Json sandwich::toJson(const Artifact &artifact) {

@@ -9,6 +9,7 @@
 #include "sandwich/Artifact/ArtifactWriter.h"
 
 #include "Checksum.h"
+#include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/File.h"
@@ -434,6 +435,30 @@ Status ArtifactWriter::commit(proto::Manifest manifest,
                      std::as_bytes(std::span(bytes->data(), bytes->size()))));
   SANDWICH_RETURN_IF_ERROR(syncFolder(state->partial));
   return state->moveIntoPlace(inPlace);
+}
+
+Status ArtifactWriter::setStepTimes(const std::string &path,
+                                    const proto::StepTimes &times) {
+  // What runs it may be another CPU.
+  ArtifactOpenOptions options;
+  options.availableFeatures.reset();
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path, options));
+  proto::Manifest manifest = artifact.manifest();
+  *manifest.mutable_step_times() = times;
+  SANDWICH_ASSIGN_OR_RETURN(ArtifactWriter writer, create(path));
+  State &state = *writer.state;
+  const std::string name = state.shownPath(artifact::manifestFile);
+  auto bytes = artifact::serializeManifest(manifest);
+  if (!bytes)
+    return bytes.error().inContext(name);
+  SANDWICH_RETURN_IF_ERROR(
+      state.addFile(artifact::manifestFile,
+                    std::as_bytes(std::span(bytes->data(), bytes->size()))));
+  const std::string made =
+      state.partial + "/" + std::string(artifact::manifestFile);
+  if (::rename(made.c_str(), name.c_str()) != 0)
+    return systemError(name, "replace");
+  return syncFolder(state.destination);
 }
 
 Status

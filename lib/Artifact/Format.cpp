@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -274,6 +275,58 @@ static Status checkPlan(const proto::Manifest &manifest) {
   return {};
 }
 
+static Status checkSeconds(const std::string &field, double seconds,
+                           bool zeroToo) {
+  if (!std::isfinite(seconds) || seconds < 0 || (seconds == 0 && !zeroToo) ||
+      seconds > limits::stepSeconds)
+    return makeError(field, " is ", seconds, "; ",
+                     zeroToo ? "0 to " : "more than 0 and at most ",
+                     limits::stepSeconds, " seconds are accepted");
+  return {};
+}
+
+using StepTimePoints =
+    google::protobuf::RepeatedPtrField<proto::StepTimes::Point>;
+
+/// A curve with a point at least, none beyond the largest step of its phase.
+static Status checkStepTimePoints(const char *name,
+                                  const StepTimePoints &points,
+                                  const proto::Phase &phase) {
+  SANDWICH_RETURN_IF_ERROR(checkRange(std::string("the number of ") + name,
+                                      static_cast<uint64_t>(points.size()), 1,
+                                      limits::stepTimePoints));
+  uint32_t before = 0;
+  for (int i = 0; i < points.size(); ++i) {
+    const proto::StepTimes::Point &point = points[i];
+    const std::string prefix = element(name, i);
+    SANDWICH_RETURN_IF_ERROR(
+        checkRange(prefix + "tokens", point.tokens(), 1, phase.max_tokens()));
+    if (point.tokens() <= before)
+      return makeError(prefix, "tokens is ", point.tokens(), ", not more than ",
+                       before, " of the point before");
+    before = point.tokens();
+    SANDWICH_RETURN_IF_ERROR(checkSeconds(prefix + "seconds", point.seconds(),
+                                          /*zeroToo=*/false));
+  }
+  return {};
+}
+
+static Status checkStepTimes(const proto::Manifest &manifest) {
+  if (!manifest.has_step_times())
+    return {};
+  const proto::StepTimes &times = manifest.step_times();
+  SANDWICH_RETURN_IF_ERROR(
+      checkStepTimePoints("step_times.prefill", times.prefill(),
+                          *findPhase(manifest, prefillPhase)));
+  SANDWICH_RETURN_IF_ERROR(checkStepTimePoints(
+      "step_times.decode", times.decode(), *findPhase(manifest, decodePhase)));
+  SANDWICH_RETURN_IF_ERROR(
+      checkSeconds("step_times.seconds_per_prompt_position",
+                   times.seconds_per_prompt_position(), /*zeroToo=*/true));
+  return checkSeconds("step_times.seconds_per_decode_position",
+                      times.seconds_per_decode_position(), /*zeroToo=*/true);
+}
+
 static Status checkRanks(const proto::Manifest &manifest) {
   const proto::ModelConfiguration &model = manifest.model();
   TensorParallelSizes sizes{model.heads(), model.kv_heads(),
@@ -463,6 +516,7 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   if (manifest.phases_size() > 0) {
     SANDWICH_RETURN_IF_ERROR(checkPhases(manifest));
     SANDWICH_RETURN_IF_ERROR(checkPlan(manifest));
+    SANDWICH_RETURN_IF_ERROR(checkStepTimes(manifest));
   }
   SANDWICH_RETURN_IF_ERROR(checkRanks(manifest));
   return checkKVCache(manifest.kv_cache(), manifest.model(), ranks(manifest));

@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Runtime/Measurement/StepMeasurement.h"
+#include "sandwich/Serving/Prediction/TracePrediction.h"
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
@@ -71,27 +72,34 @@ public:
                               Engine::create(std::move(artifact), options));
     SANDWICH_ASSIGN_OR_RETURN(StepMeasurement measurement,
                               StepMeasurement::create(*engine, grid, stop));
+    SANDWICH_ASSIGN_OR_RETURN(
+        TracePrediction prediction,
+        TracePrediction::create(
+            std::move(trace),
+            {.maxBatch = maxBatch,
+             .stepTokens = static_cast<int64_t>(
+                 engine->limits(PhaseKind::Prefill).tokens)}));
     return std::unique_ptr<Candidate>(new Candidate(
-        std::move(engine), std::move(measurement), std::move(trace), maxBatch));
+        std::move(engine), std::move(measurement), std::move(prediction)));
   }
 
   /// The trace's mean latency in seconds with steps measured once.
   Result<double> latency() {
     SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, measurement.measure());
-    return meanLatency(steps, trace, maxBatch);
+    return trace.meanLatency(
+        [&](const StepShape &shape) { return steps.seconds(shape); });
   }
 
 private:
   Candidate(std::unique_ptr<Engine> engine, StepMeasurement measurement,
-            ServingTrace trace, int64_t maxBatch)
+            TracePrediction trace)
       : engine(std::move(engine)), measurement(std::move(measurement)),
-        trace(std::move(trace)), maxBatch(maxBatch) {}
+        trace(std::move(trace)) {}
 
   std::unique_ptr<Engine> engine;
   StepMeasurement measurement;
   /// As the context holds it.
-  ServingTrace trace;
-  int64_t maxBatch;
+  TracePrediction trace;
 };
 
 struct MeasuredEvaluator::Shape {

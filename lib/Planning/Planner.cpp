@@ -11,10 +11,10 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/Target.h"
-#include "sandwich/Topology/ModelledEvaluator.h"
 #include "sandwich/Topology/PlanFile.h"
 
 #include <algorithm>
@@ -180,7 +180,11 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(
       LatencyModel model, LatencyModel::create(plan.machine.root, parameters));
-  ModelledEvaluator modelled(std::move(model), work, trace);
+  SANDWICH_ASSIGN_OR_RETURN(
+      TracePrediction prediction,
+      TracePrediction::create(trace,
+                              {.stepTokens = options.compile.maxTokens}));
+  ModelledEvaluator modelled(std::move(model), work, std::move(prediction));
   std::unique_ptr<MeasuredEvaluator> measured;
   if (runs) {
     SANDWICH_ASSIGN_OR_RETURN(

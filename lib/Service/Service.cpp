@@ -8,6 +8,7 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "sandwich/Service/StepCostMeasurement.h"
 #include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
@@ -37,12 +38,27 @@ static SchedulerLimits limitsOf(const Engine &engine, uint64_t maxSequences) {
           .contextLength = engine.contextLength()};
 }
 
+/// What steps take before the service has run any, as `ServiceOptions` says.
+static StepCosts initialCosts(Engine &engine, const ServiceOptions &options) {
+  if (options.costs)
+    return *options.costs;
+  if (std::optional<StepCosts> known =
+          stepCostsOf(engine.artifact().manifest()))
+    return *known;
+  if (options.measuringSeconds > 0)
+    if (Result<StepCosts> measured =
+            measureStepCosts(engine, {.seconds = options.measuringSeconds}))
+      return *measured;
+  return assumedStepCosts();
+}
+
 Result<std::unique_ptr<Service>>
 Service::create(std::unique_ptr<Engine> engine,
                 std::optional<Tokenizer> tokenizer,
                 const ServiceOptions &options) {
-  SANDWICH_ASSIGN_OR_RETURN(StepCostModel costs,
-                            StepCostModel::create(options.costs));
+  SANDWICH_ASSIGN_OR_RETURN(
+      StepCostModel costs,
+      StepCostModel::create(initialCosts(*engine, options)));
   SchedulerOptions scheduling = options.scheduling;
   scheduling.limits = limitsOf(*engine, options.maxSequences);
   std::unique_ptr<Service> service(

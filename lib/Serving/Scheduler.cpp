@@ -113,6 +113,65 @@ StepEvents Scheduler::complete(const StepPlan &plan,
   return events;
 }
 
+uint64_t Scheduler::steadySteps(const StepPlan &plan) const {
+  const uint64_t running = runningTexts();
+  if (plan.phase() != StepPhase::Decode || plan.shape.promptTokens > 0 ||
+      plan.segments.size() != running)
+    return 1;
+  uint64_t count = options.limits.contextLength;
+  for (const Entry *entry : order) {
+    // Who waits for a sequence goes on to, unless it may take one from others.
+    const bool waits =
+        !entry->running && entry != order.front() && running == maxTexts();
+    if (entry->outcome || entry->request.deadline ||
+        entry->request.priority != order.front()->request.priority ||
+        !(entry->running || waits))
+      return 1;
+    for (const Text &text : entry->texts) {
+      if (!entry->running || text.finished)
+        continue;
+      if (!text.streams(entry->promptLength))
+        return 1;
+      const uint64_t generated = text.tokens.size() - entry->promptLength;
+      count = std::min({count, entry->request.maxTokens - generated,
+                        options.limits.contextLength - text.sequence.length()});
+    }
+  }
+  uint64_t blocks = 0;
+  for (const StepSegment &segment : plan.segments)
+    blocks += pool.blocksNeeded({segment.sequence, count});
+  return blocks <= pool.freeBlocks() ? count : 1;
+}
+
+StepEvents Scheduler::completeSteady(const StepPlan &plan, uint64_t count,
+                                     double lastSeconds, double now) {
+  assert(count >= 1 && count <= steadySteps(plan) && "steps that are alike");
+  const uint64_t before = count - 1;
+  std::vector<BlockPool::Append> appends;
+  for (const StepSegment &segment : plan.segments)
+    appends.push_back({segment.sequence, count});
+  const bool reserved = static_cast<bool>(pool.reserve(appends));
+  assert(reserved && "the blocks were counted");
+  (void)reserved;
+  steps += before;
+  StepPlan last = plan;
+  last.number = steps;
+  last.plannedAt = now - lastSeconds;
+  last.shape.decodePositions += before * plan.shape.decodeSequences;
+  for (StepSegment &segment : last.segments) {
+    Entry &entry = entries.at(segment.request);
+    entry.plannedIn = steps;
+    entry.generatedTokens += before;
+    Text &text = entry.texts[segment.text];
+    const uint64_t computed = text.sequence.length();
+    text.tokens.insert(text.tokens.end(), before, 0);
+    text.sequence.append(std::span(text.tokens).subspan(computed, before));
+    segment.tokens = std::span(text.tokens).subspan(computed + before, 1);
+  }
+  const std::vector<ChosenToken> sampled(last.segments.size(), {.token = 0});
+  return complete(last, sampled, now);
+}
+
 std::vector<RequestEnd> Scheduler::fail(const StepPlan &plan,
                                         const Error &error, double now) {
   assert(stepUnderWay && plan.number == steps &&

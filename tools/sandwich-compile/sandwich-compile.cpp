@@ -10,6 +10,7 @@
 #include "Progress.h"
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Compiler/FatalErrors.h"
+#include "sandwich/Planning/ArtifactMeasurement.h"
 #include "sandwich/Planning/Planner.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/File.h"
@@ -189,6 +190,29 @@ static void keepTuned(const CompileOptions &options,
                ", and the same command goes on");
 }
 
+/// Lets the artifact that was tuned and written say how long its steps take.
+/// Where that cannot be measured, the artifact stays without, and a line says
+/// why.
+static void measureSteps(const CompileOptions &options, ProgressLine &line,
+                         bool quiet) {
+  sayWhenInterrupted("interrupted; the artifact was written, without the times "
+                     "of its steps");
+  const Status status = measureArtifact(
+      options.output, [&](std::string_view stage, double done) -> Status {
+        if (interrupted())
+          return makeError(interruptedMessage());
+        if (!quiet)
+          line(stage, done);
+        return {};
+      });
+  line.finishStage();
+  if (interrupted())
+    exitInterrupted();
+  if (!status && !quiet)
+    std::fprintf(stderr, "the times of steps were not measured: %s\n",
+                 status.error().message.c_str());
+}
+
 /// Plans where that is asked for, compiles, and tells what was tuned.
 static Status runCompilation(const Arguments &arguments,
                              InterruptedMessage &message) {
@@ -215,6 +239,8 @@ static Status runCompilation(const Arguments &arguments,
   };
   TuningSummary summary;
   Status status = compile(options, progress, &summary);
+  if (status && tunes && options.emit == Emit::Artifact)
+    measureSteps(options, line, arguments.quiet);
   line.finishStage();
   SANDWICH_RETURN_IF_ERROR(status);
   SANDWICH_RETURN_IF_ERROR(finishStandardOutput());

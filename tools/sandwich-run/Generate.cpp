@@ -376,6 +376,8 @@ static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(std::move(artifact), options));
   ServiceOptions serving;
+  // A request that is alone need not be planned for.
+  serving.measuringSeconds = 0;
   serving.scheduling.maxWaitingTokens =
       std::max(serving.scheduling.maxWaitingTokens, engine->contextLength());
   SANDWICH_ASSIGN_OR_RETURN(

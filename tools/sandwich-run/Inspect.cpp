@@ -123,6 +123,30 @@ static std::string describeRanks(const proto::Manifest &manifest) {
                 formatBytes(manifest.shard_bytes()).c_str());
 }
 
+/// "1 token 12.30 ms, 16 tokens 12.91 ms", as many as are in `points`.
+static std::string describePoints(
+    const google::protobuf::RepeatedPtrField<proto::StepTimes::Point> &points) {
+  std::string text;
+  for (const proto::StepTimes::Point &point : points)
+    text +=
+        format("%s%u token%s %.4g ms", text.empty() ? "" : ", ", point.tokens(),
+               point.tokens() == 1 ? "" : "s", point.seconds() * 1e3);
+  return text;
+}
+
+/// What steps took where the artifact was compiled, if that was measured.
+static std::string describeStepTimes(const proto::Manifest &manifest) {
+  if (!manifest.has_step_times())
+    return "step times  not measured\n";
+  const proto::StepTimes &times = manifest.step_times();
+  return "step times  prefill: " + describePoints(times.prefill()) +
+         "\n            decode: " + describePoints(times.decode()) +
+         format("\n            1000 positions read: %.4g ms in prefill, %.4g "
+                "ms in decode\n",
+                times.seconds_per_prompt_position() * 1e6,
+                times.seconds_per_decode_position() * 1e6);
+}
+
 static std::string describeTensors(const proto::Manifest &manifest) {
   std::string text = "tensors\n";
   for (const proto::Tensor &tensor : manifest.tensors()) {
@@ -173,7 +197,8 @@ static Status run(const Arguments &arguments) {
              manifest.sandwich_version().c_str()) +
       describeModel(manifest.model()) + describeTarget(manifest);
   text += describeRanks(manifest) + describePhases(manifest) +
-          describeTensors(manifest) + describeFiles(manifest);
+          describeStepTimes(manifest) + describeTensors(manifest) +
+          describeFiles(manifest);
   if (arguments.verify)
     text += "weights     the checksum is right\n";
   return writeStandardOutput(text);

@@ -247,6 +247,41 @@ TEST_F(ArtifactWriterTest, TellsWhenTheArtifactIsInPlace) {
   }
 }
 
+/// Times of both phases' smallest steps.
+static proto::StepTimes makeTimes(double seconds) {
+  proto::StepTimes times;
+  for (auto *points : {times.mutable_prefill(), times.mutable_decode()}) {
+    points->Add()->set_tokens(1);
+    points->begin()->set_seconds(seconds);
+  }
+  return times;
+}
+
+TEST_F(ArtifactWriterTest, SetsStepTimesAndNothingElse) {
+  const std::string name = writeArtifact("a.sandwich");
+  const std::string weights = contents(name + "/weights.bin");
+  for (double seconds : {0.5, 0.25}) {
+    Status status = ArtifactWriter::setStepTimes(name, makeTimes(seconds));
+    ASSERT_TRUE(status) << status.error().message;
+    auto artifact = Artifact::open(name);
+    ASSERT_TRUE(artifact) << artifact.error().message;
+    EXPECT_EQ(artifact->manifest().step_times().decode(0).seconds(), seconds);
+    EXPECT_EQ(artifact->manifest().tensors_size(), 2);
+  }
+  EXPECT_EQ(contents(name + "/weights.bin"), weights);
+  EXPECT_EQ(filesInFolder(), 1u);
+  // What would not load is not written.
+  Status status = ArtifactWriter::setStepTimes(name, makeTimes(-1));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            name + "/manifest.pb: step_times.prefill[0].seconds is -1; more "
+                   "than 0 and at most 1e+06 seconds are accepted");
+  EXPECT_TRUE(Artifact::open(name));
+  EXPECT_EQ(filesInFolder(), 1u);
+  EXPECT_FALSE(
+      ArtifactWriter::setStepTimes(path("none.sandwich"), makeTimes(1)));
+}
+
 TEST_F(ArtifactWriterTest, ReplacesAnArtifactOfAnotherVersion) {
   std::filesystem::create_directory(path("a.sandwich"));
   proto::Envelope envelope;

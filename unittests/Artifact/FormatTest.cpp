@@ -12,6 +12,7 @@
 #include "sandwich/Artifact/ArtifactJson.h"
 #include "sandwich/Support/ModelLimits.h"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -299,6 +300,58 @@ TEST(Format, ChecksTheKVCache) {
             "kv_cache.block_bytes is 4096; 8192 to 16384 is accepted");
 }
 
+/// Times of a step of one token, and of as many as a step takes.
+static proto::StepTimes makeStepTimes() {
+  proto::StepTimes times;
+  for (auto *points : {times.mutable_prefill(), times.mutable_decode()}) {
+    proto::StepTimes::Point *point = points->Add();
+    point->set_tokens(1);
+    point->set_seconds(0.01);
+    point = points->Add();
+    point->set_tokens(2);
+    point->set_seconds(0.02);
+  }
+  times.set_seconds_per_prompt_position(1e-6);
+  return times;
+}
+
+TEST(Format, ChecksTheStepTimes) {
+  auto errorFor = [](auto spoil) {
+    return errorAfter([&](proto::Manifest &m) {
+      *m.mutable_step_times() = makeStepTimes();
+      spoil(*m.mutable_step_times());
+    });
+  };
+  using Times = proto::StepTimes;
+  EXPECT_EQ(errorFor([](Times &) {}), "");
+  EXPECT_EQ(errorFor([](Times &t) { t.clear_decode(); }),
+            "the number of step_times.decode is 0; 1 to 64 is accepted");
+  EXPECT_EQ(errorFor([](Times &t) {
+              for (int i = 0; i < 63; ++i)
+                t.add_prefill();
+            }),
+            "the number of step_times.prefill is 65; 1 to 64 is accepted");
+  EXPECT_EQ(errorFor([](Times &t) { t.mutable_prefill(1)->set_tokens(1); }),
+            "step_times.prefill[1].tokens is 1, not more than 1 of the point "
+            "before");
+  EXPECT_TRUE(errorFor([](Times &t) {
+                t.mutable_prefill(1)->set_tokens(1000000);
+              }).starts_with("step_times.prefill[1].tokens is 1000000; 1 to "));
+  EXPECT_EQ(errorFor([](Times &t) { t.mutable_decode(0)->set_seconds(0); }),
+            "step_times.decode[0].seconds is 0; more than 0 and at most 1e+06 "
+            "seconds are accepted");
+  EXPECT_EQ(errorFor([](Times &t) { t.mutable_decode(0)->set_seconds(NAN); }),
+            "step_times.decode[0].seconds is nan; more than 0 and at most "
+            "1e+06 seconds are accepted");
+  EXPECT_EQ(errorFor([](Times &t) { t.set_seconds_per_prompt_position(-1); }),
+            "step_times.seconds_per_prompt_position is -1; 0 to 1e+06 "
+            "seconds are accepted");
+  EXPECT_EQ(
+      errorFor([](Times &t) { t.set_seconds_per_decode_position(INFINITY); }),
+      "step_times.seconds_per_decode_position is inf; 0 to 1e+06 "
+      "seconds are accepted");
+}
+
 /// Two ranks: a region of both, and one of each.
 static void divide(proto::Manifest &m) {
   constexpr uint64_t region = uint64_t(2) << 20;
@@ -511,6 +564,13 @@ TEST(Format, JsonHasTheFields) {
   EXPECT_EQ(json["tensors"][1]["shape"], Json::array({100, 64}));
   EXPECT_EQ(json["files"][0]["checksum"], "0123456789abcdef");
   EXPECT_EQ(json["ranks"], 1);
+  EXPECT_FALSE(json.contains("step_times"));
+  proto::Manifest measured = makeWholeManifest();
+  *measured.mutable_step_times() = makeStepTimes();
+  Json times = toJson(measured)["step_times"];
+  EXPECT_EQ(times["prefill"][1], (Json{{"tokens", 2}, {"seconds", 0.02}}));
+  EXPECT_EQ(times["decode"].size(), 2u);
+  EXPECT_EQ(times["seconds_per_prompt_position"], 1e-6);
   EXPECT_FALSE(json["tensors"][1].contains("ranks"));
   proto::Manifest divided = makeWholeManifest();
   divide(divided);

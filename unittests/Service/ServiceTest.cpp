@@ -12,7 +12,9 @@
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
 
+#include "sandwich/Artifact/ArtifactWriter.h"
 #include "sandwich/Runtime/Text/ArtifactTokenizer.h"
+#include "sandwich/Service/StepCostMeasurement.h"
 
 #include <gtest/gtest.h>
 
@@ -36,6 +38,11 @@ protected:
     std::string path = folder.file("model.sandwich");
     Status written = writeHashModel(path, model);
     EXPECT_TRUE(written) << written.error().message;
+    if (artifactCosts) {
+      Status told =
+          ArtifactWriter::setStepTimes(path, toStepTimes(*artifactCosts));
+      EXPECT_TRUE(told) << told.error().message;
+    }
     Result<Artifact> artifact = Artifact::open(path);
     EXPECT_TRUE(artifact) << artifact.error().message;
     Result<std::optional<Tokenizer>> tokenizer = loadTokenizer(*artifact);
@@ -50,6 +57,8 @@ protected:
   }
 
   TemporaryFolder folder;
+  /// What the artifact says that steps take.
+  std::optional<StepCosts> artifactCosts;
 };
 
 /// What a request got, and a way to wait for its end.
@@ -413,6 +422,88 @@ TEST_F(ServiceTest, CallbacksMaySubmitAndCancel) {
   EXPECT_TRUE(second.end.get().status);
   EXPECT_EQ(second.tokens(), greedy(prompt, 2));
   service->drain();
+}
+
+/// Whether `service` takes a request at all, and as the first one.
+static bool takesFirst(Service &service) {
+  Outcome outcome;
+  GenerationRequest request;
+  request.prompt = {1, 2, 3};
+  request.maxTokens = 2;
+  Result<RequestId> id = service.submit(request, outcome.callbacks());
+  if (!id) {
+    EXPECT_EQ(id.error().kind, ErrorKind::Overloaded);
+    return false;
+  }
+  EXPECT_TRUE(outcome.end.get().status);
+  return true;
+}
+
+TEST_F(ServiceTest, KnowsWhatStepsTakeBeforeTheFirst) {
+  const StepCosts slow = {.prefill = {{1, 60}}, .decode = {{1, 60}}};
+  const StepCosts fast = {.prefill = {{1, 1e-5}}, .decode = {{1, 1e-5}}};
+  // Steps of this model take much less, and those that are assumed more.
+  ServiceOptions options;
+  options.scheduling.firstTokenObjective = 0.03;
+  const EngineOptions engine = {.kvCacheTokens = 500};
+  auto takes = [&] { return takesFirst(*start({}, engine, options)); };
+  // Measured, if that is allowed.
+  EXPECT_TRUE(takes());
+  options.measuringSeconds = 0;
+  EXPECT_FALSE(takes());
+  // The artifact says,
+  artifactCosts = fast;
+  EXPECT_TRUE(takes());
+  options.measuringSeconds = 1;
+  artifactCosts = slow;
+  EXPECT_FALSE(takes());
+  // but who begins the service knows best.
+  options.costs = fast;
+  EXPECT_TRUE(takes());
+}
+
+TEST_F(ServiceTest, MeasuresStepsOfBothPhases) {
+  const std::string path = folder.file("model.sandwich");
+  ASSERT_TRUE(writeHashModel(path, {.maxTokens = 80}));
+  Result<Artifact> artifact = Artifact::open(path);
+  ASSERT_TRUE(artifact);
+  Result<std::unique_ptr<Engine>> engine =
+      Engine::create(std::move(*artifact), {.kvCacheTokens = 500});
+  ASSERT_TRUE(engine) << engine.error().message;
+  BlockPool &pool = (*engine)->blockPool();
+  const uint64_t blocks = pool.freeBlocks();
+  Result<StepCosts> costs = measureStepCosts(**engine, {.samples = 3});
+  ASSERT_TRUE(costs) << costs.error().message;
+  std::vector<uint64_t> prefill;
+  for (const StepCosts::Point &point : costs->prefill)
+    prefill.push_back(point.tokens);
+  EXPECT_EQ(prefill, (std::vector<uint64_t>{16, 64, 80}));
+  std::vector<uint64_t> decode;
+  for (const StepCosts::Point &point : costs->decode)
+    decode.push_back(point.tokens);
+  // As many as have rows of logits.
+  EXPECT_EQ(decode, (std::vector<uint64_t>{1, 8}));
+  EXPECT_TRUE(StepCostModel::create(*costs));
+  // Nothing is left, and a manifest keeps it all.
+  EXPECT_EQ(pool.freeBlocks(), blocks);
+  EXPECT_EQ(pool.cachedBlocks(), 0u);
+  proto::Manifest manifest;
+  *manifest.mutable_step_times() = toStepTimes(*costs);
+  std::optional<StepCosts> again = stepCostsOf(manifest);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(toStepTimes(*again).SerializeAsString(),
+            manifest.step_times().SerializeAsString());
+  EXPECT_FALSE(stepCostsOf({}));
+  // With no time at all, the smallest step of each phase is measured.
+  costs = measureStepCosts(**engine, {.seconds = 1e-9});
+  ASSERT_TRUE(costs);
+  EXPECT_EQ(costs->prefill.size(), 1u);
+  EXPECT_EQ(costs->decode.size(), 1u);
+  costs = measureStepCosts(**engine, {.progress = [](double) -> Status {
+    return makeError("enough");
+  }});
+  ASSERT_FALSE(costs);
+  EXPECT_EQ(costs.error().message, "enough");
 }
 
 TEST_F(ServiceTest, ForksOfTheProcessHaveNoService) {

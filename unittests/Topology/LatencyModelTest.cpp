@@ -1,4 +1,4 @@
-//===- LatencyModelTest.cpp - How long a machine serves a trace -----------===//
+//===- LatencyModelTest.cpp - How long a machine takes for a step ---------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,12 +8,11 @@
 
 #include "PaperMachines.h"
 
-#include "sandwich/Topology/ModelledEvaluator.h"
+#include "sandwich/Topology/LatencyModel.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -232,109 +231,7 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
             "the topology has no CPUs");
 }
 
-TEST(LatencySimulation, AddsUpTheStepsOfATrace) {
-  TeamSpeed team;
-  team.flopsPerSecond = 1e18;
-  team.bytesPerSecond = 3e6;
-  ModelWork work;
-  work.layers = 1;
-  work.hiddenSize = 1000;
-  work.intermediateSize = 1000;
-  work.bytesPerWeight = 1;
-  // A step takes a second whatever it does.
-  auto mean = [&](const ServingTrace &trace, int64_t maxBatch = 64) {
-    return LatencyModel::meanLatency(team, team, work, trace, maxBatch);
-  };
-  EXPECT_NEAR(mean({{10, 5, {}}}), 5, 1e-6);
-  EXPECT_NEAR(mean({{10, 1, {}}}), 1, 1e-6);
-  EXPECT_NEAR(mean({{10, 0, {}}}), 1, 1e-6);
-  // One after the other, each from when the one before is done.
-  EXPECT_NEAR(mean({{10, 5, {}}, {10, 3, {}}}), 4, 1e-6);
-  // Together: two prompts, then four steps for both.
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}), 6, 1e-6);
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, 1), 7.5, 1e-6);
-  // The second one's prompt delays the first one by a step.
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 1, 1.5}}), (6 + 1.5) / 2, 1e-6);
-  // Nothing happens before the first one comes.
-  EXPECT_NEAR(mean({{10, 5, 100.}}), 5, 1e-6);
-}
-
-/// The same, one step after the other.
-static double stepwiseLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
-                              const ModelWork &work, const ServingTrace &trace,
-                              size_t maxBatch) {
-  struct Sequence {
-    double arrival;
-    int64_t position, left;
-  };
-  std::vector<Sequence> generating;
-  double now = 0, total = 0;
-  for (size_t next = 0; next < trace.size() || !generating.empty();) {
-    if (generating.empty())
-      now = std::max(now, *trace[next].arrivalSeconds);
-    while (next < trace.size() && generating.size() < maxBatch &&
-           *trace[next].arrivalSeconds <= now) {
-      const ServingRequest &request = trace[next++];
-      now += LatencyModel::stepSeconds(
-          prefill, work,
-          StepWork::prompt(static_cast<double>(request.promptTokens)));
-      if (request.outputTokens > 1)
-        generating.push_back({*request.arrivalSeconds, request.promptTokens + 1,
-                              request.outputTokens - 1});
-      else
-        total += now - *request.arrivalSeconds;
-    }
-    if (generating.empty())
-      continue;
-    double positions = 0;
-    for (Sequence &sequence : generating)
-      positions += static_cast<double>(sequence.position++);
-    now += LatencyModel::stepSeconds(
-        decode, work,
-        StepWork::decode(static_cast<double>(generating.size()), positions));
-    for (Sequence &sequence : generating)
-      if (--sequence.left == 0)
-        total += now - sequence.arrival;
-    std::erase_if(generating,
-                  [](const Sequence &sequence) { return sequence.left == 0; });
-  }
-  return total / static_cast<double>(trace.size());
-}
-
-TEST(LatencySimulation, IsWhatAStepAfterTheOtherTakes) {
-  TeamSpeed team;
-  team.bytesPerSecond = 1e9;
-  team.barrierSeconds = 1e-5;
-  ModelWork work;
-  work.layers = 2;
-  work.hiddenSize = work.intermediateSize = 100;
-  work.queryHeads = work.keyValueHeads = 4;
-  work.headDim = 25;
-  work.vocabulary = 1000;
-  std::minstd_rand random(7);
-  auto upTo = [&](unsigned most) {
-    return static_cast<int64_t>(random() % most) + 1;
-  };
-  // Reading takes longer always, sometimes, and never.
-  for (double flops : {1e12, 5e8, 1e7})
-    for (size_t maxBatch : {1, 3, 64}) {
-      team.flopsPerSecond = flops;
-      ServingTrace trace;
-      double arrival = 0;
-      for (int i = 0; i < 40; ++i) {
-        arrival += static_cast<double>(random() % 1000) * 1e-4;
-        trace.push_back({upTo(300), upTo(400), arrival});
-      }
-      const double expected =
-          stepwiseLatency(team, team, work, trace, maxBatch);
-      EXPECT_NEAR(LatencyModel::meanLatency(team, team, work, trace,
-                                            static_cast<int64_t>(maxBatch)),
-                  expected, 1e-9 * expected)
-          << flops << " " << maxBatch;
-    }
-}
-
-TEST(LatencySimulation, StepsComputeAndRead) {
+TEST(StepLatency, StepsComputeAndRead) {
   TeamSpeed team;
   team.flopsPerSecond = 1e12;
   team.bytesPerSecond = 1e10;
@@ -367,117 +264,6 @@ TEST(LatencySimulation, StepsComputeAndRead) {
                           2 * (7e-6 + 2 * (1e-5 + 400e-9))));
 }
 
-//===----------------------------------------------------------------------===//
-// The machines of the Sandwich paper
-//===----------------------------------------------------------------------===//
-
-/// Figure 3 of the paper's first version: the same cores in both phases.
-static double latency(const LatencyModel &model,
-                      const std::vector<RankCpus> &ranks) {
-  Result<TeamSpeed> team = model.speedOf(ranks);
-  EXPECT_TRUE(team) << team.error().message;
-  Result<ServingTrace> trace = makeServingTrace("sharegpt", 32, 0, 1);
-  return LatencyModel::meanLatency(*team, *team, llama1B(4), *trace);
-}
-
-TEST(PaperMachines, KunpengAsInFigure3a) {
-  PaperMachine machine = kunpeng920();
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
-  ASSERT_TRUE(model) << model.error().message;
-  std::vector<RankCpus> all;
-  std::vector<RankCpus> oneOfEachCluster;
-  std::vector<RankCpus> lastOfEachNode;
-  std::vector<RankCpus> fastNodes;
-  std::vector<RankCpus> slowNodes;
-  for (unsigned node = 0; node < 8; ++node) {
-    unsigned first = node * 24;
-    all.push_back(cpuRange(first, 24));
-    lastOfEachNode.push_back(cpuRange(first, 18));
-    oneOfEachCluster.emplace_back();
-    for (unsigned core = 0; core < 24; ++core)
-      if (core % 4 != 3)
-        oneOfEachCluster.back().push_back(first + core);
-    (node % 2 == 0 ? fastNodes : slowNodes).push_back(cpuRange(first, 24));
-  }
-  double clusters = latency(*model, oneOfEachCluster);
-  double nodes = latency(*model, lastOfEachNode);
-  double fast = latency(*model, fastNodes);
-  double slow = latency(*model, slowNodes);
-  double everything = latency(*model, all);
-  EXPECT_LT(clusters, nodes);
-  EXPECT_LT(nodes, fast);
-  EXPECT_LT(fast, slow);
-  EXPECT_LT(slow, everything);
-}
-
-TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
-  PaperMachine machine = epyc7H12();
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
-  ASSERT_TRUE(model) << model.error().message;
-  std::map<unsigned, double> byRanks;
-  for (unsigned ranks : {2, 4, 8, 16}) {
-    std::vector<RankCpus> cpus;
-    for (unsigned rank = 0; rank < ranks; ++rank)
-      cpus.push_back(cpuRange(rank * 128 / ranks, 128 / ranks));
-    byRanks[ranks] = latency(*model, cpus);
-  }
-  EXPECT_LT(byRanks[8], byRanks[4]);
-  EXPECT_LT(byRanks[4], byRanks[2]);
-  EXPECT_LT(byRanks[8], byRanks[16]);
-}
-
-/// The best configuration that the whole search finds, evaluated as the paper
-/// does: one request after the other.
-static ServiceConfiguration best(const PaperMachine &machine,
-                                 const ModelWork &work) {
-  Result<TopoTree> tree =
-      TopoTree::fromMachine(machine.topology, TopoLeaves::Cores);
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
-  Result<ServingTrace> trace = findServingTrace("sharegpt");
-  EXPECT_TRUE(tree && model && trace);
-  ModelledEvaluator evaluator(std::move(*model), work, std::move(*trace));
-  ConfigurationSearchOptions options;
-  options.limits = limitsOf(work);
-  Result<SearchResult> result = searchConfigurations(*tree, evaluator, options);
-  EXPECT_TRUE(result) << result.error().message;
-  return result->configurations.front();
-}
-
-TEST(PaperMachines, KunpengLetsOneOfEachHiddenClusterSleep) {
-  for (const ModelWork &work : {llama1B(4), llama160M(4)}) {
-    ServiceConfiguration chosen = best(kunpeng920(), work);
-    EXPECT_EQ(chosen.derivation, "group(4,1,3) remove(1,4)");
-    size_t awake = 0;
-    for (const std::vector<unsigned> &cpus : chosen.decodeCores)
-      for (unsigned cpu : cpus) {
-        EXPECT_NE(cpu % 4, 3u);
-        ++awake;
-      }
-    EXPECT_EQ(awake, 144u);
-  }
-}
-
-TEST(PaperMachines, EpycIsDividedFinerThanItsNodesAndLetsCoresSleep) {
-  for (const ModelWork &work : {llama1B(4), llama160M(4)}) {
-    ServiceConfiguration chosen = best(epyc7H12(), work);
-    EXPECT_GT(chosen.processes(), 2u);
-    EXPECT_LT(chosen.decodeCores.front().size(),
-              chosen.prefillCores.front().size());
-  }
-}
-
-TEST(PaperMachines, XeonsHardlyLetCoresSleep) {
-  EXPECT_EQ(best(xeon6230(), llama1B(2)).decodeCores,
-            best(xeon6230(), llama1B(2)).prefillCores);
-  // The small model waits more at barriers.
-  ServiceConfiguration chosen = best(xeon6230(), llama160M(2));
-  EXPECT_GE(chosen.decodeCores.front().size() * 10,
-            chosen.prefillCores.front().size() * 9);
-}
-
 TEST_F(LatencyModelTest, RefusesLatentGroupsAcrossParts) {
   MachineParameters values = assumedParameters();
   values.latent = {{"cluster", "numa", 2, 4, {}}};
@@ -490,7 +276,7 @@ TEST_F(LatencyModelTest, RefusesLatentGroupsAcrossParts) {
       "around it");
 }
 
-TEST(LatencySimulation, CopiesOfKeysAndValuesAreReadToo) {
+TEST(StepLatency, CopiesOfKeysAndValuesAreReadToo) {
   TeamSpeed team;
   team.flopsPerSecond = 1e18;
   team.bytesPerSecond = 1e9;
@@ -506,15 +292,4 @@ TEST(LatencySimulation, CopiesOfKeysAndValuesAreReadToo) {
       LatencyModel::stepSeconds(team, work, StepWork::decode(1, 1000));
   // Four copies of 1000 positions and of the weights of keys and values.
   EXPECT_NEAR(copied - one, 3 * (1000 * 4 + 8 * 4) * 2 / 1e9, 1e-12);
-}
-
-TEST(LatencySimulation, EndsWhateverTheNumbersAre) {
-  TeamSpeed team;
-  team.flopsPerSecond = team.bytesPerSecond = 1e9;
-  team.interference = NAN;
-  ModelWork work;
-  work.layers = work.hiddenSize = work.intermediateSize = 1;
-  EXPECT_EQ(
-      LatencyModel::meanLatency(team, team, work, {{1, 5, 0.}, {1, 5, 1.}}),
-      INFINITY);
 }

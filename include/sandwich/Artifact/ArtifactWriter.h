@@ -93,6 +93,14 @@ public:
   Status commit(proto::Manifest manifest,
                 const std::function<void()> &inPlace = {});
 
+  /// Lets the manifest of the artifact `path` say how long steps take. The new
+  /// manifest is written beside the artifact and then moved into it, so that
+  /// the artifact is whole at any time. Errors: there is no artifact, or its
+  /// files are not what the manifest says; times that would not load; the disk
+  /// is full.
+  static Status setStepTimes(const std::string &path,
+                             const proto::StepTimes &times);
+
 private:
   struct State;
   explicit ArtifactWriter(std::unique_ptr<State> state);

@@ -69,6 +69,10 @@ inline constexpr uint32_t threads = SANDWICH_MAX_THREADS;
 inline constexpr uint32_t cpuIndex = 1 << 20;
 inline constexpr uint32_t operations = 1 << 16;
 inline constexpr uint32_t tokensOfStep = SANDWICH_MAX_STEP_TOKENS;
+/// Points of one phase's curve in `step_times`.
+inline constexpr uint32_t stepTimePoints = 64;
+/// Of one step, and of one position.
+inline constexpr double stepSeconds = 1e6;
 } // namespace limits
 
 /// XXH3 with 64 bits of `bytes`.

@@ -34,8 +34,8 @@ struct MeasuredEvaluatorOptions {
 
 /// Runs the phases of a configuration on this machine: compiles the model for
 /// it, measures prompts and decode steps of a trace (`stepGridFor`), and serves
-/// the trace in simulated time with what it measured (`meanLatency`), at most
-/// as many sequences at a time as the decode phase takes.
+/// the trace in simulated time with what it measured (`TracePrediction`), at
+/// most as many sequences at a time as the decode phase takes.
 ///
 /// Neighbours and clocks change a machine's speed by more than configurations
 /// differ. The first configuration therefore stays loaded, so that two need

@@ -83,8 +83,12 @@ struct ServiceOptions {
   SchedulerOptions scheduling = {};
   /// Sequences that generate at a time; 0: as many as a decode step takes.
   uint64_t maxSequences = 0;
-  /// What steps take before any was run.
-  StepCosts costs = assumedStepCosts();
+  /// What steps take before any was run. Nothing: what the artifact says; else
+  /// what is measured before the service begins, within `measuringSeconds`;
+  /// where that fails or is 0, `assumedStepCosts`.
+  std::optional<StepCosts> costs = {};
+  /// See `StepCostMeasurementOptions::seconds`.
+  double measuringSeconds = 1;
   /// Starts the ranks anew after they have failed: requests that had begun end
   /// with Unavailable, the others go on waiting. Where they fail again before a
   /// step was computed, or cannot be started, the service ends all requests

@@ -123,6 +123,17 @@ public:
   StepEvents complete(const StepPlan &plan,
                       std::span<const ChosenToken> sampled, double now);
 
+  /// For simulations: how many steps from `plan` on, which is under way,
+  /// compute a token more of the same texts if nobody comes, until the first of
+  /// these ends. 1 where others might begin, end or lose blocks meanwhile.
+  uint64_t steadySteps(const StepPlan &plan) const;
+
+  /// As `complete` for `count` of those steps, at most `steadySteps`, of which
+  /// the last one took `lastSeconds`. All tokens are 0; the events are those of
+  /// the last step.
+  StepEvents completeSteady(const StepPlan &plan, uint64_t count,
+                            double lastSeconds, double now);
+
   /// The step was not computed: the requests that it had tokens of end with
   /// `error`, and nothing of the step remains. Who would rather try the same
   /// plan again may do so first, as a step writes nothing but what it reserved.

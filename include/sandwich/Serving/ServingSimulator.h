@@ -45,6 +45,31 @@ std::vector<SimulatedRequest> simulateServing(Scheduler &scheduler,
                                               const ServingTrace &trace,
                                               const StepSeconds &seconds);
 
+/// Decode steps in a row of the same sequences, each of which reads one
+/// position more in each of them; or one step of any kind.
+struct StepRun {
+  StepShape first;
+  uint64_t count = 1;
+
+  /// The step `index`, from 0.
+  StepShape step(uint64_t index) const;
+};
+
+/// The sum of the first `count` of the steps of `run`. Where `seconds` lies on
+/// a line over the positions it is asked a few times, whatever `count` is.
+double runSeconds(const StepRun &run, uint64_t count,
+                  const StepSeconds &seconds);
+
+/// The same simulation for who wants no more than the seconds from each
+/// request's arrival to its last token, infinity for one that was refused or
+/// ended without it. Steps between which nobody comes or ends are added up at
+/// once, so that it takes time for each request instead of each token. `onRun`
+/// hears of all steps in their order.
+std::vector<double>
+simulateLatencies(Scheduler &scheduler, const ServingTrace &trace,
+                  const StepSeconds &seconds,
+                  const std::function<void(const StepRun &run)> &onRun = {});
+
 } // namespace sandwich
 
 #endif // SANDWICH_SERVING_SERVINGSIMULATOR_H

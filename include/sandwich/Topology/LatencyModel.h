@@ -1,4 +1,4 @@
-//===- LatencyModel.h - How long a machine serves a trace -------*- C++ -*-===//
+//===- LatencyModel.h - How long a machine takes for a step -----*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Predicts how long requests take with given cores, on this machine or any
-/// other: the latency simulation of the Sandwich paper, section 4.3.
+/// Predicts how long steps take with given cores, on this machine or any other:
+/// what the latency simulation of the Sandwich paper, section 4.3, adds up.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 #define SANDWICH_TOPOLOGY_LATENCYMODEL_H
 
 #include "sandwich/Support/Result.h"
-#include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Topology/MachineParameters.h"
 #include "sandwich/Topology/MachineTopology.h"
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,8 +62,9 @@ struct StepWork {
   double cachedPositions = 0;
   double logitRows = 0;
 
-  /// A whole prompt.
-  static StepWork prompt(double tokens);
+  /// A piece of a prompt of `tokens` tokens, which attend to `positions`
+  /// positions together: their own and all before them.
+  static StepWork piece(double tokens, double positions);
   /// A token for each of `sequences` sequences, which have `cachedPositions` in
   /// all.
   static StepWork decode(double sequences, double cachedPositions);
@@ -83,6 +84,8 @@ struct TeamSpeed {
   double allReduceSecondsPerByte = 0;
   /// By how much all is slower since the system's own work finds no idle CPU.
   double interference = 1;
+
+  auto operator<=>(const TeamSpeed &) const = default;
 };
 
 /// A machine with its parameters, ready to tell the speed of teams. The model:
@@ -156,12 +159,6 @@ public:
   /// second are asked of it: what a measurement makes of it. A part that passes
   /// on nearly all shows no limit; 99% of `asked` count as the most.
   static double bandwidthThatPasses(double asked, double passed);
-
-  /// The mean latency of a trace's requests (see ServingSimulation.h) with the
-  /// steps of these teams, in seconds.
-  static double meanLatency(const TeamSpeed &prefill, const TeamSpeed &decode,
-                            const ModelWork &work, const ServingTrace &trace,
-                            int64_t maxBatch = usualMaxBatch);
 
 private:
   /// A part of the machine, or a latent group.

@@ -10,8 +10,8 @@
 #define SANDWICH_RUNTIME_MEASUREMENT_STEPMEASUREMENT_H
 
 #include "sandwich/Runtime/Engine/Engine.h"
+#include "sandwich/Serving/Prediction/StepGrid.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/StepGrid.h"
 
 #include <functional>
 #include <vector>

@@ -8,7 +8,7 @@
 
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
 
-#include "sandwich/Topology/ModelledEvaluator.h"
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 
 #include <map>
 

@@ -8,8 +8,8 @@
 
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
 
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 #include "sandwich/Support/ServingTrace.h"
-#include "sandwich/Topology/ModelledEvaluator.h"
 
 #include <cmath>
 
@@ -42,6 +42,8 @@ struct Select : topo::impl::SelectBase<Select> {
     if (topK < 1)
       return makeError("top-k must be positive");
     SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests, findServingTrace(trace));
+    SANDWICH_ASSIGN_OR_RETURN(TracePrediction prediction,
+                              TracePrediction::create(std::move(requests)));
     SmallVector<ServiceConfigOp> configs(module.getOps<ServiceConfigOp>());
     llvm::DenseMap<Operation *, std::unique_ptr<ModelledEvaluator>> evaluators;
     for (ServiceConfigOp config : configs) {
@@ -61,7 +63,7 @@ struct Select : topo::impl::SelectBase<Select> {
         SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
                                   LatencyModel::create(nodes.root, values));
         evaluator = std::make_unique<ModelledEvaluator>(
-            std::move(model), getWork(workload), requests);
+            std::move(model), getWork(workload), prediction);
       }
       SANDWICH_ASSIGN_OR_RETURN(ServiceConfiguration configuration,
                                 config.getConfiguration());

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_TOPOLOGY_STEPGRID_H
-#define SANDWICH_TOPOLOGY_STEPGRID_H
+#ifndef SANDWICH_SERVING_PREDICTION_STEPGRID_H
+#define SANDWICH_SERVING_PREDICTION_STEPGRID_H
 
-#include "sandwich/Topology/ServingSimulation.h"
+#include "sandwich/Serving/StepCostModel.h"
+#include "sandwich/Support/ServingTrace.h"
 
 #include <cstdint>
 #include <vector>
@@ -38,7 +39,7 @@ StepGrid stepGridFor(const ServingTrace &trace, int64_t contextLength,
 
 /// Steps whose times lie on lines between those of a grid, and beyond its ends
 /// go on as between the last two, but never downwards.
-class InterpolatedSteps final : public StepTimes {
+class InterpolatedSteps {
 public:
   /// Seconds: `promptSeconds` [prompt], `decodeSeconds` [sequences, positions].
   InterpolatedSteps(StepGrid grid, std::vector<double> promptSeconds,
@@ -46,11 +47,17 @@ public:
       : grid(std::move(grid)), prompts(std::move(promptSeconds)),
         decodes(std::move(decodeSeconds)) {}
 
-  double promptSeconds(int64_t tokens) const override;
-  double decodeSeconds(int64_t sequences, int64_t positions,
-                       int64_t steps) const override;
+  /// A piece of a prompt takes what a prompt up to its end takes longer than
+  /// one up to its beginning; several count as one. Sequences that generate
+  /// beside it are tokens of it, and add what their positions do. Positive.
+  double seconds(const StepShape &shape) const;
 
 private:
+  /// A prompt of `tokens` tokens.
+  double promptSeconds(double tokens) const;
+  /// A token each for sequences that hold `positions` positions each.
+  double decodeSeconds(double sequences, double positions) const;
+
   StepGrid grid;
   std::vector<double> prompts;
   std::vector<std::vector<double>> decodes;
@@ -58,4 +65,4 @@ private:
 
 } // namespace sandwich
 
-#endif // SANDWICH_TOPOLOGY_STEPGRID_H
+#endif // SANDWICH_SERVING_PREDICTION_STEPGRID_H

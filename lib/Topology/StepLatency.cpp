@@ -1,4 +1,4 @@
-//===- LatencySimulation.cpp - What a team needs for requests -------------===//
+//===- StepLatency.cpp - What a team needs for a step ---------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,10 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Topology/LatencyModel.h"
-#include "sandwich/Topology/ServingSimulation.h"
 
 #include <algorithm>
-#include <ranges>
 
 using namespace sandwich;
 
@@ -32,8 +30,8 @@ double ModelWork::logitWeights() const {
   return static_cast<double>(hiddenSize) * static_cast<double>(vocabulary);
 }
 
-StepWork StepWork::prompt(double tokens) {
-  return {tokens, tokens * (tokens + 1) / 2, tokens, 1};
+StepWork StepWork::piece(double tokens, double positions) {
+  return {tokens, positions, positions / tokens + (tokens - 1) / 2, 1};
 }
 
 StepWork StepWork::decode(double sequences, double cachedPositions) {
@@ -41,7 +39,7 @@ StepWork StepWork::decode(double sequences, double cachedPositions) {
 }
 
 //===----------------------------------------------------------------------===//
-// Requests
+// Steps
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -89,59 +87,4 @@ double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
           unhiddenShare * std::min(times.computing, times.reading) +
           times.waiting) *
          team.interference;
-}
-
-namespace {
-/// The steps that the latency model predicts.
-class PredictedSteps final : public StepTimes {
-public:
-  PredictedSteps(const TeamSpeed &prefill, const TeamSpeed &decode,
-                 const ModelWork &work)
-      : prefill(prefill), decode(decode), work(work) {}
-
-  double promptSeconds(int64_t tokens) const override {
-    return LatencyModel::stepSeconds(
-        prefill, work, StepWork::prompt(static_cast<double>(tokens)));
-  }
-
-  /// A sum over each of the steps: their times grow linearly but for one bend,
-  /// where what is shorter becomes what is longer.
-  double decodeSeconds(int64_t sequences, int64_t positions,
-                       int64_t steps) const override {
-    auto workAt = [&](double step) {
-      return StepWork::decode(static_cast<double>(sequences),
-                              static_cast<double>(positions) +
-                                  static_cast<double>(sequences) * step);
-    };
-    auto computesLonger = [&](int64_t step) {
-      const PartTimes times =
-          timesOf(decode, work, workAt(static_cast<double>(step)));
-      return times.computing > times.reading;
-    };
-    auto secondsBetween = [&](int64_t begin, int64_t end) {
-      if (begin == end)
-        return 0.0;
-      const double middle = static_cast<double>(begin + end - 1) / 2;
-      return static_cast<double>(end - begin) *
-             LatencyModel::stepSeconds(decode, work, workAt(middle));
-    };
-    const int64_t bend = *std::ranges::partition_point(
-        std::views::iota(int64_t{0}, steps), [&](int64_t step) {
-          return computesLonger(step) == computesLonger(0);
-        });
-    return secondsBetween(0, bend) + secondsBetween(bend, steps);
-  }
-
-private:
-  const TeamSpeed &prefill;
-  const TeamSpeed &decode;
-  const ModelWork &work;
-};
-} // namespace
-
-double LatencyModel::meanLatency(const TeamSpeed &prefill,
-                                 const TeamSpeed &decode, const ModelWork &work,
-                                 const ServingTrace &trace, int64_t maxBatch) {
-  return sandwich::meanLatency(PredictedSteps(prefill, decode, work), trace,
-                               maxBatch);
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/ModelledEvaluator.h"
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 
 using namespace sandwich;
 
@@ -20,8 +20,25 @@ OperatorLimits sandwich::limitsOf(const ModelWork &work) {
 }
 
 ModelledEvaluator::ModelledEvaluator(LatencyModel model, ModelWork work,
-                                     ServingTrace trace)
+                                     TracePrediction trace)
     : model(std::move(model)), work(work), trace(std::move(trace)) {}
+
+double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
+                             const ModelWork &work, const StepShape &shape) {
+  StepWork step;
+  if (shape.promptTokens > 0)
+    step = StepWork::piece(static_cast<double>(shape.promptTokens),
+                           static_cast<double>(shape.promptPositions));
+  const StepWork streams =
+      StepWork::decode(static_cast<double>(shape.decodeSequences),
+                       static_cast<double>(shape.decodePositions));
+  step.tokens += streams.tokens;
+  step.attendedPositions += streams.attendedPositions;
+  step.cachedPositions += streams.cachedPositions;
+  step.logitRows += streams.logitRows;
+  return LatencyModel::stepSeconds(
+      shape.phase == StepPhase::Prefill ? prefill : decode, work, step);
+}
 
 Result<const ModelledEvaluator::Prefill *>
 ModelledEvaluator::prefillOf(const std::vector<RankCpus> &ranks) {
@@ -44,7 +61,12 @@ ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
   SANDWICH_ASSIGN_OR_RETURN(
       TeamSpeed decode,
       model.speedOf(configuration.decodeCores, prefill->memories));
+  const auto [known, isNew] =
+      latencies.try_emplace({prefill->speed, decode}, 0.0);
+  if (isNew)
+    known->second = trace.meanLatency([&](const StepShape &shape) {
+      return predictStep(prefill->speed, decode, work, shape);
+    });
   constexpr double millisecondsPerSecond = 1e3;
-  return millisecondsPerSecond *
-         LatencyModel::meanLatency(prefill->speed, decode, work, trace);
+  return millisecondsPerSecond * known->second;
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/StepGrid.h"
+#include "sandwich/Serving/Prediction/StepGrid.h"
 
 #include "sandwich/Support/Statistics.h"
 
@@ -105,40 +105,39 @@ static double interpolate(const std::vector<int64_t> &places, double x,
   return start + (outside ? std::max(slope, 0.0) : slope) * (x - from);
 }
 
-double InterpolatedSteps::promptSeconds(int64_t tokens) const {
-  return std::max(0.0,
-                  interpolate(grid.promptTokens, static_cast<double>(tokens),
-                              [&](size_t i) { return prompts[i]; }));
+double InterpolatedSteps::promptSeconds(double tokens) const {
+  return std::max(0.0, interpolate(grid.promptTokens, tokens,
+                                   [&](size_t i) { return prompts[i]; }));
 }
 
-double InterpolatedSteps::decodeSeconds(int64_t sequences, int64_t positions,
-                                        int64_t steps) const {
-  const double first =
-      static_cast<double>(positions) / static_cast<double>(sequences);
-  auto secondsAt = [&](double each) {
-    return std::max(0.0,
-                    interpolate(grid.sequences, static_cast<double>(sequences),
-                                [&](size_t row) {
-                                  return interpolate(grid.positions, each,
-                                                     [&](size_t i) {
-                                                       return decodes[row][i];
-                                                     });
-                                }));
-  };
-  // Between the grid's positions times lie on a line, so that the one in the
-  // middle is the mean.
-  double seconds = 0;
-  int64_t begin = 0;
-  for (size_t piece = 0; piece <= grid.positions.size(); ++piece) {
-    int64_t end = steps;
-    if (piece < grid.positions.size())
-      end = std::clamp(static_cast<int64_t>(std::ceil(
-                           static_cast<double>(grid.positions[piece]) - first)),
-                       begin, steps);
-    if (end > begin)
-      seconds += static_cast<double>(end - begin) *
-                 secondsAt(first + static_cast<double>(begin + end - 1) / 2);
-    begin = end;
-  }
-  return seconds;
+double InterpolatedSteps::decodeSeconds(double sequences,
+                                        double positions) const {
+  return std::max(0.0, interpolate(grid.sequences, sequences, [&](size_t row) {
+                    return interpolate(grid.positions, positions,
+                                       [&](size_t i) {
+                                         return decodes[row][i];
+                                       });
+                  }));
+}
+
+double InterpolatedSteps::seconds(const StepShape &shape) const {
+  constexpr double least = 1e-9;
+  const auto sequences = static_cast<double>(shape.decodeSequences);
+  // What each sequence holds before the step.
+  const double each =
+      shape.decodeSequences == 0
+          ? 0
+          : static_cast<double>(shape.decodePositions) / sequences - 1;
+  if (shape.promptTokens == 0)
+    return std::max(least, decodeSeconds(sequences, each));
+  const auto tokens = static_cast<double>(shape.promptTokens);
+  const double before =
+      static_cast<double>(shape.promptPositions) / tokens - (tokens + 1) / 2;
+  double seconds = promptSeconds(before + tokens + sequences);
+  if (before > 0)
+    seconds -= promptSeconds(before);
+  if (shape.decodeSequences > 0)
+    seconds += std::max(0.0, decodeSeconds(sequences, each) -
+                                 decodeSeconds(sequences, 0));
+  return std::max(least, seconds);
 }

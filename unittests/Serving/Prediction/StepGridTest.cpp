@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/StepGrid.h"
+#include "sandwich/Serving/Prediction/StepGrid.h"
+
+#include "sandwich/Serving/Prediction/TracePrediction.h"
 
 #include <gtest/gtest.h>
 
@@ -16,37 +18,44 @@ namespace {
 using Lengths = std::vector<int64_t>;
 
 /// What grows along lines, so that a grid's times are exact everywhere.
-struct Lines final : StepTimes {
-  double promptSeconds(int64_t tokens) const override {
-    return 2 + 0.5 * static_cast<double>(tokens);
-  }
-  static double step(double sequences, double each) {
-    return 1 + 0.25 * sequences + 0.125 * sequences * each;
-  }
-  double decodeSeconds(int64_t sequences, int64_t positions,
-                       int64_t steps) const override {
-    double seconds = 0;
-    for (int64_t i = 0; i < steps; ++i)
-      seconds +=
-          step(static_cast<double>(sequences),
-               static_cast<double>(positions) / static_cast<double>(sequences) +
-                   static_cast<double>(i));
-    return seconds;
-  }
-};
+double promptLine(double tokens) { return 2 + 0.5 * tokens; }
+double decodeLine(double sequences, double each) {
+  return 1 + 0.25 * sequences + 0.125 * sequences * each;
+}
 
 InterpolatedSteps measureLines(const StepGrid &grid) {
-  const Lines lines;
   std::vector<double> prompts;
   for (int64_t tokens : grid.promptTokens)
-    prompts.push_back(lines.promptSeconds(tokens));
+    prompts.push_back(promptLine(static_cast<double>(tokens)));
   std::vector<std::vector<double>> decodes;
   for (int64_t sequences : grid.sequences) {
     std::vector<double> &row = decodes.emplace_back();
     for (int64_t positions : grid.positions)
-      row.push_back(lines.decodeSeconds(sequences, sequences * positions, 1));
+      row.push_back(decodeLine(static_cast<double>(sequences),
+                               static_cast<double>(positions)));
   }
   return {grid, prompts, decodes};
+}
+
+StepShape piece(uint64_t computed, uint64_t tokens) {
+  StepShape shape = {.phase = StepPhase::Prefill};
+  shape.addPiece(computed, tokens);
+  return shape;
+}
+
+/// A token each of sequences that hold `each` positions.
+StepShape decode(uint64_t sequences, uint64_t each) {
+  StepShape shape;
+  for (uint64_t i = 0; i < sequences; ++i)
+    shape.addDecode(each);
+  return shape;
+}
+
+double mean(const InterpolatedSteps &steps, const ServingTrace &trace) {
+  Result<TracePrediction> prediction = TracePrediction::create(trace);
+  EXPECT_TRUE(prediction);
+  return prediction->meanLatency(
+      [&](const StepShape &shape) { return steps.seconds(shape); });
 }
 } // namespace
 
@@ -92,39 +101,45 @@ TEST(StepGrid, NoiseDoesNotBecomeASlope) {
     prompts.back() = 1.02;
     const InterpolatedSteps noisy(grid, prompts, {{0.98, 1.02}});
     const InterpolatedSteps exact({{1}, {1}, {1}}, {1}, {{1}});
-    EXPECT_NEAR(meanLatency(noisy, trace) / meanLatency(exact, trace), 1, 0.06);
+    EXPECT_NEAR(mean(noisy, trace) / mean(exact, trace), 1, 0.06);
   }
 }
 
 TEST(StepGrid, LinesAreExactEverywhere) {
-  const Lines lines;
   const InterpolatedSteps steps =
       measureLines({{16, 50, 300}, {1, 4, 16}, {40, 700}});
-  for (int64_t tokens : {1, 16, 17, 49, 50, 299, 2000})
-    EXPECT_NEAR(steps.promptSeconds(tokens), lines.promptSeconds(tokens), 1e-9);
-  for (int64_t sequences : {1, 2, 4, 10, 16, 60})
-    for (int64_t each : {1, 40, 100, 700, 1500})
-      for (int64_t count : {0, 1, 37})
-        EXPECT_NEAR(steps.decodeSeconds(sequences, sequences * each, count),
-                    lines.decodeSeconds(sequences, sequences * each, count),
-                    1e-6)
-            << sequences << " sequences at " << each;
-  ServingTrace trace;
-  for (int i = 0; i < 40; ++i)
-    trace.push_back({16 + 7 * i, 1 + 13 * i % 90, 25.0 * i});
-  EXPECT_NEAR(meanLatency(steps, trace), meanLatency(lines, trace), 1e-6);
+  for (uint64_t tokens : {2, 16, 17, 49, 50, 299, 2000})
+    EXPECT_NEAR(steps.seconds(piece(0, tokens)),
+                promptLine(static_cast<double>(tokens)), 1e-9);
+  // What the whole prompt takes, in pieces.
+  EXPECT_NEAR(steps.seconds(piece(0, 100)) + steps.seconds(piece(100, 200)),
+              promptLine(300), 1e-9);
+  for (uint64_t sequences : {1, 2, 4, 10, 16, 60})
+    for (uint64_t each : {1, 40, 100, 700, 1500})
+      EXPECT_NEAR(steps.seconds(decode(sequences, each)),
+                  decodeLine(static_cast<double>(sequences),
+                             static_cast<double>(each)),
+                  1e-6)
+          << sequences << " sequences at " << each;
+  // Beside a piece, streams are tokens of it, with positions of their own.
+  StepShape both = piece(0, 20);
+  both.addDecode(100);
+  both.addDecode(100);
+  EXPECT_NEAR(steps.seconds(both),
+              promptLine(22) + decodeLine(2, 100) - decodeLine(2, 0), 1e-9);
 }
 
 TEST(StepGrid, GoesNotBelowWhatWasMeasured) {
   // Noise: longer was faster.
   const InterpolatedSteps steps({{10, 20}, {1, 4}, {100, 200}}, {3, 2},
                                 {{2, 1}, {1, 0.5}});
-  EXPECT_EQ(steps.promptSeconds(15), 2.5);
-  EXPECT_EQ(steps.promptSeconds(1), 3);
-  EXPECT_GE(steps.promptSeconds(1000), 2);
-  EXPECT_GE(steps.decodeSeconds(64, 64 * 10000, 1), 0.5);
+  EXPECT_EQ(steps.seconds(piece(0, 15)), 2.5);
+  EXPECT_EQ(steps.seconds(piece(0, 2)), 3);
+  EXPECT_GE(steps.seconds(piece(0, 1000)), 2);
+  EXPECT_GT(steps.seconds(piece(10, 10)), 0);
+  EXPECT_GE(steps.seconds(decode(64, 10000)), 0.5);
   // One of each is the same everywhere.
   const InterpolatedSteps single({{10}, {1}, {100}}, {3}, {{2}});
-  EXPECT_EQ(single.promptSeconds(500), 3);
-  EXPECT_EQ(single.decodeSeconds(8, 4000, 5), 10);
+  EXPECT_EQ(single.seconds(piece(0, 500)), 3);
+  EXPECT_EQ(single.seconds(decode(8, 500)), 2);
 }

@@ -6,23 +6,31 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H
-#define SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H
+#ifndef SANDWICH_SERVING_PREDICTION_MODELLEDEVALUATOR_H
+#define SANDWICH_SERVING_PREDICTION_MODELLEDEVALUATOR_H
 
+#include "sandwich/Serving/Prediction/TracePrediction.h"
 #include "sandwich/Topology/ConfigurationSearch.h"
 #include "sandwich/Topology/LatencyModel.h"
 
 #include <map>
+#include <utility>
 
 namespace sandwich {
 
 /// The limits that a model's operators put on tensor parallelism.
 OperatorLimits limitsOf(const ModelWork &work);
 
-/// Predicts the mean latency of a trace's requests with the latency model.
+/// What the latency model says of a step of the scheduler's. Several pieces of
+/// prompts count as one of as many tokens and positions.
+double predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
+                   const ModelWork &work, const StepShape &shape);
+
+/// Predicts the mean latency of a trace's requests with the latency model: the
+/// latency simulation of the Sandwich paper, section 4.3.
 class ModelledEvaluator : public ConfigurationEvaluator {
 public:
-  ModelledEvaluator(LatencyModel model, ModelWork work, ServingTrace trace);
+  ModelledEvaluator(LatencyModel model, ModelWork work, TracePrediction trace);
 
   /// Milliseconds from a request's arrival to its last token, in the mean.
   Result<double> predict(const ServiceConfiguration &configuration) override;
@@ -38,11 +46,14 @@ private:
 
   LatencyModel model;
   ModelWork work;
-  ServingTrace trace;
+  TracePrediction trace;
   /// Few divisions into processes share all configurations.
   std::map<std::vector<RankCpus>, Prefill> prefills;
+  /// Seconds by the speeds in prefill and decode: parts that are alike make
+  /// many configurations whose teams are equally fast.
+  std::map<std::pair<TeamSpeed, TeamSpeed>, double> latencies;
 };
 
 } // namespace sandwich
 
-#endif // SANDWICH_TOPOLOGY_MODELLEDEVALUATOR_H
+#endif // SANDWICH_SERVING_PREDICTION_MODELLEDEVALUATOR_H

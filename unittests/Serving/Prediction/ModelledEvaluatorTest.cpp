@@ -1,0 +1,173 @@
+//===- ModelledEvaluatorTest.cpp - Configurations judged by the model -----===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
+
+#include "PaperMachines.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+/// CPUs `first`, `first` + 1, ...
+static RankCpus cpuRange(unsigned first, unsigned count) {
+  RankCpus cpus;
+  for (unsigned i = 0; i < count; ++i)
+    cpus.push_back(first + i);
+  return cpus;
+}
+
+TEST(PredictStep, IsAStepOfTheModel) {
+  TeamSpeed prefill, decode;
+  prefill.flopsPerSecond = 1e12;
+  prefill.bytesPerSecond = 1e10;
+  decode.flopsPerSecond = 2e12;
+  decode.bytesPerSecond = 3e10;
+  const ModelWork work = llama160M(2);
+  auto seconds = [&](const StepShape &shape) {
+    return predictStep(prefill, decode, work, shape);
+  };
+  StepShape streams;
+  streams.addDecode(10);
+  streams.addDecode(30);
+  EXPECT_DOUBLE_EQ(
+      seconds(streams),
+      LatencyModel::stepSeconds(decode, work, StepWork::decode(2, 42)));
+  // A piece reads what is before it once, however many tokens it has.
+  StepShape piece = {.phase = StepPhase::Prefill};
+  piece.addPiece(100, 20);
+  const double attended = 100 * 20 + 20 * 21 / 2;
+  EXPECT_DOUBLE_EQ(seconds(piece), LatencyModel::stepSeconds(
+                                       prefill, work, {20, attended, 120, 1}));
+  // Beside streams it computes theirs, too.
+  piece.addDecode(10);
+  EXPECT_DOUBLE_EQ(
+      seconds(piece),
+      LatencyModel::stepSeconds(prefill, work, {21, attended + 11, 131, 2}));
+}
+
+//===----------------------------------------------------------------------===//
+// The machines of the Sandwich paper
+//===----------------------------------------------------------------------===//
+
+/// Figure 3 of the paper's first version: the same cores in both phases.
+static double latency(const LatencyModel &model,
+                      const std::vector<RankCpus> &ranks) {
+  Result<TeamSpeed> team = model.speedOf(ranks);
+  EXPECT_TRUE(team) << team.error().message;
+  Result<ServingTrace> trace = makeServingTrace("sharegpt", 32, 0, 1);
+  Result<TracePrediction> prediction = TracePrediction::create(*trace);
+  EXPECT_TRUE(prediction) << prediction.error().message;
+  const ModelWork work = llama1B(4);
+  return prediction->meanLatency([&](const StepShape &shape) {
+    return predictStep(*team, *team, work, shape);
+  });
+}
+
+TEST(PaperMachines, KunpengAsInFigure3a) {
+  PaperMachine machine = kunpeng920();
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.parameters);
+  ASSERT_TRUE(model) << model.error().message;
+  std::vector<RankCpus> all;
+  std::vector<RankCpus> oneOfEachCluster;
+  std::vector<RankCpus> lastOfEachNode;
+  std::vector<RankCpus> fastNodes;
+  std::vector<RankCpus> slowNodes;
+  for (unsigned node = 0; node < 8; ++node) {
+    unsigned first = node * 24;
+    all.push_back(cpuRange(first, 24));
+    lastOfEachNode.push_back(cpuRange(first, 18));
+    oneOfEachCluster.emplace_back();
+    for (unsigned core = 0; core < 24; ++core)
+      if (core % 4 != 3)
+        oneOfEachCluster.back().push_back(first + core);
+    (node % 2 == 0 ? fastNodes : slowNodes).push_back(cpuRange(first, 24));
+  }
+  double clusters = latency(*model, oneOfEachCluster);
+  double nodes = latency(*model, lastOfEachNode);
+  double fast = latency(*model, fastNodes);
+  double slow = latency(*model, slowNodes);
+  double everything = latency(*model, all);
+  EXPECT_LT(clusters, nodes);
+  EXPECT_LT(nodes, fast);
+  EXPECT_LT(fast, slow);
+  EXPECT_LT(slow, everything);
+}
+
+TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
+  PaperMachine machine = epyc7H12();
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.parameters);
+  ASSERT_TRUE(model) << model.error().message;
+  std::map<unsigned, double> byRanks;
+  for (unsigned ranks : {2, 4, 8, 16}) {
+    std::vector<RankCpus> cpus;
+    for (unsigned rank = 0; rank < ranks; ++rank)
+      cpus.push_back(cpuRange(rank * 128 / ranks, 128 / ranks));
+    byRanks[ranks] = latency(*model, cpus);
+  }
+  EXPECT_LT(byRanks[8], byRanks[4]);
+  EXPECT_LT(byRanks[4], byRanks[2]);
+  EXPECT_LT(byRanks[8], byRanks[16]);
+}
+
+/// The best configuration that the whole search finds, evaluated as the paper
+/// does: one request after the other.
+static ServiceConfiguration best(const PaperMachine &machine,
+                                 const ModelWork &work) {
+  Result<TopoTree> tree =
+      TopoTree::fromMachine(machine.topology, TopoLeaves::Cores);
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.parameters);
+  Result<ServingTrace> trace = findServingTrace("sharegpt");
+  EXPECT_TRUE(tree && model && trace);
+  Result<TracePrediction> prediction = TracePrediction::create(*trace);
+  EXPECT_TRUE(prediction) << prediction.error().message;
+  ModelledEvaluator evaluator(std::move(*model), work, std::move(*prediction));
+  ConfigurationSearchOptions options;
+  options.limits = limitsOf(work);
+  Result<SearchResult> result = searchConfigurations(*tree, evaluator, options);
+  EXPECT_TRUE(result) << result.error().message;
+  return result->configurations.front();
+}
+
+TEST(PaperMachines, KunpengLetsOneOfEachHiddenClusterSleep) {
+  for (const ModelWork &work : {llama1B(4), llama160M(4)}) {
+    ServiceConfiguration chosen = best(kunpeng920(), work);
+    EXPECT_EQ(chosen.derivation, "group(4,1,3) remove(1,4)");
+    size_t awake = 0;
+    for (const std::vector<unsigned> &cpus : chosen.decodeCores)
+      for (unsigned cpu : cpus) {
+        EXPECT_NE(cpu % 4, 3u);
+        ++awake;
+      }
+    EXPECT_EQ(awake, 144u);
+  }
+}
+
+TEST(PaperMachines, EpycIsDividedFinerThanItsNodesAndLetsCoresSleep) {
+  for (const ModelWork &work : {llama1B(4), llama160M(4)}) {
+    ServiceConfiguration chosen = best(epyc7H12(), work);
+    EXPECT_GT(chosen.processes(), 2u);
+    EXPECT_LT(chosen.decodeCores.front().size(),
+              chosen.prefillCores.front().size());
+  }
+}
+
+TEST(PaperMachines, XeonsHardlyLetCoresSleep) {
+  EXPECT_EQ(best(xeon6230(), llama1B(2)).decodeCores,
+            best(xeon6230(), llama1B(2)).prefillCores);
+  // The small model waits more at barriers.
+  ServiceConfiguration chosen = best(xeon6230(), llama160M(2));
+  EXPECT_GE(chosen.decodeCores.front().size() * 10,
+            chosen.prefillCores.front().size() * 9);
+}

@@ -1,0 +1,151 @@
+//===- TracePredictionTest.cpp - How long requests will take --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Serving/Prediction/TracePrediction.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+using namespace sandwich;
+
+static double mean(const ServingTrace &trace, const StepSeconds &seconds,
+                   const TracePredictionOptions &options = {}) {
+  Result<TracePrediction> prediction = TracePrediction::create(trace, options);
+  EXPECT_TRUE(prediction) << prediction.error().message;
+  return prediction ? prediction->meanLatency(seconds) : -1;
+}
+
+TEST(TracePrediction, AddsUpTheStepsOfATrace) {
+  // A step takes a second whatever it does.
+  auto second = [](const StepShape &) { return 1.0; };
+  EXPECT_NEAR(mean({{10, 5, {}}}, second), 5, 1e-6);
+  EXPECT_NEAR(mean({{10, 1, {}}}, second), 1, 1e-6);
+  EXPECT_NEAR(mean({{10, 0, {}}}, second), 1, 1e-6);
+  EXPECT_EQ(mean({}, second), 0);
+  // Prompts in pieces.
+  EXPECT_NEAR(mean({{10, 5, {}}}, second, {.maxBatch = 1, .stepTokens = 4}), 7,
+              1e-6);
+  // One after the other, each from when the one before is done.
+  EXPECT_NEAR(mean({{10, 5, {}}, {10, 3, {}}}, second), 4, 1e-6);
+  // Together: both prompts in a step, then four steps for both.
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, second), 5, 1e-6);
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, second, {.maxBatch = 1}), 7.5,
+              1e-6);
+  // The second one's prompt comes into a step of the first.
+  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 1, 1.5}}, second), (5 + 1.5) / 2, 1e-6);
+  // Nothing happens before the first one comes.
+  EXPECT_NEAR(mean({{10, 5, 100.}}, second), 5, 1e-6);
+}
+
+/// Weights for all, and positions for each.
+static StepCosts plausibleCosts() {
+  return {.prefill = {{1, 1e-3}, {16, 1.2e-3}, {512, 0.05}},
+          .decode = {{1, 1e-3}, {64, 5e-3}},
+          .secondsPerPromptPosition = 1e-8,
+          .secondsPerDecodePosition = 1e-6};
+}
+
+TEST(TracePrediction, RunsAreWhatAStepAfterTheOtherTakes) {
+  std::minstd_rand random(7);
+  auto upTo = [&](unsigned most) {
+    return static_cast<int64_t>(random() % most) + 1;
+  };
+  // Costs that are right change no more, however often they are observed.
+  Result<StepCostModel> costs = StepCostModel::create(plausibleCosts());
+  ASSERT_TRUE(costs);
+  auto plausible = [&](const StepShape &shape) {
+    return costs->seconds(shape);
+  };
+  for (uint64_t batch : {1, 3, 64})
+    for (bool arrive : {false, true}) {
+      ServingTrace trace;
+      double arrival = 0;
+      for (int i = 0; i < 40; ++i) {
+        arrival += static_cast<double>(random() % 1000) * 2e-4;
+        trace.push_back({upTo(300), upTo(400), {}});
+        if (arrive)
+          trace.back().arrivalSeconds = arrival;
+      }
+      const SchedulerLimits::Phase decode = {batch, batch, batch};
+      SchedulerOptions options;
+      options.limits = {
+          .prefill = {std::max<uint64_t>(batch, 128), batch, batch},
+          .decode = decode,
+          .contextLength = 700};
+      auto serve = [&](auto simulate) {
+        auto pool = BlockPool::create(64 * 44, {.prefixCache = false});
+        EXPECT_TRUE(pool);
+        auto scheduler = Scheduler::create(**pool, options, *costs);
+        EXPECT_TRUE(scheduler) << scheduler.error().message;
+        return simulate(**scheduler);
+      };
+      uint64_t steps = 0, runs = 0;
+      const std::vector<double> latencies = serve([&](Scheduler &scheduler) {
+        std::vector<double> all = simulateLatencies(scheduler, trace, plausible,
+                                                    [&](const StepRun &run) {
+                                                      steps += run.count;
+                                                      ++runs;
+                                                    });
+        EXPECT_EQ(scheduler.statistics().usedBlocks, 0u);
+        return all;
+      });
+      uint64_t single = 0;
+      const std::vector<SimulatedRequest> served =
+          serve([&](Scheduler &scheduler) {
+            return simulateServing(scheduler, trace,
+                                   [&](const StepShape &shape) {
+                                     ++single;
+                                     return plausible(shape);
+                                   });
+          });
+      EXPECT_EQ(steps, single);
+      EXPECT_LT(runs * 5, steps) << batch;
+      for (size_t i = 0; i < trace.size(); ++i)
+        EXPECT_NEAR(latencies[i],
+                    served[i].tokenTimes.back() - served[i].arrival,
+                    1e-6 * latencies[i])
+            << batch << " " << arrive << " " << i;
+    }
+}
+
+TEST(TracePrediction, SumsOfRunsAreExactWithBends) {
+  StepRun run;
+  for (uint64_t computed : {5, 9, 300})
+    run.first.addDecode(computed);
+  for (double bend : {0.0, 400.0, 1000.0, 1e9})
+    for (uint64_t count : {0, 1, 2, 3, 37, 1000}) {
+      auto seconds = [&](const StepShape &shape) {
+        const auto positions = static_cast<double>(shape.decodePositions);
+        return 1 + 0.25 * positions + std::max(0.0, positions - bend);
+      };
+      double expected = 0;
+      for (uint64_t i = 0; i < count; ++i)
+        expected += seconds(run.step(i));
+      EXPECT_NEAR(runSeconds(run, count, seconds), expected, 1e-9 * expected)
+          << bend << " " << count;
+    }
+}
+
+TEST(TracePrediction, EndsWhateverTheNumbersAre) {
+  for (double each : {double(NAN), double(INFINITY)}) {
+    auto seconds = [&](const StepShape &) { return each; };
+    EXPECT_EQ(mean({{1, 5, 0.}, {1, 5, 1.}}, seconds), INFINITY);
+    EXPECT_EQ(mean({{1, 5, {}}, {1, 5, {}}}, seconds), INFINITY);
+  }
+}
+
+TEST(TracePrediction, RefusesStepsThatHoldNothing) {
+  Result<TracePrediction> refused =
+      TracePrediction::create({{1, 5, {}}}, {.maxBatch = 0});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(refused.error().message,
+            "steps of 512 tokens and 0 sequences hold nothing");
+}
