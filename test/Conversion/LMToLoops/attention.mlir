@@ -8,7 +8,7 @@
 // how many segments there are, or how long their contexts.
 
 // CHECK-LABEL: func @attention
-// CHECK-DAG: memref.alloca() {{.*}} : memref<1x2x64xf32>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<2x2x64xf32>
 // CHECK-DAG: memref.alloca() {{.*}} : memref<1x12x64xf32>
 // CHECK: %[[COUNT:.*]] = memref.dim %[[SEGMENTS:arg3]], %{{.*}} : memref<?x4xi32>
 // CHECK-NOT: arith.cmpi
@@ -35,10 +35,16 @@
 // NARROW: math.exp
 // NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 
-// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]]
+// The work of all segments of one token is summed up, and the thread has its share.
+
+// CHECK: %[[WORK:.*]] = scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]] step %{{.*}} iter_args(%[[BEFORE:.*]] = %{{.*}}) -> (index) {
 // CHECK-COUNT-4: memref.load %[[SEGMENTS]][%[[NUMBER]], %{{.*}}] : memref<?x4xi32>
 // CHECK: %[[ISONE:.*]] = arith.cmpi eq
-// CHECK-NEXT: scf.if %[[ISONE]] {
+// CHECK-NEXT: %[[COUNTED:.*]] = arith.select %[[ISONE]]
+// CHECK-NEXT: arith.addi %[[BEFORE]], %[[COUNTED]]
+// CHECK: arith.muli %arg10, %[[WORK]]
+// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]] step %{{.*}} iter_args
+// CHECK-COUNT-4: memref.load %[[SEGMENTS]][%[[NUMBER]], %{{.*}}] : memref<?x4xi32>
 
 // The two query heads that share a head of the cache are one tile, by two blocks
 // in two parts of each score, and by all four vectors of values. Both are
@@ -46,10 +52,10 @@
 // and its values.
 
 // Chunks of two blocks, and in each all heads of the thread, whose sums are kept.
-// CHECK: arith.constant 15 : index
-// CHECK: %[[BLOCKS:.*]] = arith.divui
-// CHECK: scf.for %{{.*}} = %{{.*}} to %[[BLOCKS]] step %c2{{(_[0-9]+)?}} {
-// CHECK: scf.for %{{.*}} = %[[FIRST:[0-9]+]] to %[[END:[0-9]+]] step
+// CHECK: %[[HASWORK:.*]] = arith.cmpi ult, %[[FIRST:[0-9]+]], %[[END:[0-9]+]] : index
+// CHECK-NEXT: scf.if %[[HASWORK]] {
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2{{(_[0-9]+)?}} {
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
 // CHECK: %[[LAST:.*]] = arith.cmpi eq, %{{.*}}, %[[END]]
 // CHECK: %[[NEXT:.*]] = arith.select %[[LAST]], %[[FIRST]], %{{.*}}
 // CHECK: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
@@ -73,6 +79,8 @@
 // CHECK-NOT: lm.attention
 // With the registers of AVX2: one part, and two vectors of values.
 // NARROW: arith.cmpi eq
+// NARROW-NEXT: arith.select
+// NARROW: arith.cmpi ult
 // NARROW-NEXT: scf.if
 // NARROW: scf.for {{.*}} -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>) {
 // NARROW: math.exp
@@ -92,7 +100,7 @@ func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slot
 
 // Attention to other layers uses the same memory of the stack.
 // CHECK-LABEL: func @unrolled
-// CHECK-COUNT-12: memref.alloca
+// CHECK-COUNT-13: memref.alloca
 // CHECK-NOT: memref.alloca
 // CHECK: return
 func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
@@ -145,16 +153,17 @@ func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
 // CHECK: %[[SUMS:.*]] = memref.view %[[MEMORY:.*]][%{{.*}}][] : memref<3200xi8> to memref<3x4x64xf32>
 // CHECK: %[[OFFSET:.*]] = arith.constant 3072 : index
 // CHECK-NEXT: %[[SCALES:.*]] = memref.view %[[MEMORY]][%[[OFFSET]]][] : memref<3200xi8> to memref<3x4x2xf32>
-// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]]
-// CHECK: arith.cmpi eq
+// Each part has its blocks of the context, and its heads are dealt to the threads.
+// CHECK: scf.for {{.*}} -> (index) {
+// CHECK: arith.muli %arg10, %{{.*}}
+// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to %[[COUNT]] step %{{.*}} iter_args
+// CHECK: %[[ISONE:.*]] = arith.cmpi eq
+// CHECK-NEXT: %[[PARTS:.*]] = arith.select %[[ISONE]], %c3{{(_[0-9]+)?}}, %{{.*}} : index
+// CHECK: scf.for %[[PART:.*]] = %{{.*}} to %[[PARTS]] step
+// CHECK: %[[PLACE:.*]] = arith.muli %[[NUMBER]], %{{.*}}
+// CHECK-NEXT: %[[ITEM:.*]] = arith.addi %[[PLACE]], %[[PART]]
+// CHECK: arith.cmpi ult
 // CHECK-NEXT: scf.if
-// Each part has its blocks of the context, and its turn among the threads.
-// CHECK: %[[SPLIT:.*]] = arith.constant 3 : index
-// CHECK-NEXT: %{{.*}} = arith.constant 1 : index
-// CHECK-NEXT: scf.for %[[PART:.*]] = %{{.*}} to %[[SPLIT]] step
-// CHECK: %[[FIRST:.*]] = arith.muli %[[NUMBER]], %{{.*}}
-// CHECK-NEXT: %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[PART]]
-// CHECK: arith.addi %arg10, %[[ITEM]]
 // Its state is stored, and no result.
 // CHECK: memref.store %{{.*}}, %[[SCALES]][%[[ITEM]], %[[HEAD:.*]], %{{.*}}] : memref<3x4x2xf32>
 // CHECK: memref.store %{{.*}}, %[[SCALES]][%[[ITEM]], %[[HEAD]], %{{.*}}] : memref<3x4x2xf32>
@@ -213,9 +222,9 @@ func.func @split(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: m
 // CHECK: } else {
 // CHECK: arith.cmpi ne, {{.*}} : index
 // CHECK-NOT: arith.cmpi ule
-// CHECK-COUNT-1: arith.cmpi eq, {{.*}}, %{{.*}} : index
-// CHECK-NEXT: scf.if
+// CHECK: arith.muli %arg10, %{{.*}}
 // CHECK-NOT: arith.cmpi ule
+// CHECK-NOT: arith.muli %arg10, %{{.*}}
 // CHECK: return
 func.func @prefill_differs(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
