@@ -9,6 +9,7 @@
 #include "sandwich/Scheduling/AttentionSchedule.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Support/ModelLimits.h"
 
 #include <algorithm>
 
@@ -31,11 +32,62 @@ static Status verify(const AttentionTile &tile, const char *name) {
   return {};
 }
 
+/// As wide as the widest panel of keys.
+static constexpr int64_t maxKeyBlocksOfMicroKernel = 4;
+
+static MicroKernel scoresMicroKernel(const AttentionSchedule &schedule) {
+  return {*schedule.instructions, schedule.prefill.rows,
+          schedule.prefill.keyBlocks * SANDWICH_KV_BLOCK_TOKENS};
+}
+
+PrefillMicroKernels
+sandwich::prefillMicroKernels(const AttentionSchedule &schedule,
+                              int64_t headDim) {
+  const MicroKernel scores = scoresMicroKernel(schedule);
+  MicroKernel values = scores;
+  while (headDim % values.columns != 0)
+    values.columns -= registerFileOf(values.isa).columns;
+  return {scores, values};
+}
+
+Packing sandwich::packingOf(const MicroKernel &kernel) {
+  const std::vector<Packing> packings = packingsOf(kernel.isa);
+  return *std::ranges::find(packings, kernel.columns, &Packing::panel);
+}
+
 Status sandwich::verify(const AttentionSchedule &schedule) {
   SANDWICH_RETURN_IF_ERROR(::verify(schedule.decode, "decode"));
   SANDWICH_RETURN_IF_ERROR(::verify(schedule.prefill, "prefill"));
   if (schedule.split < 1 || schedule.split > SANDWICH_MAX_THREADS)
     return makeError("split must be 1 to ", SANDWICH_MAX_THREADS);
+  if (schedule.tiles < 1 || schedule.tiles > maxAttentionTiles)
+    return makeError("tiles must be 1 to ", maxAttentionTiles);
+  if (!schedule.instructions)
+    return {};
+  if (schedule.instructions != MatrixISA::X86_AVX512_BF16)
+    return makeError("prefill multiplies by ",
+                     name(MatrixISA::X86_AVX512_BF16), ", or by FMA");
+  if (schedule.prefill.keyBlocks > maxKeyBlocksOfMicroKernel)
+    return makeError("micro-kernels multiply at most ",
+                     maxKeyBlocksOfMicroKernel, " blocks of keys at once");
+  return verify(scoresMicroKernel(schedule));
+}
+
+Status sandwich::verify(const AttentionSchedule &schedule,
+                        const AttentionShape &shape) {
+  if (shape.group % schedule.decode.rows != 0)
+    return makeError("rows of decode must divide the ", shape.group,
+                     " query heads of each of the cache's, got ",
+                     schedule.decode.rows);
+  if (!schedule.instructions)
+    return {};
+  const std::string_view isa = name(*schedule.instructions);
+  if (!shape.bf16Cache)
+    return makeError(isa, " needs a cache of bf16");
+  if (shape.headDim % SANDWICH_KV_BLOCK_TOKENS != 0)
+    return makeError(isa, " needs heads of a multiple of ",
+                     SANDWICH_KV_BLOCK_TOKENS, " channels, got ",
+                     shape.headDim);
   return {};
 }
 
@@ -86,6 +138,10 @@ Status sandwich::verifyDeterministic(const AttentionTable &table, int64_t chunk,
     const AttentionSchedule &schedule = table[i].schedule;
     if (schedule.split != 1)
       return makeError("entry ", i, " splits contexts");
+    if (schedule.instructions)
+      return makeError("entry ", i, " multiplies prompts by ",
+                       name(*schedule.instructions),
+                       ", and single tokens by FMA");
     if (schedule.decode.chunk != chunk || schedule.prefill.chunk != chunk)
       return makeError("entry ", i, " has other chunks than of ", chunk,
                        " blocks");
@@ -105,6 +161,16 @@ int64_t sandwich::vectorsOfSums(const Target &target) {
   constexpr int64_t vectorWidth = 16;
   const RegisterFile file = target.vectorRegisters();
   return file.registers * file.columns * 3 / 4 / vectorWidth;
+}
+
+/// Of a thread, for prompts.
+static uint64_t prefillStackBytes(const AttentionSchedule &schedule,
+                                  int64_t headDim) {
+  const AttentionTile &tile = schedule.prefill;
+  return model_limits::attentionStackBytes(tile.rows * schedule.tiles,
+                                           headDim) +
+         model_limits::attentionScoreBytes(tile.rows, tile.chunk) +
+         model_limits::attentionPackedBytes(tile.rows, tile.chunk, headDim);
 }
 
 static int64_t largestDivisor(int64_t number, int64_t limit) {
@@ -144,6 +210,37 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
   return best;
 }
 
+/// Gives prompts what multiplies them fastest, if it can, and as many tiles and
+/// as long chunks as leave half of the room on the stack: what is packed is
+/// used by all tiles, and states are loaded once for each chunk.
+static void chooseInstructions(AttentionSchedule &schedule,
+                               const AttentionShape &shape,
+                               const Target &target) {
+  // On CPUs with AMX, vdpbf16ps takes twice as long as an FMA, and on others as
+  // long (docs/RationaleLM.md).
+  if (target.matrixISAs.back() != MatrixISA::X86_AVX512_BF16)
+    return;
+  // What is not rounded in the end is not rounded in between.
+  if (!shape.bf16Result)
+    return;
+  AttentionSchedule faster = schedule;
+  faster.instructions = MatrixISA::X86_AVX512_BF16;
+  faster.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 16};
+  faster.tiles = 16;
+  if (!verify(faster, shape))
+    return;
+  auto fits = [&] {
+    return prefillStackBytes(faster, shape.headDim) <=
+           model_limits::maxAttentionTileBytes / 2;
+  };
+  while (!fits() && faster.tiles > 1)
+    faster.tiles /= 2;
+  while (!fits() && faster.prefill.chunk > faster.prefill.keyBlocks)
+    faster.prefill.chunk /= 2;
+  if (fits())
+    schedule = faster;
+}
+
 AttentionTable sandwich::chooseUntuned(const AttentionShape &shape,
                                        const Target &target, int64_t threads,
                                        bool deterministic) {
@@ -163,6 +260,7 @@ AttentionTable sandwich::chooseUntuned(const AttentionShape &shape,
     schedule.decode.chunk = schedule.prefill.chunk;
     return {{.schedule = schedule}};
   }
+  chooseInstructions(schedule, shape, target);
 
   // Shorter parts are not worth the time in which threads wait for each other.
   constexpr int64_t positionsOfPart = 128;

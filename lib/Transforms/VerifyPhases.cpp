@@ -286,10 +286,11 @@ private:
 
   /// Query heads and rows of the tiles that they are divided into.
   DenseSet<Sizes> heads;
-  /// Rows of tiles of several tokens.
-  DenseSet<int64_t> tiles;
+  /// Rows of tiles of several tokens, and how many tiles: those that FMA
+  /// multiplies, and others.
+  DenseSet<Sizes> tiles, matrixTiles;
   /// Rows and blocks.
-  DenseSet<Sizes> scores;
+  DenseSet<Sizes> scores, packed;
   uint64_t headBytes = 0, tileBytes = 0;
 };
 
@@ -300,11 +301,18 @@ private:
 /// overflow.
 void StackUse::addSchedule(const AttentionSchedule &schedule,
                            int64_t queryHeads, int64_t headDim) {
-  const auto &[decode, split, prefill] = schedule;
+  const AttentionTile &decode = schedule.decode, &prefill = schedule.prefill;
   if (heads.insert({queryHeads, decode.rows}).second)
     headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
-  if (tiles.insert(prefill.rows).second)
-    tileBytes += model_limits::attentionStackBytes(prefill.rows, headDim);
+  if ((schedule.instructions ? matrixTiles : tiles)
+          .insert({prefill.rows, schedule.tiles})
+          .second)
+    tileBytes += model_limits::attentionStackBytes(
+        prefill.rows * schedule.tiles, headDim);
+  if (schedule.instructions &&
+      packed.insert({prefill.rows, prefill.chunk}).second)
+    tileBytes += model_limits::attentionPackedBytes(prefill.rows, prefill.chunk,
+                                                    headDim);
   for (const AttentionTile &tile : {decode, prefill})
     if (scores.insert({tile.rows, tile.chunk}).second)
       tileBytes += model_limits::attentionScoreBytes(tile.rows, tile.chunk);

@@ -196,7 +196,8 @@ TEST(UntunedAttention, FillsRegistersWithRowsThatDivideTheGroup) {
           chooseUntuned({.cacheHeads = 2, .group = group}, target, 8);
       EXPECT_EQ(reasonOf(verify(table)), "");
       for (const AttentionTableEntry &entry : table) {
-        const auto &[decode, split, prefill] = entry.schedule;
+        const auto &[decode, split, prefill, tiles, instructions] =
+            entry.schedule;
         EXPECT_EQ(group % decode.rows, 0);
         EXPECT_LE(decode.rows * decode.keyBlocks, sums);
         EXPECT_LE(prefill.rows * prefill.keyBlocks, sums);

@@ -9,11 +9,13 @@
 #ifndef SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
 #define SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
 
+#include "sandwich/Scheduling/Schedule.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace sandwich {
@@ -36,6 +38,8 @@ inline constexpr int64_t maxAttentionRows = 16;
 inline constexpr int64_t maxAttentionChunk = 64;
 /// Of rows times key blocks, each of which has a vector of sums.
 inline constexpr int64_t maxAttentionSums = 64;
+/// Of the tiles of a prompt that meet a chunk one after another.
+inline constexpr int64_t maxAttentionTiles = 64;
 /// Of a table: each has code of its own.
 inline constexpr size_t maxAttentionEntries = 32;
 
@@ -52,6 +56,14 @@ struct AttentionSchedule {
   int64_t split = 1;
   /// Of longer segments; rows are tokens and query heads.
   AttentionTile prefill;
+  /// Tiles of `prefill` that meet a chunk one after another, while it is in the
+  /// caches: one piece of the work that is dealt to threads, or less where that
+  /// would leave some without.
+  int64_t tiles = 1;
+  /// What multiplies keys and values in `prefill`: micro-kernels with as many
+  /// rows as a tile has, and a column for each key multiplied at once. They take
+  /// bf16, also for the weights of values. Nothing: FMA in f32.
+  std::optional<MatrixISA> instructions = std::nullopt;
 
   bool operator==(const AttentionSchedule &) const = default;
 };
@@ -80,8 +92,8 @@ Status verify(const AttentionTable &table);
 
 /// Whether each result of `table` has the same bits whatever else is in a step,
 /// and however a prompt is cut: no context is split, no score is summed in
-/// parts, and sums are rescaled after each `chunk` blocks in every tile. The
-/// error says which entry differs.
+/// parts, all is multiplied in f32, as single tokens are, and sums are rescaled
+/// after each `chunk` blocks in every tile. The error says which entry differs.
 Status verifyDeterministic(const AttentionTable &table, int64_t chunk,
                            const Target &target);
 
@@ -90,7 +102,28 @@ struct AttentionShape {
   int64_t cacheHeads = 1;
   /// Query heads that share one of the cache's.
   int64_t group = 1;
+  int64_t headDim = 128;
+  /// Whether the cache is bf16, and what is computed is rounded to bf16.
+  bool bf16Cache = false, bf16Result = false;
 };
+
+/// Whether `schedule` can run attention of `shape`; an error says what does not
+/// fit.
+Status verify(const AttentionSchedule &schedule, const AttentionShape &shape);
+
+/// The micro-kernels of a prefill schedule with `instructions`.
+struct PrefillMicroKernels {
+  /// Queries times the keys of a tile.
+  MicroKernel scores;
+  /// Weights times as many channels of the values as keys, or fewer that divide
+  /// a head.
+  MicroKernel values;
+};
+PrefillMicroKernels prefillMicroKernels(const AttentionSchedule &schedule,
+                                        int64_t headDim);
+
+/// The packing whose panels are as wide as `kernel`.
+Packing packingOf(const MicroKernel &kernel);
 
 /// In how many interleaved parts of a head the tile of a segment of one token
 /// computes each score: enough for independent sums, where a head can be cut so
@@ -99,8 +132,9 @@ int64_t scoreParts(const AttentionTile &tile, int64_t headDim,
                    int64_t vectorsOfSums);
 
 /// What is taken where nothing was measured: as many rows as registers hold,
-/// and as few parts of contexts as occupy all `threads` evenly. What is
-/// `deterministic` has one entry, which `verifyDeterministic` accepts.
+/// as few parts of contexts as occupy all `threads` evenly, and instructions
+/// for bf16 where they are faster than FMA. What is `deterministic` has one
+/// entry, which `verifyDeterministic` accepts.
 AttentionTable chooseUntuned(const AttentionShape &shape, const Target &target,
                              int64_t threads, bool deterministic = false);
 

@@ -39,7 +39,13 @@ inline constexpr uint64_t maxAttentionStackBytes = 1 << 20;
 constexpr uint64_t attentionScoreBytes(uint64_t queries, uint64_t blocks) {
   return queries * blocks * 16 * sizeof(float);
 }
-/// The most for scores and for queries of several tokens, which no schedule
+/// Bytes of `blocks` blocks of keys and values, and of the weights that
+/// `queries` queries give them, in bf16 for matrix instructions.
+constexpr uint64_t attentionPackedBytes(uint64_t queries, uint64_t blocks,
+                                        uint64_t headDim) {
+  return blocks * 16 * (2 * headDim + queries) * sizeof(uint16_t);
+}
+/// The most for scores, for what is packed, and for queries of several tokens, which no schedule
 /// alone reaches.
 inline constexpr uint64_t maxAttentionTileBytes = 3 << 18;
 } // namespace sandwich::model_limits

@@ -71,11 +71,20 @@ private:
   void mergeParts(int64_t split, const PartialSums &partial, Value number,
                   const SegmentValues &segment, Value queryHead);
 
-  void prefill(const AttentionTile &tile);
-  void addTokens(const AttentionTile &tile, Value number,
+  void prefill(const AttentionSchedule &schedule);
+  void addTokens(StreamingSoftmaxBuilder &builder,
+                 const AttentionSchedule &schedule, Value number,
                  const SegmentValues &segment);
-  void addTile(const AttentionTile &tile, const SegmentValues &segment,
-               Value head, Value firstRow, Value rowsOfHead);
+  /// Rows of a segment that meet one head of the cache: each token's query heads
+  /// that share it, token by token.
+  struct HeadRows {
+    const SegmentValues &segment;
+    Value head, count;
+  };
+  TileRows tileOf(const HeadRows &rows, int64_t rowsOfTile, Value firstRow,
+                  Value number);
+  void addTiles(StreamingSoftmaxBuilder &builder, const AttentionTile &tile,
+                const HeadRows &rows, Value firstTile, Value endTile);
 
   LoopBuilder &b;
   const ProgramContext &program;
@@ -277,64 +286,108 @@ void AttentionBuilder::decode(const AttentionSchedule &schedule) {
 // Segments of several tokens
 //===----------------------------------------------------------------------===//
 
-/// The rows from `firstRow` on of the `rowsOfHead` that meet the cache's head:
-/// each token's query heads that share it, token by token.
-void AttentionBuilder::addTile(const AttentionTile &tile,
-                               const SegmentValues &segment, Value head,
-                               Value firstRow, Value rowsOfHead) {
-  Value count = b.min(b.sub(rowsOfHead, firstRow), b.index(tile.rows));
+/// The rows from `firstRow` on, at most `rowsOfTile`.
+TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
+                                  Value firstRow, Value number) {
+  Value count = b.min(b.sub(rows.count, firstRow), b.index(rowsOfTile));
   Value lastRow = b.sub(b.add(firstRow, count), one);
-  auto rowOf = [&](Value row) { return b.min(b.add(firstRow, row), lastRow); };
-  Value firstHead = b.mul(head, shape.group);
+  auto rowOf = [this, firstRow, lastRow](Value row) {
+    return b.min(b.add(firstRow, row), lastRow);
+  };
+  Value firstHead = b.mul(rows.head, shape.group);
   Value lastToken = b.div(lastRow, shape.group);
-  TileRows rows{segment,
-                [&](Value row) { return b.div(rowOf(row), shape.group); },
-                [&](Value row) {
-                  return b.add(firstHead, b.rem(rowOf(row), shape.group));
-                },
-                count,
-                head,
-                b.add(b.add(segment.firstPosition, lastToken), 1),
-                zero};
-  tiles.loadQueries(rows);
-  Value blocks = blocksOf(b, rows.positions);
-  b.forLoop(zero, blocks, tile.chunk, [&](Value chunk) {
-    tiles.addChunk(rows, chunk,
-                   b.min(b.sub(blocks, chunk), b.index(tile.chunk)));
-  });
-  tiles.storeResult(rows);
+  return {rows.segment,
+          [this, rowOf](Value row) { return b.div(rowOf(row), shape.group); },
+          [this, rowOf, firstHead](Value row) {
+            return b.add(firstHead, b.rem(rowOf(row), shape.group));
+          },
+          count,
+          rows.head,
+          b.add(b.add(rows.segment.firstPosition, lastToken), 1),
+          number};
 }
 
-/// Later tiles attend to more positions: each thread takes one of each n tiles,
-/// in turn from the left and from the right, and another one first for every
-/// head and segment.
-void AttentionBuilder::addTokens(const AttentionTile &tile, Value number,
-                                 const SegmentValues &segment) {
-  int64_t threads = program.threads;
+/// All tiles add a chunk before the next one is read. Those of earlier tokens
+/// attend to fewer.
+void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
+                                const AttentionTile &tile, const HeadRows &rows,
+                                Value firstTile, Value endTile) {
+  auto forTiles = [&](function_ref<void(const TileRows &)> body) {
+    b.forLoop(firstTile, endTile, 1, [&](Value number) {
+      body(tileOf(rows, tile.rows, b.mul(number, tile.rows),
+                  b.sub(number, firstTile)));
+    });
+  };
+  forTiles([&](const TileRows &each) { builder.loadQueries(each); });
+  Value endRow = b.min(b.mul(endTile, tile.rows), rows.count);
+  Value endToken = b.add(b.div(b.sub(endRow, one), shape.group), 1);
+  Value positions = b.add(rows.segment.firstPosition, endToken);
+  Value blocks = blocksOf(b, positions);
+  b.forLoop(zero, blocks, tile.chunk, [&](Value chunk) {
+    auto blocksBefore = [&](Value end) {
+      return b.min(b.sub(end, chunk), b.index(tile.chunk));
+    };
+    builder.readChunk(
+        {rows.segment, rows.head, chunk, blocksBefore(blocks), positions});
+    forTiles([&](const TileRows &each) {
+      Value end = blocksOf(b, each.positions);
+      b.ifThen(compare(arith::CmpIPredicate::ult, chunk, end),
+               [&] { builder.addChunk(each, chunk, blocksBefore(end)); });
+    });
+  });
+  forTiles([&](const TileRows &each) { builder.storeResult(each); });
+}
+
+/// Later tiles attend to more positions: all pieces of work of the segment are
+/// dealt to the threads in turn from the left and from the right, and to another
+/// one first for every segment.
+void AttentionBuilder::addTokens(StreamingSoftmaxBuilder &builder,
+                                 const AttentionSchedule &schedule,
+                                 Value number, const SegmentValues &segment) {
+  const AttentionTile &tile = schedule.prefill;
+  const int64_t threads = program.threads;
   Value rowsOfHead = b.mul(segment.tokens, shape.group);
   Value tileCount = b.div(b.add(rowsOfHead, tile.rows - 1), tile.rows);
-  b.forLoop(zero, b.index(shape.cacheHeads), 1, [&](Value head) {
-    Value place =
-        b.rem(b.add(b.add(program.thread, number), head), b.index(threads));
-    Value mirrored = b.sub(b.index(threads - 1), place);
-    b.forLoop(zero, tileCount, threads, [&](Value firstTile) {
-      Value odd = b.rem(b.div(firstTile, threads), 2);
-      Value isOdd = compare(arith::CmpIPredicate::ne, odd, zero);
-      Value own =
-          b.add(firstTile, arith::SelectOp::create(b, isOdd, mirrored, place));
-      b.ifThen(compare(arith::CmpIPredicate::ult, own, tileCount), [&] {
-        addTile(tile, segment, head, b.mul(own, tile.rows), rowsOfHead);
-      });
+  // Of a head, where there are as many tiles: enough that all threads have
+  // about equally much.
+  const int64_t fewestPieces =
+      llvm::divideCeil(4 * threads, shape.cacheHeads);
+  Value pieces = arith::MaxUIOp::create(
+      b, b.div(b.add(tileCount, schedule.tiles - 1), schedule.tiles),
+      b.min(tileCount, b.index(fewestPieces)));
+  Value place = b.rem(b.add(program.thread, number), threads);
+  Value mirrored = b.sub(b.index(threads - 1), place);
+  Value allPieces = b.mul(pieces, shape.cacheHeads);
+  b.forLoop(zero, allPieces, threads, [&](Value firstPiece) {
+    Value odd = b.rem(b.div(firstPiece, threads), 2);
+    Value isOdd = compare(arith::CmpIPredicate::ne, odd, zero);
+    Value own =
+        b.add(firstPiece, arith::SelectOp::create(b, isOdd, mirrored, place));
+    b.ifThen(compare(arith::CmpIPredicate::ult, own, allPieces), [&] {
+      Value piece = b.rem(own, pieces);
+      auto firstTileOf = [&](Value piece) {
+        return b.div(b.mul(piece, tileCount), pieces);
+      };
+      addTiles(builder, tile, {segment, b.div(own, pieces), rowsOfHead},
+               firstTileOf(piece), firstTileOf(b.add(piece, 1)));
     });
   });
 }
 
-void AttentionBuilder::prefill(const AttentionTile &tile) {
-  tiles.setShape(tile, /*kept=*/1, /*streams=*/false);
-  forSegments(arith::CmpIPredicate::ne,
-              [&](Value number, const SegmentValues &segment) {
-                addTokens(tile, number, segment);
-              });
+void AttentionBuilder::prefill(const AttentionSchedule &schedule) {
+  auto addSegments = [&](StreamingSoftmaxBuilder &builder) {
+    forSegments(arith::CmpIPredicate::ne,
+                [&](Value number, const SegmentValues &segment) {
+                  addTokens(builder, schedule, number, segment);
+                });
+  };
+  if (schedule.instructions) {
+    AttentionMatrixBuilder matrices(b, program, op, schedule);
+    addSegments(matrices);
+  } else {
+    tiles.setShape(schedule.prefill, schedule.tiles, /*streams=*/false);
+    addSegments(tiles);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -415,7 +468,8 @@ void AttentionBuilder::build() {
       });
   AttentionTable prefilling =
       withoutRepeats(table, [](const auto &lhs, const auto &rhs) {
-        return lhs.prefill == rhs.prefill;
+        return lhs.prefill == rhs.prefill && lhs.tiles == rhs.tiles &&
+               lhs.instructions == rhs.instructions;
       });
   auto asksForPositions = [](const AttentionTableEntry &entry) {
     return entry.maxPositions != AttentionTableEntry::unlimited;
@@ -423,9 +477,8 @@ void AttentionBuilder::build() {
   if (llvm::any_of(decoding, asksForPositions) ||
       llvm::any_of(prefilling, asksForPositions))
     longest = findLongestContext();
-  dispatch(prefilling, [&](const AttentionSchedule &schedule) {
-    prefill(schedule.prefill);
-  });
+  dispatch(prefilling,
+           [&](const AttentionSchedule &schedule) { prefill(schedule); });
   dispatch(decoding,
            [&](const AttentionSchedule &schedule) { decode(schedule); });
 }

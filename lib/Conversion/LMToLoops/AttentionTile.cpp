@@ -23,15 +23,20 @@ static_assert(maxAttentionRows <= vectorWidth, "rows are elements of a vector");
 /// Smaller than every score, and finite: its distance to any score is too.
 static constexpr float masked = -1e30f;
 
+StreamingSoftmaxBuilder::StreamingSoftmaxBuilder(LoopBuilder &builder,
+                                                 const ProgramContext &program,
+                                                 AttentionOp op)
+    : b(builder), program(program), op(op), cache(op.getKvCache()),
+      layer(op.getLayer()), zero(builder.index(0)),
+      headDim(op.getShape().headDim) {}
+
 AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
                                            const ProgramContext &program,
                                            AttentionOp op)
-    : b(builder), program(program), op(op), cache(op.getKvCache()),
-      layer(op.getLayer()), zero(builder.index(0)) {
-  auto cacheType = cast<MemRefType>(cache.getType());
-  headDim = cacheType.getDimSize(4) / blockTokens;
-  lineElements = 8 * cacheLineBytes / cacheType.getElementTypeBitWidth();
-}
+    : StreamingSoftmaxBuilder(builder, program, op),
+      lineElements(
+          8 * cacheLineBytes /
+          cast<MemRefType>(cache.getType()).getElementTypeBitWidth()) {}
 
 //===----------------------------------------------------------------------===//
 // Shapes and memory
@@ -66,42 +71,43 @@ void AttentionTileBuilder::shapeForStream() {
 /// that this takes.
 void AttentionTileBuilder::allocateScratch(int64_t tiles) {
   Type f32 = b.getF32Type();
-  unsigned place = 0;
-  auto allocate = [&](ArrayRef<int64_t> dimensions, Type type) {
-    Value &memory =
-        program.scratch[{place++, MemRefType::get(dimensions, type)}];
-    if (!memory)
-      memory = b.scratch(program.function, dimensions, type);
-    return memory;
-  };
-  queries = allocate({tiles, shape.rows, headDim}, f32);
-  scores = allocate({shape.rows, shape.chunk * blockTokens}, f32);
-  sums = allocate({tiles, shape.rows, headDim}, f32);
-  totals = allocate({tiles, shape.rows, vectorWidth}, f32);
-  maxima = allocate({tiles, vectorWidth}, f32);
-  limits = allocate({vectorWidth}, b.getI32Type());
-  chunkMaxima = allocate({vectorWidth}, f32);
-  factors = allocate({vectorWidth}, f32);
+  queries = allocate(0, {tiles, shape.rows, headDim}, f32);
+  scores = allocate(1, {shape.rows, shape.chunk * blockTokens}, f32);
+  sums = allocate(2, {tiles, shape.rows, headDim}, f32);
+  totals = allocate(3, {tiles, shape.rows, vectorWidth}, f32);
+  maxima = allocate(4, {tiles, vectorWidth}, f32);
+  limits = allocate(5, {tiles, vectorWidth}, b.getI32Type());
+  chunkMaxima = allocate(6, {vectorWidth}, f32);
+  factors = allocate(7, {vectorWidth}, f32);
+}
+
+Value StreamingSoftmaxBuilder::allocate(unsigned place,
+                                        ArrayRef<int64_t> dimensions,
+                                        Type type) {
+  Value &memory = program.scratch[{place, MemRefType::get(dimensions, type)}];
+  if (!memory)
+    memory = b.scratch(program.function, dimensions, type);
+  return memory;
 }
 
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
 
-Value AttentionTileBuilder::channelOf(const TileRows &rows, Value row) {
+Value StreamingSoftmaxBuilder::channelOf(const TileRows &rows, Value row) {
   return b.mul(rows.queryHead(row), headDim);
 }
 
-Value AttentionTileBuilder::loadBlock(const TileRows &rows, Value number) {
-  return b.loadIndex(op.getBlockTables(),
-                     b.add(rows.segment.firstBlock, number));
+Value StreamingSoftmaxBuilder::loadBlock(const SegmentValues &segment,
+                                         Value number) {
+  return b.loadIndex(op.getBlockTables(), b.add(segment.firstBlock, number));
 }
 
 Value AttentionTileBuilder::loadNextBlock(const TileRows &rows, Value number) {
   Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
   Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
   return loadBlock(
-      rows, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
+      rows.segment, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
 }
 
 void AttentionTileBuilder::prefetch(Value block, Value head, int64_t part,
@@ -124,7 +130,7 @@ void AttentionTileBuilder::loadQueries(const TileRows &rows) {
     Value token = rows.token(row), channel = channelOf(rows, row);
     Value position = arith::IndexCastOp::create(
         b, b.getI32Type(), b.add(rows.segment.firstPosition, token));
-    memref::StoreOp::create(b, position, limits, row);
+    memref::StoreOp::create(b, position, limits, ValueRange{rows.tile, row});
     token = b.add(rows.segment.firstToken, token);
     b.storeVector(b.splat(0), totals, {rows.tile, row, zero});
     b.forVectors(headDim, [&](Value first, int64_t width) {
@@ -147,7 +153,7 @@ void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
       Value number = b.add(b.add(firstBlock, block), i);
       if (i > 0)
         number = b.min(number, lastBlock);
-      cacheBlocks.push_back(loadBlock(rows, number));
+      cacheBlocks.push_back(loadBlock(rows.segment, number));
       if (streams)
         nextBlocks.push_back(loadNextBlock(rows, number));
     }
@@ -213,7 +219,8 @@ void AttentionTileBuilder::weighScores(const TileRows &rows, Value firstBlock,
   // were never written may hold anything.
   b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
     Value limit = arith::SubIOp::create(
-        b, memref::LoadOp::create(b, limits, row), firstPosition);
+        b, memref::LoadOp::create(b, limits, ValueRange{rows.tile, row}),
+        firstPosition);
     SmallVector<Value> largest = b.forLoop(
         zero, tokens, vectorWidth, b.splat(masked),
         [&](Value column, ValueRange carried) {
@@ -266,7 +273,7 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
   weighted = b.forLoop(
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
-        Value cacheBlock = loadBlock(rows, number);
+        Value cacheBlock = loadBlock(rows.segment, number);
         // The keys and values of the next head, or of the next chunk, are read
         // right after these values.
         Value nextBlock;
@@ -325,17 +332,25 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
                     {rows.tile, b.index(row), b.index(piece.first)});
 }
 
+void StreamingSoftmaxBuilder::storeRow(
+    const TileRows &rows, Value row, Value totals,
+    function_ref<Value(Value first, int64_t width)> loadSums) {
+  Value factor =
+      arith::DivFOp::create(b, b.constant(1), b.reduceAdd(totals));
+  Value token = b.add(rows.segment.firstToken, rows.token(row));
+  Value channel = channelOf(rows, row);
+  b.forVectors(headDim, [&](Value first, int64_t width) {
+    b.storeVector(b.mulf(loadSums(first, width), b.broadcast(factor, width)),
+                  op.getDestination(), {token, b.add(channel, first)});
+  });
+}
+
 void AttentionTileBuilder::storeResult(const TileRows &rows) {
   b.forLoop(zero, rows.count, 1, [&](Value row) {
-    Value total = b.reduceAdd(b.loadVector(totals, {rows.tile, row, zero}));
-    Value factor = arith::DivFOp::create(b, b.constant(1), total);
-    Value token = b.add(rows.segment.firstToken, rows.token(row));
-    Value channel = channelOf(rows, row);
-    b.forVectors(headDim, [&](Value first, int64_t width) {
-      Value sum = b.loadVector(sums, {rows.tile, row, first}, width);
-      b.storeVector(b.mulf(sum, b.broadcast(factor, width)),
-                    op.getDestination(), {token, b.add(channel, first)});
-    });
+    storeRow(rows, row, b.loadVector(totals, {rows.tile, row, zero}),
+             [&](Value first, int64_t width) {
+               return b.loadVector(sums, {rows.tile, row, first}, width);
+             });
   });
 }
 

@@ -50,9 +50,54 @@ struct PartialSums {
   mlir::Value scales;
 };
 
+/// Consecutive blocks of a segment's sequence, of one head of the cache.
+struct ChunkValues {
+  const SegmentValues &segment;
+  mlir::Value head, firstBlock, blocks;
+  /// Positions of the whole context that some tile attends to.
+  mlir::Value positions;
+};
+
 /// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
-/// the blocks of one segment's sequence and head of the cache.
-class AttentionTileBuilder {
+/// the blocks of one segment's sequence and head of the cache. Who implements it
+/// says what multiplies.
+class StreamingSoftmaxBuilder {
+public:
+  StreamingSoftmaxBuilder(LoopBuilder &builder, const ProgramContext &program,
+                          AttentionOp op);
+  virtual ~StreamingSoftmaxBuilder() = default;
+
+  /// Begins with the state of no key.
+  virtual void loadQueries(const TileRows &rows) = 0;
+  /// Called once before all tiles that add the chunk.
+  virtual void readChunk(const ChunkValues &chunk) = 0;
+  /// Adds what the blocks give, no more than a chunk.
+  virtual void addChunk(const TileRows &rows, mlir::Value firstBlock,
+                        mlir::Value blocks) = 0;
+  virtual void storeResult(const TileRows &rows) = 0;
+
+protected:
+  mlir::Value channelOf(const TileRows &rows, mlir::Value row);
+  /// The cache's block with number `number` of the segment's sequence.
+  mlir::Value loadBlock(const SegmentValues &segment, mlir::Value number);
+  /// Memory on the stack, by its place among that of one builder.
+  mlir::Value allocate(unsigned place, llvm::ArrayRef<int64_t> dimensions,
+                       mlir::Type type);
+  /// Stores what follows from a row's sums and its sums of exponentials.
+  void storeRow(const TileRows &rows, mlir::Value row, mlir::Value totals,
+                llvm::function_ref<mlir::Value(mlir::Value first,
+                                               int64_t width)>
+                    loadSums);
+
+  LoopBuilder &b;
+  const ProgramContext &program;
+  AttentionOp op;
+  mlir::Value cache, layer, zero;
+  int64_t headDim;
+};
+
+/// Multiplies by FMA in f32, whatever the elements are.
+class AttentionTileBuilder final : public StreamingSoftmaxBuilder {
 public:
   AttentionTileBuilder(LoopBuilder &builder, const ProgramContext &program,
                        AttentionOp op);
@@ -61,12 +106,11 @@ public:
   /// time. Those that stream read the cache from memory.
   void setShape(const AttentionTile &tile, int64_t kept, bool streams);
 
-  /// Begins with the state of no key.
-  void loadQueries(const TileRows &rows);
-  /// Adds what at most `chunk` blocks give.
+  void loadQueries(const TileRows &rows) override;
+  void readChunk(const ChunkValues &) override {}
   void addChunk(const TileRows &rows, mlir::Value firstBlock,
-                mlir::Value blocks);
-  void storeResult(const TileRows &rows);
+                mlir::Value blocks) override;
+  void storeResult(const TileRows &rows) override;
   /// Stores the state as part number `part`.
   void storePart(const TileRows &rows, mlir::Value part,
                  const PartialSums &partial);
@@ -94,19 +138,11 @@ private:
   void addValues(const TileRows &rows, mlir::Value firstBlock,
                  mlir::Value blocks, llvm::ArrayRef<VectorPiece> pieces);
 
-  mlir::Value channelOf(const TileRows &rows, mlir::Value row);
-  /// The cache's block with number `number` of the tile's sequence.
-  mlir::Value loadBlock(const TileRows &rows, mlir::Value number);
   /// The block read one head later in the place of the block `number`.
   mlir::Value loadNextBlock(const TileRows &rows, mlir::Value number);
   void prefetch(mlir::Value block, mlir::Value head, int64_t part,
                 mlir::Value offset);
 
-  LoopBuilder &b;
-  const ProgramContext &program;
-  AttentionOp op;
-  mlir::Value cache, layer, zero;
-  int64_t headDim;
   /// Elements of the cache in a cache line.
   int64_t lineElements;
   Shape shape;
@@ -123,9 +159,64 @@ private:
   mlir::Value totals;
   /// [tiles, 16] one element a row: its largest score so far.
   mlir::Value maxima;
-  /// [16] one element a row: its position, its largest score in this chunk, and
-  /// the factor that follows from that and `maxima`.
-  mlir::Value limits, chunkMaxima, factors;
+  /// [tiles, 16] one element a row: its position.
+  mlir::Value limits;
+  /// [16] one element a row: its largest score in this chunk, and the factor
+  /// that follows from that and `maxima`.
+  mlir::Value chunkMaxima, factors;
+};
+
+/// Multiplies bf16 by micro-kernels for matrices: keys and values of a chunk are
+/// packed once for all tiles that add it.
+class AttentionMatrixBuilder final : public StreamingSoftmaxBuilder {
+public:
+  AttentionMatrixBuilder(LoopBuilder &builder, const ProgramContext &program,
+                         AttentionOp op, const AttentionSchedule &schedule);
+
+  void loadQueries(const TileRows &rows) override;
+  void readChunk(const ChunkValues &chunk) override;
+  void addChunk(const TileRows &rows, mlir::Value firstBlock,
+                mlir::Value blocks) override;
+  void storeResult(const TileRows &rows) override;
+
+private:
+  mlir::Value firstRowOf(const TileRows &rows);
+  mlir::Value interleave(mlir::Value even, mlir::Value odd);
+  void packKeys(mlir::Value cacheBlock, mlir::Value head, mlir::Value block);
+  void packValues(mlir::Value cacheBlock, mlir::Value head, mlir::Value block,
+                  mlir::Value tokens);
+  void multiply(const MicroKernel &kernel, mlir::Value input,
+                mlir::Value firstRow, mlir::Value k, mlir::Value packed,
+                mlir::Value offset, mlir::Value sums, mlir::Value sumsRow,
+                mlir::Value sumsColumn, bool accumulate);
+  void computeScores(const TileRows &rows, mlir::Value blocks);
+  void maskScores(const TileRows &rows, mlir::Value firstPosition,
+                  mlir::Value tokens);
+  void findMaxima(mlir::Value tokens);
+  void weighScores(const TileRows &rows, mlir::Value tokens);
+  mlir::Value exp2(mlir::Value exponent);
+
+  AttentionTile tile;
+  PrefillMicroKernels kernels;
+  /// What an exponent of two is, in scores.
+  float scale;
+
+  /// [tiles * rows, head_dim] queries, bf16.
+  mlir::Value queries;
+  /// [chunk / key_blocks][head_dim / 2][16 * key_blocks][2] keys, and [head_dim
+  /// / columns][tokens / 2][columns][2] values, both bf16 and one dimension.
+  mlir::Value keys, values;
+  /// [rows, positions of a chunk] scores, and their exponentials in bf16.
+  mlir::Value scores, weights;
+  /// [tiles * rows, head_dim] weighted sums of values.
+  mlir::Value sums;
+  /// [tiles * rows, 16] sums of exponentials, by position modulo 16.
+  mlir::Value totals;
+  /// [tiles, 16] one element a row: its largest score so far.
+  mlir::Value maxima;
+  /// [16] one element a row: its largest score in this chunk, that of all
+  /// chunks, and the factor that follows from them.
+  mlir::Value chunkMaxima, factors;
 };
 
 } // namespace sandwich::lm

@@ -8,7 +8,9 @@
 
 #include "LMToLoops.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Scheduling/AttentionSchedule.h"
@@ -72,6 +74,19 @@ static LogicalResult verifyPartialSums(AttentionOp attention,
   return success();
 }
 
+/// Checks that `target` has the instructions that schedules multiply with.
+static LogicalResult verifyInstructions(AttentionOp attention,
+                                        const Target &target) {
+  if (!attention.getSchedules())
+    return success();
+  for (const AttentionTableEntry &entry : attention.getSchedules()->getTable())
+    if (std::optional<MatrixISA> isa = entry.schedule.instructions;
+        isa && !llvm::is_contained(target.matrixISAs, *isa))
+      return attention.emitOpError("multiplies by ")
+             << sandwich::name(*isa) << ", which " << target.name << " does not have";
+  return success();
+}
+
 namespace {
 
 class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {
@@ -85,14 +100,18 @@ public:
       return signalPassFailure();
     }
     SymbolTableCollection symbols;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(lowerFunction(function, *model, symbols)))
+    MicroKernelLibrary kernels(getOperation());
+    // Micro-kernels are added behind them.
+    auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
+    for (func::FuncOp function : functions)
+      if (failed(lowerFunction(function, *model, symbols, kernels)))
         return signalPassFailure();
   }
 
 private:
   LogicalResult lowerFunction(func::FuncOp function, const Target &target,
-                              SymbolTableCollection &symbols) {
+                              SymbolTableCollection &symbols,
+                              MicroKernelLibrary &kernels) {
     SmallVector<Operation *> operations;
     function.walk([&](Operation *op) {
       if (isa<AllGatherOp, AllReduceOp, AttentionOp, EmbedOp, GatherRowsOp,
@@ -117,7 +136,8 @@ private:
         target,
         vectorsOfSums(target),
         symbols,
-        scratch};
+        scratch,
+        kernels};
     for (Operation *op : operations) {
       if (failed(lower(op, program)))
         return failure();
@@ -143,7 +163,8 @@ private:
           return success();
         })
         .Case([&](AttentionOp attention) {
-          if (failed(verifyPartialSums(attention, program.maxTokens)))
+          if (failed(verifyPartialSums(attention, program.maxTokens)) ||
+              failed(verifyInstructions(attention, program.target)))
             return failure();
           lowerAttention(builder, program, attention);
           return success();

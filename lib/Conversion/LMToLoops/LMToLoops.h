@@ -9,6 +9,7 @@
 #ifndef SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 #define SANDWICH_LIB_CONVERSION_LMTOLOOPS_LMTOLOOPS_H
 
+#include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Target/Target.h"
@@ -33,6 +34,8 @@ struct ProgramContext {
   int64_t accumulators;
   mlir::SymbolTableCollection &symbols;
   SharedScratch &scratch;
+  /// Those of the module.
+  MicroKernelLibrary &kernels;
 };
 
 /// Builds loops over the rows of `rows` (a buffer) that are the thread's.

@@ -23,7 +23,8 @@ static llvm::hash_code hashOf(const AttentionTile &tile) {
 
 llvm::hash_code sandwich::hash_value(const AttentionSchedule &schedule) {
   return llvm::hash_combine(hashOf(schedule.decode), schedule.split,
-                            hashOf(schedule.prefill));
+                            hashOf(schedule.prefill), schedule.tiles,
+                            schedule.instructions);
 }
 
 static llvm::hash_code hashOf(const AttentionTableEntry &entry) {
@@ -92,6 +93,29 @@ static void printTile(AsmPrinter &printer, StringRef keyword,
           << tile.chunk << "]";
 }
 
+/// `, tiles = 8` and `, instructions = X86_AVX512_BF16`, each if it is there.
+static ParseResult parseTiles(AsmParser &parser, AttentionSchedule &schedule) {
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  if (succeeded(parser.parseOptionalKeyword("tiles"))) {
+    if (parser.parseEqual() || parser.parseInteger(schedule.tiles))
+      return failure();
+    if (failed(parser.parseOptionalComma()))
+      return success();
+  }
+  StringRef name;
+  SMLoc start;
+  if (parser.parseKeyword("instructions") || parser.parseEqual() ||
+      parser.getCurrentLocation(&start) || parser.parseKeyword(&name))
+    return failure();
+  for (MatrixISA isa : allMatrixISAs())
+    if (sandwich::name(isa) == std::string_view(name))
+      schedule.instructions = isa;
+  if (!schedule.instructions)
+    return parser.emitError(start, "unknown instructions ") << name;
+  return success();
+}
+
 Attribute AttentionScheduleAttr::parse(AsmParser &parser, Type) {
   SMLoc start = parser.getCurrentLocation();
   AttentionSchedule schedule;
@@ -99,7 +123,7 @@ Attribute AttentionScheduleAttr::parse(AsmParser &parser, Type) {
       parser.parseComma() || parser.parseKeyword("split") ||
       parser.parseEqual() || parser.parseInteger(schedule.split) ||
       parser.parseComma() || parseTile(parser, "prefill", schedule.prefill) ||
-      parser.parseGreater())
+      parseTiles(parser, schedule) || parser.parseGreater())
     return {};
   return parser.getChecked<AttentionScheduleAttr>(start, parser.getContext(),
                                                   schedule);
@@ -111,6 +135,10 @@ void AttentionScheduleAttr::print(AsmPrinter &printer) const {
   printTile(printer, "decode", schedule.decode);
   printer << ", split = " << schedule.split << ", ";
   printTile(printer, "prefill", schedule.prefill);
+  if (schedule.tiles != 1)
+    printer << ", tiles = " << schedule.tiles;
+  if (schedule.instructions)
+    printer << ", instructions = " << sandwich::name(*schedule.instructions);
   printer << ">";
 }
 

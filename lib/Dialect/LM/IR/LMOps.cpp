@@ -289,10 +289,8 @@ LogicalResult AttentionOp::verify() {
   if (!getSchedules())
     return success();
   for (const AttentionTableEntry &entry : getSchedules()->getTable()) {
-    if (getShape().group % entry.schedule.decode.rows != 0)
-      return emitOpError("(C5) rows of decode must divide the ")
-             << getShape().group << " query heads of each of the cache's, got "
-             << entry.schedule.decode.rows;
+    if (Status status = sandwich::verify(entry.schedule, getShape()); !status)
+      return emitOpError("(C5) ") << status.error().message;
     if (getDestination() && entry.schedule.split > 1 && !getPartialSums())
       return emitOpError("(C6) a schedule that splits contexts needs partial "
                          "sums");
@@ -323,7 +321,11 @@ int64_t lm::getPartialSumsBytes(AttentionOp attention, int64_t maxTokens) {
 AttentionShape AttentionOp::getShape() {
   KVCacheType cache = getKVCacheType(getKvCache().getType());
   int64_t heads = channels(getQuery().getType()) / cache.getHeadDim();
-  return {.cacheHeads = cache.getHeads(), .group = heads / cache.getHeads()};
+  return {.cacheHeads = cache.getHeads(),
+          .group = heads / cache.getHeads(),
+          .headDim = cache.getHeadDim(),
+          .bf16Cache = cache.getElementType().isBF16(),
+          .bf16Result = getDestinationType(*this).getElementType().isBF16()};
 }
 
 LogicalResult GatherRowsOp::verify() {

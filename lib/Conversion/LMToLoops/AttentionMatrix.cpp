@@ -1,0 +1,328 @@
+//===- AttentionMatrix.cpp - Attention by matrix instructions -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionTile.h"
+
+#include <limits>
+#include <numbers>
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+static constexpr int64_t blockTokens = KVCacheType::blockTokens;
+
+/// Smaller than every score, and finite: its distance to any score is too.
+static constexpr float masked = -1e30f;
+
+/// Of what is multiplied with one instruction.
+static constexpr int64_t pair = 2;
+
+AttentionMatrixBuilder::AttentionMatrixBuilder(
+    LoopBuilder &builder, const ProgramContext &program, AttentionOp op,
+    const AttentionSchedule &schedule)
+    : StreamingSoftmaxBuilder(builder, program, op), tile(schedule.prefill),
+      kernels(prefillMicroKernels(schedule, headDim)),
+      scale(op.getScale().convertToFloat() * std::numbers::log2e_v<float>) {
+  Type f32 = b.getF32Type(), bf16 = b.getBF16Type();
+  const int64_t rows = schedule.tiles * tile.rows;
+  const int64_t tokens = tile.chunk * blockTokens;
+  queries = allocate(0, {rows, headDim}, bf16);
+  scores = allocate(1, {tile.rows, tokens}, f32);
+  sums = allocate(2, {rows, headDim}, f32);
+  totals = allocate(3, {rows, vectorWidth}, f32);
+  maxima = allocate(4, {schedule.tiles, vectorWidth}, f32);
+  chunkMaxima = allocate(6, {vectorWidth}, f32);
+  factors = allocate(7, {vectorWidth}, f32);
+  weights = allocate(8, {tile.rows, tokens}, bf16);
+  keys = allocate(9, {tokens * headDim}, bf16);
+  values = allocate(10, {tokens * headDim}, bf16);
+}
+
+Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {
+  return b.mul(rows.tile, tile.rows);
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+/// The elements of both vectors in turn.
+Value AttentionMatrixBuilder::interleave(Value even, Value odd) {
+  return vector::InterleaveOp::create(b, even, odd);
+}
+
+/// Two channels of a block's keys are one vector.
+void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
+                                      Value block) {
+  const int64_t columns = kernels.scores.columns;
+  auto type = VectorType::get({blockTokens}, b.getBF16Type());
+  Value panel = b.mul(b.div(block, tile.keyBlocks), columns * headDim);
+  Value first = b.add(
+      panel, b.mul(b.rem(block, tile.keyBlocks), blockTokens * pair));
+  b.forLoop(zero, b.index(headDim), pair, [&](Value channel) {
+    auto load = [&](int64_t offset) -> Value {
+      return vector::LoadOp::create(
+          b, type, cache,
+          ValueRange{cacheBlock, layer, head, zero,
+                     b.mul(b.add(channel, offset), blockTokens)});
+    };
+    vector::StoreOp::create(b, interleave(load(0), load(1)), keys,
+                            b.add(first, b.mul(channel, columns)));
+  });
+}
+
+/// Two tokens' values are interleaved. What was never written may hold no
+/// numbers, and the weights of later positions are zero: the last one of
+/// `tokens` stands for those beyond.
+void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
+                                        Value block, Value tokens) {
+  const int64_t columns = kernels.values.columns;
+  const int64_t panel = tile.chunk * blockTokens * columns;
+  auto type = VectorType::get({blockTokens}, b.getBF16Type());
+  Value last = b.sub(tokens, b.index(1));
+  b.forLoop(zero, b.index(blockTokens), pair, [&](Value token) {
+    Value places[pair];
+    for (int64_t i = 0; i < pair; ++i)
+      places[i] = b.mul(b.min(b.add(token, i), last), headDim);
+    Value first =
+        b.mul(b.add(b.mul(block, blockTokens), token), columns);
+    for (int64_t channel = 0; channel < headDim; channel += vectorWidth) {
+      auto load = [&](Value place) -> Value {
+        return vector::LoadOp::create(
+            b, type, cache,
+            ValueRange{cacheBlock, layer, head, b.index(1),
+                       b.add(place, channel)});
+      };
+      int64_t offset = channel / columns * panel + channel % columns * pair;
+      vector::StoreOp::create(b, interleave(load(places[0]), load(places[1])),
+                              values, b.add(first, offset));
+    }
+  });
+}
+
+void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
+  b.forLoop(zero, chunk.blocks, 1, [&](Value block) {
+    Value number = b.add(chunk.firstBlock, block);
+    Value cacheBlock = loadBlock(chunk.segment, number);
+    Value tokens = b.sub(chunk.positions, b.mul(number, blockTokens));
+    packKeys(cacheBlock, chunk.head, block);
+    packValues(cacheBlock, chunk.head, block, tokens);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+void AttentionMatrixBuilder::loadQueries(const TileRows &rows) {
+  Value firstRow = firstRowOf(rows);
+  b.storeVector(b.splat(masked), maxima, {rows.tile, zero});
+  b.storeVector(b.splat(masked), chunkMaxima, zero);
+  b.forLoop(zero, b.index(tile.rows), 1, [&](Value number) {
+    Value row = b.add(firstRow, number);
+    Value token = b.add(rows.segment.firstToken, rows.token(number));
+    Value channel = channelOf(rows, number);
+    b.storeVector(b.splat(0), totals, {row, zero});
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      b.storeVector(
+          b.loadVector(op.getQuery(), {token, b.add(channel, first)}, width),
+          queries, {row, first});
+      b.storeVector(b.splat(0, width), sums, {row, first});
+    });
+  });
+}
+
+/// `sums[sumsRow, sumsColumn]` and what is beside and below it, by the first
+/// `k` of the input's rows and the panel at `offset`.
+void AttentionMatrixBuilder::multiply(const MicroKernel &kernel, Value input,
+                                      Value firstRow, Value k, Value packed,
+                                      Value offset, Value result,
+                                      Value resultRow, Value resultColumn,
+                                      bool accumulate) {
+  MicroKernelSpecialization specialization{
+      .kernel = kernel,
+      .inputStride = cast<MemRefType>(input.getType()).getDimSize(1),
+      .packing = packingOf(kernel)};
+  Value adds = arith::ConstantIntOp::create(b, accumulate, 1);
+  program.kernels.call(b, specialization,
+                       {.input = input,
+                        .firstRow = firstRow,
+                        .firstK = zero,
+                        .k = k,
+                        .weight = packed,
+                        .weightOffset = offset,
+                        .panelStride = zero,
+                        .sums = result,
+                        .sumsRow = resultRow,
+                        .sumsColumn = resultColumn,
+                        .accumulate = adds,
+                        .prefetchOffset = zero,
+                        .prefetchStride = zero,
+                        .prefetchStreamStride = zero});
+}
+
+/// Where the number of blocks is no multiple, some scores are of no key.
+void AttentionMatrixBuilder::computeScores(const TileRows &rows,
+                                           Value blocks) {
+  b.forLoop(zero, blocks, tile.keyBlocks, [&](Value block) {
+    Value column = b.mul(block, blockTokens);
+    multiply(kernels.scores, queries, firstRowOf(rows), b.index(headDim), keys,
+             b.mul(column, headDim), scores, zero, column,
+             /*accumulate=*/false);
+  });
+}
+
+/// Later positions than a row's own, of which slots that were never written may
+/// hold anything. Rows are in the order of their positions.
+void AttentionMatrixBuilder::maskScores(const TileRows &rows,
+                                        Value firstPosition, Value tokens) {
+  // How many of the chunk's positions a row attends to.
+  auto attendedBy = [&](Value row) {
+    Value end = b.add(b.add(rows.segment.firstPosition, rows.token(row)), 1);
+    return b.sub(arith::MaxUIOp::create(b, end, firstPosition), firstPosition);
+  };
+  Value ofAll = b.min(attendedBy(zero), tokens);
+  Value firstColumn = b.mul(b.div(ofAll, blockTokens), blockTokens);
+  auto columnsType = VectorType::get({vectorWidth}, b.getI32Type());
+  auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
+  Value lane = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(columnsType, ArrayRef(lanes)));
+  auto toI32 = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, b.getI32Type(), index);
+  };
+  b.ifThen(
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, firstColumn, tokens),
+      [&] {
+        b.forLoop(zero, b.index(tile.rows), 1, [&](Value row) {
+          Value attended = b.broadcast(toI32(attendedBy(row)));
+          b.forLoop(firstColumn, tokens, vectorWidth, [&](Value column) {
+            Value columns =
+                arith::AddIOp::create(b, lane, b.broadcast(toI32(column)));
+            Value attends = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                                  columns, attended);
+            Value score = b.loadVector(scores, {row, column});
+            b.storeVector(
+                arith::SelectOp::create(b, attends, score, b.splat(masked)),
+                scores, {row, column});
+          });
+        });
+      });
+}
+
+void AttentionMatrixBuilder::findMaxima(Value tokens) {
+  SmallVector<Value> largest(tile.rows, b.splat(masked));
+  largest = b.forLoop(zero, tokens, vectorWidth, largest,
+                      [&](Value column, ValueRange carried) {
+                        SmallVector<Value> next;
+                        for (auto [row, value] : llvm::enumerate(carried))
+                          next.push_back(b.maxf(
+                              b.loadVector(scores, {b.index(row), column}),
+                              value));
+                        return next;
+                      });
+  for (auto [row, value] : llvm::enumerate(largest))
+    b.storeScalar(b.reduceMax(value), chunkMaxima, b.index(row));
+}
+
+/// Two to the power of f32 that are not positive, to 13 bits: as bf16 has 8,
+/// more would be lost. -127 and less give zero.
+Value AttentionMatrixBuilder::exp2(Value exponent) {
+  auto integers = VectorType::get({vectorWidth}, b.getI32Type());
+  auto bits = [&](Value value) -> Value {
+    return arith::BitcastOp::create(b, integers, value);
+  };
+  // What is no number stays so.
+  exponent = b.maxf(b.splat(-127), exponent);
+  // Adding it leaves the nearest integer in the lowest bits.
+  Value rounder = b.splat(0x1.8p23f);
+  Value rounded = b.addf(exponent, rounder);
+  Value rest = b.subf(exponent, b.subf(rounded, rounder));
+  // Minimax on [-0.5, 0.5], exact at zero.
+  Value power = b.splat(0.055008933f);
+  for (float coefficient : {0.24221097f, 0.6932829f, 1.0f})
+    power = b.fma(power, rest, b.splat(coefficient));
+  constexpr int32_t exponentBit = std::numeric_limits<float>::digits - 1;
+  Value shift = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(integers, exponentBit));
+  Value scaled = arith::AddIOp::create(
+      b, bits(power), arith::ShLIOp::create(b, bits(rounded), shift));
+  return arith::BitcastOp::create(b, exponent.getType(), scaled);
+}
+
+/// Sums what is rounded, as values are weighted with that.
+void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens) {
+  Value firstRow = firstRowOf(rows);
+  Value before = b.loadVector(maxima, {rows.tile, zero});
+  Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
+  b.storeVector(after, maxima, {rows.tile, zero});
+  Value grows = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, before,
+                                      after);
+  Value anyGrows =
+      vector::ReductionOp::create(b, vector::CombiningKind::OR, grows);
+  b.ifThen(anyGrows, [&] {
+    b.storeVector(exp2(b.mulf(b.subf(before, after), b.splat(scale))), factors,
+                  zero);
+    b.forLoop(zero, b.index(tile.rows), 1, [&](Value number) {
+      Value row = b.add(firstRow, number);
+      Value factor = b.loadScalar(factors, number);
+      auto rescale = [&](Value memory, Value first, int64_t width) {
+        b.storeVector(b.mulf(b.loadVector(memory, {row, first}, width),
+                             b.broadcast(factor, width)),
+                      memory, {row, first});
+      };
+      rescale(totals, zero, vectorWidth);
+      b.forVectors(headDim, [&](Value first, int64_t width) {
+        rescale(sums, first, width);
+      });
+    });
+  });
+  b.forLoop(zero, b.index(tile.rows), 1, [&](Value number) {
+    Value row = b.add(firstRow, number);
+    Value largest = b.loadScalar(maxima, {rows.tile, number});
+    Value offset = b.broadcast(b.mulf(largest, b.constant(-scale)));
+    Value total = b.forLoop(
+        zero, tokens, vectorWidth, b.loadVector(totals, {row, zero}),
+        [&](Value column, ValueRange carried) {
+          Value weight = exp2(b.fma(b.loadVector(scores, {number, column}),
+                                    b.splat(scale), offset));
+          b.storeVector(weight, weights, {number, column});
+          return SmallVector<Value>{b.addf(
+              carried[0], b.loadVector(weights, {number, column}))};
+        })[0];
+    b.storeVector(total, totals, {row, zero});
+  });
+}
+
+void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
+                                      Value blocks) {
+  Value firstPosition = b.mul(firstBlock, blockTokens);
+  Value tokens = b.mul(blocks, blockTokens);
+  computeScores(rows, blocks);
+  maskScores(rows, firstPosition, tokens);
+  findMaxima(tokens);
+  weighScores(rows, tokens);
+  // Whole pairs, of which the last one's second weight may be zero.
+  Value attended = b.min(b.sub(rows.positions, firstPosition), tokens);
+  Value k = b.mul(b.div(b.add(attended, pair - 1), pair), pair);
+  const int64_t columns = kernels.values.columns;
+  for (int64_t channel = 0; channel < headDim; channel += columns)
+    multiply(kernels.values, weights, zero, k, values,
+             b.index(channel * tile.chunk * blockTokens), sums,
+             firstRowOf(rows), b.index(channel), /*accumulate=*/true);
+}
+
+void AttentionMatrixBuilder::storeResult(const TileRows &rows) {
+  b.forLoop(zero, rows.count, 1, [&](Value number) {
+    Value row = b.add(firstRowOf(rows), number);
+    storeRow(rows, number, b.loadVector(totals, {row, zero}),
+             [&](Value first, int64_t width) {
+               return b.loadVector(sums, {row, first}, width);
+             });
+  });
+}
