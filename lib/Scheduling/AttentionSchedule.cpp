@@ -153,6 +153,17 @@ Status sandwich::verifyDeterministic(const AttentionTable &table, int64_t chunk,
   return {};
 }
 
+uint64_t sandwich::prefillStackBytes(const AttentionSchedule &schedule,
+                                     int64_t headDim) {
+  const auto &[rows, keyBlocks, chunk] = schedule.prefill;
+  const int64_t kept = rows * schedule.tiles;
+  const uint64_t scores = model_limits::attentionScoreBytes(rows, chunk);
+  if (!schedule.instructions)
+    return model_limits::attentionStackBytes(kept, headDim) + scores;
+  return model_limits::attentionMatrixBytes(kept, headDim) + scores +
+         model_limits::attentionPackedBytes(rows, chunk, headDim);
+}
+
 //===----------------------------------------------------------------------===//
 // The untuned rule
 //===----------------------------------------------------------------------===//
@@ -161,16 +172,6 @@ int64_t sandwich::vectorsOfSums(const Target &target) {
   constexpr int64_t vectorWidth = 16;
   const RegisterFile file = target.vectorRegisters();
   return file.registers * file.columns * 3 / 4 / vectorWidth;
-}
-
-/// Of a thread, for prompts.
-static uint64_t prefillStackBytes(const AttentionSchedule &schedule,
-                                  int64_t headDim) {
-  const AttentionTile &tile = schedule.prefill;
-  return model_limits::attentionStackBytes(tile.rows * schedule.tiles,
-                                           headDim) +
-         model_limits::attentionScoreBytes(tile.rows, tile.chunk) +
-         model_limits::attentionPackedBytes(tile.rows, tile.chunk, headDim);
 }
 
 static int64_t largestDivisor(int64_t number, int64_t limit) {
@@ -210,9 +211,10 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
   return best;
 }
 
-/// Gives prompts what multiplies them fastest, if it can, and as many tiles and
-/// as long chunks as leave half of the room on the stack: what is packed is
-/// used by all tiles, and states are loaded once for each chunk.
+/// Gives prompts what multiplies them fastest, if it can, with as many tiles and
+/// as long chunks as leave a quarter of the room on the stack: what is packed is
+/// used by all tiles, and states are loaded once for each chunk. More blocks
+/// meet in the same places of a cache, as they lie whole models apart.
 static void chooseInstructions(AttentionSchedule &schedule,
                                const AttentionShape &shape,
                                const Target &target) {
@@ -225,18 +227,18 @@ static void chooseInstructions(AttentionSchedule &schedule,
     return;
   AttentionSchedule faster = schedule;
   faster.instructions = MatrixISA::X86_AVX512_BF16;
-  faster.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 16};
-  faster.tiles = 16;
+  faster.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 12};
+  faster.tiles = 32;
   if (!verify(faster, shape))
     return;
   auto fits = [&] {
     return prefillStackBytes(faster, shape.headDim) <=
-           model_limits::maxAttentionTileBytes / 2;
+           model_limits::maxAttentionTileBytes / 4 * 3;
   };
   while (!fits() && faster.tiles > 1)
     faster.tiles /= 2;
   while (!fits() && faster.prefill.chunk > faster.prefill.keyBlocks)
-    faster.prefill.chunk /= 2;
+    faster.prefill.chunk -= faster.prefill.keyBlocks;
   if (fits())
     schedule = faster;
 }

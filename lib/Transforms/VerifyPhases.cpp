@@ -304,15 +304,17 @@ void StackUse::addSchedule(const AttentionSchedule &schedule,
   const AttentionTile &decode = schedule.decode, &prefill = schedule.prefill;
   if (heads.insert({queryHeads, decode.rows}).second)
     headBytes += model_limits::attentionStackBytes(queryHeads, headDim);
-  if ((schedule.instructions ? matrixTiles : tiles)
-          .insert({prefill.rows, schedule.tiles})
-          .second)
-    tileBytes += model_limits::attentionStackBytes(
-        prefill.rows * schedule.tiles, headDim);
-  if (schedule.instructions &&
-      packed.insert({prefill.rows, prefill.chunk}).second)
-    tileBytes += model_limits::attentionPackedBytes(prefill.rows, prefill.chunk,
-                                                    headDim);
+  const int64_t kept = prefill.rows * schedule.tiles;
+  if (!schedule.instructions) {
+    if (tiles.insert({prefill.rows, schedule.tiles}).second)
+      tileBytes += model_limits::attentionStackBytes(kept, headDim);
+  } else {
+    if (matrixTiles.insert({prefill.rows, schedule.tiles}).second)
+      tileBytes += model_limits::attentionMatrixBytes(kept, headDim);
+    if (packed.insert({prefill.rows, prefill.chunk}).second)
+      tileBytes += model_limits::attentionPackedBytes(prefill.rows,
+                                                      prefill.chunk, headDim);
+  }
   for (const AttentionTile &tile : {decode, prefill})
     if (scores.insert({tile.rows, tile.chunk}).second)
       tileBytes += model_limits::attentionScoreBytes(tile.rows, tile.chunk);

@@ -125,6 +125,9 @@ PrefillMicroKernels prefillMicroKernels(const AttentionSchedule &schedule,
 /// The packing whose panels are as wide as `kernel`.
 Packing packingOf(const MicroKernel &kernel);
 
+/// Bytes that a thread keeps on its stack for segments of several tokens.
+uint64_t prefillStackBytes(const AttentionSchedule &schedule, int64_t headDim);
+
 /// In how many interleaved parts of a head the tile of a segment of one token
 /// computes each score: enough for independent sums, where a head can be cut so
 /// often and registers hold them.

@@ -39,14 +39,20 @@ inline constexpr uint64_t maxAttentionStackBytes = 1 << 20;
 constexpr uint64_t attentionScoreBytes(uint64_t queries, uint64_t blocks) {
   return queries * blocks * 16 * sizeof(float);
 }
+/// As `attentionStackBytes`, where matrix instructions multiply: queries are
+/// bf16, and a vector is kept for each.
+constexpr uint64_t attentionMatrixBytes(uint64_t queries, uint64_t headDim) {
+  return queries * (headDim * (sizeof(float) + sizeof(uint16_t)) +
+                    2 * 16 * sizeof(float));
+}
 /// Bytes of `blocks` blocks of keys and values, and of the weights that
 /// `queries` queries give them, in bf16 for matrix instructions.
 constexpr uint64_t attentionPackedBytes(uint64_t queries, uint64_t blocks,
                                         uint64_t headDim) {
   return blocks * 16 * (2 * headDim + queries) * sizeof(uint16_t);
 }
-/// The most for scores, for what is packed, and for queries of several tokens, which no schedule
-/// alone reaches.
+/// The most for scores, for what is packed, and for queries of several tokens,
+/// which the schedules of one table share.
 inline constexpr uint64_t maxAttentionTileBytes = 3 << 18;
 } // namespace sandwich::model_limits
 

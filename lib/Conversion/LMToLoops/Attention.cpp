@@ -328,7 +328,8 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
       return b.min(b.sub(end, chunk), b.index(tile.chunk));
     };
     builder.readChunk(
-        {rows.segment, rows.head, chunk, blocksBefore(blocks), positions});
+        {rows.segment, rows.head, chunk, blocksBefore(blocks), positions,
+         b.sub(endTile, firstTile)});
     forTiles([&](const TileRows &each) {
       Value end = blocksOf(b, each.positions);
       b.ifThen(compare(arith::CmpIPredicate::ult, chunk, end),

@@ -8,6 +8,8 @@
 
 #include "AttentionTile.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include <limits>
 #include <numbers>
 
@@ -107,6 +109,7 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
 }
 
 void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
+  current.emplace(chunk);
   b.forLoop(zero, chunk.blocks, 1, [&](Value block) {
     Value number = b.add(chunk.firstBlock, block);
     Value cacheBlock = loadBlock(chunk.segment, number);
@@ -133,7 +136,6 @@ void AttentionMatrixBuilder::loadQueries(const TileRows &rows) {
       b.storeVector(
           b.loadVector(op.getQuery(), {token, b.add(channel, first)}, width),
           queries, {row, first});
-      b.storeVector(b.splat(0, width), sums, {row, first});
     });
   });
 }
@@ -144,12 +146,11 @@ void AttentionMatrixBuilder::multiply(const MicroKernel &kernel, Value input,
                                       Value firstRow, Value k, Value packed,
                                       Value offset, Value result,
                                       Value resultRow, Value resultColumn,
-                                      bool accumulate) {
+                                      Value accumulate) {
   MicroKernelSpecialization specialization{
       .kernel = kernel,
       .inputStride = cast<MemRefType>(input.getType()).getDimSize(1),
       .packing = packingOf(kernel)};
-  Value adds = arith::ConstantIntOp::create(b, accumulate, 1);
   program.kernels.call(b, specialization,
                        {.input = input,
                         .firstRow = firstRow,
@@ -161,20 +162,50 @@ void AttentionMatrixBuilder::multiply(const MicroKernel &kernel, Value input,
                         .sums = result,
                         .sumsRow = resultRow,
                         .sumsColumn = resultColumn,
-                        .accumulate = adds,
+                        .accumulate = accumulate,
                         .prefetchOffset = zero,
                         .prefetchStride = zero,
                         .prefetchStreamStride = zero});
 }
 
+/// Of the next chunk, what falls to one of the products of one of the tiles: so
+/// few cache lines arrive while it is computed.
+void AttentionMatrixBuilder::prefetchNextChunk(Value number, Value block) {
+  const int64_t products = llvm::divideCeil(tile.chunk, tile.keyBlocks);
+  const int64_t lineElements = cacheLineBytes / sizeof(uint16_t);
+  const int64_t lines =
+      llvm::divideCeil(blockTokens * headDim / lineElements, products);
+  Value first = b.mul(b.div(block, tile.keyBlocks), lines * lineElements);
+  Value begin = b.add(current->firstBlock, tile.chunk);
+  Value end = b.min(b.add(begin, tile.chunk),
+                    b.div(b.add(current->positions, blockTokens - 1),
+                          blockTokens));
+  // More than one of the blocks where tiles are fewer.
+  Value last = b.sub(b.add(current->tiles, b.index(tile.chunk)), b.index(1));
+  b.forLoop(zero, b.div(last, current->tiles), 1, [&](Value turn) {
+    Value next = b.add(b.add(begin, number), b.mul(turn, current->tiles));
+    Value exists =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, next, end);
+    b.ifThen(exists, [&] {
+      Value cacheBlock = loadBlock(current->segment, next);
+      for (int64_t part : {0, 1})
+        for (int64_t line = 0; line < lines; ++line)
+          prefetch(cacheBlock, current->head, part,
+                   b.add(first, line * lineElements), /*locality=*/2);
+    });
+  });
+}
+
 /// Where the number of blocks is no multiple, some scores are of no key.
 void AttentionMatrixBuilder::computeScores(const TileRows &rows,
                                            Value blocks) {
+  Value overwrite = arith::ConstantIntOp::create(b, 0, 1);
   b.forLoop(zero, blocks, tile.keyBlocks, [&](Value block) {
     Value column = b.mul(block, blockTokens);
+    prefetchNextChunk(rows.tile, block);
     multiply(kernels.scores, queries, firstRowOf(rows), b.index(headDim), keys,
              b.mul(column, headDim), scores, zero, column,
-             /*accumulate=*/false);
+             overwrite);
   });
 }
 
@@ -230,33 +261,37 @@ void AttentionMatrixBuilder::findMaxima(Value tokens) {
     b.storeScalar(b.reduceMax(value), chunkMaxima, b.index(row));
 }
 
-/// Two to the power of f32 that are not positive, to 13 bits: as bf16 has 8,
-/// more would be lost. -127 and less give zero.
-Value AttentionMatrixBuilder::exp2(Value exponent) {
-  auto integers = VectorType::get({vectorWidth}, b.getI32Type());
-  auto bits = [&](Value value) -> Value {
-    return arith::BitcastOp::create(b, integers, value);
+/// A masked intrinsic of AVX-512 on all lanes, rounded as elsewhere.
+Value AttentionMatrixBuilder::callAVX512(StringRef name, Value lhs, Value rhs) {
+  auto constant = [&](int64_t value, unsigned width) -> Value {
+    return arith::ConstantIntOp::create(b, value, width);
   };
-  // What is no number stays so.
-  exponent = b.maxf(b.splat(-127), exponent);
-  // Adding it leaves the nearest integer in the lowest bits.
-  Value rounder = b.splat(0x1.8p23f);
-  Value rounded = b.addf(exponent, rounder);
-  Value rest = b.subf(exponent, b.subf(rounded, rounder));
-  // Minimax on [-0.5, 0.5], exact at zero.
-  Value power = b.splat(0.055008933f);
-  for (float coefficient : {0.24221097f, 0.6932829f, 1.0f})
-    power = b.fma(power, rest, b.splat(coefficient));
-  constexpr int32_t exponentBit = std::numeric_limits<float>::digits - 1;
-  Value shift = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(integers, exponentBit));
-  Value scaled = arith::AddIOp::create(
-      b, bits(power), arith::ShLIOp::create(b, bits(rounded), shift));
-  return arith::BitcastOp::create(b, exponent.getType(), scaled);
+  constexpr int64_t currentRounding = 4;
+  return LLVM::CallIntrinsicOp::create(
+             b, lhs.getType(), b.getStringAttr(name),
+             ValueRange{lhs, rhs, lhs, constant(-1, vectorWidth),
+                        constant(currentRounding, 32)})
+      .getResult(0);
 }
 
-/// Sums what is rounded, as values are weighted with that.
-void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens) {
+/// Two to the power of f32, to 13 bits: as bf16 has 8, more would be lost.
+Value AttentionMatrixBuilder::exp2(Value exponent) {
+  // What is above the largest integer that is not larger, rounding errors
+  // without exceptions.
+  constexpr int32_t aboveFloor = 0b1001;
+  Value rest = callAVX512(
+      "llvm.x86.avx512.mask.reduce.ps.512", exponent,
+      arith::ConstantIntOp::create(b, aboveFloor, 32));
+  // Minimax on [0, 1], exact at both ends.
+  Value power = b.splat(0.07826797f);
+  for (float coefficient : {0.22630768f, 0.69542435f, 1.0f})
+    power = b.fma(power, rest, b.splat(coefficient));
+  // Times two to the power of that integer.
+  return callAVX512("llvm.x86.avx512.mask.scalef.ps.512", power, exponent);
+}
+
+void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens,
+                                         Value hasSums) {
   Value firstRow = firstRowOf(rows);
   Value before = b.loadVector(maxima, {rows.tile, zero});
   Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
@@ -265,7 +300,7 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens) {
                                       after);
   Value anyGrows =
       vector::ReductionOp::create(b, vector::CombiningKind::OR, grows);
-  b.ifThen(anyGrows, [&] {
+  b.ifThen(arith::AndIOp::create(b, anyGrows, hasSums), [&] {
     b.storeVector(exp2(b.mulf(b.subf(before, after), b.splat(scale))), factors,
                   zero);
     b.forLoop(zero, b.index(tile.rows), 1, [&](Value number) {
@@ -292,8 +327,7 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens) {
           Value weight = exp2(b.fma(b.loadVector(scores, {number, column}),
                                     b.splat(scale), offset));
           b.storeVector(weight, weights, {number, column});
-          return SmallVector<Value>{b.addf(
-              carried[0], b.loadVector(weights, {number, column}))};
+          return SmallVector<Value>{b.addf(carried[0], weight)};
         })[0];
     b.storeVector(total, totals, {row, zero});
   });
@@ -303,10 +337,13 @@ void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
                                       Value blocks) {
   Value firstPosition = b.mul(firstBlock, blockTokens);
   Value tokens = b.mul(blocks, blockTokens);
+  // Nothing was summed before the first chunk.
+  Value hasSums = arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                        firstBlock, zero);
   computeScores(rows, blocks);
   maskScores(rows, firstPosition, tokens);
   findMaxima(tokens);
-  weighScores(rows, tokens);
+  weighScores(rows, tokens, hasSums);
   // Whole pairs, of which the last one's second weight may be zero.
   Value attended = b.min(b.sub(rows.positions, firstPosition), tokens);
   Value k = b.mul(b.div(b.add(attended, pair - 1), pair), pair);
@@ -314,7 +351,7 @@ void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
   for (int64_t channel = 0; channel < headDim; channel += columns)
     multiply(kernels.values, weights, zero, k, values,
              b.index(channel * tile.chunk * blockTokens), sums,
-             firstRowOf(rows), b.index(channel), /*accumulate=*/true);
+             firstRowOf(rows), b.index(channel), hasSums);
 }
 
 void AttentionMatrixBuilder::storeResult(const TileRows &rows) {

@@ -110,11 +110,11 @@ Value AttentionTileBuilder::loadNextBlock(const TileRows &rows, Value number) {
       rows.segment, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
 }
 
-void AttentionTileBuilder::prefetch(Value block, Value head, int64_t part,
-                                    Value offset) {
+void StreamingSoftmaxBuilder::prefetch(Value block, Value head, int64_t part, Value offset,
+                                       unsigned locality) {
   memref::PrefetchOp::create(b, cache,
                              {block, layer, head, b.index(part), offset},
-                             /*isWrite=*/false, /*localityHint=*/3,
+                             /*isWrite=*/false, locality,
                              /*isDataCache=*/true);
 }
 

@@ -14,6 +14,7 @@
 #include "sandwich/Scheduling/AttentionSchedule.h"
 
 #include <functional>
+#include <optional>
 
 namespace sandwich::lm {
 
@@ -56,6 +57,8 @@ struct ChunkValues {
   mlir::Value head, firstBlock, blocks;
   /// Positions of the whole context that some tile attends to.
   mlir::Value positions;
+  /// How many tiles add it.
+  mlir::Value tiles;
 };
 
 /// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
@@ -80,6 +83,10 @@ protected:
   mlir::Value channelOf(const TileRows &rows, mlir::Value row);
   /// The cache's block with number `number` of the segment's sequence.
   mlir::Value loadBlock(const SegmentValues &segment, mlir::Value number);
+  /// Asks for the cache line of the cache's element `offset` of a head's keys
+  /// (`part` 0) or values (1); `locality` 3 is for the nearest cache.
+  void prefetch(mlir::Value block, mlir::Value head, int64_t part,
+                mlir::Value offset, unsigned locality = 3);
   /// Memory on the stack, by its place among that of one builder.
   mlir::Value allocate(unsigned place, llvm::ArrayRef<int64_t> dimensions,
                        mlir::Type type);
@@ -140,8 +147,6 @@ private:
 
   /// The block read one head later in the place of the block `number`.
   mlir::Value loadNextBlock(const TileRows &rows, mlir::Value number);
-  void prefetch(mlir::Value block, mlir::Value head, int64_t part,
-                mlir::Value offset);
 
   /// Elements of the cache in a cache line.
   int64_t lineElements;
@@ -188,18 +193,24 @@ private:
   void multiply(const MicroKernel &kernel, mlir::Value input,
                 mlir::Value firstRow, mlir::Value k, mlir::Value packed,
                 mlir::Value offset, mlir::Value sums, mlir::Value sumsRow,
-                mlir::Value sumsColumn, bool accumulate);
+                mlir::Value sumsColumn, mlir::Value accumulate);
+  void prefetchNextChunk(mlir::Value number, mlir::Value block);
   void computeScores(const TileRows &rows, mlir::Value blocks);
   void maskScores(const TileRows &rows, mlir::Value firstPosition,
                   mlir::Value tokens);
   void findMaxima(mlir::Value tokens);
-  void weighScores(const TileRows &rows, mlir::Value tokens);
+  void weighScores(const TileRows &rows, mlir::Value tokens,
+                   mlir::Value hasSums);
+  mlir::Value callAVX512(llvm::StringRef name, mlir::Value lhs,
+                         mlir::Value rhs);
   mlir::Value exp2(mlir::Value exponent);
 
   AttentionTile tile;
   PrefillMicroKernels kernels;
   /// What an exponent of two is, in scores.
   float scale;
+  /// The chunk that was read last.
+  std::optional<ChunkValues> current;
 
   /// [tiles * rows, head_dim] queries, bf16.
   mlir::Value queries;
