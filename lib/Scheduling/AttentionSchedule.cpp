@@ -65,8 +65,8 @@ Status sandwich::verify(const AttentionSchedule &schedule) {
   if (!schedule.instructions)
     return {};
   if (schedule.instructions != MatrixISA::X86_AVX512_BF16)
-    return makeError("prefill multiplies by ",
-                     name(MatrixISA::X86_AVX512_BF16), ", or by FMA");
+    return makeError("prefill multiplies by ", name(MatrixISA::X86_AVX512_BF16),
+                     ", or by FMA");
   if (schedule.prefill.keyBlocks > maxKeyBlocksOfMicroKernel)
     return makeError("micro-kernels multiply at most ",
                      maxKeyBlocksOfMicroKernel, " blocks of keys at once");
@@ -211,10 +211,10 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
   return best;
 }
 
-/// Gives prompts what multiplies them fastest, if it can, with as many tiles and
-/// as long chunks as leave a quarter of the room on the stack: what is packed is
-/// used by all tiles, and states are loaded once for each chunk. More blocks
-/// meet in the same places of a cache, as they lie whole models apart.
+/// Gives prompts what multiplies them fastest, if it can, with as many tiles
+/// and as long chunks as leave a quarter of the room on the stack: what is
+/// packed is used by all tiles, and states are loaded once for each chunk. More
+/// blocks meet in the same places of a cache, as they lie whole models apart.
 static void chooseInstructions(AttentionSchedule &schedule,
                                const AttentionShape &shape,
                                const Target &target) {

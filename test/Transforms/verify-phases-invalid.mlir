@@ -660,3 +660,27 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
   %l = lm.linear %x, @w : tensor<?x1024xf32> -> tensor<?x64xf32>
   return %l : tensor<?x64xf32>
 }
+
+// -----
+
+// Several tiles keep as much as as many rows, and what is packed for matrix
+// instructions has memory of its own.
+lm.weight @e : tensor<64x1024xbf16> from ["e"]
+lm.weight @w : tensor<64x1024xbf16> from ["w"]
+func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, bf16>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<decode>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x1024xf32>
+  scf.for %i = %c0 to %c1 step %c1 {
+    %a = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [8, 1, 4], tiles = 8>>)
+      : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>
+    // expected-error @below {{'lm.attention' op needs too much of a thread's stack: tiles of attention of its phase would keep 998464 bytes there, at most 786432 are accepted}}
+    %b = lm.attention %x, %cache[%i] segments %segments blocks %blocks scale 1.0
+      schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [8, 1, 4], tiles = 4, instructions = X86_AVX512_BF16>>)
+      : tensor<?x1024xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 1024, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x1024xf32>
+  }
+  %l = lm.linear %x, @w : tensor<?x1024xf32> -> tensor<?x64xf32>
+  return %l : tensor<?x64xf32>
+}

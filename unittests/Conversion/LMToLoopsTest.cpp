@@ -326,6 +326,11 @@ struct AttentionCase {
   std::string schedules = "";
   /// The largest number of parts that it splits contexts into.
   int64_t split = 0;
+
+  /// Whether prompts may be multiplied in bf16.
+  bool multipliesBF16() const {
+    return cacheKind == Kind::BF16 && bf16Result && headDim % 16 == 0;
+  }
 };
 void PrintTo(const AttentionCase &test, std::ostream *out) {
   *out << test.name;
@@ -352,8 +357,9 @@ protected:
   void runThreads(ProgramBuffers &buffers);
   /// Runs a step of `pieces` and compares it with plain loops.
   void check(const std::vector<Piece> &pieces);
+  /// `roundsWeights` says that those of values may have been rounded to bf16.
   void checkToken(const Cache &cache, int64_t sequence, int64_t token,
-                  int64_t position);
+                  int64_t position, bool roundsWeights);
 
   const AttentionCase &test;
   int64_t channels;
@@ -384,7 +390,8 @@ void AttentionTest::compileProgram() {
 }
 
 void AttentionTest::checkToken(const Cache &cache, int64_t sequence,
-                               int64_t token, int64_t position) {
+                               int64_t token, int64_t position,
+                               bool roundsWeights) {
   const int64_t headDim = test.headDim;
   std::vector<double> weights(position + 1);
   for (int64_t h = 0; h < test.cacheHeads * test.group; ++h) {
@@ -400,13 +407,18 @@ void AttentionTest::checkToken(const Cache &cache, int64_t sequence,
     for (double &weight : weights)
       total += weight = std::exp(weight - largest);
     for (int64_t c = 0; c < headDim; ++c) {
-      double expected = 0;
-      for (int64_t p = 0; p <= position; ++p)
-        expected +=
+      double expected = 0, magnitude = 0;
+      for (int64_t p = 0; p <= position; ++p) {
+        const double product =
             weights[p] / total *
             cache.elements.get(cache.value(sequence, p, h / test.group, c));
+        expected += product;
+        magnitude += std::abs(product);
+      }
+      // Of rounding to nearest, and of the power of two that precedes it.
+      const double error = roundsWeights ? magnitude * (1.0 / 512 + 1e-3) : 0;
       ASSERT_NO_FATAL_FAILURE(
-          activations.expectNear(token, h * headDim + c, expected))
+          activations.expectNear(token, h * headDim + c, expected, error))
           << "head " << h << ", position " << position << " of sequence "
           << sequence;
     }
@@ -482,7 +494,9 @@ void AttentionTest::check(const std::vector<Piece> &pieces) {
   int64_t token = 0;
   for (size_t i = 0; i < pieces.size(); ++i)
     for (int64_t p = pieces[i].first; p < pieces[i].end(); ++p)
-      ASSERT_NO_FATAL_FAILURE(checkToken(cache, sequenceOf(i), token++, p));
+      ASSERT_NO_FATAL_FAILURE(
+          checkToken(cache, sequenceOf(i), token++, p,
+                     pieces[i].tokens > 1 && test.multipliesBF16()));
   activations.expectRestUntouched(tokens);
 }
 
@@ -626,7 +640,43 @@ INSTANTIATE_TEST_SUITE_P(
                     AttentionCase{"OtherTiles", 3, 6, 32, Kind::BF16, false,
                                   false, 2, "host",
                                   "<[?, ?] : <decode = [3, 4, 8], split = 1, "
-                                  "prefill = [7, 4, 12]>>"}),
+                                  "prefill = [7, 4, 12]>>"},
+                    AttentionCase{"SeveralTiles", 2, 3, 48, Kind::F16, true,
+                                  false, 2, "host",
+                                  "<[?, ?] : <decode = [1, 1, 1], split = 1, "
+                                  "prefill = [4, 2, 4], tiles = 5>>"},
+                    AttentionCase{"MoreTilesThanAPromptHas", 3, 1, 50,
+                                  Kind::F32, false, false, 2, "host",
+                                  "<[?, ?] : <decode = [1, 1, 1], split = 1, "
+                                  "prefill = [6, 1, 3], tiles = 64>>"}),
+    [](const auto &info) { return info.param.name; });
+
+/// By micro-kernels with `prefill` (of #lm.attention_schedule).
+std::string bySchedule(const std::string &prefill) {
+  return "<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = " + prefill +
+         ", instructions = X86_AVX512_BF16>>";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    MatrixInstructions, AttentionTest,
+    testing::Values(
+        AttentionCase{"OneTile", 2, 1, 64, Kind::BF16, true, true, 1,
+                      "x86-64-avx512-bf16", bySchedule("[12, 2, 8]")},
+        AttentionCase{"ManyTiles", 1, 2, 128, Kind::BF16, true, true, 2,
+                      "x86-64-avx512-bf16",
+                      bySchedule("[12, 2, 12], tiles = 32")},
+        // Panels of values are narrower than those of keys.
+        AttentionCase{"HeadsOf48", 2, 3, 48, Kind::BF16, true, true, 2,
+                      "x86-64-avx512-bf16", bySchedule("[7, 2, 4], tiles = 3")},
+        AttentionCase{"HeadsOf80", 1, 5, 80, Kind::BF16, true, true, 3,
+                      "x86-64-avx512-bf16", bySchedule("[6, 4, 8], tiles = 2")},
+        AttentionCase{"OneRow", 3, 1, 32, Kind::BF16, true, true, 2,
+                      "x86-64-avx512-bf16", bySchedule("[1, 1, 1], tiles = 7")},
+        AttentionCase{"ThreeBlocksAtOnce", 2, 2, 96, Kind::BF16, true, true, 2,
+                      "x86-64-avx512-bf16", bySchedule("[8, 3, 3], tiles = 4")},
+        AttentionCase{"WholeContextInOneChunk", 1, 7, 64, Kind::BF16, true,
+                      true, 2, "x86-64-avx512-bf16",
+                      bySchedule("[9, 2, 64], tiles = 64")}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace

@@ -196,11 +196,13 @@ public:
         ASSERT_TRUE(destination.isUntouched(row * stride + c))
             << "row " << row << " column " << c << " of " << rows << " rows";
   }
-  void expectNear(int64_t row, int64_t channel, double expected) {
+  /// `error` is what the result may have beside that of its type.
+  void expectNear(int64_t row, int64_t channel, double expected,
+                  double error = 0) {
     double result = destination.get(row * stride + channel);
     // Also false for what is no number.
     ASSERT_TRUE(std::abs(result - expected) <=
-                tolerance(expected, destination.kind))
+                tolerance(expected, destination.kind) + error)
         << "row " << row << " channel " << channel << ": " << result
         << " instead of " << expected;
   }

@@ -8,6 +8,8 @@
 
 #include "sandwich/Scheduling/AttentionSchedule.h"
 
+#include "sandwich/Support/ModelLimits.h"
+
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
@@ -53,6 +55,56 @@ TEST(AttentionSchedule, RefusesSizesOutOfRange) {
       "decode must multiply at most 64 pairs of a row and a block at once");
   for (int64_t split : {INT64_MIN, int64_t(0), int64_t(1025), INT64_MAX})
     EXPECT_EQ(reasonOf({}, split), "split must be 1 to 1024");
+}
+
+AttentionSchedule byMicroKernels(AttentionTile prefill, int64_t tiles = 1) {
+  return {.prefill = prefill,
+          .tiles = tiles,
+          .instructions = MatrixISA::X86_AVX512_BF16};
+}
+
+TEST(AttentionSchedule, MultipliesByInstructionsThatThereAre) {
+  EXPECT_EQ(reasonOf(verify(byMicroKernels({12, 2, 64}, 64))), "");
+  EXPECT_EQ(reasonOf(verify(byMicroKernels({1, 4, 4}))), "");
+  for (int64_t tiles : {INT64_MIN, int64_t(0), int64_t(65), INT64_MAX})
+    EXPECT_EQ(reasonOf(verify(byMicroKernels({1, 1, 1}, tiles))),
+              "tiles must be 1 to 64");
+  EXPECT_EQ(reasonOf(verify(byMicroKernels({1, 5, 5}))),
+            "micro-kernels multiply at most 4 blocks of keys at once");
+  // More sums than there are registers.
+  EXPECT_NE(reasonOf(verify(byMicroKernels({16, 2, 2}))), "");
+  for (MatrixISA isa : allMatrixISAs()) {
+    AttentionSchedule schedule = byMicroKernels({1, 1, 1});
+    schedule.instructions = isa;
+    EXPECT_EQ(static_cast<bool>(verify(schedule)),
+              isa == MatrixISA::X86_AVX512_BF16)
+        << name(isa);
+  }
+}
+
+TEST(AttentionSchedule, FitsItsOperation) {
+  AttentionShape shape{
+      .cacheHeads = 2, .group = 6, .headDim = 48, .bf16Cache = true};
+  const AttentionSchedule schedule = byMicroKernels({12, 4, 4});
+  EXPECT_EQ(reasonOf(verify(schedule, shape)), "");
+  // As wide as divides a head.
+  const PrefillMicroKernels kernels = prefillMicroKernels(schedule, 48);
+  EXPECT_EQ(kernels.scores.columns, 64);
+  EXPECT_EQ(kernels.values.columns, 48);
+  EXPECT_EQ(prefillMicroKernels(schedule, 80).values.columns, 16);
+
+  shape.headDim = 40;
+  EXPECT_EQ(reasonOf(verify(schedule, shape)),
+            "X86_AVX512_BF16 needs heads of a multiple of 16 channels, got 40");
+  EXPECT_EQ(reasonOf(verify(AttentionSchedule(), shape)), "");
+  shape.bf16Cache = false;
+  EXPECT_EQ(reasonOf(verify(schedule, shape)),
+            "X86_AVX512_BF16 needs a cache of bf16");
+  AttentionSchedule rows;
+  rows.decode.rows = 4;
+  EXPECT_EQ(reasonOf(verify(rows, shape)),
+            "rows of decode must divide the 6 query heads of each of the "
+            "cache's, got 4");
 }
 
 AttentionTableEntry entryFor(int64_t segments, int64_t positions) {
@@ -210,6 +262,34 @@ TEST(UntunedAttention, FillsRegistersWithRowsThatDivideTheGroup) {
   }
 }
 
+TEST(UntunedAttention, MultipliesPromptsByInstructionsWhereTheyAreFaster) {
+  for (const char *name :
+       {"x86-64-avx2", "x86-64-avx512", "x86-64-avx512-bf16", "x86-64-amx"})
+    for (int64_t headDim : {16, 40, 64, 80, 128, 256, 1024, 4096})
+      for (bool bf16Cache : {false, true})
+        for (bool bf16Result : {false, true}) {
+          SCOPED_TRACE(testing::Message() << name << ", head of " << headDim);
+          const AttentionShape shape{.cacheHeads = 2,
+                                     .group = 4,
+                                     .headDim = headDim,
+                                     .bf16Cache = bf16Cache,
+                                     .bf16Result = bf16Result};
+          const AttentionTable table =
+              chooseUntuned(shape, *getTarget(name), 8);
+          const bool can = bf16Cache && bf16Result && headDim % 16 == 0 &&
+                           name == std::string("x86-64-avx512-bf16");
+          for (const AttentionTableEntry &entry : table) {
+            EXPECT_EQ(reasonOf(verify(entry.schedule, shape)), "");
+            EXPECT_LE(prefillStackBytes(entry.schedule, headDim),
+                      model_limits::maxAttentionTileBytes);
+            // The longest heads leave no room for what is packed.
+            if (headDim <= 1024) {
+              EXPECT_EQ(entry.schedule.instructions.has_value(), can);
+            }
+          }
+        }
+}
+
 TEST(UntunedAttention, DeterministicTilesAddInOneOrder) {
   for (const char *name : {"x86-64-avx2", "x86-64-avx512", "x86-64-amx"}) {
     const Target target = *getTarget(name);
@@ -248,6 +328,11 @@ TEST(DeterministicAttention, RefusesWhatChangesTheOrder) {
   EXPECT_EQ(
       reason([](AttentionSchedule &schedule) { schedule.decode.chunk = 16; }),
       "entry 0 has other chunks than of 8 blocks");
+  EXPECT_EQ(reason([](AttentionSchedule &schedule) {
+              schedule.instructions = MatrixISA::X86_AVX512_BF16;
+            }),
+            "entry 0 multiplies prompts by X86_AVX512_BF16, and single tokens "
+            "by FMA");
   EXPECT_EQ(
       reason(
           [](AttentionSchedule &schedule) { schedule.decode.keyBlocks = 2; }),

@@ -61,8 +61,8 @@ struct AttentionSchedule {
   /// would leave some without.
   int64_t tiles = 1;
   /// What multiplies keys and values in `prefill`: micro-kernels with as many
-  /// rows as a tile has, and a column for each key multiplied at once. They take
-  /// bf16, also for the weights of values. Nothing: FMA in f32.
+  /// rows as a tile has, and a column for each key multiplied at once. They
+  /// take bf16, also for the weights of values. Nothing: FMA in f32.
   std::optional<MatrixISA> instructions = std::nullopt;
 
   bool operator==(const AttentionSchedule &) const = default;

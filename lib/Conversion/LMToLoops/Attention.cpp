@@ -75,8 +75,8 @@ private:
   void addTokens(StreamingSoftmaxBuilder &builder,
                  const AttentionSchedule &schedule, Value number,
                  const SegmentValues &segment);
-  /// Rows of a segment that meet one head of the cache: each token's query heads
-  /// that share it, token by token.
+  /// Rows of a segment that meet one head of the cache: each token's query
+  /// heads that share it, token by token.
   struct HeadRows {
     const SegmentValues &segment;
     Value head, count;
@@ -327,9 +327,8 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
     auto blocksBefore = [&](Value end) {
       return b.min(b.sub(end, chunk), b.index(tile.chunk));
     };
-    builder.readChunk(
-        {rows.segment, rows.head, chunk, blocksBefore(blocks), positions,
-         b.sub(endTile, firstTile)});
+    builder.readChunk({rows.segment, rows.head, chunk, blocksBefore(blocks),
+                       positions, b.sub(endTile, firstTile)});
     forTiles([&](const TileRows &each) {
       Value end = blocksOf(b, each.positions);
       b.ifThen(compare(arith::CmpIPredicate::ult, chunk, end),
@@ -340,8 +339,8 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
 }
 
 /// Later tiles attend to more positions: all pieces of work of the segment are
-/// dealt to the threads in turn from the left and from the right, and to another
-/// one first for every segment.
+/// dealt to the threads in turn from the left and from the right, and to
+/// another one first for every segment.
 void AttentionBuilder::addTokens(StreamingSoftmaxBuilder &builder,
                                  const AttentionSchedule &schedule,
                                  Value number, const SegmentValues &segment) {
@@ -351,8 +350,7 @@ void AttentionBuilder::addTokens(StreamingSoftmaxBuilder &builder,
   Value tileCount = b.div(b.add(rowsOfHead, tile.rows - 1), tile.rows);
   // Of a head, where there are as many tiles: enough that all threads have
   // about equally much.
-  const int64_t fewestPieces =
-      llvm::divideCeil(4 * threads, shape.cacheHeads);
+  const int64_t fewestPieces = llvm::divideCeil(4 * threads, shape.cacheHeads);
   Value pieces = arith::MaxUIOp::create(
       b, b.div(b.add(tileCount, schedule.tiles - 1), schedule.tiles),
       b.min(tileCount, b.index(fewestPieces)));

@@ -65,8 +65,8 @@ void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
   const int64_t columns = kernels.scores.columns;
   auto type = VectorType::get({blockTokens}, b.getBF16Type());
   Value panel = b.mul(b.div(block, tile.keyBlocks), columns * headDim);
-  Value first = b.add(
-      panel, b.mul(b.rem(block, tile.keyBlocks), blockTokens * pair));
+  Value first =
+      b.add(panel, b.mul(b.rem(block, tile.keyBlocks), blockTokens * pair));
   b.forLoop(zero, b.index(headDim), pair, [&](Value channel) {
     auto load = [&](int64_t offset) -> Value {
       return vector::LoadOp::create(
@@ -92,14 +92,13 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
     Value places[pair];
     for (int64_t i = 0; i < pair; ++i)
       places[i] = b.mul(b.min(b.add(token, i), last), headDim);
-    Value first =
-        b.mul(b.add(b.mul(block, blockTokens), token), columns);
+    Value first = b.mul(b.add(b.mul(block, blockTokens), token), columns);
     for (int64_t channel = 0; channel < headDim; channel += vectorWidth) {
       auto load = [&](Value place) -> Value {
-        return vector::LoadOp::create(
-            b, type, cache,
-            ValueRange{cacheBlock, layer, head, b.index(1),
-                       b.add(place, channel)});
+        return vector::LoadOp::create(b, type, cache,
+                                      ValueRange{cacheBlock, layer, head,
+                                                 b.index(1),
+                                                 b.add(place, channel)});
       };
       int64_t offset = channel / columns * panel + channel % columns * pair;
       vector::StoreOp::create(b, interleave(load(places[0]), load(places[1])),
@@ -177,9 +176,9 @@ void AttentionMatrixBuilder::prefetchNextChunk(Value number, Value block) {
       llvm::divideCeil(blockTokens * headDim / lineElements, products);
   Value first = b.mul(b.div(block, tile.keyBlocks), lines * lineElements);
   Value begin = b.add(current->firstBlock, tile.chunk);
-  Value end = b.min(b.add(begin, tile.chunk),
-                    b.div(b.add(current->positions, blockTokens - 1),
-                          blockTokens));
+  Value end =
+      b.min(b.add(begin, tile.chunk),
+            b.div(b.add(current->positions, blockTokens - 1), blockTokens));
   // More than one of the blocks where tiles are fewer.
   Value last = b.sub(b.add(current->tiles, b.index(tile.chunk)), b.index(1));
   b.forLoop(zero, b.div(last, current->tiles), 1, [&](Value turn) {
@@ -197,15 +196,13 @@ void AttentionMatrixBuilder::prefetchNextChunk(Value number, Value block) {
 }
 
 /// Where the number of blocks is no multiple, some scores are of no key.
-void AttentionMatrixBuilder::computeScores(const TileRows &rows,
-                                           Value blocks) {
+void AttentionMatrixBuilder::computeScores(const TileRows &rows, Value blocks) {
   Value overwrite = arith::ConstantIntOp::create(b, 0, 1);
   b.forLoop(zero, blocks, tile.keyBlocks, [&](Value block) {
     Value column = b.mul(block, blockTokens);
     prefetchNextChunk(rows.tile, block);
     multiply(kernels.scores, queries, firstRowOf(rows), b.index(headDim), keys,
-             b.mul(column, headDim), scores, zero, column,
-             overwrite);
+             b.mul(column, headDim), scores, zero, column, overwrite);
   });
 }
 
@@ -248,15 +245,15 @@ void AttentionMatrixBuilder::maskScores(const TileRows &rows,
 
 void AttentionMatrixBuilder::findMaxima(Value tokens) {
   SmallVector<Value> largest(tile.rows, b.splat(masked));
-  largest = b.forLoop(zero, tokens, vectorWidth, largest,
-                      [&](Value column, ValueRange carried) {
-                        SmallVector<Value> next;
-                        for (auto [row, value] : llvm::enumerate(carried))
-                          next.push_back(b.maxf(
-                              b.loadVector(scores, {b.index(row), column}),
-                              value));
-                        return next;
-                      });
+  largest =
+      b.forLoop(zero, tokens, vectorWidth, largest,
+                [&](Value column, ValueRange carried) {
+                  SmallVector<Value> next;
+                  for (auto [row, value] : llvm::enumerate(carried))
+                    next.push_back(b.maxf(
+                        b.loadVector(scores, {b.index(row), column}), value));
+                  return next;
+                });
   for (auto [row, value] : llvm::enumerate(largest))
     b.storeScalar(b.reduceMax(value), chunkMaxima, b.index(row));
 }
@@ -279,9 +276,8 @@ Value AttentionMatrixBuilder::exp2(Value exponent) {
   // What is above the largest integer that is not larger, rounding errors
   // without exceptions.
   constexpr int32_t aboveFloor = 0b1001;
-  Value rest = callAVX512(
-      "llvm.x86.avx512.mask.reduce.ps.512", exponent,
-      arith::ConstantIntOp::create(b, aboveFloor, 32));
+  Value rest = callAVX512("llvm.x86.avx512.mask.reduce.ps.512", exponent,
+                          arith::ConstantIntOp::create(b, aboveFloor, 32));
   // Minimax on [0, 1], exact at both ends.
   Value power = b.splat(0.07826797f);
   for (float coefficient : {0.22630768f, 0.69542435f, 1.0f})
@@ -296,8 +292,8 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens,
   Value before = b.loadVector(maxima, {rows.tile, zero});
   Value after = b.maxf(before, b.loadVector(chunkMaxima, zero));
   b.storeVector(after, maxima, {rows.tile, zero});
-  Value grows = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, before,
-                                      after);
+  Value grows =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, before, after);
   Value anyGrows =
       vector::ReductionOp::create(b, vector::CombiningKind::OR, grows);
   b.ifThen(arith::AndIOp::create(b, anyGrows, hasSums), [&] {
@@ -321,14 +317,15 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens,
     Value row = b.add(firstRow, number);
     Value largest = b.loadScalar(maxima, {rows.tile, number});
     Value offset = b.broadcast(b.mulf(largest, b.constant(-scale)));
-    Value total = b.forLoop(
-        zero, tokens, vectorWidth, b.loadVector(totals, {row, zero}),
-        [&](Value column, ValueRange carried) {
-          Value weight = exp2(b.fma(b.loadVector(scores, {number, column}),
-                                    b.splat(scale), offset));
-          b.storeVector(weight, weights, {number, column});
-          return SmallVector<Value>{b.addf(carried[0], weight)};
-        })[0];
+    Value total =
+        b.forLoop(zero, tokens, vectorWidth, b.loadVector(totals, {row, zero}),
+                  [&](Value column, ValueRange carried) {
+                    Value weight =
+                        exp2(b.fma(b.loadVector(scores, {number, column}),
+                                   b.splat(scale), offset));
+                    b.storeVector(weight, weights, {number, column});
+                    return SmallVector<Value>{b.addf(carried[0], weight)};
+                  })[0];
     b.storeVector(total, totals, {row, zero});
   });
 }
@@ -338,8 +335,8 @@ void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
   Value firstPosition = b.mul(firstBlock, blockTokens);
   Value tokens = b.mul(blocks, blockTokens);
   // Nothing was summed before the first chunk.
-  Value hasSums = arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                        firstBlock, zero);
+  Value hasSums =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, firstBlock, zero);
   computeScores(rows, blocks);
   maskScores(rows, firstPosition, tokens);
   findMaxima(tokens);

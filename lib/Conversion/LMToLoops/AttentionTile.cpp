@@ -34,9 +34,9 @@ AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
                                            const ProgramContext &program,
                                            AttentionOp op)
     : StreamingSoftmaxBuilder(builder, program, op),
-      lineElements(
-          8 * cacheLineBytes /
-          cast<MemRefType>(cache.getType()).getElementTypeBitWidth()) {}
+      lineElements(8 * cacheLineBytes /
+                   cast<MemRefType>(cache.getType()).getElementTypeBitWidth()) {
+}
 
 //===----------------------------------------------------------------------===//
 // Shapes and memory
@@ -106,12 +106,12 @@ Value StreamingSoftmaxBuilder::loadBlock(const SegmentValues &segment,
 Value AttentionTileBuilder::loadNextBlock(const TileRows &rows, Value number) {
   Value lastBlock = b.div(b.sub(rows.positions, b.index(1)), blockTokens);
   Value inNextChunk = b.min(b.add(number, shape.chunk), lastBlock);
-  return loadBlock(
-      rows.segment, arith::SelectOp::create(b, rows.endsChunk, inNextChunk, number));
+  return loadBlock(rows.segment, arith::SelectOp::create(b, rows.endsChunk,
+                                                         inNextChunk, number));
 }
 
-void StreamingSoftmaxBuilder::prefetch(Value block, Value head, int64_t part, Value offset,
-                                       unsigned locality) {
+void StreamingSoftmaxBuilder::prefetch(Value block, Value head, int64_t part,
+                                       Value offset, unsigned locality) {
   memref::PrefetchOp::create(b, cache,
                              {block, layer, head, b.index(part), offset},
                              /*isWrite=*/false, locality,
@@ -335,8 +335,7 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
 void StreamingSoftmaxBuilder::storeRow(
     const TileRows &rows, Value row, Value totals,
     function_ref<Value(Value first, int64_t width)> loadSums) {
-  Value factor =
-      arith::DivFOp::create(b, b.constant(1), b.reduceAdd(totals));
+  Value factor = arith::DivFOp::create(b, b.constant(1), b.reduceAdd(totals));
   Value token = b.add(rows.segment.firstToken, rows.token(row));
   Value channel = channelOf(rows, row);
   b.forVectors(headDim, [&](Value first, int64_t width) {

@@ -62,8 +62,8 @@ struct ChunkValues {
 };
 
 /// Streaming softmax (FlashAttention-2, algorithm 1) of tiles of queries over
-/// the blocks of one segment's sequence and head of the cache. Who implements it
-/// says what multiplies.
+/// the blocks of one segment's sequence and head of the cache. Who implements
+/// it says what multiplies.
 class StreamingSoftmaxBuilder {
 public:
   StreamingSoftmaxBuilder(LoopBuilder &builder, const ProgramContext &program,
@@ -91,10 +91,10 @@ protected:
   mlir::Value allocate(unsigned place, llvm::ArrayRef<int64_t> dimensions,
                        mlir::Type type);
   /// Stores what follows from a row's sums and its sums of exponentials.
-  void storeRow(const TileRows &rows, mlir::Value row, mlir::Value totals,
-                llvm::function_ref<mlir::Value(mlir::Value first,
-                                               int64_t width)>
-                    loadSums);
+  void
+  storeRow(const TileRows &rows, mlir::Value row, mlir::Value totals,
+           llvm::function_ref<mlir::Value(mlir::Value first, int64_t width)>
+               loadSums);
 
   LoopBuilder &b;
   const ProgramContext &program;
@@ -171,8 +171,8 @@ private:
   mlir::Value chunkMaxima, factors;
 };
 
-/// Multiplies bf16 by micro-kernels for matrices: keys and values of a chunk are
-/// packed once for all tiles that add it.
+/// Multiplies bf16 by micro-kernels for matrices: keys and values of a chunk
+/// are packed once for all tiles that add it.
 class AttentionMatrixBuilder final : public StreamingSoftmaxBuilder {
 public:
   AttentionMatrixBuilder(LoopBuilder &builder, const ProgramContext &program,

@@ -83,7 +83,8 @@ static LogicalResult verifyInstructions(AttentionOp attention,
     if (std::optional<MatrixISA> isa = entry.schedule.instructions;
         isa && !llvm::is_contained(target.matrixISAs, *isa))
       return attention.emitOpError("multiplies by ")
-             << sandwich::name(*isa) << ", which " << target.name << " does not have";
+             << sandwich::name(*isa) << ", which " << target.name
+             << " does not have";
   return success();
 }
 

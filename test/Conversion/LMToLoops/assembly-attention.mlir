@@ -6,7 +6,7 @@
 // RUN: not grep 'vmov.*[re][sb]p' %t.loops
 
 // RUN: sed 's/x1024xf16/x1024xbf16/' %s \
-// RUN:   | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
+// RUN:   | sandwich-opt -lm-to-loops=target=x86-64-avx512 -loops-to-llvm | mlir-translate --mlir-to-llvmir \
 // RUN:   | opt -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 \
 // RUN:   | llc -O3 -mtriple=x86_64-linux-gnu -mattr=+avx512f,+avx512vl,+avx512bw,+avx512dq,+avx512bf16 -relocation-model=pic -o %t.bf16.s
 // RUN: awk -v RS='\n[.]LBB' '/Inner Loop/ { split($0, loop, "\n\tj"); if (gsub(/vfmadd/, "&", loop[1]) == 24) print loop[1] }' %t.bf16.s > %t.bf16.loops

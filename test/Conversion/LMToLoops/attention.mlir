@@ -100,7 +100,7 @@ func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slot
 
 // Attention to other layers uses the same memory of the stack.
 // CHECK-LABEL: func @unrolled
-// CHECK-COUNT-13: memref.alloca
+// CHECK-COUNT-14: memref.alloca
 // CHECK-NOT: memref.alloca
 // CHECK: return
 func.func @unrolled(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,

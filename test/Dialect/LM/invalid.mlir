@@ -486,54 +486,6 @@ func.func @f(%positions: tensor<?xi32>) -> tensor<?x4xf32> {
 
 // -----
 
-// #lm.attention_schedule (C1): a tile has rows.
-// expected-error @below {{(C1) decode must have 1 to 16 rows}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [0, 1, 1], split = 1, prefill = [1, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): and they are elements of one vector.
-// expected-error @below {{(C1) prefill must have 1 to 16 rows}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [17, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): blocks of a chunk are multiplied so many at a time.
-// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 2, 3], split = 1, prefill = [1, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): at least one.
-// expected-error @below {{(C1) decode must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 0, 1], split = 1, prefill = [1, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): scores of a chunk lie on the stack.
-// expected-error @below {{(C1) prefill must have chunks of 1 to 64 blocks, a multiple of those multiplied at once}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 65]>}
-
-// -----
-
-// #lm.attention_schedule (C1): a context has parts,
-// expected-error @below {{(C1) split must be 1 to 1024}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 0, prefill = [1, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): no more than a team can have threads.
-// expected-error @below {{(C1) split must be 1 to 1024}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [1, 1, 1], split = 1025, prefill = [1, 1, 1]>}
-
-// -----
-
-// #lm.attention_schedule (C1): each pair of a row and a block has a vector of sums.
-// expected-error @below {{(C1) decode must multiply at most 64 pairs of a row and a block at once}}
-func.func private @f() attributes {test.schedule = #lm.attention_schedule<decode = [16, 5, 5], split = 1, prefill = [1, 1, 1]>}
-
-// -----
-
 // #lm.attention_table (C1): every step has a schedule.
 // expected-error @below {{(C1) the last entry must be for all: [?, ?]}}
 func.func private @f() attributes {test.table = #lm.attention_table<[1, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>}
@@ -595,6 +547,28 @@ func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, h
     schedules(<[?, ?] : <decode = [2, 1, 1], split = 1, prefill = [1, 1, 1]>>)
     : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// lm.attention (C5): instructions that multiply bf16 read a cache of it.
+func.func @f(%q: tensor<?x96xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x96xf32> {
+  // expected-error @below {{'lm.attention' op (C5) X86_AVX512_BF16 needs a cache of bf16}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X86_AVX512_BF16>>)
+    : tensor<?x96xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x96xf32>
+  return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// lm.attention (C5): and whole vectors of channels.
+func.func @f(%q: tensor<?x40xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 40, bf16>, %layer: index, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>) -> tensor<?x40xf32> {
+  // expected-error @below {{'lm.attention' op (C5) X86_AVX512_BF16 needs heads of a multiple of 16 channels, got 40}}
+  %y = lm.attention %q, %cache[%layer] segments %segments blocks %blocks scale 1.0
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X86_AVX512_BF16>>)
+    : tensor<?x40xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 40, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x40xf32>
+  return %y : tensor<?x40xf32>
 }
 
 // -----
@@ -783,6 +757,54 @@ func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 
 // #lm.attention_schedule: its parts have names.
 // expected-error @below {{expected 'split'}}
 func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], parts = 1, prefill = [1, 1, 1]>}
+
+// -----
+
+// #lm.attention_schedule (C1): some tile meets a chunk.
+// expected-error @below {{(C1) tiles must be 1 to 64}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 0>}
+
+// -----
+
+// #lm.attention_schedule (C1): their queries are kept on the stack.
+// expected-error @below {{(C1) tiles must be 1 to 64}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 65>}
+
+// -----
+
+// #lm.attention_schedule (C1): instructions have code for attention.
+// expected-error @below {{(C1) prefill multiplies by X86_AVX512_BF16, or by FMA}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X86_AMX_BF16>}
+
+// -----
+
+// #lm.attention_schedule (C1): no panel is wider.
+// expected-error @below {{(C1) micro-kernels multiply at most 4 blocks of keys at once}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [4, 5, 5], instructions = X86_AVX512_BF16>}
+
+// -----
+
+// #lm.attention_schedule (C1): a tile is one micro-kernel, whose sums are in registers.
+// expected-error @below {{(C1) X86_AVX512_BF16_16x32 needs 35 registers, X86_AVX512_BF16 has 32}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [16, 2, 2], instructions = X86_AVX512_BF16>}
+
+// -----
+
+// #lm.attention_schedule: instructions have names.
+// expected-error @below {{unknown instructions X87}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X87>}
+
+// -----
+
+// #lm.attention_schedule: nothing else follows.
+// expected-error @below {{expected 'instructions'}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], sheets = 2>}
+
+// -----
+
+// #lm.attention_schedule: each is said once, in order.
+// expected-error @below {{expected 'instructions'}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 2, tiles = 2>}
 
 // -----
 

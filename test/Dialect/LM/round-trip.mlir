@@ -89,6 +89,19 @@ func.func @cache_buffer(%q: memref<?x32xf32>, %cache: memref<?x1x1x2x512xbf16>, 
 // CHECK-SAME: test.schedule = #lm.attention_schedule<decode = [4, 2, 2], split = 1024, prefill = [16, 4, 64]>
 func.func private @attention_schedule()
   attributes {test.schedule = #lm.attention_schedule<decode = [4, 2, 2], split = 1024, prefill = [16, 4, 64]>}
+// What is not said is not printed: one tile at a time, which FMA multiplies.
+// CHECK-LABEL: func private @attention_tiles()
+// CHECK-SAME: test.both = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [6, 4, 8], tiles = 64, instructions = X86_AVX512_BF16>
+// CHECK-SAME: test.instructions = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [6, 2, 2], instructions = X86_AVX512_BF16>
+// CHECK-SAME: test.one = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>
+// CHECK-SAME: test.tiles = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 2>
+func.func private @attention_tiles()
+  attributes {
+    test.both = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [6, 4, 8], tiles = 64, instructions = X86_AVX512_BF16>,
+    test.instructions = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [6, 2, 2], instructions = X86_AVX512_BF16>,
+    test.one = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 1>,
+    test.tiles = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], tiles = 2>}
+
 // CHECK-LABEL: func private @attention_table()
 // CHECK-SAME: test.table = #lm.attention_table<[1, 128] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, 9] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>, [?, ?] : <decode = [1, 1, 1], split = 1, prefill = [1, 1, 1]>>
 func.func private @attention_table()

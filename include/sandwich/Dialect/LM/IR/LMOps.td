@@ -185,7 +185,8 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
     cache's heads times its head_dim; (C3) a cache's buffer is that of a
     `!lm.kv_cache`; (C4) `scale` is finite and positive; (C5) rows of `decode`
     schedules divide the query heads that share one of the cache's, and
-    `instructions` have a cache of bf16, with heads of a multiple of 16 channels; (C6) in buffer form, schedules that split have partial sums.
+    `instructions` have a cache of bf16, with heads of a multiple of 16 channels;
+    (C6) in buffer form, schedules that split have partial sums.
   }];
   let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
                        Index:$layer, LM_Segments:$segments,

@@ -1,0 +1,87 @@
+// RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s
+// RUN: sed 's/, instructions = X86_AVX512_BF16//' %s | sandwich-opt -lm-to-loops=target=x86-64-avx512-bf16 | FileCheck %s --check-prefix=FMA
+// RUN: not sandwich-opt %s -lm-to-loops=target=x86-64-avx512 2>&1 | FileCheck %s --check-prefix=TARGET
+// TARGET: error: 'lm.attention' op {{.*}}X86_AVX512_BF16
+
+// Segments of several tokens by micro-kernels: 12 rows by two blocks of keys, and by
+// 16 channels of the values at a time, as 80 are no multiple of 32. Queries and
+// sums of three tiles, scores and weights of one, and a chunk's keys and values.
+
+// CHECK-LABEL: func @attention
+// CHECK-DAG: memref.alloca() {{.*}} : memref<36x80xbf16>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<36x80xf32>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<12x64xf32>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<12x64xbf16>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
+// CHECK-DAG: memref.alloca() {{.*}} : memref<5120xbf16>
+
+// All tiles of a piece load their queries.
+// CHECK: arith.cmpi ne
+// CHECK-NEXT: scf.if
+// CHECK: scf.for %{{.*}} = %[[FIRST:.*]] to %[[END:.*]] step %c1{{(_[0-9]+)?}} {
+// CHECK: vector.store %{{.*}}, %[[QUERIES:.*]][%{{.*}}] : memref<36x80xbf16>, vector<16xbf16>
+
+// Chunks of four blocks, each of which is packed once: pairs of channels of keys,
+// and pairs of tokens of values.
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c4{{(_[0-9]+)?}} {
+// CHECK: scf.for
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c80{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
+// CHECK: vector.interleave
+// CHECK-NEXT: vector.store %{{.*}}, %[[KEYS:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
+// CHECK: scf.for %{{.*}} = %{{.*}} to %c16{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
+// CHECK-COUNT-5: vector.interleave
+// CHECK: vector.store %{{.*}}, %[[VALUES:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
+
+// Then each tile adds it: of the next chunk, a part is asked for, into L2,
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step %c1{{(_[0-9]+)?}} {
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c2{{(_[0-9]+)?}} {
+// CHECK: memref.prefetch {{.*}}, read, locality<2>, data
+// scores are overwritten, later positions masked,
+// CHECK: call @X86_AVX512_BF16_12x32_ld80(%{{.*}}, %false, %{{.*}})
+// CHECK: arith.cmpi slt
+// CHECK-NEXT: vector.load
+// CHECK: arith.select
+// maxima found, and what was summed before rescaled if one of them grew;
+// CHECK: vector.reduction <or>
+// CHECK: scf.if
+// exponentials are of two, and what multiplies values is bf16,
+// CHECK-NOT: math.exp
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+// CHECK: vector.store %{{.*}}, %[[SUMS:.*]][%{{.*}}] : memref<36x80xf32>, vector<16xf32>
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"
+// CHECK: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+// CHECK: vector.store %{{.*}} : memref<12x64xbf16>, vector<16xbf16>
+// CHECK-NOT: math.exp
+// and sums of the first chunk overwrite what is there.
+// CHECK-COUNT-5: call @X86_AVX512_BF16_12x16_ld64(
+
+// Segments of one token follow, by FMA.
+// CHECK: arith.cmpi eq
+// CHECK: vector.fma
+// CHECK: math.exp
+// The micro-kernels are those of matmuls.
+// CHECK: func.func private @X86_AVX512_BF16_12x32_ld80(
+// CHECK: func.func private @X86_AVX512_BF16_12x16_ld64(
+
+// Without instructions, three tiles meet a chunk as well, with scores in f32.
+// FMA-LABEL: func @attention
+// FMA-DAG: memref.alloca() {{.*}} : memref<3x12x80xf32>
+// FMA-DAG: memref.alloca() {{.*}} : memref<3x16xi32>
+// FMA-NOT: call
+// FMA: math.exp
+// FMA-NOT: call
+// FMA: return
+func.func @attention(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1280xbf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %q = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x160xbf16>
+  lm.attention %q, %cache[%c1] segments %segments blocks %block_tables scale 0.125
+    schedules(<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = [12, 2, 4], tiles = 3, instructions = X86_AVX512_BF16>>) into %q
+    : memref<?x160xbf16>, memref<?x2x2x2x1280xbf16>, memref<?x4xi32>, memref<?xi32> into memref<?x160xbf16>
+  return
+}
