@@ -54,7 +54,7 @@
 // CHECK: vector.store %{{.*}} : memref<12x64xbf16>, vector<16xbf16>
 // CHECK-NOT: math.exp
 // and sums of the first chunk overwrite what is there.
-// CHECK-COUNT-5: call @X86_AVX512_BF16_12x16_ld64(
+// CHECK-COUNT-5: call @X86_AVX512_BF16_12x16_ld64_panel16(
 
 // Segments of one token follow, by FMA.
 // CHECK: arith.cmpi eq
@@ -62,7 +62,7 @@
 // CHECK: math.exp
 // The micro-kernels are those of matmuls.
 // CHECK: func.func private @X86_AVX512_BF16_12x32_ld80(
-// CHECK: func.func private @X86_AVX512_BF16_12x16_ld64(
+// CHECK: func.func private @X86_AVX512_BF16_12x16_ld64_panel16(
 
 // Without instructions, three tiles meet a chunk as well, with scores in f32.
 // FMA-LABEL: func @attention
