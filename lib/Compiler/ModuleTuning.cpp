@@ -14,6 +14,7 @@
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/ServingTrace.h"
+#include "sandwich/Tuning/AttentionTuner.h"
 #include "sandwich/Tuning/ModelTuner.h"
 #include "sandwich/Tuning/TuningReport.h"
 
@@ -32,6 +33,17 @@ int64_t sandwich::threadsOf(const CompileOptions &options, lm::Phase phase) {
         (decode ? options.plan->decode : options.plan->prefill).front().size());
   return decode ? options.decodeThreads.value_or(options.threads)
                 : options.threads;
+}
+
+/// Where the team of `threads` threads runs while measuring.
+static void choosePlace(ModelTuningOptions &tuning,
+                        const CompileOptions &options, int64_t threads) {
+  tuning.threads = threads;
+  // Tuning for a plan runs where the team will; that of decode comes second.
+  if (options.plan && threads != threadsOf(options, lm::Phase::Prefill))
+    tuning.cpus = options.plan->decode.front();
+  else if (tuning.cpus.size() > static_cast<size_t>(threads))
+    tuning.cpus.resize(threads);
 }
 
 /// Tunes the matmuls that run on `threads` threads and have no schedules yet,
@@ -62,12 +74,7 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
   });
   const std::vector<TunedMatmul> shapes = differentShapes(uses);
   ModelTuningOptions tuning = given;
-  tuning.threads = threads;
-  // Tuning for a plan runs where the team will; that of decode comes second.
-  if (options.plan && threads != threadsOf(options, lm::Phase::Prefill))
-    tuning.cpus = options.plan->decode.front();
-  else if (tuning.cpus.size() > static_cast<size_t>(threads))
-    tuning.cpus.resize(threads);
+  choosePlace(tuning, options, threads);
   SANDWICH_ASSIGN_OR_RETURN(TunedModel result,
                             tuneModel(shapes, target, tuning, progress));
   for (auto [matmul, use] : llvm::zip_equal(matmuls, uses)) {
@@ -80,6 +87,37 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
           .setPackingAttr(gemm::PackingAttr::get(module.getContext(),
                                                  *found.group.shape.packing));
   }
+  return result;
+}
+
+/// Tunes the attention that runs on `threads` threads and has no schedules yet,
+/// and gives it what was found.
+static Result<TunedModelAttention>
+tuneAttentionOfTeam(ModuleOp module, const CompileOptions &options,
+                    const Target &target, int64_t threads,
+                    const ModelTuningOptions &given,
+                    const TuningProgress &progress) {
+  SmallVector<lm::AttentionOp> operations;
+  std::vector<AttentionShape> shapes;
+  module.walk([&](lm::AttentionOp attention) {
+    auto function = attention->getParentOfType<func::FuncOp>();
+    if (attention.getSchedules() ||
+        lm::getThreads(function, options.threads) != threads)
+      return;
+    operations.push_back(attention);
+    if (!llvm::is_contained(shapes, attention.getShape()))
+      shapes.push_back(attention.getShape());
+  });
+  ModelTuningOptions tuning = given;
+  choosePlace(tuning, options, threads);
+  SANDWICH_ASSIGN_OR_RETURN(
+      TunedModelAttention result,
+      tuneModelAttention(shapes, target, options.maxTokens, tuning, progress));
+  for (lm::AttentionOp attention : operations)
+    attention.setSchedulesAttr(lm::AttentionTableAttr::get(
+        module.getContext(),
+        result.tables[llvm::find(shapes, attention.getShape()) -
+                      shapes.begin()]));
   return result;
 }
 
@@ -121,12 +159,15 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
       if (own && own.getValue() == phase && !llvm::is_contained(teams, threads))
         teams.push_back(threads);
     }
+  // Of the work, roughly.
+  constexpr double shareOfMatmuls = 0.9;
   TunedModel result;
   for (size_t i = 0; i < teams.size(); ++i) {
     SANDWICH_ASSIGN_OR_RETURN(
         TunedModel team,
         tuneTeam(module, options, target, teams[i], tuning, [&](double done) {
-          return progress(stageTuning, (static_cast<double>(i) + done) /
+          return progress(stageTuning, shareOfMatmuls *
+                                           (static_cast<double>(i) + done) /
                                            static_cast<double>(teams.size()));
         }));
     tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
@@ -139,15 +180,38 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [&](OpPassManager &manager) {
     manager.addPass(gemm::createScheduleMatmuls(scheduling));
   }));
+  // What attention writes is known now. A model that must be deterministic has
+  // one schedule, whatever is fast; a cost model says nothing of attention.
+  TunedModelAttention attention;
+  if (lm::isDeterministic(module) || tuning.strategy == Strategy::CostModel)
+    teams.clear();
+  for (size_t i = 0; i < teams.size(); ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        TunedModelAttention team,
+        tuneAttentionOfTeam(
+            module, options, target, teams[i], tuning, [&](double done) {
+              return progress(stageTuning,
+                              shareOfMatmuls +
+                                  (1 - shareOfMatmuls) *
+                                      (static_cast<double>(i) + done) /
+                                      static_cast<double>(teams.size()));
+            }));
+    tuning.seconds = std::max(tuning.seconds - team.seconds, 1e-3);
+    attention.append(std::move(team));
+  }
   if (report) {
     SANDWICH_RETURN_IF_ERROR(report->write(writeTuningReport(result, model)));
     SANDWICH_RETURN_IF_ERROR(report->commit());
   }
   if (summary) {
-    summary->shapes = static_cast<int64_t>(result.groups.size());
-    summary->known = result.known;
-    summary->measurements = result.measurements;
-    summary->seconds = result.seconds;
+    summary->matmuls =
+        static_cast<int64_t>(result.groups.size()) - result.known;
+    summary->attentions =
+        static_cast<int64_t>(attention.tables.size()) - attention.known;
+    summary->known = result.known + attention.known;
+    summary->measurements = result.measurements + attention.measurements;
+    summary->seconds = result.seconds + attention.seconds;
+    summary->complete &= attention.complete;
     for (const TunedGroup &group : result.groups)
       summary->complete &= group.complete;
   }

@@ -31,6 +31,7 @@ void sandwich::buildModelToSchedulePipeline(
   lm::ScheduleAttentionOptions attention;
   attention.target = options.target;
   attention.threads = options.threads;
+  attention.database = options.database;
   manager.addPass(lm::createScheduleAttention(attention));
 }
 

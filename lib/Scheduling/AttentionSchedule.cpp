@@ -32,6 +32,23 @@ static Status verify(const AttentionTile &tile, const char *name) {
   return {};
 }
 
+static constexpr std::pair<AttentionElement, std::string_view> elementNames[] =
+    {{AttentionElement::F32, "f32"},
+     {AttentionElement::BF16, "bf16"},
+     {AttentionElement::F16, "f16"}};
+
+std::string_view sandwich::name(AttentionElement element) {
+  return elementNames[static_cast<size_t>(element)].second;
+}
+
+std::optional<AttentionElement>
+sandwich::attentionElementNamed(std::string_view name) {
+  for (auto [element, own] : elementNames)
+    if (own == name)
+      return element;
+  return std::nullopt;
+}
+
 /// As wide as the widest panel of keys.
 static constexpr int64_t maxKeyBlocksOfMicroKernel = 4;
 
@@ -82,7 +99,7 @@ Status sandwich::verify(const AttentionSchedule &schedule,
   if (!schedule.instructions)
     return {};
   const std::string_view isa = name(*schedule.instructions);
-  if (!shape.bf16Cache)
+  if (shape.cache != AttentionElement::BF16)
     return makeError(isa, " needs a cache of bf16");
   if (shape.headDim % SANDWICH_KV_BLOCK_TOKENS != 0)
     return makeError(isa, " needs heads of a multiple of ",
@@ -164,6 +181,11 @@ uint64_t sandwich::prefillStackBytes(const AttentionSchedule &schedule,
          model_limits::attentionPackedBytes(rows, chunk, headDim);
 }
 
+bool sandwich::fitsStack(const AttentionSchedule &schedule, int64_t headDim) {
+  return prefillStackBytes(schedule, headDim) <=
+         model_limits::maxAttentionTileBytes / 4 * 3;
+}
+
 //===----------------------------------------------------------------------===//
 // The untuned rule
 //===----------------------------------------------------------------------===//
@@ -223,7 +245,7 @@ static void chooseInstructions(AttentionSchedule &schedule,
   if (target.matrixISAs.back() != MatrixISA::X86_AVX512_BF16)
     return;
   // What is not rounded in the end is not rounded in between.
-  if (!shape.bf16Result)
+  if (shape.result != AttentionElement::BF16)
     return;
   AttentionSchedule faster = schedule;
   faster.instructions = MatrixISA::X86_AVX512_BF16;
@@ -231,10 +253,7 @@ static void chooseInstructions(AttentionSchedule &schedule,
   faster.tiles = 32;
   if (!verify(faster, shape))
     return;
-  auto fits = [&] {
-    return prefillStackBytes(faster, shape.headDim) <=
-           model_limits::maxAttentionTileBytes / 4 * 3;
-  };
+  auto fits = [&] { return fitsStack(faster, shape.headDim); };
   while (!fits() && faster.tiles > 1)
     faster.tiles /= 2;
   while (!fits() && faster.prefill.chunk > faster.prefill.keyBlocks)

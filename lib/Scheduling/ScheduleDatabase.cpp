@@ -32,7 +32,9 @@ namespace pb = google::protobuf;
 namespace {
 
 constexpr const char *formatName = "sandwich schedules";
-constexpr uint32_t formatVersion = 2;
+constexpr uint32_t formatVersion = 3;
+/// Without attention.
+constexpr uint32_t oldestFormatVersion = 2;
 constexpr size_t maxFileBytes = 256 << 20;
 
 /// Keeps the first error of the text parser.
@@ -77,22 +79,27 @@ Status checkPositive(const char *field, int64_t value) {
   return {};
 }
 
-Result<ScheduleKey> readKey(const schedules::Key &message) {
-  ScheduleKey key;
-  key.compilerVersion = message.compiler_version();
-  SANDWICH_ASSIGN_OR_RETURN(key.strategy, strategyNamed(message.strategy()));
-  key.targetFeatures = message.target_features();
-  key.machine.cpuFeatures = message.machine().cpu_features();
+Result<MeasuringMachine> readMachine(const schedules::Machine &message) {
+  MeasuringMachine machine;
+  machine.cpuFeatures = message.cpu_features();
   const std::tuple<const char *, int64_t, int64_t *> caches[] = {
-      {"machine.l1_data_bytes", message.machine().l1_data_bytes(),
-       &key.machine.l1DataBytes},
-      {"machine.l2_bytes", message.machine().l2_bytes(), &key.machine.l2Bytes},
-      {"machine.l3_bytes", message.machine().l3_bytes(), &key.machine.l3Bytes}};
+      {"machine.l1_data_bytes", message.l1_data_bytes(), &machine.l1DataBytes},
+      {"machine.l2_bytes", message.l2_bytes(), &machine.l2Bytes},
+      {"machine.l3_bytes", message.l3_bytes(), &machine.l3Bytes}};
   for (auto [field, value, place] : caches) {
     if (value != 0)
       SANDWICH_RETURN_IF_ERROR(checkPositive(field, value));
     *place = value;
   }
+  return machine;
+}
+
+Result<ScheduleKey> readKey(const schedules::Key &message) {
+  ScheduleKey key;
+  key.compilerVersion = message.compiler_version();
+  SANDWICH_ASSIGN_OR_RETURN(key.strategy, strategyNamed(message.strategy()));
+  key.targetFeatures = message.target_features();
+  SANDWICH_ASSIGN_OR_RETURN(key.machine, readMachine(message.machine()));
   const std::tuple<const char *, int64_t, int64_t *> numbers[] = {
       {"threads", message.threads(), &key.threads},
       {"n", message.n(), &key.n},
@@ -191,17 +198,122 @@ Result<TunedSchedules> readGroup(const schedules::Group &message,
   return tuned;
 }
 
+Result<AttentionKey> readKey(const schedules::AttentionKey &message) {
+  AttentionKey key;
+  key.compilerVersion = message.compiler_version();
+  key.targetFeatures = message.target_features();
+  SANDWICH_ASSIGN_OR_RETURN(key.machine, readMachine(message.machine()));
+  const std::tuple<const char *, int64_t, int64_t *> numbers[] = {
+      {"threads", message.threads(), &key.threads},
+      {"cache_heads", message.cache_heads(), &key.shape.cacheHeads},
+      {"group", message.group(), &key.shape.group},
+      {"head_dim", message.head_dim(), &key.shape.headDim}};
+  for (auto [field, value, place] : numbers) {
+    SANDWICH_RETURN_IF_ERROR(checkPositive(field, value));
+    *place = value;
+  }
+  const std::tuple<const char *, const std::string &, AttentionElement *>
+      elements[] = {{"cache_type", message.cache_type(), &key.shape.cache},
+                    {"query_type", message.query_type(), &key.shape.query},
+                    {"result_type", message.result_type(), &key.shape.result}};
+  for (const auto &[field, value, place] : elements) {
+    const std::optional<AttentionElement> element =
+        attentionElementNamed(value);
+    if (!element)
+      return makeError(field, " is '", value, "', not f32, bf16 or f16");
+    *place = *element;
+  }
+  return key;
+}
+
+AttentionTile readTile(const schedules::AttentionTile &message) {
+  return {.rows = message.rows(),
+          .keyBlocks = message.key_blocks(),
+          .chunk = message.chunk()};
+}
+
+Result<AttentionTable> readAttention(const schedules::Attention &message,
+                                     const AttentionKey &key) {
+  AttentionTable table;
+  auto limit = [](int64_t value) {
+    return value == 0 ? AttentionTableEntry::unlimited : value;
+  };
+  for (const schedules::AttentionEntry &entry : message.entries()) {
+    AttentionSchedule schedule{.decode = readTile(entry.decode()),
+                               .split = entry.split(),
+                               .prefill = readTile(entry.prefill()),
+                               .tiles = entry.tiles()};
+    if (!entry.instructions().empty()) {
+      const std::vector<MatrixISA> all = allMatrixISAs();
+      const auto isa = std::ranges::find_if(all, [&](MatrixISA each) {
+        return name(each) == entry.instructions();
+      });
+      if (isa == all.end())
+        return makeError("instructions are '", entry.instructions(),
+                         "', which are unknown");
+      schedule.instructions = *isa;
+    }
+    SANDWICH_RETURN_IF_ERROR(verify(schedule));
+    SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape));
+    table.push_back({.maxSegments = limit(entry.max_segments()),
+                     .maxPositions = limit(entry.max_positions()),
+                     .schedule = schedule});
+  }
+  SANDWICH_RETURN_IF_ERROR(verify(table));
+  return table;
+}
+
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
 
+void write(const MeasuringMachine &machine, schedules::Machine &message) {
+  message.set_cpu_features(machine.cpuFeatures);
+  message.set_l1_data_bytes(machine.l1DataBytes);
+  message.set_l2_bytes(machine.l2Bytes);
+  message.set_l3_bytes(machine.l3Bytes);
+}
+
+void write(const AttentionTile &tile, schedules::AttentionTile &message) {
+  message.set_rows(tile.rows);
+  message.set_key_blocks(tile.keyBlocks);
+  message.set_chunk(tile.chunk);
+}
+
+void write(const AttentionKey &key, const AttentionTable &table,
+           schedules::Attention &message) {
+  schedules::AttentionKey &own = *message.mutable_key();
+  own.set_compiler_version(key.compilerVersion);
+  write(key.machine, *own.mutable_machine());
+  own.set_target_features(key.targetFeatures);
+  own.set_threads(key.threads);
+  own.set_cache_heads(key.shape.cacheHeads);
+  own.set_group(key.shape.group);
+  own.set_head_dim(key.shape.headDim);
+  own.set_cache_type(std::string(name(key.shape.cache)));
+  own.set_query_type(std::string(name(key.shape.query)));
+  own.set_result_type(std::string(name(key.shape.result)));
+  auto limit = [](int64_t value) {
+    return value == AttentionTableEntry::unlimited ? 0 : value;
+  };
+  for (const auto &[maxSegments, maxPositions, schedule] : table) {
+    schedules::AttentionEntry &entry = *message.add_entries();
+    entry.set_max_segments(limit(maxSegments));
+    entry.set_max_positions(limit(maxPositions));
+    write(schedule.decode, *entry.mutable_decode());
+    entry.set_split(schedule.split);
+    write(schedule.prefill, *entry.mutable_prefill());
+    entry.set_tiles(schedule.tiles);
+    if (schedule.instructions)
+      entry.set_instructions(std::string(name(*schedule.instructions)));
+  }
+  message.set_cpu_model(std::string(hostCpuModel()));
+}
+
 void write(const ScheduleKey &key, schedules::Key &message) {
   message.set_compiler_version(key.compilerVersion);
   message.set_strategy(std::string(name(key.strategy)));
-  message.mutable_machine()->set_cpu_features(key.machine.cpuFeatures);
-  message.mutable_machine()->set_l1_data_bytes(key.machine.l1DataBytes);
-  message.mutable_machine()->set_l2_bytes(key.machine.l2Bytes);
-  message.mutable_machine()->set_l3_bytes(key.machine.l3Bytes);
+  write(key.machine, *message.mutable_machine());
   message.set_target_features(key.targetFeatures);
   message.set_threads(key.threads);
   message.set_weight_type(key.bf16Weights ? "bf16" : "f32");
@@ -340,6 +452,15 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .deterministic = group.shape.deterministic};
 }
 
+AttentionKey AttentionKey::of(const AttentionShape &shape, const Target &target,
+                              int64_t threads) {
+  return {.compilerVersion = std::string(scheduleVersion()),
+          .machine = MeasuringMachine::host(),
+          .targetFeatures = target.featureString(),
+          .threads = threads,
+          .shape = shape};
+}
+
 MatmulShape ScheduleKey::shape() const {
   return {.n = n,
           .k = k,
@@ -432,19 +553,24 @@ Result<ScheduleDatabase> ScheduleDatabase::load(const std::string &path) {
   if (message.format() != formatName)
     return makeError(path, ": is no schedule database: format is '",
                      message.format(), "', not '", formatName, "'");
-  if (message.format_version() != formatVersion)
+  if (message.format_version() < oldestFormatVersion ||
+      message.format_version() > formatVersion)
     return makeError(path, ": format_version is ", message.format_version(),
-                     "; this version of Sandwich reads ", formatVersion);
+                     "; this version of Sandwich reads ", oldestFormatVersion,
+                     " to ", formatVersion);
   if (message.checksum() != checksumOf(message))
     return makeError(path, ": checksum does not match: the file is damaged, or "
                            "was edited");
   ScheduleDatabase database;
-  const pb::FieldDescriptor *groups =
-      message.GetDescriptor()->FindFieldByName("groups");
+  auto placeOf = [&](const std::string &field, int i) {
+    const int line =
+        places.GetLocation(message.GetDescriptor()->FindFieldByName(field), i)
+            .line;
+    return path + ": line " + std::to_string(line + 1) + ": " + field + "[" +
+           std::to_string(i) + "]";
+  };
   for (int i = 0; i < message.groups_size(); ++i) {
-    std::string place = path + ": line " +
-                        std::to_string(places.GetLocation(groups, i).line + 1) +
-                        ": groups[" + std::to_string(i) + "]";
+    const std::string place = placeOf("groups", i);
     const std::string &version = message.groups(i).key().compiler_version();
     if (version.empty())
       return makeError(place, ".key: compiler_version is missing");
@@ -460,6 +586,23 @@ Result<ScheduleDatabase> ScheduleDatabase::load(const std::string &path) {
       return tuned.error().inContext(place);
     database.add(*key, *tuned);
   }
+  for (int i = 0; i < message.attention_size(); ++i) {
+    const schedules::Attention &attention = message.attention(i);
+    const std::string place = placeOf("attention", i);
+    if (attention.key().compiler_version().empty())
+      return makeError(place, ".key: compiler_version is missing");
+    if (attention.key().compiler_version() != scheduleVersion()) {
+      database.foreignAttention.insert(attention.SerializeAsString());
+      continue;
+    }
+    Result<AttentionKey> key = readKey(attention.key());
+    if (!key)
+      return key.error().inContext(place + ".key");
+    Result<AttentionTable> table = readAttention(attention, *key);
+    if (!table)
+      return table.error().inContext(place);
+    database.insert(*key, *std::move(table));
+  }
   return database;
 }
 
@@ -471,6 +614,10 @@ Status ScheduleDatabase::save(const std::string &path) const {
     write(key, tuned, *message.add_groups());
   for (const std::string &group : foreign)
     message.add_groups()->ParseFromString(group);
+  for (const auto &[key, table] : attention)
+    write(key, table, *message.add_attention());
+  for (const std::string &other : foreignAttention)
+    message.add_attention()->ParseFromString(other);
   message.set_checksum(checksumOf(message));
   removeAbandoned(path);
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
@@ -506,6 +653,7 @@ Status ScheduleDatabase::synchronize(const std::string &path) {
     SANDWICH_ASSIGN_OR_RETURN(ScheduleDatabase theirs, load(path));
     // What other versions had here may have grown there.
     foreign.clear();
+    foreignAttention.clear();
     merge(theirs);
   }
   return save(path);
@@ -587,4 +735,17 @@ void ScheduleDatabase::merge(const ScheduleDatabase &other) {
   for (const auto &[key, theirs] : other.groups)
     add(key, theirs);
   foreign.insert(other.foreign.begin(), other.foreign.end());
+  // Ours is the newer one.
+  attention.insert(other.attention.begin(), other.attention.end());
+  foreignAttention.insert(other.foreignAttention.begin(),
+                          other.foreignAttention.end());
+}
+
+const AttentionTable *ScheduleDatabase::find(const AttentionKey &key) const {
+  auto entry = attention.find(key);
+  return entry == attention.end() ? nullptr : &entry->second;
+}
+
+void ScheduleDatabase::insert(const AttentionKey &key, AttentionTable table) {
+  attention.insert_or_assign(key, std::move(table));
 }

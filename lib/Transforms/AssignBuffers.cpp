@@ -54,36 +54,19 @@ private:
 } // namespace
 
 func::FuncOp ProgramBuilder::createProgram(RowLimits limits, int64_t threads) {
-  MLIRContext *context = builder.getContext();
-  Type i32 = builder.getI32Type(), i8 = builder.getI8Type();
-  int64_t dynamic = ShapedType::kDynamic;
-  auto vector = MemRefType::get({dynamic}, i32);
-  auto bytes = MemRefType::get({dynamic}, i8);
   auto logitsType = cast<RankedTensorType>(plan.logits().getType());
-  Type types[phase::numProgramArguments] = {
-      vector,
-      vector,
-      vector,
-      MemRefType::get({dynamic, 4}, i32),
-      vector,
-      vector,
+  func::FuncOp function = phase::createProgram(
+      builder, builder.getLoc(), phase.getName(),
       plan.cacheType().getBufferType(),
       MemRefType::get(logitsType.getShape(), logitsType.getElementType()),
-      bytes,
-      bytes,
-      builder.getIndexType(),
-      phase::TeamType::get(context)};
-  auto function = func::FuncOp::create(builder, phase.getName(),
-                                       builder.getFunctionType(types, {}));
+      phase::ProgramAttr::get(builder.getContext(), threads, limits.tokens,
+                              limits.logitRows, plan.workspaceBytes()));
   function.setVisibility(phase.getVisibility());
-  function->setDiscardableAttrs(phase->getDiscardableAttrDictionary());
+  for (NamedAttribute attribute : phase->getDiscardableAttrs())
+    function->setDiscardableAttr(attribute.getName(), attribute.getValue());
   for (auto [i, argument] : llvm::enumerate(phaseArguments))
     function.setArgAttrs(static_cast<unsigned>(argument.place),
                          phase.getArgAttrDict(i));
-  function->setAttr(phase::programAttributeName,
-                    phase::ProgramAttr::get(context, threads, limits.tokens,
-                                            limits.logitRows,
-                                            plan.workspaceBytes()));
   return function;
 }
 
@@ -176,7 +159,7 @@ Value ProgramBuilder::createView(const Buffer &buffer) {
 
 void ProgramBuilder::run(RowLimits limits, int64_t threads) {
   program = createProgram(limits, threads);
-  builder.setInsertionPointToStart(program.addEntryBlock());
+  builder.setInsertionPointToStart(&program.getBody().front());
   for (auto [argument, own] :
        llvm::zip_equal(phaseArguments, phase.getArguments()))
     mapping.map(own, phase::getArgument(program, argument.place));

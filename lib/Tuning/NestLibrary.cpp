@@ -7,32 +7,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/NestLibrary.h"
-#include "sandwich/CodeGen/ObjectCode.h"
+#include "MeasuredCode.h"
 #include "sandwich/Conversion/MicroKernel.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
-#include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/ElapsedTime.h"
-#include "sandwich/Target/CpuFeatures.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/TargetSelect.h"
 
-#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <optional>
-#include <thread>
 #include <tuple>
 
 using namespace mlir;
@@ -59,10 +46,6 @@ std::string entryName(LoopOrder order, StoreKind stores) {
 }
 
 Error stoppedError() { return makeError("measuring was stopped"); }
-
-Error fromLLVM(llvm::Error error) {
-  return makeError("cannot load code: ", llvm::toString(std::move(error)));
-}
 
 } // namespace
 
@@ -112,39 +95,21 @@ struct NestLibrary::Compiled {
   std::vector<std::string> names;
 };
 
-struct NestLibrary::Session {
-  MLIRContext context;
-
-  Session() : context(registry(), MLIRContext::Threading::DISABLED) {
-    context.loadAllAvailableDialects();
-  }
-  static DialectRegistry registry() {
-    DialectRegistry registry;
-    registerSandwichDialects(registry);
-    return registry;
-  }
-};
-
 NestLibrary::NestLibrary(const Target &target, unsigned threads,
-                         std::unique_ptr<llvm::orc::LLJIT> loader,
+                         std::unique_ptr<measuring::CodeLoader> loader,
                          std::function<bool()> stop)
-    : target(target), stop(std::move(stop)), sessions(std::max(threads, 1u)),
+    : target(target), stop(std::move(stop)),
+      compiler(std::make_unique<measuring::ParallelCompiler>(threads)),
       loader(std::move(loader)) {}
 NestLibrary::~NestLibrary() = default;
 
 Result<std::unique_ptr<NestLibrary>>
 NestLibrary::create(const Target &target, unsigned threads,
                     std::function<bool()> stop) {
-  if (!CpuFeatures::host().hasAll(target.features))
-    return makeError("this CPU cannot run code for ", target.name,
-                     ", so that schedules for it cannot be measured here");
-  llvm::InitializeNativeTarget();
-  llvm::InitializeNativeTargetAsmPrinter();
-  auto loader = llvm::orc::LLJITBuilder().create();
-  if (!loader)
-    return fromLLVM(loader.takeError());
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<measuring::CodeLoader> loader,
+                            measuring::CodeLoader::create(target));
   return std::unique_ptr<NestLibrary>(
-      new NestLibrary(target, threads, std::move(*loader), std::move(stop)));
+      new NestLibrary(target, threads, std::move(loader), std::move(stop)));
 }
 
 /// Adds the function of a nest whose sums are stored.
@@ -225,16 +190,10 @@ addMicroKernel(ModuleOp module,
   return function.getName().str();
 }
 
-Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
-                                                   Session &session) const {
-  MLIRContext &context = session.context;
-  std::string problem;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (problem.empty())
-      problem = diagnostic.str();
-    return success();
-  });
-  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+Result<NestLibrary::Compiled>
+NestLibrary::compile(const Key &key, measuring::CompileSession &session) const {
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(UnknownLoc::get(&session.context));
   std::vector<std::string> names;
   if (key.isNest()) {
     MatmulShape shape{.n = manyColumns / key.packing.panel * key.packing.panel,
@@ -264,40 +223,21 @@ Result<NestLibrary::Compiled> NestLibrary::compile(const Key &key,
     names.push_back(addMicroKernel(*module, specialization));
   }
 
-  PassManager manager(&context);
-  manager.addPass(createGemmToLoops());
-  LoopsToLLVMOptions toLLVM;
-  toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
-  buildLoopsToLLVMPipeline(manager, toLLVM);
-  if (failed(manager.run(*module)))
-    return makeError(names.front(), " does not compile: ", problem);
-  llvm::LLVMContext llvmContext;
-  std::unique_ptr<llvm::Module> code =
-      translateModuleToLLVMIR(*module, llvmContext, "nest");
-  if (!code)
-    return makeError(names.front(), " has no LLVM IR: ", problem);
   std::string prefix = key.isNest() ? entryPrefix.str() : names.front();
-  SANDWICH_RETURN_IF_ERROR(optimize(*code, target, prefix));
-  SANDWICH_ASSIGN_OR_RETURN(std::string object,
-                            emitCode(*code, target, CodeKind::Object));
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::string object,
+      measuring::compileObject(*module, target, prefix,
+                               [](OpPassManager &manager) {
+                                 manager.addPass(createGemmToLoops());
+                               }));
   return Compiled{std::move(object), std::move(names)};
 }
 
 Result<NestLibrary::Loaded> NestLibrary::load(const Compiled &code) {
-  // Each in a library of its own, as nests have equal names.
-  auto library = loader->createJITDylib("nest" + std::to_string(loaded.size()));
-  if (!library)
-    return fromLLVM(library.takeError());
-  if (llvm::Error error = loader->addObjectFile(
-          *library, llvm::MemoryBuffer::getMemBufferCopy(code.object)))
-    return fromLLVM(std::move(error));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<void *> functions,
+                            loader->load(code.object, code.names));
   Loaded result = {};
-  for (auto [name, function] : llvm::zip(code.names, result.functions)) {
-    auto symbol = loader->lookup(*library, name);
-    if (!symbol)
-      return fromLLVM(symbol.takeError());
-    function = symbol->toPtr<void *>();
-  }
+  std::ranges::copy(functions, result.functions);
   return result;
 }
 
@@ -311,26 +251,10 @@ Status NestLibrary::compileMissing(const std::set<Key> &needed) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   std::vector<std::optional<Result<Compiled>>> results(missing.size());
-  std::atomic<size_t> next = 0;
-  std::atomic<bool> stopped = false;
-  auto work = [&](size_t worker) {
-    std::unique_ptr<Session> &session = sessions[worker];
-    for (size_t i = next++; i < missing.size() && !stopped; i = next++) {
-      if (!session)
-        session = std::make_unique<Session>();
-      results[i].emplace(compile(missing[i], *session));
-      // `stop` need not be safe to call on other threads.
-      if (worker == 0 && stop && stop())
-        stopped = true;
-    }
-  };
-  std::vector<std::thread> workers;
-  for (size_t worker = 1; worker < std::min(sessions.size(), missing.size());
-       ++worker)
-    workers.emplace_back(work, worker);
-  work(0);
-  for (std::thread &worker : workers)
-    worker.join();
+  const bool stopped = compiler->run(
+      missing.size(), stop, [&](size_t i, measuring::CompileSession &session) {
+        results[i].emplace(compile(missing[i], session));
+      });
   for (size_t i = 0; i < missing.size(); ++i) {
     if (!results[i])
       continue;

@@ -173,10 +173,11 @@ static Status chooseThreads(const Arguments &arguments,
 static void describeTuning(const TuningSummary &summary,
                            const std::string &schedules) {
   std::fprintf(stderr,
-               "tuned %lld matmuls in %.1f s with %lld measurements, found "
-               "%lld in %s\n",
-               static_cast<long long>(summary.shapes - summary.known),
-               summary.seconds, static_cast<long long>(summary.measurements),
+               "tuned %lld matmuls and %lld attentions in %.1f s with %lld "
+               "measurements, found %lld in %s\n",
+               static_cast<long long>(summary.matmuls),
+               static_cast<long long>(summary.attentions), summary.seconds,
+               static_cast<long long>(summary.measurements),
                static_cast<long long>(summary.known), schedules.c_str());
   if (!summary.complete)
     std::fprintf(stderr, "the budget for tuning was spent before all was "

@@ -83,8 +83,10 @@ TEST(AttentionSchedule, MultipliesByInstructionsThatThereAre) {
 }
 
 TEST(AttentionSchedule, FitsItsOperation) {
-  AttentionShape shape{
-      .cacheHeads = 2, .group = 6, .headDim = 48, .bf16Cache = true};
+  AttentionShape shape{.cacheHeads = 2,
+                       .group = 6,
+                       .headDim = 48,
+                       .cache = AttentionElement::BF16};
   const AttentionSchedule schedule = byMicroKernels({12, 4, 4});
   EXPECT_EQ(reasonOf(verify(schedule, shape)), "");
   // As wide as divides a head.
@@ -97,7 +99,7 @@ TEST(AttentionSchedule, FitsItsOperation) {
   EXPECT_EQ(reasonOf(verify(schedule, shape)),
             "X86_AVX512_BF16 needs heads of a multiple of 16 channels, got 40");
   EXPECT_EQ(reasonOf(verify(AttentionSchedule(), shape)), "");
-  shape.bf16Cache = false;
+  shape.cache = AttentionElement::F16;
   EXPECT_EQ(reasonOf(verify(schedule, shape)),
             "X86_AVX512_BF16 needs a cache of bf16");
   AttentionSchedule rows;
@@ -263,20 +265,22 @@ TEST(UntunedAttention, FillsRegistersWithRowsThatDivideTheGroup) {
 }
 
 TEST(UntunedAttention, MultipliesPromptsByInstructionsWhereTheyAreFaster) {
+  constexpr AttentionElement bf16 = AttentionElement::BF16;
   for (const char *name :
        {"x86-64-avx2", "x86-64-avx512", "x86-64-avx512-bf16", "x86-64-amx"})
     for (int64_t headDim : {16, 40, 64, 80, 128, 256, 1024, 4096})
-      for (bool bf16Cache : {false, true})
-        for (bool bf16Result : {false, true}) {
+      for (AttentionElement cache : {AttentionElement::F16, bf16})
+        for (AttentionElement result : {AttentionElement::F32, bf16}) {
           SCOPED_TRACE(testing::Message() << name << ", head of " << headDim);
           const AttentionShape shape{.cacheHeads = 2,
                                      .group = 4,
                                      .headDim = headDim,
-                                     .bf16Cache = bf16Cache,
-                                     .bf16Result = bf16Result};
+                                     .cache = cache,
+                                     .result = result};
           const AttentionTable table =
               chooseUntuned(shape, *getTarget(name), 8);
-          const bool can = bf16Cache && bf16Result && headDim % 16 == 0 &&
+          const bool can = cache == bf16 && result == bf16 &&
+                           headDim % 16 == 0 &&
                            name == std::string("x86-64-avx512-bf16");
           for (const AttentionTableEntry &entry : table) {
             EXPECT_EQ(reasonOf(verify(entry.schedule, shape)), "");

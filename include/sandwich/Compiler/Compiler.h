@@ -36,8 +36,10 @@ enum class Tune {
 
 /// What tuning did, for whoever wants to know.
 struct TuningSummary {
-  int64_t shapes = 0;
-  /// Of them, those that the database knew.
+  /// Different matmuls and attentions that were tuned, without those that the
+  /// database knew.
+  int64_t matmuls = 0, attentions = 0;
+  /// Those that it knew.
   int64_t known = 0;
   int64_t measurements = 0;
   double seconds = 0;

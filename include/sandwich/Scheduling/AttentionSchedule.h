@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace sandwich {
@@ -97,14 +98,21 @@ Status verify(const AttentionTable &table);
 Status verifyDeterministic(const AttentionTable &table, int64_t chunk,
                            const Target &target);
 
-/// The heads of one rank.
+/// What attention reads and writes.
+enum class AttentionElement : uint8_t { F32, BF16, F16 };
+std::string_view name(AttentionElement element);
+std::optional<AttentionElement> attentionElementNamed(std::string_view name);
+
+/// The heads of one rank, and what is in memory.
 struct AttentionShape {
   int64_t cacheHeads = 1;
   /// Query heads that share one of the cache's.
   int64_t group = 1;
   int64_t headDim = 128;
-  /// Whether the cache is bf16, and what is computed is rounded to bf16.
-  bool bf16Cache = false, bf16Result = false;
+  AttentionElement cache = AttentionElement::F32, query = AttentionElement::F32,
+                   result = AttentionElement::F32;
+
+  auto operator<=>(const AttentionShape &) const = default;
 };
 
 /// Whether `schedule` can run attention of `shape`; an error says what does not
@@ -127,6 +135,9 @@ Packing packingOf(const MicroKernel &kernel);
 
 /// Bytes that a thread keeps on its stack for segments of several tokens.
 uint64_t prefillStackBytes(const AttentionSchedule &schedule, int64_t headDim);
+
+/// Whether that leaves a quarter of `maxAttentionTileBytes` to other schedules.
+bool fitsStack(const AttentionSchedule &schedule, int64_t headDim);
 
 /// In how many interleaved parts of a head the tile of a segment of one token
 /// computes each score: enough for independent sums, where a head can be cut so

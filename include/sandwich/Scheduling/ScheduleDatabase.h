@@ -17,6 +17,7 @@
 #ifndef SANDWICH_SCHEDULING_SCHEDULEDATABASE_H
 #define SANDWICH_SCHEDULING_SCHEDULEDATABASE_H
 
+#include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Scheduling/ScheduleTuner.h"
 #include "sandwich/Scheduling/Strategies.h"
 
@@ -101,6 +102,24 @@ struct TunedSchedules {
   void add(const TunedSchedules &other);
 };
 
+/// Everything that tuned attention depends on.
+struct AttentionKey {
+  /// See `scheduleVersion`.
+  std::string compilerVersion;
+  MeasuringMachine machine;
+  /// What the code may use, as LLVM lists it.
+  std::string targetFeatures;
+  int64_t threads = 0;
+  AttentionShape shape;
+
+  /// The key of `shape` tuned on this machine for `target` by this version of
+  /// Sandwich.
+  static AttentionKey of(const AttentionShape &shape, const Target &target,
+                         int64_t threads);
+
+  auto operator<=>(const AttentionKey &) const = default;
+};
+
 /// The table that serves every number of rows of `key`: what was tuned, and
 /// above it the untuned rule, or the cost model where the rule cannot read the
 /// packing. The last schedule of a complete table serves up to twice its rows,
@@ -153,6 +172,12 @@ public:
   /// was chosen is lost.
   void add(const ScheduleKey &key, const TunedSchedules &schedules);
 
+  /// How attention of `key` was tuned, or null.
+  const AttentionTable *find(const AttentionKey &key) const;
+
+  /// Adds or replaces the table of `key`.
+  void insert(const AttentionKey &key, AttentionTable table);
+
   /// Adds all of `other`, table by table.
   void merge(const ScheduleDatabase &other);
 
@@ -161,8 +186,9 @@ public:
 
 private:
   std::map<ScheduleKey, TunedSchedules> groups;
+  std::map<AttentionKey, AttentionTable> attention;
   /// Serialized groups of other versions of Sandwich.
-  std::set<std::string> foreign;
+  std::set<std::string> foreign, foreignAttention;
 };
 
 } // namespace sandwich

@@ -30,9 +30,11 @@
 #include <set>
 #include <vector>
 
-namespace llvm::orc {
-class LLJIT;
-} // namespace llvm::orc
+namespace sandwich::measuring {
+class CodeLoader;
+class ParallelCompiler;
+struct CompileSession;
+} // namespace sandwich::measuring
 
 namespace sandwich {
 
@@ -125,22 +127,21 @@ private:
   struct Loaded;
   struct Compiled;
   struct Plan;
-  struct Session;
   NestLibrary(const Target &target, unsigned threads,
-              std::unique_ptr<llvm::orc::LLJIT> loader,
+              std::unique_ptr<measuring::CodeLoader> loader,
               std::function<bool()> stop);
   static Plan plan(const MatmulShape &shape, const Schedule &schedule,
                    int64_t minRows, int64_t maxRows);
   Status compileMissing(const std::set<Key> &needed);
-  Result<Compiled> compile(const Key &key, Session &session) const;
+  Result<Compiled> compile(const Key &key,
+                           measuring::CompileSession &session) const;
   Result<Loaded> load(const Compiled &code);
 
   const Target target;
   const std::function<bool()> stop;
-  /// One for each thread that compiles.
-  std::vector<std::unique_ptr<Session>> sessions;
+  const std::unique_ptr<measuring::ParallelCompiler> compiler;
   /// Holds the machine code.
-  std::unique_ptr<llvm::orc::LLJIT> loader;
+  std::unique_ptr<measuring::CodeLoader> loader;
   std::map<Key, Loaded> loaded;
   double seconds = 0;
 };

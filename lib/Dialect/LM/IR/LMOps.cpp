@@ -318,14 +318,22 @@ int64_t lm::getPartialSumsBytes(AttentionOp attention, int64_t maxTokens) {
   return parts * (size + 2 * heads) * static_cast<int64_t>(sizeof(float));
 }
 
+static AttentionElement attentionElementOf(Type type) {
+  if (type.isF32())
+    return AttentionElement::F32;
+  return type.isBF16() ? AttentionElement::BF16 : AttentionElement::F16;
+}
+
 AttentionShape AttentionOp::getShape() {
   KVCacheType cache = getKVCacheType(getKvCache().getType());
   int64_t heads = channels(getQuery().getType()) / cache.getHeadDim();
   return {.cacheHeads = cache.getHeads(),
           .group = heads / cache.getHeads(),
           .headDim = cache.getHeadDim(),
-          .bf16Cache = cache.getElementType().isBF16(),
-          .bf16Result = getDestinationType(*this).getElementType().isBF16()};
+          .cache = attentionElementOf(cache.getElementType()),
+          .query = attentionElementOf(getElementTypeOrSelf(getQuery())),
+          .result =
+              attentionElementOf(getDestinationType(*this).getElementType())};
 }
 
 LogicalResult GatherRowsOp::verify() {

@@ -8,6 +8,7 @@
 
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/LM/Transforms/Passes.h"
+#include "sandwich/Scheduling/ScheduleDatabase.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -35,6 +36,13 @@ struct ScheduleAttention : lm::impl::ScheduleAttentionBase<ScheduleAttention> {
           << SANDWICH_MAX_THREADS;
       return signalPassFailure();
     }
+    Result<ScheduleDatabase> tuned = ScheduleDatabase();
+    if (!database.empty())
+      tuned = ScheduleDatabase::load(database);
+    if (!tuned) {
+      getOperation().emitError(tuned.error().message);
+      return signalPassFailure();
+    }
     const bool deterministic = isDeterministic(getOperation());
     std::optional<int64_t> chunk;
     WalkResult result = getOperation().walk([&](AttentionOp attention) {
@@ -42,9 +50,14 @@ struct ScheduleAttention : lm::impl::ScheduleAttentionBase<ScheduleAttention> {
       if (!attention.getSchedules() && !attention.getDestination()) {
         const int64_t team = getThreads(
             attention->getParentOfType<FunctionOpInterface>(), threads);
+        const AttentionShape shape = attention.getShape();
+        const AttentionTable *found =
+            deterministic ? nullptr
+                          : tuned->find(AttentionKey::of(shape, *model, team));
         attention.setSchedulesAttr(AttentionTableAttr::get(
             &getContext(),
-            chooseUntuned(attention.getShape(), *model, team, deterministic)));
+            found ? *found
+                  : chooseUntuned(shape, *model, team, deterministic)));
       }
       if (!deterministic || !attention.getSchedules())
         return WalkResult::advance();

@@ -25,6 +25,32 @@ void PhaseDialect::initialize() {
       >();
 }
 
+func::FuncOp phase::createProgram(OpBuilder &builder, Location loc,
+                                  StringRef name, Type cache, Type logits,
+                                  ProgramAttr program) {
+  constexpr int64_t dynamic = ShapedType::kDynamic;
+  Type i32 = builder.getI32Type();
+  auto numbers = MemRefType::get({dynamic}, i32);
+  auto bytes = MemRefType::get({dynamic}, builder.getI8Type());
+  Type types[numProgramArguments] = {numbers,
+                                     numbers,
+                                     numbers,
+                                     MemRefType::get({dynamic, 4}, i32),
+                                     numbers,
+                                     numbers,
+                                     cache,
+                                     logits,
+                                     bytes,
+                                     bytes,
+                                     builder.getIndexType(),
+                                     TeamType::get(builder.getContext())};
+  auto function = func::FuncOp::create(builder, loc, name,
+                                       builder.getFunctionType(types, {}));
+  function->setAttr(programAttributeName, program);
+  function.addEntryBlock();
+  return function;
+}
+
 /// Whether `type` is the type of a program's argument in position `argument`.
 static bool isArgumentType(ProgramArgument argument, Type type) {
   MLIRContext *context = type.getContext();

@@ -46,9 +46,10 @@ def Partition : Pass<"lm-partition", "::mlir::ModuleOp"> {
 def ScheduleAttention : Pass<"lm-schedule-attention", "::mlir::ModuleOp"> {
   let summary = "Give attention its schedules";
   let description = [{
-    Attention that has no schedules gets those of a rule: as many queries at a
-    time as the target's registers hold, and as few parts of contexts as keep
-    the team's threads busy. Attention that has some keeps them. In buffer form
+    Attention that has no schedules gets those that tuning found for it on this
+    machine, if they are in the schedule database, and else those of a rule: as
+    many queries at a time as the target's registers hold, and as few parts of
+    contexts as keep the team's threads busy. Attention that has some keeps them. In buffer form
     it stays as it is, as memory has been assigned.
 
     ```mlir
@@ -64,7 +65,9 @@ def ScheduleAttention : Pass<"lm-schedule-attention", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"host\"",
            "CPU to schedule for: a name, or host">,
     Option<"threads", "threads", "int64_t", "1",
-           "Threads of the team">
+           "Threads of the team">,
+    Option<"database", "database", "std::string", "\"\"",
+           "Schedule database: tuned schedules are taken from it">
   ];
 }
 

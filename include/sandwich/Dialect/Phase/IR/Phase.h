@@ -72,6 +72,12 @@ enum class ProgramArgument : unsigned {
 };
 inline constexpr unsigned numProgramArguments = 12;
 
+/// Creates the function `name` with the arguments of a phase program, a cache
+/// and logits of these types, and an empty body.
+mlir::func::FuncOp createProgram(mlir::OpBuilder &builder, mlir::Location loc,
+                                 llvm::StringRef name, mlir::Type cache,
+                                 mlir::Type logits, ProgramAttr program);
+
 /// The argument of the phase program `function`.
 mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);
 
