@@ -244,7 +244,7 @@ Result<AttentionTable> readAttention(const schedules::Attention &message,
                                .prefill = readTile(entry.prefill()),
                                .tiles = entry.tiles()};
     if (!entry.instructions().empty()) {
-      const std::vector<MatrixISA> all = allMatrixISAs();
+      const std::span<const MatrixISA> all = allMatrixISAs();
       const auto isa = std::ranges::find_if(all, [&](MatrixISA each) {
         return name(each) == entry.instructions();
       });

@@ -451,6 +451,113 @@ TEST_F(ScheduleDatabaseTest, KeepsWhatOtherVersionsTuned) {
   EXPECT_NE(text.find("_40x32"), text.npos);
 }
 
+/// A table in which every field says something.
+AttentionTable tunedAttention(int64_t tiles = 8) {
+  const AttentionSchedule first{.decode = {2, 4, 8},
+                                .split = 3,
+                                .prefill = {12, 2, 6},
+                                .tiles = tiles,
+                                .instructions = isa};
+  const AttentionSchedule second{.decode = {1, 1, 3}, .prefill = {5, 3, 9}};
+  return {{.maxSegments = 2, .maxPositions = 100, .schedule = first},
+          {.maxSegments = 4, .schedule = second},
+          {.schedule = first}};
+}
+
+TEST_F(ScheduleDatabaseTest, KeepsAttention) {
+  const AttentionShape shape{.cacheHeads = 3,
+                             .group = 2,
+                             .headDim = 64,
+                             .cache = AttentionElement::BF16,
+                             .query = AttentionElement::F32,
+                             .result = AttentionElement::F16};
+  const AttentionKey key = AttentionKey::of(shape, target, 7);
+  ScheduleDatabase database = makeDatabase(1, 4);
+  database.insert(key, tunedAttention());
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->size(), 1u);
+  ASSERT_NE(loaded->find(key), nullptr);
+  EXPECT_EQ(*loaded->find(key), tunedAttention());
+  const std::string text = read();
+  ASSERT_TRUE(loaded->save(path));
+  EXPECT_EQ(read(), text);
+
+  // Every part of the key matters.
+  auto isKnown = [&](auto change) {
+    AttentionKey other = key;
+    change(other);
+    return loaded->find(other) != nullptr;
+  };
+  EXPECT_TRUE(isKnown([](AttentionKey &) {}));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.compilerVersion = "0"; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.machine.l2Bytes += 1; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.targetFeatures = ""; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.threads = 1; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.shape.cacheHeads = 1; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.shape.group = 1; }));
+  EXPECT_FALSE(isKnown([](AttentionKey &key) { key.shape.headDim = 32; }));
+  for (auto element : {&AttentionShape::cache, &AttentionShape::query,
+                       &AttentionShape::result})
+    EXPECT_FALSE(isKnown([&](AttentionKey &key) {
+      key.shape.*element = key.shape.*element == AttentionElement::F16
+                               ? AttentionElement::F32
+                               : AttentionElement::F16;
+    }));
+
+  // Whoever writes later has the newer table; others are kept.
+  ScheduleDatabase newer;
+  newer.insert(key, tunedAttention(16));
+  const AttentionKey second = AttentionKey::of(shape, target, 8);
+  AttentionKey old = key;
+  old.compilerVersion = "0.0.9";
+  newer.insert(second, tunedAttention());
+  newer.insert(old, tunedAttention());
+  ASSERT_TRUE(newer.synchronize(path));
+  ScheduleDatabase empty;
+  ASSERT_TRUE(empty.synchronize(path));
+  EXPECT_EQ(*empty.find(key), tunedAttention(16));
+  EXPECT_EQ(*empty.find(second), tunedAttention());
+  EXPECT_EQ(empty.find(old), nullptr);
+  EXPECT_NE(read().find("\"0.0.9\""), std::string::npos);
+}
+
+TEST_F(ScheduleDatabaseTest, RefusesAttentionThatCannotRun) {
+  const AttentionKey good = AttentionKey::of(
+      {.group = 2, .headDim = 64, .cache = AttentionElement::BF16}, target, 2);
+  auto errorWith = [&](auto change) {
+    AttentionKey key = good;
+    AttentionTable table = tunedAttention();
+    change(key, table);
+    ScheduleDatabase database;
+    database.insert(key, table);
+    EXPECT_TRUE(database.save(path));
+    return loadError();
+  };
+  EXPECT_EQ(errorWith([](AttentionKey &, AttentionTable &) {}), "");
+  EXPECT_EQ(
+      errorWith([](AttentionKey &key, AttentionTable &) { key.threads = 0; }),
+      "line 5: attention[0].key: threads is 0, not between 1 and "
+      "1099511627776");
+  EXPECT_EQ(errorWith([](AttentionKey &key, AttentionTable &) {
+              key.shape.cache = AttentionElement::F32;
+            }),
+            "line 5: attention[0]: X86_AVX512_BF16 needs a cache of bf16");
+  EXPECT_EQ(errorWith([](AttentionKey &, AttentionTable &table) {
+              table.front().schedule.tiles = 65;
+            }),
+            "line 5: attention[0]: tiles must be 1 to 64");
+  EXPECT_EQ(errorWith([](AttentionKey &, AttentionTable &table) {
+              table.pop_back();
+            }),
+            "line 5: attention[0]: the last entry must be for all: [?, ?]");
+  EXPECT_EQ(errorWith([](AttentionKey &key, AttentionTable &) {
+              key.compilerVersion.clear();
+            }),
+            "line 5: attention[0].key: compiler_version is missing");
+}
+
 /// What was saved is what tuning goes on from.
 TEST_F(ScheduleDatabaseTest, ChoicesServeARestart) {
   ScheduleDatabase database = makeDatabase(1);
@@ -476,7 +583,7 @@ TEST_F(ScheduleDatabaseTest, RefusesForeignFiles) {
             "\"sandwich.schedules.Database\" has no field named \"hello\".");
   write("format: \"sandwich schedules\"\nformat_version: 1\n");
   EXPECT_EQ(loadError(),
-            "format_version is 1; this version of Sandwich reads 2");
+            "format_version is 1; this version of Sandwich reads 2 to 3");
   write(std::string("\x7f"
                     "ELF\0\0",
                     6));
