@@ -45,6 +45,7 @@ private:
                       const std::vector<AttentionTile> &tiles) const;
   Schedules decodeNeighbours(const AttentionSchedule &schedule) const;
   Schedules prefillNeighbours(const AttentionSchedule &schedule) const;
+  Schedules otherSplits(const AttentionSchedule &schedule) const;
   /// What multiplies by other instructions.
   Schedules otherArithmetics(const AttentionSchedule &schedule) const;
   /// The fastest of `schedules`, the first unless another is plainly faster.
@@ -102,8 +103,8 @@ static std::vector<AttentionTile> neighbours(const AttentionTile &tile,
   for (int64_t step : {-1, 1})
     if (tile.keyBlocks + step > 0)
       add(tile.rows, tile.keyBlocks + step, tile.chunk);
-  for (auto [times, over] : {std::pair(1, 2), {2, 3}, {3, 2}, {2, 1}})
-    add(tile.rows, tile.keyBlocks, tile.chunk * times / over);
+  for (int64_t chunk : {tile.chunk / 2, tile.chunk * 2})
+    add(tile.rows, tile.keyBlocks, chunk);
   return tiles;
 }
 
@@ -150,6 +151,18 @@ AttentionSearch::prefillNeighbours(const AttentionSchedule &schedule) const {
     changed.tiles = tiles;
     result.push_back(changed);
   }
+  return result;
+}
+
+Schedules
+AttentionSearch::otherSplits(const AttentionSchedule &schedule) const {
+  Schedules result;
+  for (int64_t split : {schedule.split / 2, schedule.split * 2})
+    if (split <= 2 * threads) {
+      AttentionSchedule changed = schedule;
+      changed.split = split;
+      result.push_back(changed);
+    }
   return result;
 }
 
@@ -235,18 +248,11 @@ Status AttentionSearch::tuneSplits(AttentionTable &table) {
     AttentionPayload payload = payloads.decode;
     payload.segments = std::min(payload.segments, entry.maxSegments);
     payload.positions = std::min(payload.positions, entry.maxPositions);
-    // Contexts of few segments only, which the rule splits or leaves whole.
+    // Of more, the rule knows as much.
     if (payload.segments < entry.maxSegments)
       continue;
-    Schedules candidates = {schedule};
-    for (int64_t split : {int64_t(1), schedule.split / 2, schedule.split * 2})
-      if (split > 0 && split <= 2 * threads && split != schedule.split) {
-        AttentionSchedule changed = schedule;
-        changed.split = split;
-        if (std::ranges::find(candidates, changed) == candidates.end())
-          candidates.push_back(changed);
-      }
-    SANDWICH_ASSIGN_OR_RETURN(schedule, fastest(payload, candidates));
+    SANDWICH_ASSIGN_OR_RETURN(
+        schedule, climb(payload, schedule, &AttentionSearch::otherSplits));
   }
   return {};
 }

@@ -57,7 +57,7 @@ public:
   Status allocate();
   Result<std::vector<double>>
   compare(const AttentionPayload &payload,
-          const std::vector<AttentionSchedule> &schedules) override;
+          const std::vector<AttentionSchedule> &given) override;
 
 private:
   /// The arguments of a step, and what they point to.
@@ -278,6 +278,17 @@ MeasuringAttentionEvaluator::compile(const AttentionSchedule &schedule,
       });
 }
 
+/// What differs for `payload`: of the other kind of segments there is as little
+/// code as can be.
+static AttentionSchedule withoutOther(AttentionSchedule schedule,
+                                      const AttentionPayload &payload) {
+  if (payload.tokens > 1)
+    return {.prefill = schedule.prefill,
+            .tiles = schedule.tiles,
+            .instructions = schedule.instructions};
+  return {.decode = schedule.decode, .split = schedule.split};
+}
+
 Status MeasuringAttentionEvaluator::compileMissing(
     const std::vector<AttentionSchedule> &schedules) {
   std::vector<AttentionSchedule> missing;
@@ -379,7 +390,10 @@ double MeasuringAttentionEvaluator::run(SandwichPhaseFunction function,
 
 Result<std::vector<double>> MeasuringAttentionEvaluator::compare(
     const AttentionPayload &payload,
-    const std::vector<AttentionSchedule> &schedules) {
+    const std::vector<AttentionSchedule> &given) {
+  std::vector<AttentionSchedule> schedules;
+  for (const AttentionSchedule &schedule : given)
+    schedules.push_back(withoutOther(schedule, payload));
   if (payload.segments * payload.tokens > options.maxTokens ||
       payload.segments *
               divideUp<int64_t>(payload.positions, SANDWICH_KV_BLOCK_TOKENS) >

@@ -51,12 +51,12 @@ inline constexpr size_t maxAttentionEntries = 32;
 struct AttentionSchedule {
   /// Of segments of one token; rows are query heads that share one of the
   /// cache's, and divide their number.
-  AttentionTile decode;
+  AttentionTile decode = {};
   /// Parts of the context of such a segment that are computed apart, and then
   /// added up.
   int64_t split = 1;
   /// Of longer segments; rows are tokens and query heads.
-  AttentionTile prefill;
+  AttentionTile prefill = {};
   /// Tiles of `prefill` that meet a chunk one after another, while it is in the
   /// caches: one piece of the work that is dealt to threads, or less where that
   /// would leave some without.

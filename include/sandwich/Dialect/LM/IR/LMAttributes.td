@@ -72,9 +72,7 @@ def LM_AttentionScheduleAttr : AttrDef<LM_Dialect, "AttentionSchedule"> {
     multiplies f32.
 
     ```mlir
-    #lm.attention_schedule<decode = [4, 2, 2], split = 2, prefill = [12, 2, 8]>
-    #lm.attention_schedule<decode = [4, 2, 2], split = 2, prefill = [12, 2, 16],
-                           tiles = 16, instructions = X86_AVX512_BF16>
+    #lm.attention_schedule<decode = [4, 2, 2], split = 2, prefill = [12, 2, 12], tiles = 32, instructions = X86_AVX512_BF16>
     ```
 
     Constraints: (C1) rows are 1 to 16; chunks are 1 to 64, and multiples of
