@@ -92,7 +92,7 @@ TEST(AttentionSearch, ClimbsToWhatIsBest) {
                              .query = bf16,
                              .result = bf16};
   SyntheticEvaluator evaluator(shape);
-  evaluator.best = {.decode = {2, 4, 16},
+  evaluator.best = {.decode = {2, 4, 12},
                     .prefill = {8, 2, 24},
                     .tiles = 8,
                     .instructions = MatrixISA::X86_AVX512_BF16};
