@@ -250,12 +250,12 @@ static void chooseInstructions(AttentionSchedule &schedule,
   AttentionSchedule faster = schedule;
   faster.instructions = MatrixISA::X86_AVX512_BF16;
   faster.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 12};
-  faster.tiles = 32;
+  faster.tiles = maxAttentionTiles;
   if (!verify(faster, shape))
     return;
   auto fits = [&] { return fitsStack(faster, shape.headDim); };
   while (!fits() && faster.tiles > 1)
-    faster.tiles /= 2;
+    --faster.tiles;
   while (!fits() && faster.prefill.chunk > faster.prefill.keyBlocks)
     faster.prefill.chunk -= faster.prefill.keyBlocks;
   if (fits())
