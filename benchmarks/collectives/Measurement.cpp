@@ -8,7 +8,7 @@
 
 #include "Measurement.h"
 
-#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Statistics.h"
 
@@ -90,6 +90,7 @@ Result<Segments> Segments::create(int32_t ranks,
   shape.oversubscribed = static_cast<size_t>(ranks) > allowedCpus().size();
   SANDWICH_ASSIGN_OR_RETURN(segments.shifted,
                             SharedMemorySegment::create(ranks, 1, shape));
+  shape.collectives = Collectives::MasterCopies;
   SANDWICH_ASSIGN_OR_RETURN(segments.masterCopies,
                             SharedMemorySegment::create(ranks, 1, shape));
   return segments;
@@ -131,7 +132,7 @@ sandwich::benchmark::measure(const Segments &segments, int32_t rank, Peer *peer,
       auto shifted, SharedMemoryCommunicator::create(segments.shifted, rank));
   SANDWICH_ASSIGN_OR_RETURN(
       auto masterCopies,
-      MasterCopiesCommunicator::create(segments.masterCopies, rank));
+      SharedMemoryCommunicator::create(segments.masterCopies, rank));
 
   std::vector<Measurement> measurements;
   for (int64_t bytes : options.bytes) {

@@ -91,7 +91,7 @@ Result<Schedule> Studies::fastStartOnly(const Payload &payload,
   return completePrefetch(best, payload.shape, payload.rows);
 }
 
-Result<Schedule> Studies::finetuned(const Payload &payload, bool splitK,
+Result<Schedule> Studies::finetuned(const Payload &payload,
                                     MeasuringSession &session) {
   SearchOptions search;
   SearchLog log;
@@ -107,13 +107,9 @@ Result<Schedule> Studies::finetuned(const Payload &payload, bool splitK,
                               fastStart(payload, kernel, session, search, log));
     candidates.push_back({kernel, start.slice});
   }
-  std::vector<std::array<int64_t, 3>> grids =
-      threadGrids(payload, packingFor(payload.shape, kernels.front().isa));
-  if (!splitK)
-    std::erase_if(grids, [](const auto &grid) { return grid[2] > 1; });
   SANDWICH_ASSIGN_OR_RETURN(
       Choice choice,
-      finetune(payload, candidates, grids, true, session, search, log));
+      finetune(payload, candidates, {}, true, session, search, log));
   SANDWICH_RETURN_IF_ERROR(finetuneWalk(payload, choice, session, search, log));
   SANDWICH_ASSIGN_OR_RETURN(
       choice, chooseFinally(payload, choice, {}, 0, session, search, log));
@@ -136,10 +132,10 @@ Status Studies::ablation(const std::vector<MatmulShape> &shapes,
       std::vector<int64_t> counts = {0};
       for (int step = 1; step <= 3; ++step) {
         MeasuringSession session(*evaluator);
+        payload.splitK = step == 3;
         SANDWICH_ASSIGN_OR_RETURN(Schedule schedule,
-                                  step == 1
-                                      ? fastStartOnly(payload, session)
-                                      : finetuned(payload, step == 3, session));
+                                  step == 1 ? fastStartOnly(payload, session)
+                                            : finetuned(payload, session));
         // Each step adds to those before it, so that what they found has
         // another chance, as it has in the search itself.
         SANDWICH_ASSIGN_OR_RETURN(

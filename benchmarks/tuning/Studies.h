@@ -65,11 +65,10 @@ private:
   Result<Choice> search(Strategy strategy, const Payload &payload,
                         const TuningOptions &tuning, int64_t &measurements,
                         SearchLog &log);
-  /// Up to the fast start, or up to finetune over `grids`.
+  /// Up to the fast start, or up to finetune over the grids of `payload`.
   Result<Schedule> fastStartOnly(const Payload &payload,
                                  MeasuringSession &session);
-  Result<Schedule> finetuned(const Payload &payload, bool splitK,
-                             MeasuringSession &session);
+  Result<Schedule> finetuned(const Payload &payload, MeasuringSession &session);
 
   const StudyOptions options;
   const Target target;

@@ -374,8 +374,8 @@ static bool wasMeasured(MatrixISA isa) {
 
 Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
-                                              int64_t threads,
-                                              int64_t maxRows) {
+                                              int64_t threads, int64_t maxRows,
+                                              bool splitK) {
   CostModel model(CostModelParameters::forTarget(target));
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
   ScheduleTable rule;
@@ -388,7 +388,7 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
   bool byRule = true;
   std::vector<Choice> choices;
   for (int64_t rows : coarseRows(maxRows)) {
-    Payload payload{shape, rows, threads};
+    Payload payload{shape, rows, threads, splitK};
     SANDWICH_ASSIGN_OR_RETURN(Choice choice,
                               chooseByModel(payload, menu, model));
     // What differs by less than the model's errors, or by so little time that

@@ -23,12 +23,18 @@ using ThreadGridShape = std::array<int64_t, 3>;
 /// payloads. docs/RationaleScheduling.md says where it departs.
 class SandwichStrategy : public SearchStrategy {
 public:
-  Result<Choice> choose(const Payload &payload,
-                        TuningContext &context) override;
-  void remember(const Payload &payload, const Choice &choice,
+  explicit SandwichStrategy(bool splitK) : splitK(splitK) {}
+
+  Result<Choice> choose(const Payload &asked, TuningContext &context) override;
+  void remember(const Payload &asked, const Choice &choice,
                 const TuningContext &context) override;
 
 private:
+  /// `payload` with the grids that this strategy has.
+  Payload limited(Payload payload) const {
+    payload.splitK = payload.splitK && splitK;
+    return payload;
+  }
   /// Fast start and finetune on `menu`; fixed slices and grids are kept.
   Result<Choice> search(const Payload &payload,
                         const std::vector<MicroKernel> &menu,
@@ -66,6 +72,7 @@ private:
   void record(const Payload &payload, const Choice &choice,
               const TuningContext &context);
 
+  const bool splitK;
   SlidingWindow window;
   ScheduleReuse reuse;
   int64_t payloads = 0;
@@ -173,8 +180,9 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
 // The steps of the paper
 //===----------------------------------------------------------------------===//
 
-Result<Choice> SandwichStrategy::choose(const Payload &payload,
+Result<Choice> SandwichStrategy::choose(const Payload &asked,
                                         TuningContext &context) {
+  const Payload payload = limited(asked);
   const TuningOptions &options = context.options;
   SANDWICH_ASSIGN_OR_RETURN(std::optional<Choice> good,
                             goOnNearLimit(payload, context));
@@ -337,13 +345,13 @@ void SandwichStrategy::record(const Payload &payload, const Choice &choice,
   ++payloads;
 }
 
-void SandwichStrategy::remember(const Payload &payload, const Choice &choice,
+void SandwichStrategy::remember(const Payload &asked, const Choice &choice,
                                 const TuningContext &context) {
-  record(payload, choice, context);
+  record(limited(asked), choice, context);
 }
 
 } // namespace
 
-std::unique_ptr<SearchStrategy> sandwich::makeSandwichStrategy() {
-  return std::make_unique<SandwichStrategy>();
+std::unique_ptr<SearchStrategy> sandwich::makeSandwichStrategy(bool splitK) {
+  return std::make_unique<SandwichStrategy>(splitK);
 }

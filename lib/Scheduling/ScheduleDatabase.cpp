@@ -519,7 +519,9 @@ Result<ScheduleTable> sandwich::servedTable(const ScheduleKey &key,
                                             const TunedSchedules &tuned,
                                             const Target &target) {
   SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
-                            chooseUntuned(key.shape(), target, key.threads));
+                            chooseUntuned(key.shape(), target, key.threads,
+                                          mostUntunedRows,
+                                          usesSplitK(key.strategy)));
   if (tuned.choices.empty())
     return untuned;
   int64_t reach = tuned.choices.back().rows * (tuned.complete ? 2 : 1);

@@ -94,7 +94,7 @@ Result<TunedGroup> sandwich::tuneGroup(
   TuningContext context{session, options,       menu,
                         model,   group.untuned, tuned.log};
   for (int64_t row : rows) {
-    Payload payload{group.shape, row, group.threads};
+    Payload payload{group.shape, row, group.threads, group.splitK};
     Choice choice;
     if (auto entry = earlier.find(row); entry != earlier.end()) {
       choice = entry->second;
@@ -202,7 +202,7 @@ sandwich::choosePacking(const TuningGroup &group, const RowTrace &trace,
 
   auto totalSeconds = [&](const Packing &packing) -> Result<double> {
     double total = 0;
-    Payload payload{group.shape, 1, group.threads};
+    Payload payload{group.shape, 1, group.threads, group.splitK};
     payload.shape.packing = packing;
     for (auto [rows, runs] : sample) {
       payload.rows = rows;

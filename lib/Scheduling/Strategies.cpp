@@ -30,6 +30,7 @@ constexpr NamedStrategy namedStrategies[] = {
     {Strategy::OnTheFly, "on-the-fly"},
     {Strategy::CostModel, "cost-model"},
     {Strategy::Exhaustive, "exhaustive"},
+    {Strategy::SandwichWithoutSplitK, "sandwich-without-split-k"},
 };
 
 } // namespace
@@ -81,10 +82,15 @@ Result<Strategy> sandwich::strategyNamed(std::string_view text) {
   return makeError("unknown strategy '", text, "'; known are ", known);
 }
 
+bool sandwich::usesSplitK(Strategy strategy) {
+  return strategy != Strategy::SandwichWithoutSplitK;
+}
+
 std::unique_ptr<SearchStrategy> sandwich::makeStrategy(Strategy strategy) {
   switch (strategy) {
   case Strategy::Sandwich:
-    return makeSandwichStrategy();
+  case Strategy::SandwichWithoutSplitK:
+    return makeSandwichStrategy(usesSplitK(strategy));
   case Strategy::ScaleUpAndOut:
     return makeScaleUpAndOutStrategy();
   case Strategy::FixedMicroKernels:

@@ -20,7 +20,8 @@
 
 namespace sandwich {
 
-std::unique_ptr<SearchStrategy> makeSandwichStrategy();
+/// Without `splitK`, threads share no K even where a payload lets them.
+std::unique_ptr<SearchStrategy> makeSandwichStrategy(bool splitK);
 std::unique_ptr<SearchStrategy> makeScaleUpAndOutStrategy();
 /// On the fly, thread grids and remainders are put together for each payload;
 /// else threads split columns and slices are padded.

@@ -86,9 +86,9 @@ std::vector<std::array<int64_t, 3>>
 sandwich::threadGrids(const Payload &payload, const Packing &packing) {
   int64_t columnUnits =
       divideUp(payload.shape.n, columnUnitOf(payload.shape, packing));
-  int64_t kUnits = payload.shape.deterministic
-                       ? 1
-                       : divideUp(payload.shape.k, kUnitOf(packing));
+  const bool sharesK = payload.splitK && !payload.shape.deterministic;
+  int64_t kUnits =
+      sharesK ? divideUp(payload.shape.k, kUnitOf(packing)) : int64_t(1);
   for (int64_t team = payload.threads; team > 0; --team) {
     std::vector<std::array<int64_t, 3>> grids;
     for (int64_t tM = 1; tM <= std::min(team, payload.rows); ++tM) {

@@ -127,9 +127,11 @@ Status ModelTuner::startSession() {
 Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const MatmulShape &given = matmul.shape;
   const std::vector<int64_t> rows = rowsOf(matmul);
-  SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
-                            chooseUntuned(given, target, options.threads));
-  TuningGroup group{given, options.threads, std::move(untuned)};
+  const bool splitK = usesSplitK(options.strategy);
+  SANDWICH_ASSIGN_OR_RETURN(
+      ScheduleTable untuned,
+      chooseUntuned(given, target, options.threads, mostUntunedRows, splitK));
+  TuningGroup group{given, options.threads, std::move(untuned), splitK};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())
     return makeError("no instructions of ", target.name,

@@ -168,6 +168,7 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   // This very program, also if it was replaced meanwhile.
   options.ranks.program = "/proc/self/exe";
   options.ranks.hosts = hosts;
+  options.ranks.collectives = collectives;
   if (!plan)
     return {};
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());

@@ -61,6 +61,8 @@ struct EngineArguments {
   std::optional<std::string> plan;
   bool verify = false;
   bool mpi = false;
+  /// Of the ranks of a host.
+  Collectives collectives = Collectives::RankShifted;
   /// Set by `runOnHosts`.
   std::shared_ptr<HostCommunicator> hosts = {};
 

@@ -141,6 +141,25 @@ static Json toJson(const BenchmarkResult &result) {
   return json;
 }
 
+/// Adds `--collectives`.
+static void addCollectivesOption(CLI::App &command, Collectives &collectives) {
+  std::vector<std::string> names;
+  for (Collectives each : allCollectives())
+    names.emplace_back(name(each));
+  command
+      .add_option_function<std::string>(
+          "--collectives",
+          [&collectives](const std::string &text) {
+            collectives = *collectivesNamed(text);
+          },
+          "How the ranks of a host sum: 'rank-shifted', the default, where "
+          "each begins with the next and none waits for a master, or "
+          "'master-copies', where rank 0 sums for all, to see what the first "
+          "is worth. The sums are the same, and one rank has none")
+      ->check(CLI::IsMember(names))
+      ->type_name("rank-shifted|master-copies");
+}
+
 static Status run(const tool::MeasurementArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             tool::loadForMeasurement(arguments));
@@ -165,6 +184,8 @@ static Status run(const tool::MeasurementArguments &arguments) {
     return complete;
   Json json =
       tool::describeMeasurement(*engine, arguments.benchmark, !complete);
+  if (engine->rankPlacement().size() > 1)
+    json["collectives"] = name(arguments.engine.collectives);
   json["results"] = Json::array();
   for (const BenchmarkResult &result : results)
     json["results"].push_back(toJson(result));
@@ -196,6 +217,7 @@ read weights and KV cache and computed, where that is known. At a barrier
 threads wait for those that were slower before it; 'other' is what went into
 starting and ending steps.)");
   addMeasurementOptions(*command, *arguments);
+  addCollectivesOption(*command, arguments->engine.collectives);
   command->add_flag("--profile", arguments->benchmark.profile,
                     "Tells where the time of each test went");
   command->add_flag("--json", arguments->json,

@@ -18,7 +18,7 @@ using namespace sandwich;
 namespace {
 
 TEST(Strategies, AreFoundByName) {
-  EXPECT_EQ(allStrategies().size(), 6u);
+  EXPECT_EQ(allStrategies().size(), 7u);
   for (Strategy strategy : allStrategies()) {
     Result<Strategy> found = strategyNamed(name(strategy));
     ASSERT_TRUE(found);
@@ -28,7 +28,8 @@ TEST(Strategies, AreFoundByName) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "unknown strategy 'roller'; known are sandwich, scale-up-and-out, "
-            "fixed-micro-kernels, on-the-fly, cost-model, exhaustive");
+            "fixed-micro-kernels, on-the-fly, cost-model, exhaustive, "
+            "sandwich-without-split-k");
 }
 
 class StrategiesTest : public testing::Test {
@@ -122,6 +123,52 @@ private:
 };
 
 } // namespace
+
+/// A tall weight for one token: all but K is soon too little for the team.
+TEST_F(StrategiesTest, WithoutSplitKNoThreadsShareK) {
+  TuningGroup group{
+      {.n = 128, .k = 8192, .columnUnit = 64, .bf16Weights = true}, 4};
+  const std::vector<int64_t> rows = {1, 2, 3, 4, 8, 16, 17, 64};
+  for (Strategy strategy :
+       {Strategy::Sandwich, Strategy::SandwichWithoutSplitK}) {
+    // The untuned table is a candidate, too: here one that shares K.
+    group.untuned = *chooseUntuned(group.shape, target, group.threads);
+    ASSERT_GT(scheduleFor(group.untuned, 1).threads[2], 1);
+    MeasuringSession session(model);
+    std::unique_ptr<SearchStrategy> searcher = makeStrategy(strategy);
+    Result<TunedGroup> tuned =
+        tuneGroup(group, rows, *searcher, menu, model, session, options);
+    ASSERT_TRUE(tuned) << tuned.error().message;
+    ASSERT_EQ(tuned->choices.size(), rows.size());
+    auto sharesK = [](const auto &entry) {
+      return entry.schedule.threads[2] > 1;
+    };
+    const bool shares = usesSplitK(strategy);
+    EXPECT_EQ(std::ranges::any_of(tuned->choices, sharesK), shares);
+    // Nor is such a schedule measured.
+    EXPECT_EQ(std::ranges::any_of(tuned->log, sharesK), shares);
+    EXPECT_EQ(std::ranges::any_of(tuned->table, sharesK), shares);
+  }
+}
+
+TEST_F(StrategiesTest, WithoutSplitKNeitherPackingNorUntunedRuleSharesK) {
+  const MatmulShape shape{
+      .n = 128, .k = 8192, .columnUnit = 64, .bf16Weights = true};
+  for (bool splitK : {true, false}) {
+    auto sharesK = [](const auto &entry) {
+      return entry.schedule.threads[2] > 1;
+    };
+    const ScheduleTable table =
+        *chooseUntuned(shape, target, 4, mostUntunedRows, splitK);
+    EXPECT_EQ(std::ranges::any_of(table, sharesK), splitK);
+    MeasuringSession session(model);
+    SearchLog log;
+    ASSERT_TRUE(choosePacking({shape, 4, {}, splitK}, defaultTrace(16), menu,
+                              model, session, options, log));
+    ASSERT_FALSE(log.empty());
+    EXPECT_EQ(std::ranges::any_of(log, sharesK), splitK);
+  }
+}
 
 /// Also where micro-kernels are taller than all payloads, as those of AMX.
 TEST(StrategiesForEachTarget, MeasureWhatThereIsMemoryFor) {

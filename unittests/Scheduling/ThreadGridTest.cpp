@@ -76,12 +76,15 @@ TEST(ThreadGrid, OneTokenOnTwoThreadsSplitsColumnsOrK) {
             (std::vector<std::array<int64_t, 3>>{{1, 1, 2}, {1, 2, 1}}));
 }
 
-TEST(ThreadGrid, DeterministicSumsAreNotShared) {
-  Payload payload = makePayload(2048, 2048, 4, 4);
-  payload.shape.deterministic = true;
-  EXPECT_EQ(
-      threadGrids(payload, *payload.shape.packing),
-      (std::vector<std::array<int64_t, 3>>{{1, 4, 1}, {2, 2, 1}, {4, 1, 1}}));
+TEST(ThreadGrid, SumsAreNotSharedWithoutSplitKOrWhereDeterministic) {
+  Payload deterministic = makePayload(2048, 2048, 4, 4);
+  deterministic.shape.deterministic = true;
+  Payload withoutSplitK = makePayload(2048, 2048, 4, 4);
+  withoutSplitK.splitK = false;
+  for (const Payload &payload : {deterministic, withoutSplitK})
+    EXPECT_EQ(
+        threadGrids(payload, *payload.shape.packing),
+        (std::vector<std::array<int64_t, 3>>{{1, 4, 1}, {2, 2, 1}, {4, 1, 1}}));
 }
 
 TEST(ThreadGrid, LargestPartIsThatOfAnEvenPartition) {

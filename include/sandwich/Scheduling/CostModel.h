@@ -109,13 +109,18 @@ Result<Choice> chooseByModel(const Payload &payload,
 /// a twelfth more each time, ending with `maxRows`.
 std::vector<int64_t> coarseRows(int64_t maxRows);
 
+/// Up to which an untuned table is chosen; larger numbers repeat the last
+/// slice.
+inline constexpr int64_t mostUntunedRows = 512;
+
 /// The untuned table, at once: what the model thinks fastest for each number of
 /// rows, and the rule's schedule where the model hardly tells them apart, as
-/// the rule's were measured. Errors: no instructions of the target fit the
-/// shape.
+/// the rule's were measured. `splitK` is that of a payload. Errors: no
+/// instructions of the target fit the shape.
 Result<ScheduleTable> chooseUntuned(const MatmulShape &shape,
                                     const Target &target, int64_t threads,
-                                    int64_t maxRows = 512);
+                                    int64_t maxRows = mostUntunedRows,
+                                    bool splitK = true);
 
 } // namespace sandwich
 

@@ -34,6 +34,8 @@ struct TuningGroup {
   int64_t threads = 1;
   /// What the untuned rule says, if anything: what is found must be faster.
   ScheduleTable untuned = {};
+  /// Of each payload.
+  bool splitK = true;
 };
 
 struct TuningOptions : SearchOptions {

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The strategies that the Sandwich paper compares (section 7.1), on the same
-/// menu and the same evaluator.
+/// The strategies that the Sandwich paper compares (sections 7.1 and 7.4), on
+/// the same menu and the same evaluator.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -41,12 +41,19 @@ enum class Strategy : uint8_t {
   /// `exhaustive`: every schedule of a coarse space is measured; refused where
   /// there are too many.
   Exhaustive,
+  /// `sandwich-without-split-k`: as `sandwich`, but threads share no K: "+
+  /// kernel tuning" in the ablation of section 7.4, whose last row is
+  /// `sandwich`.
+  SandwichWithoutSplitK,
 };
 
 std::span<const Strategy> allStrategies();
 std::string_view name(Strategy strategy);
 /// Errors: an unknown name; the error lists the known ones.
 Result<Strategy> strategyNamed(std::string_view name);
+
+/// Whether what `strategy` finds may share K among threads.
+bool usesSplitK(Strategy strategy);
 
 /// A new searcher for one group.
 std::unique_ptr<SearchStrategy> makeStrategy(Strategy strategy);

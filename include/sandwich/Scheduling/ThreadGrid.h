@@ -30,6 +30,9 @@ struct Payload {
   MatmulShape shape;
   int64_t rows = 1;
   int64_t threads = 1;
+  /// Whether threads may share K and add up their sums (split-k; sections 5 and
+  /// 7.4 of the Sandwich paper).
+  bool splitK = true;
 
   bool operator==(const Payload &) const = default;
 
@@ -72,8 +75,9 @@ Result<Schedule> fitSlice(Schedule schedule, const MatmulShape &shape,
                           int64_t columns, int64_t maxRows);
 
 /// Every grid tM x tN x tK whose product is the team, as far as rows, column
-/// units and steps of K suffice for every thread to get a part. Where no such
-/// grid is, those that use most of the team.
+/// units and steps of K suffice for every thread to get a part; tK is 1 where
+/// the payload has no split-k, or is deterministic. Where no such grid is,
+/// those that use most of the team.
 std::vector<std::array<int64_t, 3>> threadGrids(const Payload &payload,
                                                 const Packing &packing);
 

@@ -6,24 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
+#include "MasterCopiesCommunicator.h"
 
 #include "RankSum.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 using namespace sandwich;
-
-Result<std::unique_ptr<MasterCopiesCommunicator>>
-MasterCopiesCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
-                                 int32_t rank) {
-  SANDWICH_RETURN_IF_ERROR(segment->join(rank));
-  return std::unique_ptr<MasterCopiesCommunicator>(
-      new MasterCopiesCommunicator(std::move(segment), rank));
-}
 
 void MasterCopiesCommunicator::allReduce(int32_t lane, int32_t lanes,
                                          float *data, int64_t count) {

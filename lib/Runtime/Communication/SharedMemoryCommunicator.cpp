@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 #include "GatheredRows.h"
+#include "MasterCopiesCommunicator.h"
 #include "RankSum.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -57,8 +58,16 @@ Result<std::unique_ptr<SharedMemoryCommunicator>>
 SharedMemoryCommunicator::create(std::shared_ptr<SharedMemorySegment> segment,
                                  int32_t rank) {
   SANDWICH_RETURN_IF_ERROR(segment->join(rank));
-  return std::unique_ptr<SharedMemoryCommunicator>(
-      new SharedMemoryCommunicator(std::move(segment), rank));
+  std::unique_ptr<SharedMemoryCommunicator> communicator;
+  switch (segment->collectives()) {
+  case Collectives::RankShifted:
+    communicator.reset(new SharedMemoryCommunicator(std::move(segment), rank));
+    break;
+  case Collectives::MasterCopies:
+    communicator.reset(new MasterCopiesCommunicator(std::move(segment), rank));
+    break;
+  }
+  return communicator;
 }
 
 int64_t SharedMemoryCommunicator::boxElements() const {

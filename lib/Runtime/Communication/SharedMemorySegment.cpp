@@ -50,6 +50,8 @@ struct Shape {
   uint32_t ranks;
   uint32_t lanes;
   uint32_t oversubscribed;
+  /// A value of `Collectives`, once checked.
+  uint32_t collectives;
   uint64_t slotBytes;
   int64_t firstRank;
 };
@@ -216,8 +218,10 @@ SharedMemorySegment::create(int32_t ranks, int32_t lanes,
   shape.slotBytes = slotBytes;
   shape.oversubscribed = options.oversubscribed;
   shape.firstRank = options.firstRank;
+  shape.collectives = static_cast<uint32_t>(options.collectives);
   segment->sharesCores = options.oversubscribed;
   segment->nameOfFirst = options.firstRank;
+  segment->howToSum = options.collectives;
   for (int32_t rank = 0; rank < ranks; ++rank) {
     new (&segment->rankState(rank)) RankState{};
     for (int32_t lane = 0; lane <= lanes; ++lane)
@@ -261,10 +265,15 @@ SharedMemorySegment::attach(int descriptor) {
     return fail("has a damaged header: ", layout.error().message);
   if (layout->bytes != size)
     return fail("is of ", size, " bytes, but its header says ", layout->bytes);
+  if (shape.collectives >= allCollectives().size())
+    return fail("has a damaged header: collectives are number ",
+                shape.collectives, ", which is not between 0 and ",
+                allCollectives().size() - 1);
   std::shared_ptr<SharedMemorySegment> segment(new SharedMemorySegment);
   SANDWICH_RETURN_IF_ERROR(segment->map(descriptor, *layout));
   segment->sharesCores = shape.oversubscribed != 0;
   segment->nameOfFirst = static_cast<int32_t>(shape.firstRank);
+  segment->howToSum = static_cast<Collectives>(shape.collectives);
   return segment;
 }
 

@@ -70,6 +70,7 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
   SANDWICH_ASSIGN_OR_RETURN(SegmentShape shape,
                             shapeFor(artifact, static_cast<uint32_t>(count)));
   shape.options.firstRank = hosts ? hosts->rank() * count : 0;
+  shape.options.collectives = options.collectives;
   SANDWICH_ASSIGN_OR_RETURN(
       std::shared_ptr<SharedMemorySegment> segment,
       SharedMemorySegment::create(shape.ranks, shape.lanes, shape.options));

@@ -8,7 +8,7 @@
 
 #include "CommunicatorChecks.h"
 
-#include "sandwich/Runtime/Communication/MasterCopiesCommunicator.h"
+#include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -25,35 +25,30 @@ using namespace std::chrono_literals;
 using Segment = std::shared_ptr<SharedMemorySegment>;
 
 static Segment makeSegment(int32_t ranks, int32_t lanes = 1,
-                           bool oversubscribed = true, uint64_t slotBytes = 0) {
+                           bool oversubscribed = true, uint64_t slotBytes = 0,
+                           Collectives collectives = Collectives::RankShifted) {
   SharedMemorySegmentOptions options;
   options.slotBytes = slotBytes;
   options.oversubscribed = oversubscribed;
+  options.collectives = collectives;
   Result<Segment> segment = SharedMemorySegment::create(ranks, lanes, options);
   EXPECT_TRUE(segment) << segment.error().message;
   return segment ? *segment : nullptr;
 }
 
-enum class Kind { RankShifted, MasterCopies };
-
-static std::unique_ptr<Communicator>
-makeCommunicator(Kind kind, const Segment &segment, int32_t rank) {
-  if (kind == Kind::MasterCopies) {
-    auto communicator = MasterCopiesCommunicator::create(segment, rank);
-    EXPECT_TRUE(communicator);
-    return std::move(*communicator);
-  }
+static std::unique_ptr<Communicator> makeCommunicator(const Segment &segment,
+                                                      int32_t rank) {
   auto communicator = SharedMemoryCommunicator::create(segment, rank);
   EXPECT_TRUE(communicator);
   return std::move(*communicator);
 }
 
 /// Calls `work` with each rank of `segment`, on a thread each.
-static void onThreads(Kind kind, const Segment &segment,
+static void onThreads(const Segment &segment,
                       const std::function<void(Communicator &)> &work) {
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int32_t rank = 0; rank < segment->ranks(); ++rank)
-    communicators.push_back(makeCommunicator(kind, segment, rank));
+    communicators.push_back(makeCommunicator(segment, rank));
   std::vector<std::thread> threads;
   for (auto &communicator : communicators)
     threads.emplace_back([&] { work(*communicator); });
@@ -63,7 +58,7 @@ static void onThreads(Kind kind, const Segment &segment,
 
 /// Calls `work` with each rank in a process of its own, which maps the segment
 /// anew; a test failure in one is a failure here.
-static void onProcesses(Kind kind, const Segment &segment,
+static void onProcesses(const Segment &segment,
                         const std::function<void(Communicator &)> &work) {
   std::vector<pid_t> processes;
   for (int32_t rank = 0; rank < segment->ranks(); ++rank) {
@@ -74,7 +69,7 @@ static void onProcesses(Kind kind, const Segment &segment,
       Result<Segment> own = SharedMemorySegment::attach(segment->descriptor());
       if (!own)
         ::_exit(2);
-      work(*makeCommunicator(kind, *own, rank));
+      work(*makeCommunicator(*own, rank));
       ::_exit(testing::Test::HasFailure() ? 1 : 0);
     }
     processes.push_back(process);
@@ -87,41 +82,43 @@ static void onProcesses(Kind kind, const Segment &segment,
 }
 
 namespace {
-class CommunicatorTest : public testing::TestWithParam<std::tuple<Kind, int>> {
+class CommunicatorTest
+    : public testing::TestWithParam<std::tuple<Collectives, int>> {
 protected:
-  Kind kind() const { return std::get<0>(GetParam()); }
-  int ranks() const { return std::get<1>(GetParam()); }
+  static Segment make(int32_t lanes = 1) {
+    auto [collectives, ranks] = GetParam();
+    return makeSegment(ranks, lanes, true, 0, collectives);
+  }
 };
 } // namespace
 
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, CommunicatorTest,
-    testing::Combine(testing::Values(Kind::RankShifted, Kind::MasterCopies),
-                     testing::Values(1, 2, 3, 4, 8)),
-    [](const auto &info) {
-      return std::string(std::get<0>(info.param) == Kind::RankShifted
-                             ? "RankShifted"
-                             : "MasterCopies") +
-             std::to_string(std::get<1>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(Kinds, CommunicatorTest,
+                         testing::Combine(testing::ValuesIn(allCollectives()),
+                                          testing::Values(1, 2, 3, 4, 8)),
+                         [](const auto &info) {
+                           return std::string(std::get<0>(info.param) ==
+                                                      Collectives::RankShifted
+                                                  ? "RankShifted"
+                                                  : "MasterCopies") +
+                                  std::to_string(std::get<1>(info.param));
+                         });
 
 TEST_P(CommunicatorTest, AgreesWithPlainLoopsOnThreads) {
-  onThreads(kind(), makeSegment(ranks()), checkAll);
+  onThreads(make(), checkAll);
 }
 
 TEST_P(CommunicatorTest, AgreesWithPlainLoopsOnProcesses) {
-  onProcesses(kind(), makeSegment(ranks()), checkAll);
+  onProcesses(make(), checkAll);
 }
 
 // Blocks of a message overlap only where every rank has its own cores.
 TEST(CommunicatorOverlapTest, AgreesWithPlainLoops) {
   for (int32_t ranks : {2, 3})
-    onProcesses(Kind::RankShifted,
-                makeSegment(ranks, 1, /*oversubscribed=*/false), checkAll);
+    onProcesses(makeSegment(ranks, 1, /*oversubscribed=*/false), checkAll);
 }
 
 TEST_P(CommunicatorTest, LanesAreIndependent) {
-  onThreads(kind(), makeSegment(ranks(), 3), [](Communicator &communicator) {
+  onThreads(make(3), [](Communicator &communicator) {
     uint32_t round = 0;
     for (int32_t lanes : {3, 1, 2, 3})
       for (size_t count : {1, 40, 100, 5000, 70000}) {
@@ -132,28 +129,34 @@ TEST_P(CommunicatorTest, LanesAreIndependent) {
 }
 
 TEST(CommunicatorStressTest, TenThousandCollectivesOnTwoProcesses) {
-  onProcesses(Kind::RankShifted, makeSegment(2, 1, false, 8192),
+  onProcesses(makeSegment(2, 1, false, 8192),
               [](Communicator &ranks) { runRandomly(ranks, 10000); });
 }
 
 TEST(CommunicatorStressTest, ManyCollectivesOnMoreThreadsThanCores) {
   // Ranks that spin hold each other up.
-  onThreads(Kind::RankShifted, makeSegment(4, 1, false, 8192),
+  onThreads(makeSegment(4, 1, false, 8192),
             [](Communicator &ranks) { runRandomly(ranks, 300); });
-  onThreads(Kind::RankShifted, makeSegment(4, 1, true, 8192),
-            [](Communicator &ranks) { runRandomly(ranks, 3000); });
+  for (Collectives collectives : allCollectives())
+    onThreads(makeSegment(4, 1, true, 8192, collectives),
+              [](Communicator &ranks) { runRandomly(ranks, 3000); });
 }
 
-// All ranks have the same bits, whatever the order of their arrival.
+// All ranks have the same bits, whatever the order of their arrival and however
+// they sum.
 TEST(CommunicatorStressTest, SumsAreTheSameOnEveryRank) {
-  Segment segment = makeSegment(4, 1, false);
   constexpr size_t count = 50000;
-  std::vector<std::vector<float>> results(4);
-  onThreads(Kind::RankShifted, segment, [&](Communicator &communicator) {
-    auto rank = static_cast<size_t>(communicator.rank());
-    results[rank] = makeData(communicator.rank(), 1, count);
-    communicator.allReduce(0, 1, results[rank].data(), count);
-  });
+  std::vector<std::vector<float>> results;
+  for (Collectives collectives : allCollectives()) {
+    const size_t before = results.size();
+    results.resize(before + 4);
+    onThreads(makeSegment(4, 1, false, 0, collectives),
+              [&](Communicator &communicator) {
+                auto rank = before + static_cast<size_t>(communicator.rank());
+                results[rank] = makeData(communicator.rank(), 1, count);
+                communicator.allReduce(0, 1, results[rank].data(), count);
+              });
+  }
   for (const std::vector<float> &result : results)
     EXPECT_TRUE(sameBits(result, results[0]));
 }
@@ -172,8 +175,7 @@ TEST(CommunicatorFailureTest, AbortEndsWaiting) {
     std::vector<std::thread> waiting;
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (int32_t rank = 0; rank < 2; ++rank)
-      communicators.push_back(
-          makeCommunicator(Kind::RankShifted, segment, rank));
+      communicators.push_back(makeCommunicator(segment, rank));
     for (auto &communicator : communicators) {
       waiting.emplace_back([&] {
         std::vector<float> data(100000);
@@ -206,7 +208,7 @@ TEST(CommunicatorFailureTest, KilledRankEndsTheOthers) {
   pid_t victim = ::fork();
   ASSERT_GE(victim, 0);
   if (victim == 0) {
-    auto communicator = makeCommunicator(Kind::RankShifted, segment, 1);
+    auto communicator = makeCommunicator(segment, 1);
     std::vector<float> data(10000);
     while (true) {
       segment->beat(1);
@@ -221,7 +223,7 @@ TEST(CommunicatorFailureTest, KilledRankEndsTheOthers) {
     ::waitpid(victim, nullptr, 0);
     segment->abort(1, "was killed");
   });
-  auto communicator = makeCommunicator(Kind::RankShifted, segment, 0);
+  auto communicator = makeCommunicator(segment, 0);
   std::vector<float> data(10000);
   auto deadline = std::chrono::steady_clock::now() + 20s;
   while (communicator->failure() && std::chrono::steady_clock::now() < deadline)
@@ -232,7 +234,7 @@ TEST(CommunicatorFailureTest, KilledRankEndsTheOthers) {
 
 TEST(CommunicatorFailureTest, MoreLanesThanMemoryFailTheGroup) {
   Segment segment = makeSegment(2, 1);
-  auto communicator = makeCommunicator(Kind::RankShifted, segment, 0);
+  auto communicator = makeCommunicator(segment, 0);
   float value = 1;
   communicator->allReduce(1, 2, &value, 1);
   ASSERT_FALSE(communicator->failure());
@@ -244,7 +246,7 @@ TEST(CommunicatorFailureTest, MoreLanesThanMemoryFailTheGroup) {
 TEST(CommunicatorFailureTest, RanksAreTakenOnce) {
   Segment segment = makeSegment(2);
   EXPECT_EQ(segment->processOf(0), 0);
-  auto first = makeCommunicator(Kind::RankShifted, segment, 0);
+  auto first = makeCommunicator(segment, 0);
   EXPECT_EQ(segment->processOf(0), ::getpid());
   Result<std::unique_ptr<SharedMemoryCommunicator>> second =
       SharedMemoryCommunicator::create(segment, 0);
@@ -268,4 +270,14 @@ TEST(LanePartTest, CoversEverythingOnce) {
       }
       EXPECT_EQ(next, count);
     }
+}
+
+TEST(CollectivesTest, AreFoundByName) {
+  for (Collectives collectives : allCollectives())
+    EXPECT_EQ(*collectivesNamed(name(collectives)), collectives);
+  Result<Collectives> unknown = collectivesNamed("ring");
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message,
+            "unknown collectives 'ring'; known are rank-shifted, "
+            "master-copies");
 }

@@ -58,7 +58,7 @@ static std::string attachError(int file) {
 }
 
 /// The first bytes of a segment: 8 of magic, 32 that name the build, ranks,
-/// lanes, oversubscribed, slot bytes.
+/// lanes, oversubscribed, collectives, slot bytes.
 static std::vector<char> headerOf(const Segment &segment) {
   std::vector<char> header(64);
   EXPECT_EQ(::pread(segment->descriptor(), header.data(), header.size(), 0),
@@ -103,6 +103,18 @@ TEST(SharedMemorySegmentTest, AttachedIsTheSameMemory) {
   EXPECT_EQ(segment->lastBeat(1), 2u);
   EXPECT_EQ(segment->lastBeat(0), 0u);
   EXPECT_TRUE(segment->failure());
+}
+
+TEST(SharedMemorySegmentTest, TellsHowRanksSum) {
+  for (Collectives collectives : allCollectives()) {
+    Segment segment =
+        *SharedMemorySegment::create(2, 1, {.collectives = collectives});
+    EXPECT_EQ(segment->collectives(), collectives);
+    Result<Segment> attached =
+        SharedMemorySegment::attach(segment->descriptor());
+    ASSERT_TRUE(attached) << errorOf(attached);
+    EXPECT_EQ((*attached)->collectives(), collectives);
+  }
 }
 
 TEST(SharedMemorySegmentTest, MemoryIsThereAndStays) {
@@ -159,6 +171,9 @@ TEST(SharedMemorySegmentTest, RefusesWhatIsNoSegment) {
   EXPECT_EQ(attachError(makeFile(withWord(header, 56, 8193), size)),
             "has a damaged header: a slot has 8193 bytes, which is no multiple "
             "of 4096 from 8192 to 16777216");
+  EXPECT_EQ(attachError(makeFile(withWord(header, 52, 2), size)),
+            "has a damaged header: collectives are number 2, which is not "
+            "between 0 and 1");
   EXPECT_EQ(attachError(makeFile(header, size - 4096)),
             "is of " + std::to_string(size - 4096) +
                 " bytes, but its header says " + std::to_string(size));

@@ -69,10 +69,11 @@ class TwoLevelCommunicatorTest
     : public testing::TestWithParam<std::pair<int32_t, int32_t>> {
 protected:
   /// Calls `work` with every rank, on a thread each.
-  static void onRanks(const std::function<void(Communicator &)> &work) {
+  static void onRanks(const std::function<void(Communicator &)> &work,
+                      Collectives collectives = Collectives::RankShifted) {
     const auto [hosts, ranksOnHost] = GetParam();
-    constexpr SharedMemorySegmentOptions options{.slotBytes = 8192,
-                                                 .oversubscribed = true};
+    const SharedMemorySegmentOptions options{
+        .slotBytes = 8192, .oversubscribed = true, .collectives = collectives};
     Segment between = *SharedMemorySegment::create(hosts, 3, options);
     std::vector<std::thread> threads;
     for (int32_t host = 0; host < hosts; ++host) {
@@ -104,7 +105,10 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TwoLevelCommunicatorTest,
                                   std::to_string(info.param.second) + "Ranks";
                          });
 
-TEST_P(TwoLevelCommunicatorTest, AgreesWithPlainLoops) { onRanks(checkAll); }
+TEST_P(TwoLevelCommunicatorTest, AgreesWithPlainLoops) {
+  for (Collectives collectives : allCollectives())
+    onRanks(checkAll, collectives);
+}
 
 TEST_P(TwoLevelCommunicatorTest, LanesAreIndependent) {
   onRanks([](Communicator &ranks) {

@@ -31,21 +31,24 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 TEST_F(RankGroupTest, RanksHaveTheLogitsOfOneProcess) {
-  for (uint32_t ranks : {2, 4}) {
-    std::unique_ptr<Engine> engine = load({.ranks = ranks});
-    ASSERT_TRUE(engine);
-    const std::vector<int32_t> tokens = {1, 2, 3, 4, 5};
-    std::vector<float> logits;
-    Sequence sequence = engine->newSequence();
-    Status status = engine->feed(
-        sequence, tokens, LogitRows::Last,
-        [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
-          logits.assign(row.begin(), row.end());
-          return {};
-        });
-    ASSERT_TRUE(status) << status.error().message;
-    EXPECT_EQ(logits, hashModelLogits(tokens));
-  }
+  for (uint32_t ranks : {2, 4})
+    for (Collectives collectives : allCollectives()) {
+      EngineOptions options;
+      options.ranks.collectives = collectives;
+      std::unique_ptr<Engine> engine = load({.ranks = ranks}, options);
+      ASSERT_TRUE(engine);
+      const std::vector<int32_t> tokens = {1, 2, 3, 4, 5};
+      std::vector<float> logits;
+      Sequence sequence = engine->newSequence();
+      Status status = engine->feed(
+          sequence, tokens, LogitRows::Last,
+          [&](std::span<const float> row, uint64_t, uint64_t) -> Status {
+            logits.assign(row.begin(), row.end());
+            return {};
+          });
+      ASSERT_TRUE(status) << status.error().message;
+      EXPECT_EQ(logits, hashModelLogits(tokens));
+    }
 }
 
 /// What `process` has open, by number.

@@ -10,8 +10,9 @@
 /// Collectives over a `SharedMemorySegment`, after section 6.2 of the Sandwich
 /// paper: rank r begins with what is for, or from, rank r + 1 and goes round
 /// from there, so that no two ranks are at the same place and nobody waits for
-/// a master. Each pair of ranks has boxes in which they answer each other, so
-/// that a cache line moves once for each message and is never shared.
+/// a master, unless the segment asks for another all-reduce (`Collectives`).
+/// Each pair of ranks has boxes in which they answer each other, so that a
+/// cache line moves once for each message and is never shared.
 /// docs/RationaleCollectives.md tells how and why.
 ///
 //===----------------------------------------------------------------------===//
@@ -29,8 +30,9 @@ namespace sandwich {
 
 class SharedMemoryCommunicator : public Communicator {
 public:
-  /// Takes `rank` of `segment` for this process. Errors: `rank` is no rank of
-  /// the segment, or taken.
+  /// Takes `rank` of `segment` for this process, and sums as the segment's
+  /// `collectives` say, so that all its ranks sum alike. Errors: `rank` is no
+  /// rank of the segment, or taken.
   static Result<std::unique_ptr<SharedMemoryCommunicator>>
   create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank);
 

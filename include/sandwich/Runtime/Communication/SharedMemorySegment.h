@@ -20,6 +20,7 @@
 #ifndef SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYSEGMENT_H
 #define SANDWICH_RUNTIME_COMMUNICATION_SHAREDMEMORYSEGMENT_H
 
+#include "sandwich/Runtime/Communication/Collectives.h"
 #include "sandwich/Runtime/Communication/WaitableCounter.h"
 #include "sandwich/Support/Result.h"
 
@@ -41,6 +42,8 @@ struct SharedMemorySegmentOptions {
   bool oversubscribed = false;
   /// What the first rank is called, where others have ranks on other machines.
   int32_t firstRank = 0;
+  /// How the ranks sum.
+  Collectives collectives = Collectives::RankShifted;
 };
 
 /// Threads of several processes may use one segment at once.
@@ -98,6 +101,7 @@ public:
   uint64_t slotBytes() const { return bytesOfSlot; }
   bool oversubscribed() const { return sharesCores; }
   int32_t firstRank() const { return nameOfFirst; }
+  Collectives collectives() const { return howToSum; }
   /// Bytes of the whole segment.
   uint64_t size() const { return bytes; }
 
@@ -151,6 +155,7 @@ private:
   int32_t laneCount = 0;
   bool sharesCores = false;
   int32_t nameOfFirst = 0;
+  Collectives howToSum = Collectives::RankShifted;
   uint64_t progressOffset = 0;
   uint64_t slotsOffset = 0;
 };

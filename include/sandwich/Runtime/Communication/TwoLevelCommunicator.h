@@ -30,8 +30,9 @@ namespace sandwich {
 class TwoLevelCommunicator final : public Communicator {
 public:
   /// For collectives of up to `local.lanes()` lanes. This process is a rank of
-  /// `local`, whose first is rank `firstRank` of `ranks`. `hosts` is null but
-  /// on the first. Both live longer than this.
+  /// `local`, which sums within the host as its segment says, and whose first
+  /// is rank `firstRank` of `ranks`. `hosts` is null but on the first. Both
+  /// live longer than this.
   TwoLevelCommunicator(SharedMemoryCommunicator &local, HostCommunicator *hosts,
                        int32_t firstRank, int32_t ranks);
   /// What a rank gathers logits in, in bytes.

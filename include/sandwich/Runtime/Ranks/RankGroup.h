@@ -56,6 +56,8 @@ struct RankGroupOptions {
   /// hosts are about to be told, but the call that runs the step does not
   /// return. The error names the rank and says what it does.
   std::function<void(const Error &)> onOwnHang = {};
+  /// How the ranks of this host sum.
+  Collectives collectives = Collectives::RankShifted;
 };
 
 /// How many of the artifact's ranks each host runs. Errors: they cannot be

@@ -13,28 +13,23 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
-#define SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
+#ifndef SANDWICH_LIB_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
+#define SANDWICH_LIB_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
 
 #include "sandwich/Runtime/Communication/SharedMemoryCommunicator.h"
 
 namespace sandwich {
 
-/// Differs from its base in `allReduce` alone.
+/// Differs from its base in `allReduce` alone. Made by
+/// `SharedMemoryCommunicator::create` for `Collectives::MasterCopies`.
 class MasterCopiesCommunicator final : public SharedMemoryCommunicator {
 public:
-  /// As `SharedMemoryCommunicator::create`. All ranks of a segment are of the
-  /// same kind.
-  static Result<std::unique_ptr<MasterCopiesCommunicator>>
-  create(std::shared_ptr<SharedMemorySegment> segment, int32_t rank);
+  using SharedMemoryCommunicator::SharedMemoryCommunicator;
 
   void allReduce(int32_t lane, int32_t lanes, float *data,
                  int64_t count) override;
-
-private:
-  using SharedMemoryCommunicator::SharedMemoryCommunicator;
 };
 
 } // namespace sandwich
 
-#endif // SANDWICH_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
+#endif // SANDWICH_LIB_RUNTIME_COMMUNICATION_MASTERCOPIESCOMMUNICATOR_H
