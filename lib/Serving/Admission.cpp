@@ -13,8 +13,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 using namespace sandwich;
+
+/// How much longer than the objective a first token may be predicted to take
+/// where nothing runs or waits. Costs that were measured while the machine did
+/// something else would have an idle service refuse everything, and only steps
+/// that are run correct them.
+static constexpr double idleTolerance = 2;
+/// As much of the objective may be predicted where others are there: those that
+/// were taken get longer contexts meanwhile, and more important ones may come.
+static constexpr double busyTolerance = 0.95;
 
 static bool isPositive(double value) {
   return std::isfinite(value) && value > 0;
@@ -141,7 +151,10 @@ Status Scheduler::checkObjectives(const Request &request, double now) const {
     return makeError(ErrorKind::DeadlineExceeded, "the first token would take ",
                      seconds, " seconds, and the deadline is in ",
                      *request.deadline - now);
-  if (options.firstTokenObjective && seconds > *options.firstTokenObjective)
+  if (!options.firstTokenObjective)
+    return {};
+  const double tolerance = idle() ? idleTolerance : busyTolerance;
+  if (seconds > tolerance * *options.firstTokenObjective)
     return makeError(ErrorKind::Overloaded, "the first token would take ",
                      seconds, " seconds, more than the objective of ",
                      *options.firstTokenObjective, "; try again later");
@@ -168,31 +181,99 @@ Result<RequestId> Scheduler::admit(Request request, double now) {
   return id;
 }
 
+/// Adds up how long prompts take that are computed in turn, where each becomes
+/// streams beside which the later ones are computed.
+class Scheduler::PromptQueue {
+public:
+  /// `tokens` of prompts are going to be added.
+  PromptQueue(const Scheduler &scheduler, uint64_t tokens)
+      : scheduler(scheduler), left(tokens), streams(scheduler.streamsShape()),
+        // More do not begin, so that paces are not asked for more often.
+        mostStreams(scheduler.affordableTexts(streams)) {}
+
+  /// A prompt lacks `due` tokens. When it has them, `texts` texts of `known`
+  /// tokens each are streams.
+  void add(uint64_t due, uint64_t texts, uint64_t known) {
+    if (due > room) {
+      // Those whose last piece was in the cycles before.
+      if (joined.decodeSequences > 0 || pace.tokens == 0) {
+        streams.decodeSequences += joined.decodeSequences;
+        streams.decodePositions += joined.decodePositions;
+        joined = {};
+        pace = scheduler.promptPace(streams, left - room);
+      }
+      const uint64_t cycles = divideUp(due - room, pace.tokens);
+      total += static_cast<double>(cycles) * pace.cycleSeconds;
+      room += cycles * pace.tokens;
+    }
+    room -= due;
+    left -= due;
+    const uint64_t has = streams.decodeSequences + joined.decodeSequences;
+    texts = std::min(texts, mostStreams - std::min(mostStreams, has));
+    joined.decodeSequences += texts;
+    joined.decodePositions += texts * (known + 1);
+  }
+
+  /// Until the last of them is computed. The last cycle has no more than is
+  /// left of it.
+  double seconds() const {
+    if (room == 0)
+      return total;
+    return total - pace.cycleSeconds +
+           scheduler.promptPace(streams, pace.tokens - room).cycleSeconds;
+  }
+  double cycleSeconds() const { return pace.cycleSeconds; }
+
+private:
+  const Scheduler &scheduler;
+  /// Tokens that were not added.
+  uint64_t left;
+  StepShape streams;
+  uint64_t mostStreams;
+  /// Streams from the next cycle on.
+  StepShape joined;
+  /// Of the last cycle, and the tokens for which it has room.
+  PromptPace pace = {};
+  uint64_t room = 0;
+  double total = 0;
+};
+
+uint64_t Scheduler::piecesLeft(const Entry &entry) const {
+  const uint64_t underWay =
+      stepUnderWay && entry.plannedIn == steps ? entry.plannedPieces : 0;
+  const uint64_t due = promptTokensDue(entry);
+  return due - std::min(due, underWay);
+}
+
 double Scheduler::predictFirstToken(const Request &request) const {
-  const int64_t rank = rankOf(request);
-  uint64_t tokens = request.prompt.size();
+  const std::span before(
+      order.begin(),
+      std::ranges::upper_bound(order, rankOf(request), {}, &Entry::rank));
+  const uint64_t prompt = request.prompt.size();
+  uint64_t tokens = prompt;
   uint64_t texts = request.continuations;
-  uint64_t blocks = BlockPool::blocksFor(tokens);
-  for (const Entry *entry : order) {
-    if (entry->rank > rank)
-      break;
+  uint64_t blocks = BlockPool::blocksFor(prompt);
+  for (const Entry *entry : before) {
     if (entry->outcome)
       continue;
-    tokens += promptTokensDue(*entry);
+    tokens += piecesLeft(*entry);
     texts += entry->liveTexts();
     blocks += entry->running ? entry->growth()
                              : BlockPool::blocksFor(entry->knownTokens());
   }
-  const PromptPace pace = promptPace(streamsShape(), tokens);
-  // A step that is under way comes first.
-  const auto cycles = static_cast<double>(divideUp(tokens, pace.tokens) +
-                                          (stepUnderWay ? 1 : 0));
+  PromptQueue queue(*this, tokens);
+  for (const Entry *entry : before)
+    if (!entry->outcome && promptTokensDue(*entry) > 0)
+      queue.add(piecesLeft(*entry), entry->liveTexts(), entry->knownTokens());
+  queue.add(prompt, request.continuations, prompt);
   // Before any text has ended, none is known to take less than these may.
   const double run =
       meanRunSeconds > 0
           ? meanRunSeconds
-          : static_cast<double>(request.maxTokens) * pace.cycleSeconds;
-  return cycles * pace.cycleSeconds + run * turnsUntilRoom(texts, blocks);
+          : static_cast<double>(request.maxTokens) * queue.cycleSeconds();
+  // A step that is under way comes first.
+  return (stepUnderWay ? predictedSeconds : 0) + queue.seconds() +
+         run * turnsUntilRoom(texts, blocks);
 }
 
 double Scheduler::turnsUntilRoom(uint64_t texts, uint64_t blocks) const {

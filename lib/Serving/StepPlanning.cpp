@@ -245,6 +245,10 @@ void Scheduler::addSegment(Entry &entry, size_t index, uint64_t tokens,
     samples = text.tokens.size() == entry.promptLength
                   ? entry.request.continuations
                   : 1;
+  if (entry.plannedIn != plan.number)
+    entry.plannedPieces = 0;
+  if (!text.streams(entry.promptLength))
+    entry.plannedPieces += tokens;
   plan.segments.push_back(
       {.request = entry.id,
        .text = static_cast<uint32_t>(index),
@@ -270,5 +274,6 @@ void Scheduler::finishPlan(StepPlan &plan, double now) {
           : StepPhase::Decode;
   plan.plannedAt = now;
   plan.predictedSeconds = costs.seconds(plan.shape);
+  predictedSeconds = plan.predictedSeconds;
   stepUnderWay = !plan.segments.empty();
 }

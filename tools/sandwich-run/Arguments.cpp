@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <unistd.h>
 
@@ -112,6 +113,18 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
       ->type_name("N,N");
 }
 
+CLI::Validator tool::numberRange(double smallest, double largest) {
+  const CLI::Range range(smallest, largest);
+  auto check = [range](std::string &text) {
+    double number = 0;
+    // It is neither below nor above anything, so that CLI11 lets it pass.
+    if (CLI::detail::lexical_cast(text, number) && std::isnan(number))
+      return "'" + text + "' is not a number";
+    return range(text);
+  };
+  return CLI::Validator(check, range.get_description());
+}
+
 CLI::Option *tool::addNumberListOption(CLI::App &command,
                                        const std::string &name,
                                        std::vector<double> &list,
@@ -120,7 +133,7 @@ CLI::Option *tool::addNumberListOption(CLI::App &command,
   return command.add_option(name, list, description)
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(smallest, largest))
+      ->check(numberRange(smallest, largest))
       ->type_name("X,X");
 }
 

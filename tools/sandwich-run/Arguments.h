@@ -39,6 +39,9 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<uint64_t> &list, uint64_t smallest,
                            const std::string &description);
 
+/// Takes numbers from `smallest` to `largest`, and not NaN.
+CLI::Validator numberRange(double smallest, double largest);
+
 /// Adds an option that takes `0.5,1,2`, numbers from `smallest` to `largest`.
 CLI::Option *addNumberListOption(CLI::App &command, const std::string &name,
                                  std::vector<double> &list, double smallest,

@@ -565,7 +565,7 @@ token to the next.)");
       ->check(CLI::Range(uint64_t{1}, uint64_t{SANDWICH_MAX_STEP_TOKENS}))
       ->type_name("N")
       ->capture_default_str();
-  const CLI::Range positive(1e-6, 1e9);
+  const CLI::Validator positive = numberRange(1e-6, 1e9);
   command
       ->add_option("--ttft-slo", arguments->firstTokenObjective,
                    "Milliseconds to the first token that requests may take")
@@ -584,7 +584,7 @@ token to the next.)");
   command
       ->add_option("--attainment", arguments->goodput.attainment,
                    "Share of requests that have to keep it")
-      ->check(CLI::Range(0.01, 0.999))
+      ->check(numberRange(0.01, 0.999))
       ->type_name("SHARE")
       ->needs(finds)
       ->capture_default_str();

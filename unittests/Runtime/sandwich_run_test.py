@@ -1043,6 +1043,13 @@ class ReplayTest(RunTest):
             ("--attainment", ("--find-goodput", "--ttft-slo=1", "--attainment=2")),
             ("--rate", ("--rate=0",)),
             ("--rate", ("--rate=1,x",)),
+            ("--rate", ("--rate=1,nan",)),
+            ("--slo-scale", ("--ttft-slo=1", "--slo-scale=1,nan")),
+            ("--slo-scale", ("--ttft-slo=1", "--slo-scale=-NaN,1")),
+            ("--ttft-slo", ("--ttft-slo=nan",)),
+            ("--tpot-slo", ("--tpot-slo=nan",)),
+            ("--attainment",
+             ("--find-goodput", "--ttft-slo=1", "--attainment=nan")),
         ):
             with self.subTest(options=options):
                 self.assert_error(expected, *replay, *options, status=2)

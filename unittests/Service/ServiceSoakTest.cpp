@@ -8,8 +8,8 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "GreedyTexts.h"
 #include "HashModel.h"
-#include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
 
 #include <gtest/gtest.h>
@@ -108,24 +108,6 @@ protected:
 };
 
 } // namespace
-
-/// The same seed gives the same tokens, more or fewer of them.
-static std::vector<int32_t> makeTokens(size_t count, uint64_t seed) {
-  std::vector<int32_t> tokens(count);
-  for (size_t i = 0; i < count; ++i)
-    tokens[i] = static_cast<int32_t>(hashModelMix(seed * 1000 + i) % 256);
-  return tokens;
-}
-
-/// The most probable continuation of `prompt`.
-static std::vector<int32_t> greedy(std::vector<int32_t> prompt, size_t count) {
-  std::vector<int32_t> made;
-  while (made.size() < count) {
-    made.push_back(hashModelNext(prompt));
-    prompt.push_back(made.back());
-  }
-  return made;
-}
 
 Result<RequestId>
 ServiceSoakTest::submit(const std::shared_ptr<Tracked> &tracked,

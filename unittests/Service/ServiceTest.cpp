@@ -8,6 +8,7 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "GreedyTexts.h"
 #include "HashModel.h"
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
@@ -91,23 +92,6 @@ struct Outcome {
   }
 };
 } // namespace
-
-static std::vector<int32_t> makeTokens(size_t count, unsigned seed) {
-  std::vector<int32_t> tokens(count);
-  for (size_t i = 0; i < count; ++i)
-    tokens[i] = static_cast<int32_t>(hashModelMix(seed * 1000 + i) % 256);
-  return tokens;
-}
-
-/// The most probable continuation of `prompt`.
-static std::vector<int32_t> greedy(std::vector<int32_t> prompt, size_t count) {
-  std::vector<int32_t> made;
-  while (made.size() < count) {
-    made.push_back(hashModelNext(prompt));
-    prompt.push_back(made.back());
-  }
-  return made;
-}
 
 /// Whether the model computes no numbers on the way.
 static bool isFinite(std::span<const int32_t> tokens) {
@@ -444,7 +428,7 @@ TEST_F(ServiceTest, KnowsWhatStepsTakeBeforeTheFirst) {
   const StepCosts fast = {.prefill = {{1, 1e-5}}, .decode = {{1, 1e-5}}};
   // Steps of this model take much less, and those that are assumed more.
   ServiceOptions options;
-  options.scheduling.firstTokenObjective = 0.03;
+  options.scheduling.firstTokenObjective = 0.02;
   const EngineOptions engine = {.kvCacheTokens = 500};
   auto takes = [&] { return takesFirst(*start({}, engine, options)); };
   // Measured, if that is allowed.

@@ -103,6 +103,45 @@ TEST(SchedulerTest, RefusesWhatWouldComeTooLate) {
   EXPECT_EQ(service.refusal(requestOf(1)).kind, ErrorKind::Overloaded);
 }
 
+TEST(SchedulerTest, AnIdleServiceLearnsWhetherItIsTooSlow) {
+  SchedulerOptions options = usualOptions();
+  options.firstTokenObjective = 1;
+  TestService service(1000, options);
+  // 1.86 s, if the costs are right. Nothing else would tell.
+  service.admit(requestOf(1000));
+  // 1.86 s or more.
+  EXPECT_EQ(service.refusal(requestOf(16)).kind, ErrorKind::Overloaded);
+  service.finish();
+  // 2.22 s.
+  EXPECT_EQ(service.refusal(requestOf(1200)).kind, ErrorKind::Overloaded);
+}
+
+TEST(SchedulerTest, PredictsFirstTokensBesideStreams) {
+  SchedulerOptions options = usualOptions();
+  options.tokenObjective = 0.3;
+  for (uint64_t ahead : {0, 1, 4, 20})
+    for (uint64_t prompt : {1, 20, 300, 1000}) {
+      TestService service(4000, options);
+      for (int i = 0; i < 8; ++i)
+        service.admit(requestOf(16, 1000));
+      service.step();
+      service.step();
+      const StepPlan underWay = service.plan();
+      for (uint64_t i = 0; i < ahead; ++i)
+        service.admit(requestOf(prompt, 1000));
+      const Request last = requestOf(prompt);
+      const double predicted = service.scheduler->predictFirstToken(last);
+      const double begin = service.now;
+      const RequestId id = service.admit(last);
+      service.complete(underWay);
+      while (!service.times.contains({id, 0}))
+        service.step();
+      const double taken = service.times.at({id, 0})[0] - begin;
+      EXPECT_NEAR(predicted / taken, 1, 0.15)
+          << ahead << " prompts of " << prompt << " tokens ahead";
+    }
+}
+
 TEST(SchedulerTest, ComputesAPromptAndThenItsTokens) {
   TestService service(1000);
   const RequestId id = service.admit(requestOf(100, 3));

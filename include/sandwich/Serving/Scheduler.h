@@ -149,7 +149,8 @@ public:
   bool idle() const { return order.empty(); }
   SchedulerStatistics statistics() const;
   const StepCostModel &costModel() const { return costs; }
-  /// Seconds that the first token of a request would take that came now.
+  /// Seconds that the first token of a request would take that came now. Takes
+  /// time in proportion to the requests that are there, and no memory.
   double predictFirstToken(const Request &request) const;
 
 private:
@@ -186,8 +187,10 @@ private:
     uint64_t longest = 0;
     /// It has blocks.
     bool running = false;
-    /// The last step that it was a part of.
+    /// The last step that it was a part of, and the tokens that it got there in
+    /// pieces.
     uint64_t plannedIn = 0;
+    uint64_t plannedPieces = 0;
     double admittedAt = 0;
     double endedAt = 0;
     std::optional<double> startedAt;
@@ -225,6 +228,7 @@ private:
     double cycleSeconds;
   };
   class Budget;
+  class PromptQueue;
 
   Scheduler(BlockPool &pool, const SchedulerOptions &options,
             StepCostModel costs)
@@ -243,6 +247,8 @@ private:
   /// Blocks that it needs at most, all its texts together.
   uint64_t mostBlocks(const Request &request) const;
   int64_t rankOf(const Request &request) const;
+  /// `promptTokensDue` when the step under way is done.
+  uint64_t piecesLeft(const Entry &entry) const;
   /// How often as many texts as run must end until `texts` can run, with
   /// `blocks` more blocks than now.
   double turnsUntilRoom(uint64_t texts, uint64_t blocks) const;
@@ -305,6 +311,8 @@ private:
   RequestId lastId = 0;
   uint64_t steps = 0;
   bool stepUnderWay = false;
+  /// What the last step planned should take.
+  double predictedSeconds = 0;
   /// Whether prompts, where they alternate with the streams, are next.
   bool streamsWereLast = true;
   RequestId lastPreempted = 0;
