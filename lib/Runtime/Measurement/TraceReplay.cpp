@@ -51,7 +51,8 @@ class Replay {
 public:
   Replay(Service &service, const ServingTrace &trace,
          const TraceReplayOptions &options)
-      : service(service), trace(trace), options(options), served(trace.size()),
+      : service(service), trace(trace), options(options),
+        firstText(countRequests(service)), served(trace.size()),
         states(trace.size(), State::Coming), ids(trace.size()) {}
 
   Result<std::vector<ServedRequest>> run();
@@ -59,6 +60,10 @@ public:
 private:
   enum class State { Coming, UnderWay, Done };
 
+  static uint64_t countRequests(Service &service) {
+    const ServiceStatistics statistics = service.statistics();
+    return statistics.requests + statistics.refusedRequests;
+  }
   double now() const { return secondsSince(start); }
   bool stopped() const {
     return seenEnough || (options.stop && options.stop());
@@ -78,6 +83,8 @@ private:
   Service &service;
   const ServingTrace &trace;
   const TraceReplayOptions &options;
+  /// The service may have kept blocks of the texts before it.
+  const uint64_t firstText;
   Clock::time_point start;
   /// Requests that the observer has got, and whether it wants no more.
   size_t observed = 0;
@@ -128,14 +135,14 @@ Status Replay::warmUp() {
   first.outputTokens = 1;
   Status status;
   bool over = false;
-  Result<RequestId> id =
-      service.submit(makeRequest(service.model().vocab_size(), first, 0),
-                     {.onEnd = [&](const RequestEnd &end) {
-                       std::lock_guard lock(mutex);
-                       status = end.status;
-                       over = true;
-                       ended.notify_all();
-                     }});
+  Result<RequestId> id = service.submit(
+      makeRequest(service.model().vocab_size(), first, firstText),
+      {.onEnd = [&](const RequestEnd &end) {
+        std::lock_guard lock(mutex);
+        status = end.status;
+        over = true;
+        ended.notify_all();
+      }});
   // With objectives that nobody can keep, there is nothing to warm up for.
   if (!id && id.error().kind == ErrorKind::Overloaded)
     return {};
@@ -150,7 +157,7 @@ Status Replay::submit(size_t index) {
   ServedRequest &record = served[index];
   const ServingRequest &request = trace[index];
   GenerationRequest made =
-      makeRequest(service.model().vocab_size(), request, index + 1);
+      makeRequest(service.model().vocab_size(), request, firstText + 1 + index);
   GenerationCallbacks callbacks{
       [this, &record](const GeneratedToken &) {
         const double time = now();

@@ -103,6 +103,18 @@ TEST_F(TraceReplayTest, BatchesWhoIsThere) {
   EXPECT_GE((*single)[1].firstToken, (*single)[0].lastToken);
 }
 
+/// Else the second rate of an experiment would find what the first one
+/// computed.
+TEST_F(TraceReplayTest, ATraceThatIsReplayedAgainHasOtherTokens) {
+  std::unique_ptr<Service> service = serve(5000);
+  const ServingTrace trace = {{64, 2, 0.}, {64, 2, 0.}, {64, 2, {}}};
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(replayTrace(*service, trace));
+    EXPECT_EQ(service->statistics().scheduler.promptTokensHit, 0u);
+  }
+  EXPECT_GT(service->statistics().scheduler.promptTokensQueried, 0u);
+}
+
 TEST_F(TraceReplayTest, WaitsForRoomInTheCache) {
   // Three blocks of 16 tokens: one of two requests at a time.
   std::unique_ptr<Service> service = serve(48);

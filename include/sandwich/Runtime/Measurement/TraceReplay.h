@@ -61,10 +61,10 @@ uint64_t replayTokens(const ServingTrace &trace, uint64_t maxBatch);
 void makeRoomFor(const ServingTrace &trace, SchedulerOptions &options);
 
 /// Sends the requests of a trace to a service that nobody else uses, each when
-/// it arrives; their tokens are random, and no two begin alike. A request
-/// without an arrival time comes when all before it are done. Returns the
-/// requests that were served to their end or refused, all unless stopped, in
-/// the trace's order. Errors: a request that the context or the whole KV cache
+/// it arrives; their tokens are random, and no two begin alike, nor as those of
+/// replays before. A request without an arrival time comes when all before it
+/// are done. Returns the requests that were served to their end or refused, all
+/// unless stopped, in the trace's order. Errors: a request that the context or the whole KV cache
 /// is too small for; of a request that the service could not serve to its end.
 Result<std::vector<ServedRequest>>
 replayTrace(Service &service, const ServingTrace &trace,
