@@ -13,6 +13,7 @@
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
+#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/CheckedMath.h"
@@ -47,10 +48,10 @@ constexpr int64_t mostLayers = 8;
 
 constexpr llvm::StringLiteral programName = "attention";
 
-class MeasuringAttentionEvaluator final : public AttentionEvaluator {
+class AttentionPrograms final : public MeasuringAttentionEvaluator {
 public:
-  MeasuringAttentionEvaluator(const AttentionShape &shape, const Target &target,
-                              const AttentionMeasuringOptions &options)
+  AttentionPrograms(const AttentionShape &shape, const Target &target,
+                    const AttentionMeasuringOptions &options)
       : shape(shape), target(target), options(options),
         compiler(options.threads) {}
 
@@ -58,6 +59,9 @@ public:
   Result<std::vector<double>>
   compare(const AttentionPayload &payload,
           const std::vector<AttentionSchedule> &given) override;
+  Result<AttentionLimit> compareToReading(const AttentionPayload &payload,
+                                          const AttentionSchedule &schedule,
+                                          size_t rounds) override;
 
 private:
   /// The arguments of a step, and what they point to.
@@ -79,6 +83,10 @@ private:
   Result<std::string> compile(const AttentionSchedule &schedule,
                               measuring::CompileSession &session) const;
   Status compileMissing(const std::vector<AttentionSchedule> &schedules);
+  Result<std::vector<SandwichPhaseFunction>>
+  prepare(const AttentionPayload &payload,
+          std::vector<AttentionSchedule> schedules);
+  uint64_t layerBytes(int64_t cacheBlocks) const;
   Step makeStep(const AttentionPayload &payload, int64_t stepLayers) const;
   double run(SandwichPhaseFunction function, Step &step, size_t repetitions);
 
@@ -93,6 +101,12 @@ private:
   /// Of the cache.
   int64_t layers = 1, blocks = 1;
 };
+
+/// Of the cache, that a step reads in each layer.
+int64_t blocksOf(const AttentionPayload &payload) {
+  return payload.segments *
+         divideUp<int64_t>(payload.positions, SANDWICH_KV_BLOCK_TOKENS);
+}
 
 int64_t bytesOf(AttentionElement element) {
   return element == AttentionElement::F32 ? 4 : 2;
@@ -139,7 +153,13 @@ void fillRandom(std::byte *data, uint64_t elements, AttentionElement element) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Status MeasuringAttentionEvaluator::allocate() {
+uint64_t AttentionPrograms::layerBytes(int64_t cacheBlocks) const {
+  return static_cast<uint64_t>(cacheBlocks * SANDWICH_KV_BLOCK_TOKENS * 2 *
+                               shape.cacheHeads * shape.headDim *
+                               bytesOf(shape.cache));
+}
+
+Status AttentionPrograms::allocate() {
   // Threads that take turns on a CPU wait for each other at every barrier.
   cpu_set_t allowed;
   if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
@@ -152,19 +172,18 @@ Status MeasuringAttentionEvaluator::allocate() {
   teamOptions.cpus = options.cpus;
   SANDWICH_ASSIGN_OR_RETURN(team, PhaseTeam::create(teamOptions));
 
-  const AttentionPayloads payloads =
-      AttentionPayloads::of(shape, options.threads, options.maxTokens);
-  for (const AttentionPayload &payload : {payloads.decode, payloads.prefill})
-    blocks = std::max(blocks, payload.segments *
-                                  divideUp<int64_t>(payload.positions,
-                                                    SANDWICH_KV_BLOCK_TOKENS));
-  const uint64_t layerBytes = static_cast<uint64_t>(
-      blocks * SANDWICH_KV_BLOCK_TOKENS * 2 * shape.cacheHeads * shape.headDim *
-      bytesOf(shape.cache));
+  std::vector<AttentionPayload> payloads = options.payloads;
+  if (payloads.empty()) {
+    auto [decode, prefill] =
+        AttentionPayloads::of(shape, options.threads, options.maxTokens);
+    payloads = {decode, prefill};
+  }
+  for (const AttentionPayload &payload : payloads)
+    blocks = std::max(blocks, blocksOf(payload));
   layers = std::clamp<int64_t>(
-      static_cast<int64_t>(mostCacheBytes / layerBytes), 1, mostLayers);
+      static_cast<int64_t>(mostCacheBytes / layerBytes(blocks)), 1, mostLayers);
   SANDWICH_ASSIGN_OR_RETURN(
-      cache, AnonymousMemory::allocate(layers * layerBytes,
+      cache, AnonymousMemory::allocate(layers * layerBytes(blocks),
                                        "the KV cache of measurements",
                                        AnonymousMemory::Fill::Wholly));
   // What is random once is random enough.
@@ -177,10 +196,9 @@ Status MeasuringAttentionEvaluator::allocate() {
 }
 
 /// Of the query, the result behind it, and the sums of parts behind that.
-uint64_t
-MeasuringAttentionEvaluator::workspaceBytes(const AttentionSchedule &schedule,
-                                            uint64_t &destination,
-                                            uint64_t &partialSums) const {
+uint64_t AttentionPrograms::workspaceBytes(const AttentionSchedule &schedule,
+                                           uint64_t &destination,
+                                           uint64_t &partialSums) const {
   constexpr uint64_t line = 64;
   const auto rowElements =
       static_cast<uint64_t>(options.maxTokens * channels());
@@ -200,17 +218,16 @@ MeasuringAttentionEvaluator::workspaceBytes(const AttentionSchedule &schedule,
 // Programs
 //===----------------------------------------------------------------------===//
 
-MemRefType
-MeasuringAttentionEvaluator::activationType(AttentionElement element,
-                                            MLIRContext *context) const {
+MemRefType AttentionPrograms::activationType(AttentionElement element,
+                                             MLIRContext *context) const {
   return MemRefType::get({ShapedType::kDynamic, channels()},
                          typeOf(element, context));
 }
 
 /// Attention to the layers that the step names where others name the tokens
 /// whose logits are wanted.
-void MeasuringAttentionEvaluator::addProgram(
-    ModuleOp module, const AttentionSchedule &schedule) const {
+void AttentionPrograms::addProgram(ModuleOp module,
+                                   const AttentionSchedule &schedule) const {
   MLIRContext *context = module.getContext();
   LoopBuilder b(module.getLoc(), context);
   b.setInsertionPointToEnd(module.getBody());
@@ -262,8 +279,8 @@ void MeasuringAttentionEvaluator::addProgram(
 }
 
 Result<std::string>
-MeasuringAttentionEvaluator::compile(const AttentionSchedule &schedule,
-                                     measuring::CompileSession &session) const {
+AttentionPrograms::compile(const AttentionSchedule &schedule,
+                           measuring::CompileSession &session) const {
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(&session.context));
   addProgram(*module, schedule);
@@ -289,7 +306,7 @@ static AttentionSchedule withoutOther(AttentionSchedule schedule,
   return {.decode = schedule.decode, .split = schedule.split};
 }
 
-Status MeasuringAttentionEvaluator::compileMissing(
+Status AttentionPrograms::compileMissing(
     const std::vector<AttentionSchedule> &schedules) {
   std::vector<AttentionSchedule> missing;
   for (const AttentionSchedule &schedule : schedules)
@@ -324,9 +341,9 @@ Status MeasuringAttentionEvaluator::compileMissing(
 // Runs
 //===----------------------------------------------------------------------===//
 
-MeasuringAttentionEvaluator::Step
-MeasuringAttentionEvaluator::makeStep(const AttentionPayload &payload,
-                                      int64_t stepLayers) const {
+AttentionPrograms::Step
+AttentionPrograms::makeStep(const AttentionPayload &payload,
+                            int64_t stepLayers) const {
   Step step;
   // Blocks of a sequence lie anywhere.
   step.blocks.resize(blocks);
@@ -369,8 +386,8 @@ MeasuringAttentionEvaluator::makeStep(const AttentionPayload &payload,
 }
 
 /// Seconds of all layers of the step.
-double MeasuringAttentionEvaluator::run(SandwichPhaseFunction function,
-                                        Step &step, size_t repetitions) {
+double AttentionPrograms::run(SandwichPhaseFunction function, Step &step,
+                              size_t repetitions) {
   struct Context {
     SandwichPhaseFunction function;
     const SandwichStep *step;
@@ -388,16 +405,14 @@ double MeasuringAttentionEvaluator::run(SandwichPhaseFunction function,
   return secondsSince(begin) / static_cast<double>(repetitions);
 }
 
-Result<std::vector<double>> MeasuringAttentionEvaluator::compare(
-    const AttentionPayload &payload,
-    const std::vector<AttentionSchedule> &given) {
-  std::vector<AttentionSchedule> schedules;
-  for (const AttentionSchedule &schedule : given)
-    schedules.push_back(withoutOther(schedule, payload));
+/// Their functions, and memory for what these write.
+Result<std::vector<SandwichPhaseFunction>>
+AttentionPrograms::prepare(const AttentionPayload &payload,
+                           std::vector<AttentionSchedule> schedules) {
+  for (AttentionSchedule &schedule : schedules)
+    schedule = withoutOther(schedule, payload);
   if (payload.segments * payload.tokens > options.maxTokens ||
-      payload.segments *
-              divideUp<int64_t>(payload.positions, SANDWICH_KV_BLOCK_TOKENS) >
-          blocks)
+      blocksOf(payload) > blocks)
     return makeError("cannot measure attention of ", payload.segments,
                      " segments with ", payload.positions, " positions");
   SANDWICH_RETURN_IF_ERROR(compileMissing(schedules));
@@ -416,10 +431,26 @@ Result<std::vector<double>> MeasuringAttentionEvaluator::compare(
         AnonymousMemory::allocate(bytes, "the workspace of measurements"));
     fillRandom(workspace.data(), options.maxTokens * channels(), shape.query);
   }
+  return functions;
+}
 
-  // Tokens of prompts are many for each position: two layers say enough.
-  Step step = makeStep(
-      payload, payload.tokens == 1 ? layers : std::min<int64_t>(layers, 2));
+/// How often a step is run to be measured.
+static size_t repetitionsFor(double seconds) {
+  return static_cast<size_t>(
+      std::clamp(std::ceil(leastSeconds / seconds), 1.0, 64.0));
+}
+
+/// Tokens of prompts are many for each position: two layers say enough.
+static int64_t layersOf(const AttentionPayload &payload, int64_t layers) {
+  return payload.tokens == 1 ? layers : std::min<int64_t>(layers, 2);
+}
+
+Result<std::vector<double>>
+AttentionPrograms::compare(const AttentionPayload &payload,
+                           const std::vector<AttentionSchedule> &schedules) {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<SandwichPhaseFunction> functions,
+                            prepare(payload, schedules));
+  Step step = makeStep(payload, layersOf(payload, layers));
   std::vector<std::vector<double>> ratios(schedules.size());
   size_t repetitions = 1;
   for (size_t round = 0; round < rounds; ++round) {
@@ -434,8 +465,7 @@ Result<std::vector<double>> MeasuringAttentionEvaluator::compare(
       if (round == 0) {
         const double seconds = run(functions[i], step, 1);
         if (i == 0)
-          repetitions = static_cast<size_t>(
-              std::clamp(std::ceil(leastSeconds / seconds), 1.0, 64.0));
+          repetitions = repetitionsFor(seconds);
       }
       const double seconds = run(functions[i], step, repetitions);
       if (i == 0)
@@ -449,12 +479,47 @@ Result<std::vector<double>> MeasuringAttentionEvaluator::compare(
   return medians;
 }
 
-Result<std::unique_ptr<AttentionEvaluator>>
-sandwich::createMeasuringAttentionEvaluator(
-    const AttentionShape &shape, const Target &target,
-    const AttentionMeasuringOptions &options) {
-  auto evaluator =
-      std::make_unique<MeasuringAttentionEvaluator>(shape, target, options);
-  SANDWICH_RETURN_IF_ERROR(evaluator->allocate());
-  return std::unique_ptr<AttentionEvaluator>(std::move(evaluator));
+Result<AttentionLimit>
+AttentionPrograms::compareToReading(const AttentionPayload &payload,
+                                    const AttentionSchedule &schedule,
+                                    size_t rounds) {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<SandwichPhaseFunction> functions,
+                            prepare(payload, {schedule}));
+  const int64_t stepLayers = layersOf(payload, layers);
+  Step step = makeStep(payload, stepLayers);
+  const uint64_t bytes = layerBytes(blocksOf(payload));
+  const size_t repetitions = repetitionsFor(run(functions.front(), step, 1));
+  std::vector<double> seconds, reading, shares;
+  for (size_t round = 0; round < rounds; ++round) {
+    if (shouldStop())
+      return makeError("measuring was stopped");
+    seconds.push_back(run(functions.front(), step, repetitions) /
+                      static_cast<double>(stepLayers));
+    double total = 0;
+    for (size_t i = 0; i < repetitions; ++i)
+      total += readSeconds(*team, options.threads,
+                           {cache.data(), stepLayers * bytes});
+    reading.push_back(total / static_cast<double>(repetitions * stepLayers));
+    shares.push_back(reading.back() / seconds.back());
+  }
+  // Each token attends to its own position and those before it.
+  const auto tokens = static_cast<double>(payload.tokens);
+  const double attended =
+      tokens * (static_cast<double>(payload.positions) - (tokens - 1) / 2);
+  return AttentionLimit{
+      .seconds = median(std::move(seconds)),
+      .readSeconds = median(std::move(reading)),
+      .bytes = static_cast<double>(bytes),
+      .operations =
+          4 * static_cast<double>(payload.segments * channels()) * attended,
+      .readShare = median(std::move(shares))};
+}
+
+Result<std::unique_ptr<MeasuringAttentionEvaluator>>
+MeasuringAttentionEvaluator::create(const AttentionShape &shape,
+                                    const Target &target,
+                                    const AttentionMeasuringOptions &options) {
+  auto programs = std::make_unique<AttentionPrograms>(shape, target, options);
+  SANDWICH_RETURN_IF_ERROR(programs->allocate());
+  return std::unique_ptr<MeasuringAttentionEvaluator>(std::move(programs));
 }

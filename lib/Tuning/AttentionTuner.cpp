@@ -62,8 +62,8 @@ sandwich::tuneModelAttention(const std::vector<AttentionShape> &shapes,
     measuring.maxTokens = maxTokens;
     measuring.stop = [&] { return !report(); };
     SANDWICH_ASSIGN_OR_RETURN(
-        std::unique_ptr<AttentionEvaluator> evaluator,
-        createMeasuringAttentionEvaluator(shape, target, measuring));
+        std::unique_ptr<MeasuringAttentionEvaluator> evaluator,
+        MeasuringAttentionEvaluator::create(shape, target, measuring));
     Result<TunedAttention> tuned = tuneAttention(shape, target, options.threads,
                                                  maxTokens, *evaluator, ended);
     if (!tuned)

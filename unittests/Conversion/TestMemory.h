@@ -261,8 +261,12 @@ public:
 
   int64_t key(int64_t sequence, int64_t position, int64_t head,
               int64_t channel) const {
-    return base(sequence, position, head, 0) + channel * blockTokens +
-           position % blockTokens;
+    // bf16 channels are in pairs.
+    const int64_t together =
+        shape.kind == Kind::BF16 && shape.headDim % 4 == 0 ? 2 : 1;
+    return base(sequence, position, head, 0) +
+           channel / together * together * blockTokens +
+           position % blockTokens * together + channel % together;
   }
   int64_t value(int64_t sequence, int64_t position, int64_t head,
                 int64_t channel) const {

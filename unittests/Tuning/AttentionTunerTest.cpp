@@ -100,8 +100,8 @@ TEST_F(AttentionTunerTest, MeasuresAllElements) {
                                .result = result};
       AttentionMeasuringOptions measuring;
       measuring.maxTokens = 16;
-      Result<std::unique_ptr<AttentionEvaluator>> evaluator =
-          createMeasuringAttentionEvaluator(own, *host, measuring);
+      Result<std::unique_ptr<MeasuringAttentionEvaluator>> evaluator =
+          MeasuringAttentionEvaluator::create(own, *host, measuring);
       ASSERT_TRUE(evaluator) << evaluator.error().message;
       AttentionSchedule split{.split = 2};
       std::vector<AttentionSchedule> schedules = {{}, split};

@@ -22,20 +22,45 @@ struct AttentionMeasuringOptions {
   std::vector<unsigned> cpus;
   /// The most tokens of a step.
   int64_t maxTokens = 512;
+  /// Steps that will be measured, for which there have to be keys and values;
+  /// without any, those that tuning measures.
+  std::vector<AttentionPayload> payloads = {};
   /// Asked between compilations and between runs; true ends a measurement with
   /// an error (Ctrl-C).
   std::function<bool()> stop = {};
 };
 
-/// An evaluator that measures attention of `shape` on this machine: programs
-/// with nothing but `lm.attention`, compiled by the passes that compile models,
-/// on the team that will run them. They read several layers of a cache of
-/// random keys and values, so that these come from memory. Errors: instructions
-/// of the target that this CPU lacks, too little memory, too few threads.
-Result<std::unique_ptr<AttentionEvaluator>>
-createMeasuringAttentionEvaluator(const AttentionShape &shape,
-                                  const Target &target,
-                                  const AttentionMeasuringOptions &options);
+/// Attention beside what keeps it from being faster.
+struct AttentionLimit {
+  /// Of one layer.
+  double seconds = 0;
+  /// The same threads reading as many keys and values, without doing anything
+  /// with them.
+  double readSeconds = 0;
+  /// Bytes of these, and floating-point operations of a layer.
+  double bytes = 0, operations = 0;
+  /// The median of how much of `seconds` reading takes.
+  double readShare = 0;
+};
+
+/// Measures attention on this machine: programs with nothing but
+/// `lm.attention`, compiled by the passes that compile models, on the team that
+/// will run them. They read several layers of a cache of random keys and
+/// values, so that these come from memory.
+class MeasuringAttentionEvaluator : public AttentionEvaluator {
+public:
+  /// Errors: instructions of the target that this CPU lacks, too little memory,
+  /// too few threads.
+  static Result<std::unique_ptr<MeasuringAttentionEvaluator>>
+  create(const AttentionShape &shape, const Target &target,
+         const AttentionMeasuringOptions &options);
+
+  /// Runs `schedule` in turn with plain reading, and takes medians. Errors: as
+  /// `compare`.
+  virtual Result<AttentionLimit>
+  compareToReading(const AttentionPayload &payload,
+                   const AttentionSchedule &schedule, size_t rounds) = 0;
+};
 
 /// What tuning the attention of a model came to.
 struct TunedModelAttention {

@@ -25,7 +25,9 @@ public:
       : b(op.getLoc(), op), op(op), symbols(symbols),
         headDim(gemm::getHeadDim(op)),
         element(cast<MemRefType>(op.getKvCache().getType()).getElementType()),
-        layer(op.getLayer() ? op.getLayer() : b.index(0)) {}
+        layer(op.getLayer() ? op.getLayer() : b.index(0)),
+        together(lm::getKVCacheType(op.getKvCache().getType())
+                     .getKeyChannelsTogether()) {}
 
   void write();
 
@@ -59,6 +61,8 @@ private:
   /// Of the cache.
   Type element;
   Value layer;
+  /// Channels of a key that are neighbors.
+  int64_t together;
 };
 
 } // namespace
@@ -168,15 +172,16 @@ void HeadWriter::writeQueries(Value head, Value column) {
 void HeadWriter::writeKeys(Value head, Value column) {
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
     auto [cacheBlock, slot] = locate(row);
-    // Tokens are innermost: channels lie `blockTokens` apart.
+    // Of a token, only channels that lie together are neighbors.
     auto scatter = [&, cacheBlock = cacheBlock, slot = slot](Value vector,
                                                              Value first) {
       int64_t width = cast<VectorType>(vector.getType()).getNumElements();
       Value keys = roundToCache(vector);
-      Value offset = b.add(b.mul(first, blockTokens), slot);
-      for (int64_t i = 0; i < width; ++i) {
-        Value key = vector::ExtractOp::create(b, keys, i);
-        memref::StoreOp::create(b, key, op.getKvCache(),
+      Value offset = b.add(b.mul(first, blockTokens), b.mul(slot, together));
+      for (int64_t i = 0; i < width; i += together) {
+        Value key = vector::ExtractStridedSliceOp::create(b, keys, i, together,
+                                                          /*strides=*/1);
+        vector::StoreOp::create(b, key, op.getKvCache(),
                                 ValueRange{cacheBlock, layer, head, b.index(0),
                                            b.add(offset, i * blockTokens)});
       }

@@ -54,27 +54,19 @@ Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// The elements of both vectors in turn.
-Value AttentionMatrixBuilder::interleave(Value even, Value odd) {
-  return vector::InterleaveOp::create(b, even, odd);
-}
-
-/// Two channels of a block's keys are one vector.
+/// Channels are in pairs as they are in the cache.
 void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
                                       Value block) {
   const int64_t columns = kernels.scores.columns;
-  auto type = VectorType::get({blockTokens}, b.getBF16Type());
+  auto type = VectorType::get({pair * blockTokens}, b.getBF16Type());
   Value panel = b.mul(b.div(block, tile.keyBlocks), columns * headDim);
   Value first =
       b.add(panel, b.mul(b.rem(block, tile.keyBlocks), blockTokens * pair));
   b.forLoop(zero, b.index(headDim), pair, [&](Value channel) {
-    auto load = [&](int64_t offset) -> Value {
-      return vector::LoadOp::create(
-          b, type, cache,
-          ValueRange{cacheBlock, layer, head, zero,
-                     b.mul(b.add(channel, offset), blockTokens)});
-    };
-    vector::StoreOp::create(b, interleave(load(0), load(1)), keys,
+    Value keyPair = vector::LoadOp::create(
+        b, type, cache,
+        ValueRange{cacheBlock, layer, head, zero, b.mul(channel, blockTokens)});
+    vector::StoreOp::create(b, keyPair, keys,
                             b.add(first, b.mul(channel, columns)));
   });
 }
@@ -101,8 +93,9 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
                                                  b.add(place, channel)});
       };
       int64_t offset = channel / columns * panel + channel % columns * pair;
-      vector::StoreOp::create(b, interleave(load(places[0]), load(places[1])),
-                              values, b.add(first, offset));
+      Value both =
+          vector::InterleaveOp::create(b, load(places[0]), load(places[1]));
+      vector::StoreOp::create(b, both, values, b.add(first, offset));
     }
   });
 }

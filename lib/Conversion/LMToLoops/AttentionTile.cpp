@@ -35,8 +35,8 @@ AttentionTileBuilder::AttentionTileBuilder(LoopBuilder &builder,
                                            AttentionOp op)
     : StreamingSoftmaxBuilder(builder, program, op),
       lineElements(8 * cacheLineBytes /
-                   cast<MemRefType>(cache.getType()).getElementTypeBitWidth()) {
-}
+                   cast<MemRefType>(cache.getType()).getElementTypeBitWidth()),
+      together(getKVCacheType(cache.getType()).getKeyChannelsTogether()) {}
 
 //===----------------------------------------------------------------------===//
 // Shapes and memory
@@ -49,11 +49,17 @@ void AttentionTileBuilder::setShape(const AttentionTile &tile, int64_t kept,
   shape.blocks = tile.keyBlocks;
   shape.chunk = tile.chunk;
   shape.valueVectors = std::max<int64_t>(1, program.accumulators / shape.rows);
+  shape.evenAndOdd =
+      cast<MemRefType>(cache.getType()).getElementType().isBF16() &&
+      headDim % (2 * vectorWidth) == 0 && shape.valueVectors > 1;
+  if (shape.evenAndOdd)
+    shape.valueVectors -= shape.valueVectors % 2;
   streams = reads;
   if (streams) {
     shape.parts = scoreParts(tile, headDim, program.accumulators);
     shapeForStream();
   }
+  shape.channels = std::max(shape.channels, together);
   allocateScratch(kept);
 }
 
@@ -143,6 +149,24 @@ void AttentionTileBuilder::loadQueries(const TileRows &rows) {
   });
 }
 
+/// Of each channel that lies together with others, those of all blocks.
+SmallVector<SmallVector<Value>>
+AttentionTileBuilder::loadKeys(ArrayRef<Value> cacheBlocks, Value head,
+                               Value offset) {
+  SmallVector<SmallVector<Value>> keys(together);
+  for (Value cacheBlock : cacheBlocks) {
+    Value place[] = {cacheBlock, layer, head, zero, offset};
+    if (together == 1) {
+      keys[0].push_back(b.loadVector(cache, place));
+      continue;
+    }
+    auto [even, odd] = b.loadEvenAndOdd(cache, place);
+    keys[0].push_back(even);
+    keys[1].push_back(odd);
+  }
+  return keys;
+}
+
 void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
                                          Value blocks) {
   Value lastBlock = b.sub(b.add(firstBlock, blocks), b.index(1));
@@ -160,38 +184,38 @@ void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
     int64_t count = shape.rows * shape.blocks * shape.parts;
     SmallVector<Value> products(count, b.splat(0));
     int64_t stride = shape.rows * shape.blocks;
-    products = b.forLoop(
-        zero, b.index(headDim), shape.channels, products,
-        [&](Value firstChannel, ValueRange carried) {
-          SmallVector<Value> next(carried);
-          for (int64_t i = 0; i < shape.channels; ++i) {
-            Value channel = b.add(firstChannel, i);
-            Value offset = b.mul(channel, blockTokens);
-            SmallVector<Value> keys;
-            for (Value cacheBlock : cacheBlocks)
-              keys.push_back(b.loadVector(
-                  cache, {cacheBlock, layer, rows.head, zero, offset}));
-            size_t sum = i % shape.parts * stride;
-            for (int64_t row = 0; row < shape.rows; ++row) {
-              Value query = b.broadcast(
-                  b.loadScalar(queries, {rows.tile, b.index(row), channel}));
-              for (Value key : keys) {
-                next[sum] = b.fma(query, key, next[sum]);
-                ++sum;
-              }
-            }
-            // Values are read right after the chunk's scores, and after them
-            // the next keys. All are prefetched twice: some first prefetches
-            // seem to be dropped while too many misses are under way.
-            if (streams && i * blockTokens % lineElements == 0)
-              for (auto [cacheBlock, nextBlock] :
-                   llvm::zip(cacheBlocks, nextBlocks)) {
-                prefetch(cacheBlock, rows.head, 1, offset);
-                prefetch(nextBlock, rows.nextHead, 0, offset);
-              }
-          }
-          return next;
-        });
+    products =
+        b.forLoop(zero, b.index(headDim), shape.channels, products,
+                  [&](Value firstChannel, ValueRange carried) {
+                    SmallVector<Value> next(carried);
+                    SmallVector<SmallVector<Value>> keys;
+                    for (int64_t i = 0; i < shape.channels; ++i) {
+                      Value channel = b.add(firstChannel, i);
+                      Value offset = b.mul(channel, blockTokens);
+                      if (i % together == 0)
+                        keys = loadKeys(cacheBlocks, rows.head, offset);
+                      size_t sum = i % shape.parts * stride;
+                      for (int64_t row = 0; row < shape.rows; ++row) {
+                        Value query = b.broadcast(b.loadScalar(
+                            queries, {rows.tile, b.index(row), channel}));
+                        for (Value key : keys[i % together]) {
+                          next[sum] = b.fma(query, key, next[sum]);
+                          ++sum;
+                        }
+                      }
+                      // Values are read right after the chunk's scores, and
+                      // after them the next keys. All are prefetched twice:
+                      // some first prefetches seem to be dropped while too many
+                      // misses are under way.
+                      if (streams && i * blockTokens % lineElements == 0)
+                        for (auto [cacheBlock, nextBlock] :
+                             llvm::zip(cacheBlocks, nextBlocks)) {
+                          prefetch(cacheBlock, rows.head, 1, offset);
+                          prefetch(nextBlock, rows.nextHead, 0, offset);
+                        }
+                    }
+                    return next;
+                  });
     for (int64_t i = 0; i < stride; ++i) {
       // Added in pairs.
       for (int64_t width = shape.parts / 2; width > 0; width /= 2)
@@ -294,12 +318,16 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
               prefetch(nextBlock, rows.nextHead, 1, element);
             }
           SmallVector<Value> values;
-          for (VectorPiece piece : pieces)
-            values.push_back(
-                b.loadVector(cache,
-                             {cacheBlock, layer, rows.head, b.index(1),
-                              b.add(offset, piece.first)},
-                             piece.width));
+          for (VectorPiece piece : pieces) {
+            Value place[] = {cacheBlock, layer, rows.head, b.index(1),
+                             b.add(offset, piece.first)};
+            if (!shape.evenAndOdd) {
+              values.push_back(b.loadVector(cache, place, piece.width));
+            } else if (piece.first % (2 * vectorWidth) == 0) {
+              auto [even, odd] = b.loadEvenAndOdd(cache, place);
+              values.append({even, odd});
+            }
+          }
           size_t sum = 0;
           for (int64_t row = 0; row < shape.rows; ++row) {
             Value weight =
@@ -344,11 +372,27 @@ void StreamingSoftmaxBuilder::storeRow(
   });
 }
 
+/// Sums of channels in their order.
+Value AttentionTileBuilder::loadSums(const TileRows &rows, Value row,
+                                     Value first, int64_t width) {
+  auto load = [&](Value place, int64_t count) {
+    return b.loadVector(sums, {rows.tile, row, place}, count);
+  };
+  if (!shape.evenAndOdd)
+    return load(first, width);
+  // A vector of even channels is followed by that of the odd ones.
+  constexpr int64_t both = 2 * vectorWidth;
+  Value even =
+      b.add(b.mul(b.div(first, both), both), b.div(b.rem(first, both), 2));
+  return vector::InterleaveOp::create(
+      b, load(even, width / 2), load(b.add(even, vectorWidth), width / 2));
+}
+
 void AttentionTileBuilder::storeResult(const TileRows &rows) {
   b.forLoop(zero, rows.count, 1, [&](Value row) {
     storeRow(rows, row, b.loadVector(totals, {rows.tile, row, zero}),
              [&](Value first, int64_t width) {
-               return b.loadVector(sums, {rows.tile, row, first}, width);
+               return loadSums(rows, row, first, width);
              });
   });
 }
@@ -360,6 +404,8 @@ void AttentionTileBuilder::addChunk(const TileRows &rows, Value firstBlock,
   int64_t passes =
       std::max<int64_t>(1, llvm::divideCeil(pieces.size(), shape.valueVectors));
   int64_t piecesInPass = llvm::divideCeil(pieces.size(), passes);
+  if (shape.evenAndOdd)
+    piecesInPass += piecesInPass % 2;
   computeScores(rows, firstBlock, blocks);
   weighScores(rows, firstBlock, blocks);
   for (ArrayRef<VectorPiece> rest = pieces; !rest.empty();
@@ -376,8 +422,8 @@ void AttentionTileBuilder::storePart(const TileRows &rows, Value part,
     b.storeScalar(b.reduceAdd(b.loadVector(totals, {rows.tile, row, zero})),
                   partial.scales, {part, head, b.index(1)});
     b.forVectors(headDim, [&](Value first, int64_t width) {
-      b.storeVector(b.loadVector(sums, {rows.tile, row, first}, width),
-                    partial.sums, {part, head, first});
+      b.storeVector(loadSums(rows, row, first, width), partial.sums,
+                    {part, head, first});
     });
   });
 }

@@ -134,22 +134,32 @@ private:
     int64_t valueVectors = 1;
     /// Tokens in one step of the loop over a block's values.
     int64_t tokens = 1;
+    /// Whether values are widened to vectors of even channels and of odd ones,
+    /// as their sums are, too.
+    bool evenAndOdd = false;
   };
 
   void shapeForStream();
   void allocateScratch(int64_t tiles);
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>>
+  loadKeys(llvm::ArrayRef<mlir::Value> cacheBlocks, mlir::Value head,
+           mlir::Value offset);
   void computeScores(const TileRows &rows, mlir::Value firstBlock,
                      mlir::Value blocks);
   void weighScores(const TileRows &rows, mlir::Value firstBlock,
                    mlir::Value blocks);
   void addValues(const TileRows &rows, mlir::Value firstBlock,
                  mlir::Value blocks, llvm::ArrayRef<VectorPiece> pieces);
+  mlir::Value loadSums(const TileRows &rows, mlir::Value row, mlir::Value first,
+                       int64_t width);
 
   /// The block read one head later in the place of the block `number`.
   mlir::Value loadNextBlock(const TileRows &rows, mlir::Value number);
 
   /// Elements of the cache in a cache line.
   int64_t lineElements;
+  /// Channels of a key that are neighbors.
+  int64_t together;
   Shape shape;
   /// Whether the cache comes from memory: only then prefetching pays.
   bool streams = false;
@@ -158,7 +168,7 @@ private:
   mlir::Value queries;
   /// [rows, positions of a chunk] scores, then their exponentials.
   mlir::Value scores;
-  /// [tiles, rows, head_dim] weighted sums of values.
+  /// [tiles, rows, head_dim] weighted sums of values (see `evenAndOdd`).
   mlir::Value sums;
   /// [tiles, rows, 16] sums of exponentials, by position modulo 16.
   mlir::Value totals;
@@ -186,7 +196,6 @@ public:
 
 private:
   mlir::Value firstRowOf(const TileRows &rows);
-  mlir::Value interleave(mlir::Value even, mlir::Value odd);
   void packKeys(mlir::Value cacheBlock, mlir::Value head, mlir::Value block);
   void packValues(mlir::Value cacheBlock, mlir::Value head, mlir::Value block,
                   mlir::Value tokens);

@@ -230,6 +230,11 @@ MemRefType KVCacheType::getBufferType() const {
                          getElementType());
 }
 
+int64_t KVCacheType::getKeyChannelsTogether() const {
+  // Rotation writes the halves of a head apart.
+  return getElementType().isBF16() && getHeadDim() % 4 == 0 ? 2 : 1;
+}
+
 KVCacheType lm::getKVCacheType(Type type) {
   if (auto cache = dyn_cast<KVCacheType>(type))
     return cache;

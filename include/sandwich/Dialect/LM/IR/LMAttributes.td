@@ -114,7 +114,11 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     A paged cache (PagedAttention): blocks of 16 tokens, found through one
     block table for each sequence. A block holds, for each layer and head, the
     keys with tokens innermost (`[head_dim][16]`), so that 16 scores form one
-    vector, and the values with the head innermost (`[16][head_dim]`).
+    vector, and the values with the head innermost (`[16][head_dim]`). Where
+    `head_dim` is a multiple of 4, channels of bf16 keys are in pairs
+    (`[head_dim / 2][16][2]`): so instructions for bf16 multiply them, and where
+    they are widened, a cache line is a vector of even channels and one of odd
+    ones.
 
     ```mlir
     !lm.kv_cache<layers = 24, heads = 16, head_dim = 128, bf16>
@@ -142,6 +146,10 @@ def LM_KVCacheType : TypeDef<LM_Dialect, "KVCache"> {
     /// The buffer of the whole cache:
     /// `[blocks, layers, heads, 2 (keys, values), head_dim * 16]`.
     ::mlir::MemRefType getBufferType() const;
+
+    /// How many channels of a token's key lie beside each other. That of
+    /// channel c and token t is element `c / n * n * 16 + t * n + c % n`.
+    int64_t getKeyChannelsTogether() const;
   }];
 }
 
