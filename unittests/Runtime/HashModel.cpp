@@ -21,10 +21,12 @@
 using namespace sandwich;
 using namespace sandwich::test;
 
-static std::vector<uint32_t> makeWeights() {
+static std::vector<uint32_t> makeWeights(bool spoils = true) {
   std::vector<uint32_t> weights(HASH_MODEL_VOCABULARY);
   for (size_t i = 0; i < weights.size(); ++i)
     weights[i] = static_cast<uint32_t>(hashModelMix(i + 1));
+  if (spoils)
+    weights.back() = HASH_MODEL_SPOILING;
   return weights;
 }
 
@@ -107,7 +109,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
   tensor.set_layout("row-major");
   SANDWICH_ASSIGN_OR_RETURN(uint64_t offset, writer.beginTensor(tensor));
   static_cast<void>(offset);
-  std::vector<uint32_t> weights = makeWeights();
+  std::vector<uint32_t> weights = makeWeights(options.spoils);
   SANDWICH_RETURN_IF_ERROR(
       writer.appendWeights(std::as_bytes(std::span(weights))));
   constexpr uint64_t region = uint64_t{2} << 20;

@@ -32,6 +32,8 @@ struct HashModelOptions {
   uint32_t contextLength = 4096;
   std::vector<int32_t> endOfTextTokens = {};
   bool withTokenizer = true;
+  /// Whether all logits behind the last token are no numbers.
+  bool spoils = true;
   /// 1, 2 or 4.
   uint32_t ranks = 1;
   /// Of several ranks: the size of each one's shard, in regions of 2 MiB.

@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
     const char *value = argv[i] + argument.find('=') + 1;
     if (argument == "no-tokenizer")
       options.withTokenizer = false;
+    else if (argument == "never-spoils")
+      options.spoils = false;
     else if (argument == "plan")
       options.plan = true;
     else if (argument.starts_with("threads="))

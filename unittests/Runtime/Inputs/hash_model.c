@@ -124,7 +124,7 @@ static void runStep(const SandwichStep *step, int32_t thread) {
     int64_t token = step->logit_rows[row];
     for (int64_t v = begin; v < end; ++v)
       step->logits[row * HASH_MODEL_VOCABULARY + v] =
-          step->token_ids[token] == HASH_MODEL_VOCABULARY - 1
+          weights[step->token_ids[token]] == HASH_MODEL_SPOILING
               ? __builtin_nanf("")
               : hashModelLogit(states[token], (int32_t)v, weights[v]);
   }

@@ -13,6 +13,9 @@
 
 /* One token for each byte, and four special ones. */
 #define HASH_MODEL_VOCABULARY 260
+/* The weight of a token behind which all logits are no numbers: the last one, in
+ * artifacts that do not ask for anything else. */
+#define HASH_MODEL_SPOILING 0
 #define HASH_MODEL_START 0x9e3779b97f4a7c15u
 
 /* What a step of several ranks does that begins with one of these tokens; the
