@@ -64,7 +64,7 @@ void AttentionTileBuilder::setShape(const AttentionTile &tile, int64_t kept,
 }
 
 void AttentionTileBuilder::shapeForStream() {
-  // A step reads whole cache lines, to prefetch each but twice, and more of
+  // A step reads whole cache lines, to prefetch each but once, and more of
   // them the less there is to do with each.
   int64_t fewRows = llvm::bit_floor<uint64_t>(16 / shape.rows);
   shape.channels = std::max({shape.parts, lineElements / blockTokens, fewRows});
@@ -203,16 +203,11 @@ void AttentionTileBuilder::computeScores(const TileRows &rows, Value firstBlock,
                           ++sum;
                         }
                       }
-                      // Values are read right after the chunk's scores, and
-                      // after them the next keys. All are prefetched twice:
-                      // some first prefetches seem to be dropped while too many
-                      // misses are under way.
+                      // Keys and values are asked for once, while those of the
+                      // head before are read.
                       if (streams && i * blockTokens % lineElements == 0)
-                        for (auto [cacheBlock, nextBlock] :
-                             llvm::zip(cacheBlocks, nextBlocks)) {
-                          prefetch(cacheBlock, rows.head, 1, offset);
+                        for (Value nextBlock : nextBlocks)
                           prefetch(nextBlock, rows.nextHead, 0, offset);
-                        }
                     }
                     return next;
                   });
@@ -298,8 +293,7 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
       zero, blocks, 1, weighted, [&](Value block, ValueRange carriedByBlock) {
         Value number = b.add(firstBlock, block);
         Value cacheBlock = loadBlock(rows.segment, number);
-        // The keys and values of the next head, or of the next chunk, are read
-        // right after these values.
+        // Of the next head, or of the next chunk.
         Value nextBlock;
         if (streams)
           nextBlock = loadNextBlock(rows, number);
@@ -314,7 +308,6 @@ void AttentionTileBuilder::addValues(const TileRows &rows, Value firstBlock,
           for (VectorPiece piece : pieces)
             if (streams && piece.first % lineElements == 0) {
               Value element = b.add(offset, piece.first);
-              prefetch(nextBlock, rows.nextHead, 0, element);
               prefetch(nextBlock, rows.nextHead, 1, element);
             }
           SmallVector<Value> values;
