@@ -4,7 +4,8 @@
 // RUN: sed 's/x1x2x512xbf16/x1x2x512xf32/g' %s | sandwich-opt -gemm-dispatch -gemm-split-k -gemm-polymerize -gemm-to-loops \
 // RUN:   | FileCheck %s --check-prefix=F32
 
-// Keys are scattered, 16 elements apart, and values stored in rows. Both are
+// Keys are scattered, in bf16 by pairs of channels 32 elements apart, else one by
+// one 16 elements apart, and values stored in rows. Both are
 // rounded to elements of the cache: to bf16 in integers, as the CPUs'
 // instruction takes subnormal numbers for zero.
 
@@ -22,19 +23,23 @@
 // BF16: %[[CHOSEN:.*]] = arith.select %[[NAN]], %{{.*}}, %[[SHIFTED]]
 // BF16: %[[NARROW:.*]] = arith.trunci %[[CHOSEN]] : vector<16xi32> to vector<16xi16>
 // BF16: %[[KEYS:.*]] = arith.bitcast %[[NARROW]] : vector<16xi16> to vector<16xbf16>
-// BF16: %[[ELEMENT:.*]] = vector.extract %[[KEYS]][0] : bf16 from vector<16xbf16>
-// BF16: memref.store %[[ELEMENT]], %{{.*}} : memref<?x2x1x2x512xbf16>
+// BF16: %[[PAIR:.*]] = vector.extract_strided_slice %[[KEYS]] {offsets = [0], sizes = [2], strides = [1]}
+// BF16: vector.store %[[PAIR]], %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[PLACE:.*]]] : memref<?x2x1x2x512xbf16>, vector<2xbf16>
+// BF16: vector.extract_strided_slice %[[KEYS]] {offsets = [2], sizes = [2], strides = [1]}
+// BF16: %[[NEXT:.*]] = arith.addi %[[PLACE]], %c32{{(_[0-9]+)?}}
+// BF16: vector.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[NEXT]]] : memref<?x2x1x2x512xbf16>, vector<2xbf16>
 // BF16: vector.store %{{.*}} : memref<?x2x1x2x512xbf16>, vector<16xbf16>
 // BF16-NOT: arith.truncf
 
 // F16: %[[KEYS:.*]] = arith.truncf %{{.*}} : vector<16xf32> to vector<16xf16>
-// F16: vector.extract %[[KEYS]][0] : f16 from vector<16xf16>
+// F16: %[[KEY:.*]] = vector.extract_strided_slice %[[KEYS]] {offsets = [0], sizes = [1], strides = [1]}
+// F16: vector.store %[[KEY]], %{{.*}} : memref<?x2x1x2x512xf16>, vector<1xf16>
 // F16: arith.truncf %{{.*}} : vector<16xf32> to vector<16xf16>
 // F16: %[[VALUES:.*]] = arith.truncf %{{.*}} : vector<16xf32> to vector<16xf16>
 // F16: vector.store %[[VALUES]], %{{.*}} : memref<?x2x1x2x512xf16>, vector<16xf16>
 
 // F32-NOT: arith.truncf
-// F32: memref.store %{{.*}} : memref<?x2x1x2x512xf32>
+// F32: vector.store %{{.*}} : memref<?x2x1x2x512xf32>, vector<1xf32>
 // F32: vector.store %{{.*}} : memref<?x2x1x2x512xf32>, vector<16xf32>
 
 lm.weight @w : tensor<128x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0

@@ -22,12 +22,13 @@
 // CHECK: vector.store %{{.*}}, %[[QUERIES:.*]][%{{.*}}] : memref<36x80xbf16>, vector<16xbf16>
 
 // Chunks of four blocks, each of which is packed once: pairs of channels of keys,
-// and pairs of tokens of values.
+// as they lie in the cache, and pairs of tokens of values.
 // CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c4{{(_[0-9]+)?}} {
 // CHECK: scf.for
 // CHECK: scf.for %{{.*}} = %{{.*}} to %c80{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
-// CHECK: vector.interleave
-// CHECK-NEXT: vector.store %{{.*}}, %[[KEYS:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
+// CHECK: vector.load %{{.*}} : memref<?x2x2x2x1280xbf16>, vector<32xbf16>
+// CHECK-NOT: vector.interleave
+// CHECK: vector.store %{{.*}}, %[[KEYS:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
 // CHECK: scf.for %{{.*}} = %{{.*}} to %c16{{(_[0-9]+)?}} step %c2{{(_[0-9]+)?}} {
 // CHECK-COUNT-5: vector.interleave
 // CHECK: vector.store %{{.*}}, %[[VALUES:.*]][%{{.*}}] : memref<5120xbf16>, vector<32xbf16>
