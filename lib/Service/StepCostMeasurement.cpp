@@ -197,19 +197,22 @@ Result<StepCosts> Measurement::run() {
   SANDWICH_RETURN_IF_ERROR(addPiece(pieceTokens));
   SANDWICH_RETURN_IF_ERROR(addDecode(sequences));
   while (true) {
+    // From one point nobody knows what more tokens take, so two are measured
+    // whatever that takes.
+    const bool isSecond = costs.prefill.size() == 1;
     // What a prompt of as many tokens takes, a decode step hardly exceeds.
     const uint64_t moreSequences = std::min(
         sequences == 1 ? fewTokens : sequences * growth, mostSequences);
     if (moreSequences > sequences &&
-        affords(runsOf(moreSequences) *
-                std::max(predictPiece(moreSequences),
-                         costs.decode.back().seconds))) {
+        (isSecond || affords(runsOf(moreSequences) *
+                             std::max(predictPiece(moreSequences),
+                                      costs.decode.back().seconds)))) {
       sequences = moreSequences;
       SANDWICH_RETURN_IF_ERROR(addDecode(sequences));
     }
     const uint64_t moreTokens = std::min(pieceTokens * growth, mostTokens);
     if (moreTokens == pieceTokens ||
-        !affords(runsOf(moreTokens) * predictPiece(moreTokens)))
+        !(isSecond || affords(runsOf(moreTokens) * predictPiece(moreTokens))))
       break;
     pieceTokens = moreTokens;
     SANDWICH_RETURN_IF_ERROR(addPiece(pieceTokens));

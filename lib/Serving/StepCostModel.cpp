@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 using namespace sandwich;
 
@@ -18,6 +19,10 @@ static constexpr double fastest = 1e-9, slowest = 1e6;
 
 /// Of the last observation, in the long run.
 static constexpr double leastWeight = 0.1;
+
+/// Neighbouring knots have at most so many times each other's tokens, as far as
+/// steps may be large, so that a curve can bend where none was measured.
+static constexpr double growth = 4, largestStep = 4096;
 
 /// After which more of them change nothing.
 static constexpr double enoughObservations = 1000;
@@ -56,6 +61,21 @@ StepCostModel::curveOf(const std::vector<StepCosts::Point> &points) {
     const double before = curve.empty() ? fastest : curve.back().seconds;
     curve.push_back({tokens, std::clamp(point.seconds, before, slowest)});
   }
+  return refine(curve);
+}
+
+StepCostModel::Curve StepCostModel::refine(const Curve &measured) {
+  Curve curve = {measured.front()};
+  auto goOn = [&](double until) {
+    for (double next = curve.back().tokens * growth; next < until;
+         next *= growth)
+      curve.push_back({next, std::min(interpolate(measured, next), slowest)});
+  };
+  for (const Knot &knot : std::span(measured).subspan(1)) {
+    goOn(knot.tokens);
+    curve.push_back(knot);
+  }
+  goOn(largestStep + 1);
   return curve;
 }
 

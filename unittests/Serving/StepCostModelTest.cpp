@@ -103,6 +103,25 @@ TEST(StepCostModelTest, WhatWasNeverSeenMovesAlong) {
   EXPECT_NEAR(model.seconds(prefillOf(1024)) / before, 4, 0.4);
 }
 
+TEST(StepCostModelTest, LearnsWhereNothingWasMeasured) {
+  // With one point that all observations moved, a step of 16 tokens and one of
+  // 512 were predicted to take the same.
+  StepCostModel model =
+      makeModel({.prefill = {{16, 0.12}}, .decode = {{1, 0.05}, {1024, 1}}});
+  const StepCostModel truth = makeModel(
+      {.prefill = {{16, 0.12}, {32, 0.18}, {512, 2.9}}, .decode = {{1, 1}}});
+  std::mt19937_64 generator(1);
+  for (int i = 0; i < 400; ++i) {
+    const uint64_t tokens = 16 + generator() % (i % 2 ? 48 : 1000);
+    model.observe(prefillOf(tokens), truth.seconds(prefillOf(tokens)));
+  }
+  for (uint64_t tokens : {20, 64, 200, 500, 1000})
+    EXPECT_NEAR(model.seconds(prefillOf(tokens)) /
+                    truth.seconds(prefillOf(tokens)),
+                1, 0.3)
+        << tokens;
+}
+
 TEST(StepCostModelTest, OneOutlierDoesLittleHarm) {
   StepCostModel model = makeModel(assumedStepCosts());
   for (int i = 0; i < 20; ++i)

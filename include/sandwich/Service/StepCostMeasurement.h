@@ -26,8 +26,8 @@
 namespace sandwich {
 
 struct StepCostMeasurementOptions {
-  /// What is predicted to take longer in all is not measured. The smallest step
-  /// of each phase is in any case.
+  /// What is predicted to take longer in all is not measured. The two smallest
+  /// steps of each phase are in any case, as one tells nothing of larger ones.
   double seconds = 1;
   /// Of each step, whose median counts; at least 1. A step of up to 16 tokens
   /// runs once more before, when other things were in the caches.

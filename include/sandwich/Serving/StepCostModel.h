@@ -112,6 +112,9 @@ private:
   };
 
   static Result<Curve> curveOf(const std::vector<StepCosts::Point> &points);
+  /// The same times, with knots that can learn also between and beyond those
+  /// that were measured.
+  static Curve refine(const Curve &measured);
   static Place find(const Curve &curve, double tokens);
   static double interpolate(const Curve &curve, double tokens);
   double positionSeconds(const StepShape &shape) const;
