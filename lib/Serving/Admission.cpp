@@ -153,11 +153,16 @@ Status Scheduler::checkObjectives(const Request &request, double now) const {
                      *request.deadline - now);
   if (!options.firstTokenObjective)
     return {};
-  const double tolerance = idle() ? idleTolerance : busyTolerance;
-  if (seconds > tolerance * *options.firstTokenObjective)
+  const double objective = *options.firstTokenObjective;
+  if (idle() && seconds > idleTolerance * objective)
+    return makeError(ErrorKind::Overloaded, "the first token would take ",
+                     seconds, " seconds with nothing else to do, more than ",
+                     idleTolerance, " times the objective of ", objective,
+                     "; ask with a shorter prompt");
+  if (!idle() && seconds > busyTolerance * objective)
     return makeError(ErrorKind::Overloaded, "the first token would take ",
                      seconds, " seconds, more than the objective of ",
-                     *options.firstTokenObjective, "; try again later");
+                     objective, "; try again later");
   return {};
 }
 
