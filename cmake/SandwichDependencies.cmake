@@ -6,6 +6,8 @@ find_package(Threads REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+# Beast and Asio, which are headers.
+find_package(Boost 1.81 REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc>=2.9)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.42)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)

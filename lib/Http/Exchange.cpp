@@ -1,0 +1,147 @@
+//===- Exchange.cpp - An answer on its way to a connection ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Exchange.h"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <cctype>
+
+using namespace sandwich;
+
+static bool isSameName(std::string_view first, std::string_view second) {
+  return std::ranges::equal(first, second, [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  });
+}
+
+std::optional<std::string_view>
+HttpRequest::header(std::string_view name) const {
+  for (const auto &[each, value] : headers)
+    if (isSameName(each, name))
+      return value;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// HttpExchangeState
+//===----------------------------------------------------------------------===//
+
+void HttpExchangeState::wake() {
+  // A connection that has much to do is told once of many pieces.
+  if (std::exchange(waking, true))
+    return;
+  boost::asio::post(executor, [self = shared_from_this()] {
+    {
+      std::lock_guard lock(self->mutex);
+      self->waking = false;
+    }
+    self->changed.cancel();
+  });
+}
+
+void HttpExchangeState::begin(HttpResponse response, bool streams,
+                              std::string text) {
+  std::lock_guard lock(mutex);
+  if (!accepts() || std::exchange(begun, true))
+    return;
+  output.head = std::move(response);
+  output.streams = streams;
+  output.finished = ended = !streams;
+  heartbeat = std::move(text);
+  wake();
+}
+
+void HttpExchangeState::write(std::string_view piece) {
+  std::lock_guard lock(mutex);
+  if (!begun || !accepts() || piece.empty())
+    return;
+  if (piece.size() > mostPending - output.pieces.size()) {
+    output.failed = true;
+    output.pieces = {};
+  } else {
+    output.pieces += piece;
+  }
+  wake();
+}
+
+void HttpExchangeState::finish() {
+  std::lock_guard lock(mutex);
+  if (!begun || !accepts())
+    return;
+  output.finished = ended = true;
+  wake();
+}
+
+void HttpExchangeState::abandon() {
+  std::lock_guard lock(mutex);
+  if (!accepts())
+    return;
+  output.failed = ended = true;
+  wake();
+}
+
+void HttpExchangeState::onClosed(std::function<void()> closed) {
+  {
+    std::lock_guard lock(mutex);
+    if (!isOver) {
+      whenClosed = std::move(closed);
+      return;
+    }
+  }
+  closed();
+}
+
+HttpExchangeState::Output HttpExchangeState::take() {
+  std::lock_guard lock(mutex);
+  return std::exchange(output, {});
+}
+
+void HttpExchangeState::close() {
+  std::function<void()> closed;
+  {
+    std::lock_guard lock(mutex);
+    if (std::exchange(isOver, true))
+      return;
+    closed = std::exchange(whenClosed, {});
+  }
+  if (closed)
+    closed();
+}
+
+bool HttpExchangeState::isClosed() {
+  std::lock_guard lock(mutex);
+  return isOver;
+}
+
+//===----------------------------------------------------------------------===//
+// HttpExchange
+//===----------------------------------------------------------------------===//
+
+HttpExchange::HttpExchange(std::shared_ptr<HttpExchangeState> state)
+    : state(std::move(state)) {}
+
+HttpExchange::~HttpExchange() { state->abandon(); }
+
+void HttpExchange::respond(HttpResponse response) {
+  state->begin(std::move(response), false, {});
+}
+
+void HttpExchange::begin(HttpResponse response, std::string heartbeat) {
+  state->begin(std::move(response), true, std::move(heartbeat));
+}
+
+void HttpExchange::write(std::string_view piece) { state->write(piece); }
+
+void HttpExchange::finish() { state->finish(); }
+
+void HttpExchange::onClosed(std::function<void()> closed) {
+  state->onClosed(std::move(closed));
+}

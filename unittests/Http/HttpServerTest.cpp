@@ -1,0 +1,1 @@
+#include "sandwich/Http/HttpServer.h"
