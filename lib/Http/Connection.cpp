@@ -42,7 +42,11 @@ HttpConnection::HttpConnection(Socket socket, HttpConnections &server)
 
 HttpConnection::~HttpConnection() { server.open.erase(this); }
 
-void HttpConnection::stop() { stream.close(); }
+void HttpConnection::stop() {
+  stream.close();
+  if (answering)
+    answering->close();
+}
 
 void HttpConnection::expireAfter(double seconds) {
   stream.expires_after(
@@ -59,7 +63,12 @@ asio::awaitable<void> HttpConnection::serve() {
     Parser parser;
     parser.header_limit(server.options.limits.headerBytes);
     parser.body_limit(server.options.limits.bodyBytes);
-    if (!co_await read(parser) || !co_await answer(parser) || !keepsAlive)
+    // One by one: GCC 12 awaits both sides of an `||`.
+    if (!co_await read(parser))
+      break;
+    if (!co_await answer(parser))
+      break;
+    if (!keepsAlive)
       break;
     // A connection that waits keeps little.
     if (buffer.size() == 0)
@@ -135,7 +144,9 @@ asio::awaitable<bool> HttpConnection::read(Parser &parser) {
   }
   const unsigned status = statusOf(error);
   // The timeout has closed the connection.
-  if (status == 431)
+  if (status == 413)
+    co_await fail(status, describeTooLarge());
+  else if (status == 431)
     co_await fail(status, "the request's headers have more than " +
                               std::to_string(limits.headerBytes) + " bytes");
   else if (status == 400)
@@ -143,19 +154,45 @@ asio::awaitable<bool> HttpConnection::read(Parser &parser) {
   co_return false;
 }
 
+namespace {
+/// Of the memory that all bodies on their way may take.
+class BodyShare {
+public:
+  BodyShare(uint64_t &all, uint64_t bytes) : all(all), bytes(bytes) {
+    all += bytes;
+  }
+  BodyShare(const BodyShare &) = delete;
+  BodyShare &operator=(const BodyShare &) = delete;
+  ~BodyShare() { all -= bytes; }
+
+private:
+  uint64_t &all;
+  const uint64_t bytes;
+};
+} // namespace
+
+std::string HttpConnection::describeTooLarge() const {
+  return "the request's body has more than " +
+         std::to_string(server.options.limits.bodyBytes) + " bytes";
+}
+
 asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
-  ErrorCode error;
   const HttpLimits &limits = server.options.limits;
-  const auto tooLarge = [&] {
-    return "the request's body has more than " +
-           std::to_string(limits.bodyBytes) + " bytes";
-  };
-  // Nobody sends megabytes to be told that they are too many.
-  if (auto length = parser.content_length();
-      length && *length > limits.bodyBytes) {
-    co_await fail(413, tooLarge());
+  // Of a body in chunks nobody knows.
+  const uint64_t length =
+      parser.is_done() ? 0 : parser.content_length().value_or(limits.bodyBytes);
+  if (length > limits.allBodyBytes - server.bodyBytes) {
+    co_await fail(503, "this server receives as many bodies as it has memory "
+                       "for; try again later");
     co_return false;
   }
+  const BodyShare share(server.bodyBytes, length);
+  co_return co_await receiveBody(parser);
+}
+
+asio::awaitable<bool> HttpConnection::receiveBody(Parser &parser) {
+  ErrorCode error;
+  const HttpLimits &limits = server.options.limits;
   if (beast::iequals(parser.get()[http::field::expect], "100-continue") &&
       !parser.is_done()) {
     http::response<http::empty_body> go(http::status::continue_, version);
@@ -172,7 +209,7 @@ asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
     co_return true;
   const unsigned status = statusOf(error);
   if (status == 413)
-    co_await fail(status, tooLarge());
+    co_await fail(status, describeTooLarge());
   else if (status == 400)
     co_await fail(status, "the request's body is no HTTP: " + error.message());
   co_return false;
@@ -201,7 +238,12 @@ static HttpRequest toRequest(http::request<http::string_body> message) {
 
 asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   auto exchange = std::make_shared<HttpExchangeState>(
-      stream.get_executor(), server.options.limits.unreadBytes);
+      server.context, server.options.limits.unreadBytes,
+      [weak = weak_from_this()] {
+        if (std::shared_ptr<HttpConnection> self = weak.lock())
+          self->stop();
+      });
+  answering = exchange;
   server.handler(toRequest(parser.release()),
                  std::make_shared<HttpExchange>(exchange));
   stream.expires_never();
@@ -213,9 +255,11 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
                    self->watchEnded.cancel();
                  });
   const bool sent = co_await send(*exchange);
-  exchange->close();
-  if (!sent)
+  if (sent)
+    exchange->complete();
+  else
     stop();
+  answering.reset();
   stream.cancel();
   ErrorCode ignored;
   while (watching)
@@ -234,7 +278,6 @@ HttpConnection::watch(std::shared_ptr<HttpExchangeState> exchange) {
   if (!error || error == asio::error::operation_aborted)
     co_return;
   exchange->close();
-  exchange->whenChanged().cancel();
 }
 
 asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {
@@ -252,12 +295,11 @@ asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {
       else
         changed.expires_at(asio::steady_timer::time_point::max());
       co_await changed.async_wait(redirect_error(use_awaitable, interrupted));
-      if (!interrupted && !co_await sendPiece(exchange.heartbeatText()))
-        co_return false;
+      if (!interrupted)
+        if (!co_await sendPiece(exchange.heartbeatText()))
+          co_return false;
       continue;
     }
-    if (output.failed)
-      co_return false;
     if (output.head && !output.streams)
       co_return co_await sendWhole(*std::move(output.head));
     if (output.head) {
@@ -267,6 +309,8 @@ asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {
         co_return false;
     }
     if (!co_await sendPiece(std::move(output.pieces)))
+      co_return false;
+    if (output.abandoned)
       co_return false;
     if (output.finished)
       co_return co_await sendEnd();

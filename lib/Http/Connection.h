@@ -34,8 +34,11 @@ class HttpConnection;
 struct HttpConnections {
   HttpServerOptions options;
   HttpHandler handler;
+  std::shared_ptr<boost::asio::io_context> context;
+  /// Of the bodies on their way.
+  uint64_t bodyBytes = 0;
   /// All that there are.
-  std::set<HttpConnection *> open;
+  std::set<HttpConnection *> open = {};
   bool ending = false;
 };
 
@@ -62,6 +65,9 @@ private:
   /// Reads a request; false: there is none, and nothing to say about it.
   boost::asio::awaitable<bool> read(Parser &parser);
   boost::asio::awaitable<bool> readBody(Parser &parser);
+  /// What `readBody` reads, once it is known to be within the limits.
+  boost::asio::awaitable<bool> receiveBody(Parser &parser);
+  std::string describeTooLarge() const;
   /// False: the connection has ended.
   boost::asio::awaitable<bool> answer(Parser &parser);
   boost::asio::awaitable<bool> send(HttpExchangeState &exchange);
@@ -83,6 +89,8 @@ private:
   unsigned version = 11;
   bool keepsAlive = false;
   bool isHead = false;
+  /// What is answered, if anything.
+  std::shared_ptr<HttpExchangeState> answering;
   bool watching = false;
   boost::asio::steady_timer watchEnded;
 };

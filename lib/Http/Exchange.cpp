@@ -38,11 +38,15 @@ void HttpExchangeState::wake() {
   // A connection that has much to do is told once of many pieces.
   if (std::exchange(waking, true))
     return;
-  boost::asio::post(executor, [self = shared_from_this()] {
+  boost::asio::post(*context, [self = shared_from_this()] {
+    bool full;
     {
       std::lock_guard lock(self->mutex);
       self->waking = false;
+      full = self->overflown;
     }
+    if (full)
+      self->overflow();
     self->changed.cancel();
   });
 }
@@ -64,7 +68,7 @@ void HttpExchangeState::write(std::string_view piece) {
   if (!begun || !accepts() || piece.empty())
     return;
   if (piece.size() > mostPending - output.pieces.size()) {
-    output.failed = true;
+    overflown = true;
     output.pieces = {};
   } else {
     output.pieces += piece;
@@ -84,7 +88,7 @@ void HttpExchangeState::abandon() {
   std::lock_guard lock(mutex);
   if (!accepts())
     return;
-  output.failed = ended = true;
+  output.abandoned = ended = true;
   wake();
 }
 
@@ -104,7 +108,7 @@ HttpExchangeState::Output HttpExchangeState::take() {
   return std::exchange(output, {});
 }
 
-void HttpExchangeState::close() {
+void HttpExchangeState::conclude(bool left) {
   std::function<void()> closed;
   {
     std::lock_guard lock(mutex);
@@ -112,7 +116,8 @@ void HttpExchangeState::close() {
       return;
     closed = std::exchange(whenClosed, {});
   }
-  if (closed)
+  changed.cancel();
+  if (closed && left)
     closed();
 }
 

@@ -16,7 +16,7 @@
 
 #include "sandwich/Http/HttpServer.h"
 
-#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <mutex>
@@ -35,17 +35,20 @@ public:
     /// Behind the head's body.
     std::string pieces;
     bool finished = false;
-    /// It will not be finished, or the client reads too slowly.
-    bool failed = false;
+    /// Nobody will finish it.
+    bool abandoned = false;
 
     bool empty() const {
-      return !head && pieces.empty() && !finished && !failed;
+      return !head && pieces.empty() && !finished && !abandoned;
     }
   };
 
-  HttpExchangeState(const boost::asio::any_io_executor &executor,
-                    size_t mostPending)
-      : executor(executor), mostPending(mostPending), changed(executor) {}
+  /// `overflow` is called on the connection's thread where more than
+  /// `mostPending` bytes wait to be taken.
+  HttpExchangeState(std::shared_ptr<boost::asio::io_context> context,
+                    size_t mostPending, std::function<void()> overflow)
+      : context(std::move(context)), mostPending(mostPending),
+        overflow(std::move(overflow)), changed(*this->context) {}
 
   // Of the makers.
   void begin(HttpResponse response, bool streams, std::string heartbeat);
@@ -57,22 +60,25 @@ public:
   // Of the connection, on its executor.
   /// All that there is by now.
   Output take();
-  /// `changed` is cancelled when there is more to take.
+  /// Cancelled when there is more to take, or it is closed.
   boost::asio::steady_timer &whenChanged() { return changed; }
   const std::string &heartbeatText() const { return heartbeat; }
-  /// The client has left, or has the whole answer.
-  void close();
+  /// The client or the server has left.
+  void close() { conclude(/*left=*/true); }
+  /// The client has the whole answer.
+  void complete() { conclude(/*left=*/false); }
   bool isClosed();
 
 private:
+  void conclude(bool left);
   /// With the mutex held.
   void wake();
-  bool accepts() const {
-    return !isOver && !output.finished && !output.failed && !ended;
-  }
+  bool accepts() const { return !isOver && !ended && !overflown; }
 
-  boost::asio::any_io_executor executor;
+  /// Who makes the answer may outlive the server.
+  std::shared_ptr<boost::asio::io_context> context;
   const size_t mostPending;
+  const std::function<void()> overflow;
   boost::asio::steady_timer changed;
 
   std::mutex mutex;
@@ -81,6 +87,7 @@ private:
   bool begun = false;
   /// The makers have said the end.
   bool ended = false;
+  bool overflown = false;
   /// The connection takes nothing any more.
   bool isOver = false;
   bool waking = false;

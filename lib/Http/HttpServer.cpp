@@ -41,14 +41,16 @@ using ErrorCode = boost::system::error_code;
 class HttpServer::Implementation {
 public:
   Implementation(HttpServerOptions options, HttpHandler handler)
-      : shared{std::move(options), std::move(handler), {}, false} {}
+      : shared{.options = std::move(options),
+               .handler = std::move(handler),
+               .context = context} {}
   ~Implementation() { stop(); }
 
   Status listen();
   Status start();
   void stop();
   void endConnections() {
-    asio::post(context, [this] { shared.ending = true; });
+    asio::post(*context, [this] { shared.ending = true; });
   }
   size_t connections() const { return count; }
 
@@ -64,8 +66,10 @@ private:
   void welcome(HttpConnection::Socket socket);
   void tell(const ErrorCode &error);
 
+  /// Shared with answers that are still made when the server has gone.
+  std::shared_ptr<asio::io_context> context =
+      std::make_shared<asio::io_context>(1);
   HttpConnections shared;
-  asio::io_context context{1};
   std::optional<Tcp::acceptor> network;
   std::optional<Local::acceptor> local;
   std::atomic<size_t> count = 0;
@@ -98,13 +102,13 @@ Status HttpServer::Implementation::listenLocally(const std::string &path) {
                      sizeof(sockaddr_un::sun_path) - 1, " bytes");
   const Local::endpoint endpoint(path);
   if (std::filesystem::is_socket(path, ignored)) {
-    Local::socket probe(context);
+    Local::socket probe(*context);
     (void)probe.connect(endpoint, error);
     if (!error)
       return makeError(path, ": another process listens there");
     std::filesystem::remove(path, ignored);
   }
-  if (Status opened = open(local.emplace(context), endpoint); !opened)
+  if (Status opened = open(local.emplace(*context), endpoint); !opened)
     return opened.error().inContext(path);
   address = "unix:" + path;
   return {};
@@ -115,14 +119,14 @@ Status HttpServer::Implementation::listen() {
   if (options.unixSocket)
     return listenLocally(*options.unixSocket);
   ErrorCode error;
-  Tcp::resolver resolver(context);
+  Tcp::resolver resolver(*context);
   const auto found =
       resolver.resolve(options.host, std::to_string(options.port), error);
   if (error || found.empty())
     return makeError(options.host,
                      ": no address of this machine: ", error.message());
   const Tcp::endpoint endpoint = found.begin()->endpoint();
-  if (Status opened = open(network.emplace(context), endpoint); !opened)
+  if (Status opened = open(network.emplace(*context), endpoint); !opened)
     return opened.error().inContext(options.host + ":" +
                                     std::to_string(options.port));
   port = network->local_endpoint().port();
@@ -135,13 +139,13 @@ Status HttpServer::Implementation::listen() {
 
 Status HttpServer::Implementation::start() {
   if (network)
-    asio::co_spawn(context, accept(*network), asio::detached);
+    asio::co_spawn(*context, accept(*network), asio::detached);
   if (local)
-    asio::co_spawn(context, accept(*local), asio::detached);
+    asio::co_spawn(*context, accept(*local), asio::detached);
   try {
     thread = std::thread([this] {
       (void)blockSignals();
-      context.run();
+      context->run();
     });
   } catch (const std::system_error &error) {
     return makeError("the system grants no thread for the server: ",
@@ -159,7 +163,7 @@ void HttpServer::Implementation::tell(const ErrorCode &error) {
 
 template <typename Acceptor>
 asio::awaitable<void> HttpServer::Implementation::accept(Acceptor &acceptor) {
-  asio::steady_timer pause(context);
+  asio::steady_timer pause(*context);
   while (acceptor.is_open()) {
     ErrorCode error;
     auto socket =
@@ -189,7 +193,7 @@ void HttpServer::Implementation::welcome(HttpConnection::Socket socket) {
   const bool full = shared.open.size() >= shared.options.limits.connections;
   auto connection = std::make_shared<HttpConnection>(std::move(socket), shared);
   count = shared.open.size();
-  asio::co_spawn(context, full ? connection->refuse() : connection->serve(),
+  asio::co_spawn(*context, full ? connection->refuse() : connection->serve(),
                  [this, connection](const std::exception_ptr &) mutable {
                    connection.reset();
                    count = shared.open.size();
@@ -198,7 +202,7 @@ void HttpServer::Implementation::welcome(HttpConnection::Socket socket) {
 
 void HttpServer::Implementation::stop() {
   if (thread.joinable()) {
-    asio::post(context, [this] {
+    asio::post(*context, [this] {
       ErrorCode ignored;
       shared.ending = true;
       if (network)

@@ -61,17 +61,20 @@ struct HttpLimits {
   uint32_t headerBytes = 16 << 10;
   /// Beyond: 413.
   uint64_t bodyBytes = uint64_t{16} << 20;
+  /// Of all bodies that are on their way. Beyond: 503.
+  uint64_t allBodyBytes = uint64_t{1} << 30;
   /// At a time, those that only wait for a request among them. Beyond: 503.
   size_t connections = 4096;
   /// Of an answer that the client has not read. Beyond, its connection ends.
   size_t unreadBytes = size_t{1} << 20;
   /// From a request's first byte to the end of its headers, and from there to
-  /// the end of its body. Beyond: 408.
+  /// the end of its body. Beyond, the connection ends.
   double headerSeconds = 10;
   double bodySeconds = 60;
   /// Without a request. Beyond, the connection ends.
   double idleSeconds = 75;
-  /// Without reading anything of an answer. Beyond, the connection ends.
+  /// Until the client has read a piece of an answer. Beyond, the connection
+  /// ends.
   double writeSeconds = 30;
   /// After so long without a piece of an answer comes its heartbeat.
   double heartbeatSeconds = 10;
@@ -80,8 +83,8 @@ struct HttpLimits {
 class HttpExchangeState;
 
 /// A request's answer. All calls may come from any thread and wait for nothing.
-/// What comes after the end of the answer, or after the client has left, is
-/// without effect.
+/// What comes after the end of the answer, or after the client or the server
+/// has left, is without effect.
 class HttpExchange {
 public:
   explicit HttpExchange(std::shared_ptr<HttpExchangeState> state);
