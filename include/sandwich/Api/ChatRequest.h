@@ -1,0 +1,57 @@
+//===- ChatRequest.h - POST /v1/chat/completions ----------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_API_CHATREQUEST_H
+#define SANDWICH_API_CHATREQUEST_H
+
+#include "sandwich/Api/GenerationParameters.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace sandwich {
+
+struct ToolChoice {
+  enum class Kind { None, Auto, Required, Function };
+
+  Kind kind = Kind::Auto;
+  /// Function.
+  std::string function = {};
+};
+
+struct ChatRequest {
+  static constexpr size_t mostMessages = 1 << 14;
+  static constexpr size_t mostTools = 1024;
+
+  GenerationParameters parameters;
+  /// As templates expect them: objects with a role and, as a rule, a content
+  /// that is a string; arguments of tool calls are objects.
+  Json messages = Json::array();
+  /// As the request has them; null: none.
+  Json tools = {};
+  ToolChoice toolChoice;
+  /// A new turn is begun for the model, or its last message is continued.
+  bool addGenerationPrompt = true;
+  bool continueFinalMessage = false;
+  /// What a template may ask for besides: "chat_template_kwargs",
+  /// "reasoning_effort" and "documents".
+  Json templateArguments = Json::object();
+};
+
+/// Errors name the field.
+std::variant<ChatRequest, ApiError> parseChatRequest(std::string_view body);
+
+/// The parameters' schema of the tool `name`; null: there is no such tool. An
+/// object without parameters where the tool has none.
+std::optional<Json> toolParameters(const Json &tools, std::string_view name);
+
+} // namespace sandwich
+
+#endif // SANDWICH_API_CHATREQUEST_H
