@@ -147,6 +147,9 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
   if (checkpoint.tokenizerConfigPath())
     SANDWICH_RETURN_IF_ERROR(writer.copyFile(
         artifact::tokenizerConfigFile, *checkpoint.tokenizerConfigPath()));
+  if (checkpoint.chatTemplatePath())
+    SANDWICH_RETURN_IF_ERROR(writer.copyFile(artifact::chatTemplateFile,
+                                             *checkpoint.chatTemplatePath()));
   return writer.commit(std::move(manifest),
                        [&] { (void)progress(stageDone, 1); });
 }

@@ -287,7 +287,8 @@ asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {
     if (output.empty()) {
       ErrorCode interrupted;
       asio::steady_timer &changed = exchange.whenChanged();
-      if (streams && !exchange.heartbeatText().empty())
+      if (exchange.isPrepared() ||
+          (streams && !exchange.heartbeatText().empty()))
         changed.expires_after(
             std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                 std::chrono::duration<double>(
@@ -295,7 +296,7 @@ asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {
       else
         changed.expires_at(asio::steady_timer::time_point::max());
       co_await changed.async_wait(redirect_error(use_awaitable, interrupted));
-      if (!interrupted)
+      if (!interrupted && !exchange.releasePrepared() && streams)
         if (!co_await sendPiece(exchange.heartbeatText()))
           co_return false;
       continue;

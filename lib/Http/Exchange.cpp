@@ -51,22 +51,49 @@ void HttpExchangeState::wake() {
   });
 }
 
-void HttpExchangeState::begin(HttpResponse response, bool streams,
-                              std::string text) {
+bool HttpExchangeState::respond(HttpResponse response) {
   std::lock_guard lock(mutex);
-  if (!accepts() || std::exchange(begun, true))
-    return;
+  if (!accepts() || begun)
+    return false;
+  prepared.reset();
+  begun = true;
   output.head = std::move(response);
-  output.streams = streams;
-  output.finished = ended = !streams;
-  heartbeat = std::move(text);
+  output.streams = false;
+  output.finished = ended = true;
   wake();
+  return true;
+}
+
+void HttpExchangeState::begin(HttpResponse response, std::string text) {
+  std::lock_guard lock(mutex);
+  if (!accepts() || begun || prepared)
+    return;
+  prepared = std::move(response);
+  heartbeat = std::move(text);
+  if (!prepared->body.empty())
+    releaseHead();
+  wake();
+}
+
+void HttpExchangeState::releaseHead() {
+  output.head = *std::exchange(prepared, std::nullopt);
+  output.streams = begun = true;
+}
+
+bool HttpExchangeState::releasePrepared() {
+  std::lock_guard lock(mutex);
+  if (!accepts() || !prepared)
+    return false;
+  releaseHead();
+  return true;
 }
 
 void HttpExchangeState::write(std::string_view piece) {
   std::lock_guard lock(mutex);
-  if (!begun || !accepts() || piece.empty())
+  if (!(begun || prepared) || !accepts() || piece.empty())
     return;
+  if (prepared)
+    releaseHead();
   if (piece.size() > mostPending - output.pieces.size()) {
     overflown = true;
     output.pieces = {};
@@ -78,8 +105,10 @@ void HttpExchangeState::write(std::string_view piece) {
 
 void HttpExchangeState::finish() {
   std::lock_guard lock(mutex);
-  if (!begun || !accepts())
+  if (!(begun || prepared) || !accepts())
     return;
+  if (prepared)
+    releaseHead();
   output.finished = ended = true;
   wake();
 }
@@ -106,6 +135,11 @@ void HttpExchangeState::onClosed(std::function<void()> closed) {
 HttpExchangeState::Output HttpExchangeState::take() {
   std::lock_guard lock(mutex);
   return std::exchange(output, {});
+}
+
+bool HttpExchangeState::isPrepared() {
+  std::lock_guard lock(mutex);
+  return prepared.has_value();
 }
 
 void HttpExchangeState::conclude(bool left) {
@@ -135,12 +169,12 @@ HttpExchange::HttpExchange(std::shared_ptr<HttpExchangeState> state)
 
 HttpExchange::~HttpExchange() { state->abandon(); }
 
-void HttpExchange::respond(HttpResponse response) {
-  state->begin(std::move(response), false, {});
+bool HttpExchange::respond(HttpResponse response) {
+  return state->respond(std::move(response));
 }
 
 void HttpExchange::begin(HttpResponse response, std::string heartbeat) {
-  state->begin(std::move(response), true, std::move(heartbeat));
+  state->begin(std::move(response), std::move(heartbeat));
 }
 
 void HttpExchange::write(std::string_view piece) { state->write(piece); }

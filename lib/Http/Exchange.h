@@ -51,7 +51,8 @@ public:
         overflow(std::move(overflow)), changed(*this->context) {}
 
   // Of the makers.
-  void begin(HttpResponse response, bool streams, std::string heartbeat);
+  bool respond(HttpResponse response);
+  void begin(HttpResponse response, std::string heartbeat);
   void write(std::string_view piece);
   void finish();
   void abandon();
@@ -60,6 +61,10 @@ public:
   // Of the connection, on its executor.
   /// All that there is by now.
   Output take();
+  /// An answer has begun of which nothing was taken.
+  bool isPrepared();
+  /// Its head is to be taken, though there is no piece; false: there is none.
+  bool releasePrepared();
   /// Cancelled when there is more to take, or it is closed.
   boost::asio::steady_timer &whenChanged() { return changed; }
   const std::string &heartbeatText() const { return heartbeat; }
@@ -71,8 +76,10 @@ public:
 
 private:
   void conclude(bool left);
-  /// With the mutex held.
+  // With the mutex held.
   void wake();
+  /// The head of the answer that has begun is the next to be taken.
+  void releaseHead();
   bool accepts() const { return !isOver && !ended && !overflown; }
 
   /// Who makes the answer may outlive the server.
@@ -84,6 +91,9 @@ private:
   std::mutex mutex;
   Output output;
   std::string heartbeat;
+  /// The head of an answer that has begun, until there is a piece.
+  std::optional<HttpResponse> prepared;
+  /// There is a head that was or will be taken.
   bool begun = false;
   /// The makers have said the end.
   bool ended = false;

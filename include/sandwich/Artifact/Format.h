@@ -37,9 +37,11 @@ inline constexpr char weightsFile[] = "weights.bin";
 /// Only present where the checkpoint had them.
 inline constexpr char tokenizerFile[] = "tokenizer.json";
 inline constexpr char tokenizerConfigFile[] = "tokenizer_config.json";
+inline constexpr char chatTemplateFile[] = "chat_template.jinja";
 /// Every file an artifact may have.
 inline constexpr std::string_view fileNames[] = {
-    manifestFile, phasesFile, weightsFile, tokenizerFile, tokenizerConfigFile};
+    manifestFile,  phasesFile,          weightsFile,
+    tokenizerFile, tokenizerConfigFile, chatTemplateFile};
 
 inline constexpr char prefillPhase[] = "prefill";
 inline constexpr char decodePhase[] = "decode";

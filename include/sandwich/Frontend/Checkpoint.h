@@ -70,6 +70,10 @@ public:
   const std::optional<std::string> &tokenizerConfigPath() const {
     return tokenizerConfig;
   }
+  /// Path of `chat_template.jinja`, if there is one.
+  const std::optional<std::string> &chatTemplatePath() const {
+    return chatTemplate;
+  }
   /// Path of `added_tokens.json`, if there is one.
   const std::optional<std::string> &addedTokensPath() const {
     return addedTokens;
@@ -106,6 +110,7 @@ private:
   ModelConfig modelConfig;
   std::optional<std::string> tokenizer;
   std::optional<std::string> tokenizerConfig;
+  std::optional<std::string> chatTemplate;
   std::optional<std::string> addedTokens;
   std::vector<SafetensorsFile> files;
   std::map<std::string, Location, std::less<>> locations;

@@ -94,12 +94,15 @@ public:
   /// sees that it is not.
   ~HttpExchange();
 
-  /// Answers.
-  void respond(HttpResponse response);
+  /// Answers, unless an answer has begun of which something is on its way:
+  /// then, and where the client has left, it returns false.
+  bool respond(HttpResponse response);
 
   /// Begins an answer that `write` continues and `finish` ends, with the
-  /// response's body as its first piece. While nothing is written, `heartbeat`
-  /// is from time to time, if it is not empty.
+  /// response's body as its first piece. It is on its way with the first piece
+  /// that is written, or after the time of a heartbeat; `respond` takes its
+  /// place until then, so that what fails meanwhile has its own status. While
+  /// nothing is written, `heartbeat` is from time to time, if it is not empty.
   void begin(HttpResponse response, std::string heartbeat = {});
   void write(std::string_view piece);
   void finish();

@@ -157,6 +157,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   }
   checkpoint.tokenizer = pathIfThere(folder + "/tokenizer.json");
   checkpoint.tokenizerConfig = pathIfThere(folder + "/tokenizer_config.json");
+  checkpoint.chatTemplate = pathIfThere(folder + "/chat_template.jinja");
   checkpoint.addedTokens = pathIfThere(folder + "/added_tokens.json");
 
   // Where both stand, transformers takes the single file.
