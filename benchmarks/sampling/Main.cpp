@@ -51,6 +51,8 @@ struct Settings {
 struct Contestant {
   std::string name;
   SamplingOptions options;
+  /// One token in so many is allowed; 0: all are, without a constraint.
+  size_t rarity = 0;
   std::vector<double> milliseconds = {};
 };
 
@@ -76,6 +78,13 @@ std::vector<Contestant> makeContestants() {
        {.temperature = 1, .logProbabilities = 5}},
       {"0.8, min-p 0.05", {.temperature = 0.8f, .minP = 0.05f}},
       {"0.8, top-p 0.95", {.temperature = 0.8f, .topP = 0.95f}},
+      {"greedy, all tokens allowed", {}, 1},
+      {"greedy, every second token allowed", {}, 2},
+      {"greedy, one in a thousand allowed", {}, 1000},
+      {"0.8, top-k 50 ..., all allowed", usual, 1},
+      {"0.8, top-k 50 ..., every second allowed", usual, 2},
+      {"0.8, top-k 50 ..., one in a thousand", usual, 1000},
+      {"temperature 1, every second allowed", {.temperature = 1}, 2},
   };
 }
 
@@ -123,13 +132,28 @@ ParallelFor runOn(PhaseTeam &team) {
   };
 }
 
+/// Bits as a constraint gives them, of one token in `rarity`; none for 0.
+std::vector<uint64_t> makeAllowed(const Settings &settings, size_t rarity) {
+  std::vector<uint64_t> allowed;
+  if (rarity == 0)
+    return allowed;
+  allowed.resize((settings.vocabulary + 63) / 64);
+  for (size_t token = 0; token < settings.vocabulary; token += rarity)
+    allowed[token / 64] |= uint64_t{1} << (token % 64);
+  return allowed;
+}
+
 Status measure(Contestant &contestant, const Settings &settings,
                std::span<const float> logits, PhaseTeam &team) {
   std::vector<Sampler> samplers = makeSamplers(settings, contestant.options);
+  const std::vector<uint64_t> allowed =
+      makeAllowed(settings, contestant.rarity);
   std::vector<SamplingRow> rows;
   for (size_t row = 0; row < settings.rows; ++row)
-    rows.push_back({&samplers[row], logits.subspan(row * settings.vocabulary,
-                                                   settings.vocabulary)});
+    rows.push_back(
+        {&samplers[row],
+         logits.subspan(row * settings.vocabulary, settings.vocabulary),
+         allowed});
   const ParallelFor parallelFor = runOn(team);
   constexpr int uncounted = 1, counted = 3;
   for (int i = 0; i < uncounted + counted; ++i) {

@@ -15,6 +15,7 @@
 #include "BlockKernels.h"
 
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 
@@ -150,6 +151,24 @@ static size_t findAtLeast(const float *logits, float threshold,
   return count;
 }
 
+static void barOthers(const float *logits, const uint64_t *allowed,
+                      float *copy) {
+  const highway::ScalableTag<float> tag;
+  const auto barred =
+      highway::Set(tag, -std::numeric_limits<float>::infinity());
+  const size_t lanes = highway::Lanes(tag);
+  for (size_t i = 0; i < blockSize; i += lanes) {
+    // Vectors have a power of two of lanes, so that no mask is in two words.
+    const uint64_t bits = allowed[i / 64] >> (i % 64);
+    uint8_t bytes[sizeof(bits)];
+    std::memcpy(bytes, &bits, sizeof(bits));
+    const auto mask = highway::LoadMaskBits(tag, bytes);
+    highway::StoreU(
+        highway::IfThenElse(mask, highway::LoadU(tag, logits + i), barred), tag,
+        copy + i);
+  }
+}
+
 } // namespace sandwich::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -160,6 +179,7 @@ HWY_EXPORT(findLargest);
 HWY_EXPORT(sumWeights);
 HWY_EXPORT(sumWeightsRoughly);
 HWY_EXPORT(findAtLeast);
+HWY_EXPORT(barOthers);
 
 float findLargest(const float *logits) {
   return HWY_DYNAMIC_DISPATCH(findLargest)(logits);
@@ -176,6 +196,11 @@ double sumWeightsRoughly(const float *logits, float largest) {
 size_t findAtLeast(const float *logits, float threshold,
                    uint32_t positions[blockSize]) {
   return HWY_DYNAMIC_DISPATCH(findAtLeast)(logits, threshold, positions);
+}
+
+void barOthers(const float *logits, const uint64_t allowed[blockSize / 64],
+               float *copy) {
+  HWY_DYNAMIC_DISPATCH(barOthers)(logits, allowed, copy);
 }
 
 } // namespace sandwich

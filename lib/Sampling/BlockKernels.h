@@ -39,6 +39,11 @@ double sumWeights(const float *logits, float largest, double scale);
 /// at most `roughWeightError`.
 double sumWeightsRoughly(const float *logits, float largest);
 
+/// Copies `logits` to `copy`, which may be the same, with minus infinity where
+/// the bit of the position in `allowed` is not set.
+void barOthers(const float *logits, const uint64_t allowed[blockSize / 64],
+               float *copy);
+
 /// Writes the positions in `logits`, ascending, of those that are at least
 /// `threshold`, and returns how many they are.
 size_t findAtLeast(const float *logits, float threshold,

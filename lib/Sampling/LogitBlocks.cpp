@@ -18,9 +18,9 @@ static constexpr float infinity = std::numeric_limits<float>::infinity();
 
 LogitBlocks::LogitBlocks(std::span<const float> logits,
                          const LogitAdjustments &adjustments, double scale,
-                         bool rough)
+                         bool rough, std::span<const uint64_t> allowed)
     : logits(logits), adjustments(adjustments), scale(scale), rough(rough),
-      largest((logits.size() + blockSize - 1) / blockSize),
+      allowed(allowed), largest((logits.size() + blockSize - 1) / blockSize),
       weights(scale > 0 ? largest.size() : 0) {}
 
 const float *LogitBlocks::readUnchanged(size_t block, Copy &copy) const {
@@ -32,12 +32,28 @@ const float *LogitBlocks::readUnchanged(size_t block, Copy &copy) const {
   return copy.data();
 }
 
+LogitBlocks::Bits LogitBlocks::allowedOf(size_t block) const {
+  Bits bits;
+  if (allowed.empty()) {
+    bits.fill(~uint64_t{0});
+    return bits;
+  }
+  const size_t first = std::min(block * bits.size(), allowed.size());
+  const size_t count = std::min(bits.size(), allowed.size() - first);
+  auto end = std::ranges::copy(allowed.subspan(first, count), bits.begin()).out;
+  std::fill(end, bits.end(), 0);
+  return bits;
+}
+
 const float *LogitBlocks::read(size_t block, Changes changes,
                                Copy &copy) const {
   const float *values = readUnchanged(block, copy);
-  if (changes.empty())
+  const Bits bits = allowedOf(block);
+  if (!allowsAll(bits))
+    barOthers(values, bits.data(), copy.data());
+  else if (changes.empty())
     return values;
-  if (values != copy.data())
+  else if (values != copy.data())
     std::copy(values, values + blockSize, copy.data());
   for (const LogitAdjustments::Adjustment &change : changes) {
     float &logit = copy[static_cast<size_t>(change.token) - block * blockSize];
@@ -48,6 +64,11 @@ const float *LogitBlocks::read(size_t block, Changes changes,
 
 float LogitBlocks::findLargest(size_t block, Changes changes, float unchanged,
                                Copy &copy) const {
+  const Bits bits = allowedOf(block);
+  if (allowsNone(bits))
+    return -infinity;
+  if (!allowsAll(bits))
+    return sandwich::findLargest(read(block, changes, copy));
   const float *values = readUnchanged(block, copy);
   float changed = -infinity;
   for (const LogitAdjustments::Adjustment &change : changes) {

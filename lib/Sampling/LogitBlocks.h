@@ -28,13 +28,14 @@ namespace sandwich {
 /// there once it was called for all blocks.
 class LogitBlocks {
 public:
-  /// `adjustments` may be empty and stays as it is meanwhile. `scale` is above
+  /// `adjustments` may be empty and stays as it is meanwhile, as do the tokens
+  /// `allowed`, as in `Sampler::sample`. `scale` is above
   /// zero where sums of weights are wanted, exp((logit - largest) * scale), and
   /// 0 otherwise. Rough sums, which are for scale 1, have a relative error of
   /// at most `roughWeightError`, others `weightError`.
   LogitBlocks(std::span<const float> logits,
               const LogitAdjustments &adjustments, double scale,
-              bool rough = false);
+              bool rough = false, std::span<const uint64_t> allowed = {});
 
   size_t tokens() const { return logits.size(); }
   size_t count() const { return largest.size(); }
@@ -100,13 +101,24 @@ private:
   struct alignas(64) Copy : std::array<float, blockSize> {};
 
   using Changes = std::span<const LogitAdjustments::Adjustment>;
+  /// A bit for each token of a block.
+  using Bits = std::array<uint64_t, blockSize / 64>;
 
   Changes changesOf(size_t first, size_t last) const {
     return adjustments.ofTokens(first * blockSize, (last - first) * blockSize);
   }
   /// The logits of a block as the model computed them, in the row or in `copy`.
   const float *readUnchanged(size_t block, Copy &copy) const;
-  /// The same with `changes`, which are the block's.
+  /// The tokens of a block that are allowed.
+  Bits allowedOf(size_t block) const;
+  static bool allowsAll(const Bits &bits) {
+    return (bits[0] & bits[1] & bits[2] & bits[3]) == ~uint64_t{0};
+  }
+  static bool allowsNone(const Bits &bits) {
+    return (bits[0] | bits[1] | bits[2] | bits[3]) == 0;
+  }
+  /// The same with `changes`, which are the block's, and without the tokens
+  /// that are not allowed.
   const float *read(size_t block, Changes changes, Copy &copy) const;
   /// The largest of them; before the changes it is `unchanged`.
   float findLargest(size_t block, Changes changes, float unchanged,
@@ -116,6 +128,7 @@ private:
   const LogitAdjustments &adjustments;
   double scale;
   bool rough;
+  std::span<const uint64_t> allowed;
   /// Of each block, the largest logit.
   std::vector<float> largest;
   /// Of each block, the sum of exp((logit - its largest logit) * scale).

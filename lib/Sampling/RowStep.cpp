@@ -21,11 +21,13 @@ static const LogitAdjustments &noAdjustments() {
   return none;
 }
 
-RowStep::RowStep(Sampler &sampler, std::span<const float> logits)
-    : sampler(sampler),
-      changed(logits, sampler.adjustments, scaleOfChoice(sampler.options)) {
-  const bool same =
-      sampler.adjustments.empty() && scaleOfChoice(sampler.options) == 1;
+RowStep::RowStep(Sampler &sampler, std::span<const float> logits,
+                 std::span<const uint64_t> allowed)
+    : sampler(sampler), allowed(allowed),
+      changed(logits, sampler.adjustments, scaleOfChoice(sampler.options),
+              /*rough=*/false, allowed) {
+  const bool same = sampler.adjustments.empty() && allowed.empty() &&
+                    scaleOfChoice(sampler.options) == 1;
   if (sampler.options.logProbabilities && !same)
     model.emplace(logits, noAdjustments(), 1, /*rough=*/true);
 }
@@ -47,14 +49,24 @@ void RowStep::scan(size_t first, size_t last) {
   }
 }
 
+Error RowStep::describeNoToken() const {
+  if (allowed.empty())
+    return makeError(ErrorKind::Internal,
+                     "every logit is minus infinity; no token can be chosen");
+  if (std::ranges::count(allowed, uint64_t{0}) == std::ssize(allowed))
+    return makeError(ErrorKind::Internal, "the constraint allows no token");
+  return makeError(ErrorKind::Internal,
+                   "the logits of all tokens that the constraint allows are "
+                   "minus infinity; no token can be chosen");
+}
+
 Result<SampledToken> RowStep::finish() {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const float largest = changed.largestLogit();
   if (largest == infinity)
     return changed.describeBadLogit();
   if (largest == -infinity)
-    return makeError(ErrorKind::Internal,
-                     "every logit is minus infinity; no token can be chosen");
+    return describeNoToken();
   SampledToken sampled;
   if (sampler.options.temperature == 0) {
     sampled.token = mostProbableToken(changed);

@@ -23,8 +23,9 @@ namespace sandwich {
 /// threads.
 class RowStep {
 public:
-  /// Both outlive the step; `sampler` stays as it is until `finish`.
-  RowStep(Sampler &sampler, std::span<const float> logits);
+  /// All outlive the step; `sampler` stays as it is until `finish`.
+  RowStep(Sampler &sampler, std::span<const float> logits,
+          std::span<const uint64_t> allowed);
 
   size_t blocks() const { return changed.count(); }
 
@@ -39,7 +40,11 @@ private:
   /// the model computed; null if nobody asked for them.
   const LogitBlocks *rowOfProbabilities() const;
 
+  /// Why no token can be chosen where all logits are minus infinity.
+  Error describeNoToken() const;
+
   Sampler &sampler;
+  std::span<const uint64_t> allowed;
   /// With what the request changes of them, to choose from.
   LogitBlocks changed;
   /// As the model computed them, where that is another row or another scale.

@@ -14,8 +14,9 @@
 
 using namespace sandwich;
 
-Result<SampledToken> Sampler::sample(std::span<const float> logits) {
-  RowStep step(*this, logits);
+Result<SampledToken> Sampler::sample(std::span<const float> logits,
+                                     std::span<const uint64_t> allowed) {
+  RowStep step(*this, logits, allowed);
   step.scan(0, step.blocks());
   return step.finish();
 }
@@ -30,7 +31,7 @@ static std::vector<RowStep> scanInParts(std::span<const SamplingRow> rows,
   std::vector<RowStep> steps;
   steps.reserve(rows.size());
   for (const SamplingRow &row : rows)
-    steps.emplace_back(*row.sampler, row.logits);
+    steps.emplace_back(*row.sampler, row.logits, row.allowed);
   parallelFor(rows.size() * threads, [&](size_t index) {
     RowStep &step = steps[index / threads];
     const size_t part = index % threads;
@@ -49,7 +50,8 @@ sandwich::sampleBatch(std::span<const SamplingRow> rows, size_t threads,
   if (threads == 1 || rows.size() >= threads * rowsForEachThread) {
     // A thread that scans a whole row still has it in its cache afterwards.
     parallelFor(rows.size(), [&](size_t index) {
-      results[index] = rows[index].sampler->sample(rows[index].logits);
+      const SamplingRow &row = rows[index];
+      results[index] = row.sampler->sample(row.logits, row.allowed);
     });
     return results;
   }

@@ -8,6 +8,9 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "LiveRequest.h"
+#include "StepOutput.h"
+
 #include "sandwich/Service/StepCostMeasurement.h"
 #include "sandwich/Support/ElapsedTime.h"
 
@@ -85,7 +88,8 @@ Service::~Service() {
     thread.detach();
     (void)meeting.release();
     (void)scheduler.release();
-    (void)new std::map<RequestId, std::shared_ptr<Live>>(std::move(live));
+    (void)new std::map<RequestId, std::shared_ptr<LiveRequest>>(
+        std::move(live));
     return;
   }
   {
@@ -147,26 +151,16 @@ Status Service::check(const GenerationRequest &request) const {
   return {};
 }
 
-std::shared_ptr<Service::Live>
+std::shared_ptr<LiveRequest>
 Service::makeLive(const GenerationRequest &request,
                   GenerationCallbacks callbacks) const {
-  auto made = std::make_shared<Live>();
+  auto made = std::make_shared<LiveRequest>();
   made->callbacks = std::move(callbacks);
   const auto &ends = engine->model().eos_token_ids();
   const std::vector<int32_t> endTokens(ends.begin(), ends.end());
   const StopConditions stop(request.stop, request.sampling, endTokens);
-  for (uint32_t text = 0; text < request.continuations; ++text) {
-    SamplingOptions sampling = request.sampling;
-    sampling.seed += text;
-    Sampler sampler(sampling, stop.endingTokens());
-    sampler.observePrompt(request.prompt);
-    std::optional<StreamingDecoder> decoder;
-    if (textTokenizer) {
-      decoder.emplace(*textTokenizer, /*skipSpecialTokens=*/true);
-      decoder->skip(request.prompt);
-    }
-    made->texts.push_back({std::move(sampler), stop, std::move(decoder)});
-  }
+  for (uint32_t text = 0; text < request.continuations; ++text)
+    made->texts.emplace_back(request, text, stop, textTokenizer);
   return made;
 }
 
@@ -178,7 +172,7 @@ Result<RequestId> Service::submit(GenerationRequest request,
     return makeError(ErrorKind::InvalidArgument, request.continuations,
                      " continuations are more than the ", mostContinuations,
                      " sequences that one step takes");
-  std::shared_ptr<Live> made = makeLive(request, std::move(callbacks));
+  std::shared_ptr<LiveRequest> made = makeLive(request, std::move(callbacks));
   std::lock_guard lock(meeting->mutex);
   // Ranks that are restarted are not to be asked, only waited for.
   SANDWICH_RETURN_IF_ERROR(restartsRanks ? failedForGood
@@ -293,89 +287,6 @@ Result<StepResult> Service::compute(const StepPlan &plan,
   return result;
 }
 
-std::vector<Service::Row> Service::rowsOf(const StepPlan &plan) const {
-  std::vector<Row> rows;
-  for (const StepSegment &segment : plan.segments)
-    for (uint32_t i = 0; i < segment.samples; ++i)
-      rows.push_back(
-          {segment.request, live.at(segment.request), segment.text + i});
-  return rows;
-}
-
-std::vector<Result<SampledToken>>
-Service::sample(const StepPlan &plan, const StepResult &result,
-                const std::vector<Row> &rows) {
-  std::vector<SamplingRow> logits;
-  for (size_t i = 0; i < plan.segments.size(); ++i)
-    for (uint32_t sample = 0; sample < plan.segments[i].samples; ++sample) {
-      const Row &row = rows[logits.size()];
-      logits.push_back(
-          {&row.live->texts[row.text].sampler,
-           result.logits.subspan(result.firstRows[i] * engine->vocabSize(),
-                                 engine->vocabSize())});
-    }
-  PhaseTeam &team = engine->team(PhaseKind::Decode);
-  return sampleBatch(
-      logits, team.size(),
-      [&team](size_t count, const std::function<void(size_t)> &task) {
-        struct Tasks {
-          size_t count;
-          size_t threads;
-          const std::function<void(size_t)> &task;
-          std::mutex mutex = {};
-          std::exception_ptr failure = {};
-        } tasks{count, std::min<size_t>(count, team.size()), task};
-        team.run(
-            static_cast<unsigned>(tasks.threads),
-            [](void *context, int32_t thread) {
-              auto &own = *static_cast<Tasks *>(context);
-              // No exception may leave a thread of the team.
-              try {
-                for (auto i = static_cast<size_t>(thread); i < own.count;
-                     i += own.threads)
-                  own.task(i);
-              } catch (...) {
-                std::lock_guard lock(own.mutex);
-                own.failure = std::current_exception();
-              }
-            },
-            &tasks);
-        if (tasks.failure)
-          std::rethrow_exception(tasks.failure);
-      });
-}
-
-/// What may help where logits are no numbers.
-static const char *adviceOnRange(const Engine &engine) {
-  return engine.artifact().manifest().kv_cache().dtype() == "f16"
-             ? "; keys and values beyond 65504 are infinite in its KV cache of "
-               "f16: compile it with --kv-dtype=bf16"
-             : "";
-}
-
-GeneratedToken Service::follow(const Row &row, Result<SampledToken> sampled) {
-  GeneratedToken generated{row.text, {}, {}, {}};
-  if (!sampled) {
-    // The other requests go on.
-    row.live->failure = makeError(sampled.error().kind, sampled.error().message,
-                                  adviceOnRange(*engine));
-    generated.finish = FinishReason::Stopped;
-    return generated;
-  }
-  generated.token = *std::move(sampled);
-  const int32_t token = generated.token.token;
-  Text &text = row.live->texts[row.text];
-  text.sampler.accept(token);
-  StopConditions::Step step = text.stop.addToken(
-      token, text.decoder ? text.decoder->decode(token) : std::string());
-  generated.piece = std::move(step.text);
-  if (step.stopped)
-    generated.finish = *step.stopped == StopCause::EndToken
-                           ? FinishReason::EndOfText
-                           : FinishReason::Stopped;
-  return generated;
-}
-
 void Service::tell(const Ended &ended) {
   for (const auto &[request, end] : ended)
     if (request->callbacks.onEnd)
@@ -396,52 +307,16 @@ Service::Ended Service::takeEnded(const std::vector<RequestEnd> &ended) {
   return taken;
 }
 
-void Service::finishPiece(Text &text, FinishReason reason, std::string &piece) {
-  // What follows a stop string is not told.
-  if (reason == FinishReason::Stopped)
-    return;
-  if (reason != FinishReason::EndOfText)
-    piece += text.stop.flush();
-  if (text.decoder)
-    piece += text.decoder->flush();
-}
-
-void Service::deliver(const std::vector<Row> &rows,
-                      std::vector<GeneratedToken> &tokens,
-                      const StepEvents &events) {
-  // The scheduler tells no tokens of requests that were cancelled meanwhile.
-  size_t next = 0;
-  for (const TokenEvent &event : events.tokens) {
-    while (rows[next].request != event.request || rows[next].text != event.text)
-      ++next;
-    const Row &row = rows[next];
-    GeneratedToken &token = tokens[next++];
-    if (!row.live->failure)
-      continue;
-    token.finish = event.finish;
-    if (event.finish)
-      finishPiece(row.live->texts[row.text], *event.finish, token.piece);
-    if (row.live->callbacks.onToken)
-      row.live->callbacks.onToken(token);
-  }
-}
-
 StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
-                             const std::vector<Row> &rows,
-                             std::vector<GeneratedToken> &tokens,
+                             StepOutput &output,
                              std::unique_lock<std::mutex> &lock) {
   lock.unlock();
-  std::vector<ChosenToken> chosen;
   try {
-    std::vector<Result<SampledToken>> sampled = sample(plan, result, rows);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      tokens.push_back(follow(rows[i], std::move(sampled[i])));
-      chosen.push_back({tokens.back().token.token, tokens.back().finish});
-    }
+    output.choose(plan, result, *engine);
     lock.lock();
   } catch (const std::exception &exception) {
     lock.lock();
-    tokens.clear();
+    output.clear();
     return {.tokens = {},
             .ended = scheduler->fail(
                 plan,
@@ -449,24 +324,21 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
                           "no tokens could be chosen: ", exception.what()),
                 now())};
   }
-  StepEvents events = scheduler->complete(plan, chosen, now());
+  StepEvents events = scheduler->complete(plan, output.chosen(), now());
   generatedTokens += events.tokens.size();
-  for (const Row &row : rows)
-    if (!row.live->failure)
-      (void)scheduler->cancel(row.request, now());
+  for (RequestId failed : output.failed())
+    (void)scheduler->cancel(failed, now());
   return events;
 }
 
 bool Service::runStep(std::unique_lock<std::mutex> &lock) {
   const StepPlan plan = scheduler->next(now());
   StepEvents events;
-  std::vector<Row> rows;
-  std::vector<GeneratedToken> tokens;
+  StepOutput output(plan, live);
   auto ended = takeEnded(plan.ended);
   if (!plan.segments.empty()) {
-    rows = rowsOf(plan);
     if (Result<StepResult> result = compute(plan, lock))
-      events = complete(plan, *result, rows, tokens, lock);
+      events = complete(plan, *result, output, lock);
     else
       events.ended = scheduler->fail(plan, result.error(), now());
     for (auto &each : takeEnded(events.ended))
@@ -476,10 +348,10 @@ bool Service::runStep(std::unique_lock<std::mutex> &lock) {
     return false;
   delivering = true;
   lock.unlock();
-  deliver(rows, tokens, events);
+  output.tell(events);
   tell(ended);
   // What callbacks hold may end by a call of this class.
-  rows.clear();
+  output.clear();
   ended.clear();
   lock.lock();
   delivering = false;

@@ -148,3 +148,24 @@ TEST(BlockKernelsTest, FindsWhatReachesAThreshold) {
     }
   });
 }
+
+TEST(BlockKernelsTest, BarsWhatIsNotAllowed) {
+  forEachTarget([] {
+    const std::vector<float> block = makeBlock(1);
+    std::mt19937_64 generator(2);
+    for (int i = 0; i < 20; ++i) {
+      std::vector<uint64_t> allowed(blockSize / 64);
+      for (uint64_t &word : allowed)
+        word = i == 0 ? 0 : i == 1 ? ~uint64_t{0} : generator();
+      std::vector<float> copy(blockSize);
+      barOthers(block.data() + 1, allowed.data(), copy.data());
+      std::vector<float> same(block.begin() + 1, block.end());
+      barOthers(same.data(), allowed.data(), same.data());
+      for (size_t j = 0; j < blockSize; ++j) {
+        const bool isAllowed = (allowed[j / 64] >> (j % 64)) & 1;
+        ASSERT_EQ(copy[j], isAllowed ? block[j + 1] : -infinity);
+      }
+      EXPECT_EQ(same, copy);
+    }
+  });
+}

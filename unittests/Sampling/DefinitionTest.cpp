@@ -116,6 +116,15 @@ struct Pair {
 
 } // namespace
 
+static std::vector<float> normalLogits(size_t count, float deviation,
+                                       uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  std::vector<float> logits(count);
+  std::ranges::generate(logits, [&] { return normal(generator); });
+  return logits;
+}
+
 static void checkCases(uint64_t seed, int cases, size_t largestVocabulary) {
   RandomCases random(seed);
   for (int i = 0; i < cases; ++i) {
@@ -139,6 +148,89 @@ TEST(DefinitionTest, RandomOptionsAndSmallVocabularies) {
   checkCases(1, 400, 300);
 }
 
+/// Bits as a constraint gives them, of a token or two in a thousand or of
+/// nearly all, and whole words of one kind.
+static std::vector<bool> chooseAllowed(RandomCases &random, size_t vocabulary) {
+  std::vector<bool> allowed(vocabulary);
+  const size_t rarity = random.oneOf(2) ? 500 : 3;
+  const bool most = random.oneOf(2);
+  bool wholeWord = false, bit = false;
+  for (size_t i = 0; i < vocabulary; ++i) {
+    if (i % 64 == 0) {
+      wholeWord = random.oneOf(2);
+      bit = random.oneOf(2);
+    }
+    allowed[i] = wholeWord ? bit : random.oneOf(rarity) != most;
+  }
+  return allowed;
+}
+
+static std::vector<uint64_t> wordsOf(const std::vector<bool> &bits) {
+  std::vector<uint64_t> words((bits.size() + 63) / 64);
+  for (size_t i = 0; i < bits.size(); ++i)
+    words[i / 64] |= uint64_t{bits[i]} << (i % 64);
+  return words;
+}
+
+static void checkConstrainedCases(uint64_t seed, int cases,
+                                  size_t largestVocabulary) {
+  RandomCases random(seed);
+  for (int i = 0; i < cases; ++i) {
+    const size_t vocabulary = 40 + random.below(largestVocabulary - 39);
+    Pair pair(random, vocabulary);
+    for (int step = 0; step < 6; ++step) {
+      const std::vector<float> logits = random.logits(vocabulary);
+      std::vector<bool> allowed = chooseAllowed(random, vocabulary);
+      // Somewhere there is a token that nothing else bars.
+      pair.naive.allowed.clear();
+      size_t token = random.below(vocabulary);
+      while (pair.naive.adjust(logits[token], static_cast<int32_t>(token)) ==
+             -infinity)
+        token = (token + 1) % vocabulary;
+      allowed[token] = true;
+      pair.naive.allowed = allowed;
+      std::vector<uint64_t> words = wordsOf(allowed);
+      // Words that are missing allow nothing.
+      while (random.oneOf(2) && words.back() == 0)
+        words.pop_back();
+      Result<SampledToken> sampled = pair.sampler.sample(logits, words);
+      ASSERT_TRUE(sampled) << sampled.error().message;
+      ASSERT_TRUE(allowed[static_cast<size_t>(sampled->token)]);
+      ASSERT_EQ(sampled->token, pair.naive.sample(logits))
+          << "case " << i << ", step " << step << ", " << vocabulary
+          << " tokens";
+      pair.sampler.accept(sampled->token);
+      pair.naive.accept(sampled->token);
+    }
+  }
+}
+
+TEST(DefinitionTest, ConstraintsBarTokensFirst) {
+  checkConstrainedCases(11, 400, 300);
+  forEachTarget([] { checkConstrainedCases(12, 25, 20000); });
+}
+
+TEST(DefinitionTest, LogProbabilitiesKnowNoConstraint) {
+  const std::vector<float> logits = normalLogits(3000, 2, 5);
+  SamplingOptions options{.temperature = 1};
+  options.logProbabilities = 5;
+  std::vector<bool> allowed(logits.size());
+  allowed[1234] = true;
+  Sampler free(options), bound(options);
+  Result<SampledToken> any = free.sample(logits);
+  Result<SampledToken> one = bound.sample(logits, wordsOf(allowed));
+  ASSERT_TRUE(any && one);
+  EXPECT_EQ(one->token, 1234);
+  ASSERT_EQ(one->top.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(one->top[i].token, any->top[i].token);
+    EXPECT_NEAR(one->top[i].logProbability, any->top[i].logProbability, 1e-4);
+  }
+  EXPECT_NEAR(*one->logProbability - one->top[0].logProbability,
+              logits[1234] - logits[static_cast<size_t>(one->top[0].token)],
+              1e-4);
+}
+
 TEST(DefinitionTest, RandomOptionsAndLargeVocabularies) {
   forEachTarget([] { checkCases(2, 25, 20000); });
 }
@@ -159,15 +251,6 @@ TEST(DefinitionTest, EveryDrawOfAVocabularyOf128256) {
     for (int i = 0; i < 8; ++i)
       ASSERT_EQ(sampler.sample(logits)->token, naive.sample(logits));
   }
-}
-
-static std::vector<float> normalLogits(size_t count, float deviation,
-                                       uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::normal_distribution<float> normal(0, deviation);
-  std::vector<float> logits(count);
-  std::ranges::generate(logits, [&] { return normal(generator); });
-  return logits;
 }
 
 // Places where one token ends and the next begins: approximate sums leave a

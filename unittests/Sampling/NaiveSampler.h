@@ -30,6 +30,8 @@ struct NaiveSampler {
   std::set<int32_t> prompt = {};
   std::map<int32_t, int> outputs = {};
   uint64_t outputCount = 0;
+  /// One bit for each token; none: all are allowed.
+  std::vector<bool> allowed = {};
   std::mt19937_64 generator{options.seed};
 
   void accept(int32_t token) {
@@ -38,6 +40,8 @@ struct NaiveSampler {
   }
 
   float adjust(float logit, int32_t token) const {
+    if (!allowed.empty() && !allowed[static_cast<size_t>(token)])
+      return -std::numeric_limits<float>::infinity();
     if (outputCount < options.minTokens && endTokens.contains(token))
       return -std::numeric_limits<float>::infinity();
     if (options.logitBias.contains(token))

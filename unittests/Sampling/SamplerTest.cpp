@@ -306,3 +306,21 @@ TEST(SamplerTest, ErrorsNameTheTokenAndAreInternal) {
   ASSERT_FALSE(sampled);
   EXPECT_EQ(sampled.error().kind, ErrorKind::Internal);
 }
+
+TEST(SamplerTest, ConstraintsThatLeaveNothingAreErrors) {
+  const std::vector<float> logits = {1, 2, -INFINITY, 3};
+  Sampler sampler(makeOptions(0));
+  auto refusal = [&](uint64_t allowed) {
+    Result<SampledToken> sampled = sampler.sample(logits, {&allowed, 1});
+    EXPECT_FALSE(sampled);
+    return sampled ? std::string() : sampled.error().message;
+  };
+  EXPECT_EQ(refusal(0), "the constraint allows no token");
+  EXPECT_EQ(refusal(4), "the logits of all tokens that the constraint allows "
+                        "are minus infinity; no token can be chosen");
+  const uint64_t some = 0b0101;
+  EXPECT_EQ(sampler.sample(logits, {&some, 1})->token, 0);
+  // Numbers are what the model owes, whether they are asked for or not.
+  const std::vector<float> bad = {1, NAN};
+  EXPECT_FALSE(sampler.sample(bad, {&some, 1}));
+}

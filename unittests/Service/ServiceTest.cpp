@@ -23,6 +23,7 @@
 #include <chrono>
 #include <future>
 #include <random>
+#include <stdexcept>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -406,6 +407,112 @@ TEST_F(ServiceTest, CallbacksMaySubmitAndCancel) {
   EXPECT_TRUE(second.end.get().status);
   EXPECT_EQ(second.tokens(), greedy(prompt, 2));
   service->drain();
+}
+
+namespace {
+/// Allows tokens of one parity, the other one each time, and counts what it is
+/// told. Shared counts tell of clones.
+class Alternating : public TokenConstraint {
+public:
+  /// How it fails from its third token on, if it does.
+  enum class Failure { None, AllowsNothing, Refuses, Throws };
+
+  explicit Alternating(Failure failure = Failure::None) : failure(failure) {}
+
+  std::span<const uint64_t> allowedTokens() override {
+    if (accepted == 2 && failure == Failure::Throws)
+      throw std::runtime_error("broken");
+    const bool nothing = accepted == 2 && failure == Failure::AllowsNothing;
+    const uint64_t even = 0x5555555555555555U;
+    bits.assign((HASH_MODEL_VOCABULARY + 63) / 64, nothing        ? 0
+                                                   : accepted % 2 ? ~even
+                                                                  : even);
+    return bits;
+  }
+  bool accept(int32_t token) override {
+    if (accepted == 2 && failure == Failure::Refuses)
+      return false;
+    if (token % 2 != static_cast<int32_t>(accepted % 2))
+      return false;
+    ++accepted;
+    return true;
+  }
+  std::unique_ptr<TokenConstraint> clone() const override {
+    return std::make_unique<Alternating>(*this);
+  }
+
+private:
+  Failure failure;
+  uint64_t accepted = 0;
+  std::vector<uint64_t> bits;
+};
+} // namespace
+
+TEST_F(ServiceTest, ConstraintsHoldForEachText) {
+  std::unique_ptr<Service> service =
+      start({.maxTokens = 16, .maxLogitRows = 16}, {.kvCacheTokens = 2000});
+  GenerationRequest request;
+  request.prompt = makeTokens(20, 3);
+  request.maxTokens = 15;
+  request.continuations = 3;
+  request.sampling.temperature = 1;
+  request.sampling.minTokens = 15;
+  request.constraint = std::make_unique<Alternating>();
+  // Which tokens spoil the model is no matter here.
+  request.sampling.logitBias = {
+      {HASH_MODEL_VOCABULARY - 1, -std::numeric_limits<float>::infinity()}};
+  Outcome outcome;
+  ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+  const RequestEnd end = outcome.end.get();
+  ASSERT_TRUE(end.status) << end.status.error().message;
+  for (uint32_t text = 0; text < 3; ++text) {
+    const std::vector<int32_t> tokens = outcome.tokens(text);
+    ASSERT_EQ(tokens.size(), 15u);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      EXPECT_EQ(tokens[i] % 2, static_cast<int32_t>(i % 2));
+  }
+}
+
+TEST_F(ServiceTest, ConstraintsThatFailEndTheirOwnRequest) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  GenerationRequest good;
+  good.prompt = makeTokens(20, 2);
+  good.maxTokens = 25;
+  using Failure = Alternating::Failure;
+  for (const auto &[failure, message] :
+       {std::pair(Failure::AllowsNothing, "the constraint allows no token"),
+        std::pair(Failure::Refuses, "which it had allowed"),
+        std::pair(Failure::Throws, "the constraint failed: broken")}) {
+    GenerationRequest bad = good;
+    bad.constraint = std::make_unique<Alternating>(failure);
+    Outcome ends, goesOn;
+    ASSERT_TRUE(service->submit(good, goesOn.callbacks()));
+    ASSERT_TRUE(service->submit(bad, ends.callbacks()));
+    const RequestEnd end = ends.end.get();
+    ASSERT_FALSE(end.status);
+    EXPECT_EQ(end.status.error().kind, ErrorKind::Internal);
+    EXPECT_NE(end.status.error().message.find(message), std::string::npos)
+        << end.status.error().message;
+    EXPECT_EQ(ends.tokens().size(), 2u);
+    EXPECT_TRUE(goesOn.end.get().status);
+    EXPECT_EQ(goesOn.tokens(), greedy(good.prompt, 25));
+  }
+}
+
+TEST_F(ServiceTest, SpecialTokensAreSkippedOrTold) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  // "<pad>", which no text has by chance.
+  GenerationRequest request;
+  request.prompt = makeTokens(20, 2);
+  request.maxTokens = 1;
+  request.sampling.logitBias = {{258, 100.0F}};
+  for (bool skips : {true, false}) {
+    request.skipSpecialTokens = skips;
+    Outcome outcome;
+    ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+    ASSERT_TRUE(outcome.end.get().status);
+    EXPECT_EQ(outcome.text(), skips ? "" : "<pad>");
+  }
 }
 
 /// Whether `service` takes a request at all, and as the first one.

@@ -10,6 +10,9 @@
 /// A request has a `Sampler`; a step of many requests calls `sampleBatch`. What
 /// is chosen is fixed by this plain definition, in double:
 ///
+/// - Tokens that a constraint does not allow are barred: their logits are minus
+///   infinity, whatever follows. Then logits are adjusted as `SamplingOptions`
+///   says.
 /// - The weight of a token is exp((logit - largest logit) * (1 / temperature)).
 /// - Tokens below min-p are left out, then those beyond top-k, then those that
 ///   top-p does not need, as `SamplingOptions` says.
@@ -86,10 +89,14 @@ public:
   void accept(int32_t token) { adjustments.addOutput(token); }
 
   /// A token for `logits`, [vocab_size], in which minus infinity bars a token;
-  /// what was counted stays as it is. Errors (`Internal`): a logit that is NaN
-  /// or plus infinity, as the model computed it or after penalties, or no token
-  /// left.
-  Result<SampledToken> sample(std::span<const float> logits);
+  /// what was counted stays as it is. Of `allowed`, a bit for each token as
+  /// `TokenConstraint::allowedTokens` gives them, those that are not set bar a
+  /// token, too, and so do those that are missing; none at all: every token is
+  /// allowed. Errors (`Internal`): a logit that is NaN or plus infinity, as the
+  /// model computed it or after penalties, whether the token is allowed or not,
+  /// or no token left.
+  Result<SampledToken> sample(std::span<const float> logits,
+                              std::span<const uint64_t> allowed = {});
 
 private:
   friend class RowStep;
@@ -105,10 +112,12 @@ private:
 using ParallelFor = std::function<void(
     size_t count, const std::function<void(size_t index)> &task)>;
 
-/// One row of a step: `logits`, [vocab_size], for the next token of `sampler`.
+/// One row of a step: `logits`, [vocab_size], for the next token of `sampler`,
+/// which is one of `allowed`.
 struct SamplingRow {
   Sampler *sampler;
   std::span<const float> logits;
+  std::span<const uint64_t> allowed = {};
 };
 
 /// What `Sampler::sample` returns for each of `rows`, whose samplers are all

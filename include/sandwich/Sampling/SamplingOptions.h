@@ -20,10 +20,10 @@ namespace sandwich {
 
 /// What a request wants of its tokens. The operations follow each other in the
 /// order that vLLM's `Sampler` documents (`vllm/v1/sample/sampler.py`),
-/// which is that of the fields from `minTokens` to `topP`; where it leaves
-/// something open, as the order of tokens with equal logits, the smaller token
-/// id comes first. Adjustments of logits are computed in float, probabilities
-/// in double.
+/// which is that of the fields from `minTokens` to `topP`, after the tokens
+/// that a constraint does not allow are barred; where it leaves something open,
+/// as the order of tokens with equal logits, the smaller token id comes first.
+/// Adjustments of logits are computed in float, probabilities in double.
 struct SamplingOptions {
   /// The largest `logProbabilities`: OpenAI's.
   static constexpr uint32_t maxLogProbabilities = 20;

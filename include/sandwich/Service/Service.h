@@ -20,6 +20,7 @@
 #include "sandwich/Runtime/Text/Tokenizer.h"
 #include "sandwich/Sampling/Sampler.h"
 #include "sandwich/Sampling/StopConditions.h"
+#include "sandwich/Sampling/TokenConstraint.h"
 #include "sandwich/Serving/Scheduler.h"
 #include "sandwich/Support/Result.h"
 
@@ -48,6 +49,12 @@ struct GenerationRequest {
   uint32_t continuations = 1;
   SamplingOptions sampling = {};
   StopOptions stop = {};
+  /// What the tokens of each text must keep to; null: nothing. Each text gets a
+  /// clone, which accepts its tokens one by one. A constraint that allows no
+  /// token, or refuses one that it had allowed, ends the request with Internal.
+  std::shared_ptr<const TokenConstraint> constraint = {};
+  /// Leaves special tokens out of `GeneratedToken::piece`.
+  bool skipSpecialTokens = true;
   /// As in `Request`.
   uint32_t priority = 0;
   /// Seconds from now on after which there is no use in it any more.
@@ -109,6 +116,9 @@ struct ServiceStatistics {
   uint64_t generatedTokens = 0;
 };
 
+struct LiveRequest;
+class StepOutput;
+
 /// All calls may come from any thread, and none waits for a step unless it says
 /// so. A process that forks begins its services afterwards: in a child, calls
 /// fail with Unavailable, and those that wait return.
@@ -155,25 +165,6 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  /// One text of a request.
-  struct Text {
-    Sampler sampler;
-    StopConditions stop;
-    std::optional<StreamingDecoder> decoder;
-  };
-  struct Live {
-    GenerationCallbacks callbacks;
-    std::vector<Text> texts;
-    /// Why it ends, where the scheduler does not know.
-    Status failure;
-  };
-  /// A row of logits, and the text that gets a token from it.
-  struct Row {
-    RequestId request;
-    std::shared_ptr<Live> live;
-    uint32_t text;
-  };
-
   Service(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer,
           const ServiceOptions &options)
       : engine(std::move(engine)), textTokenizer(std::move(tokenizer)),
@@ -184,8 +175,8 @@ private:
   /// thread is missing, and the mutex may be held for ever.
   bool isFork() const { return ::getpid() != process; }
   Status check(const GenerationRequest &request) const;
-  std::shared_ptr<Live> makeLive(const GenerationRequest &request,
-                                 GenerationCallbacks callbacks) const;
+  std::shared_ptr<LiveRequest> makeLive(const GenerationRequest &request,
+                                        GenerationCallbacks callbacks) const;
 
   // The service's thread.
   void serve();
@@ -195,23 +186,11 @@ private:
   void restartRanks(std::unique_lock<std::mutex> &lock);
   Result<StepResult> compute(const StepPlan &plan,
                              std::unique_lock<std::mutex> &lock);
-  std::vector<Row> rowsOf(const StepPlan &plan) const;
-  std::vector<Result<SampledToken>> sample(const StepPlan &plan,
-                                           const StepResult &result,
-                                           const std::vector<Row> &rows);
-  /// What the row's text says of its new token.
-  GeneratedToken follow(const Row &row, Result<SampledToken> sampled);
-  /// The text of a token that a text ends with, as `reason` says: with what was
-  /// held back.
-  static void finishPiece(Text &text, FinishReason reason, std::string &piece);
   /// Chooses the tokens of a step that was computed, and tells the scheduler.
   StepEvents complete(const StepPlan &plan, const StepResult &result,
-                      const std::vector<Row> &rows,
-                      std::vector<GeneratedToken> &tokens,
-                      std::unique_lock<std::mutex> &lock);
-  void deliver(const std::vector<Row> &rows,
-               std::vector<GeneratedToken> &tokens, const StepEvents &events);
-  using Ended = std::vector<std::pair<std::shared_ptr<Live>, RequestEnd>>;
+                      StepOutput &output, std::unique_lock<std::mutex> &lock);
+  using Ended =
+      std::vector<std::pair<std::shared_ptr<LiveRequest>, RequestEnd>>;
   /// Takes the requests that `ended` from those that live.
   Ended takeEnded(const std::vector<RequestEnd> &ended);
   static void tell(const Ended &ended);
@@ -233,7 +212,7 @@ private:
   /// it would wait for threads that are not there.
   std::unique_ptr<Meeting> meeting = std::make_unique<Meeting>();
   std::unique_ptr<Scheduler> scheduler;
-  std::map<RequestId, std::shared_ptr<Live>> live;
+  std::map<RequestId, std::shared_ptr<LiveRequest>> live;
   bool draining = false;
   bool stopping = false;
   /// Callbacks are being called.
