@@ -11,6 +11,8 @@ find_package(Boost 1.81 REQUIRED)
 pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc>=2.9)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8>=10.42)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium>=1.0.18)
+# Debian: prometheus-cpp-dev.
+pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core>=1.0)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc>=2.6)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash>=0.8)
 pkg_check_modules(highway REQUIRED IMPORTED_TARGET libhwy>=1.0)

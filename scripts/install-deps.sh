@@ -10,7 +10,7 @@ runtime=(
   build-essential cmake ninja-build pkg-config ccache
   libhwloc-dev libtbb-dev libprotobuf-dev protobuf-compiler libgtest-dev
   nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev libcli11-dev
-  libsodium-dev libhwy-dev libboost1.81-dev
+  libsodium-dev libhwy-dev libboost1.81-dev prometheus-cpp-dev
   python3 python3-numpy
 )
 compiler=(

@@ -241,6 +241,12 @@ static void readTemplateArguments(ObjectReader &reader, ChatRequest &request) {
                   "add_generation_prompt: false");
 }
 
+void sandwich::readConversation(ObjectReader &reader, ChatRequest &request) {
+  readMessages(reader, request.messages);
+  readTools(reader, request);
+  readTemplateArguments(reader, request);
+}
+
 std::variant<ChatRequest, ApiError>
 sandwich::parseChatRequest(std::string_view body) {
   Result<Json> json = parseJson(body);
@@ -249,10 +255,8 @@ sandwich::parseChatRequest(std::string_view body) {
   ObjectReader reader(*json, "");
   ChatRequest request;
   request.parameters = readGenerationParameters(reader);
-  readMessages(reader, request.messages);
-  readTools(reader, request);
+  readConversation(reader, request);
   readLogProbabilities(reader, request.parameters.sampling);
-  readTemplateArguments(reader, request);
   const auto most = GenerationParameters::mostTokens;
   auto tokens = reader.integer("max_completion_tokens", 1, most);
   if (auto old = reader.integer("max_tokens", 1, most); old && !tokens)

@@ -85,11 +85,9 @@ sandwich::parseCompletionRequest(std::string_view body) {
   if (auto tokens = reader.integer("truncate_prompt_tokens", 1, INT32_MAX))
     request.truncatePromptTokens = static_cast<uint64_t>(*tokens);
   // Without a token to make there is only the prompt to score.
-  request.parameters.maxTokens =
-      static_cast<uint64_t>(reader
-                                .integer("max_tokens", request.echo ? 0 : 1,
-                                         GenerationParameters::mostTokens)
-                                .value_or(CompletionRequest::usualTokens));
+  if (auto tokens = reader.integer("max_tokens", request.echo ? 0 : 1,
+                                   GenerationParameters::mostTokens))
+    request.parameters.maxTokens = static_cast<uint64_t>(*tokens);
   reader.requireDefault("suffix", "");
   if (request.prompts.size() * request.parameters.continuations >
       size_t{GenerationParameters::mostTexts})

@@ -29,6 +29,7 @@ void addInspectCommand(CLI::App &app, Action &action);
 void addLogitsCommand(CLI::App &app, Action &action);
 void addRankCommand(CLI::App &app, Action &action);
 void addReplayCommand(CLI::App &app, Action &action);
+void addServeCommand(CLI::App &app, Action &action);
 void addTokenizeCommand(CLI::App &app, Action &action);
 void addTopologyCommand(CLI::App &app, Action &action);
 

@@ -48,6 +48,9 @@ struct ChatRequest {
 /// Errors name the field.
 std::variant<ChatRequest, ApiError> parseChatRequest(std::string_view body);
 
+/// Reads the fields of which a prompt is made.
+void readConversation(ObjectReader &reader, ChatRequest &request);
+
 /// The parameters' schema of the tool `name`; null: there is no such tool. An
 /// object without parameters where the tool has none.
 std::optional<Json> toolParameters(const Json &tools, std::string_view name);

@@ -1,0 +1,79 @@
+//===- ServedModel.h - A model that a server offers -------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_SERVER_SERVEDMODEL_H
+#define SANDWICH_SERVER_SERVEDMODEL_H
+
+#include "sandwich/Service/Service.h"
+#include "sandwich/Support/Result.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+struct ServedModelOptions {
+  /// What requests call it.
+  std::string name;
+  /// The folder of its artifact.
+  std::string artifact;
+  EngineOptions engine = {};
+  ServiceOptions service = {};
+  /// Tokens of a prompt and its text together, at most the model's; nothing:
+  /// the model's.
+  std::optional<uint64_t> contextLength = {};
+};
+
+struct LoadedModel;
+
+/// A model from the moment that it is asked for. All calls may come from any
+/// thread.
+class ServedModel {
+public:
+  enum class State { Loading, Ready, Failed };
+
+  explicit ServedModel(ServedModelOptions options);
+  ~ServedModel();
+
+  const std::string &name() const { return options.name; }
+  State state() const { return currentState; }
+  /// Of the weights that are loaded, from 0 to 1.
+  double progress() const { return loadedShare; }
+  /// Null unless it is ready.
+  const LoadedModel *loaded() const;
+  /// Why it failed.
+  std::string failure() const;
+
+  /// Loads it, which takes its time. Errors: as `Artifact::open`,
+  /// `loadTokenizer`, `Engine::create` and `Service::create`; a KV cache in
+  /// which a text of the whole context has no room, as a legal request could
+  /// never run.
+  Status load();
+
+private:
+  Result<std::unique_ptr<LoadedModel>> open();
+
+  ServedModelOptions options;
+  std::atomic<State> currentState = State::Loading;
+  std::atomic<double> loadedShare = 0;
+  mutable std::mutex mutex;
+  std::string failureMessage;
+  std::unique_ptr<LoadedModel> model;
+};
+
+/// "llama" of "models/llama.sandwich/".
+std::string modelNameOf(const std::string &artifactPath);
+
+} // namespace sandwich
+
+#endif // SANDWICH_SERVER_SERVEDMODEL_H

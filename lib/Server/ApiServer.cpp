@@ -1,0 +1,341 @@
+//===- ApiServer.cpp - The API over HTTP ----------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Server/ApiServer.h"
+
+#include "Endpoints.h"
+#include "Responses.h"
+#include "StatusReport.h"
+
+#include "sandwich/Server/Page.h"
+#include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/Process.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <sodium.h>
+#include <thread>
+
+using namespace sandwich;
+
+using Clock = std::chrono::steady_clock;
+
+class ApiServer::Implementation {
+public:
+  Implementation(ApiServerOptions options,
+                 std::unique_ptr<ModelRegistry> registry)
+      : options(std::move(options)), models(std::move(registry)),
+        workers(std::max(1u, this->options.workers)) {
+    randombytes_buf(&firstId, sizeof(firstId));
+  }
+  ~Implementation();
+
+  Status listen();
+  Status load();
+  void tick();
+  bool drain(double seconds);
+
+  std::unique_ptr<HttpServer> http;
+
+private:
+  /// A path of the API, and who answers.
+  struct Route {
+    std::string_view path;
+    std::string_view method;
+    /// At once, on the thread of all connections.
+    HttpResponse (Implementation::*respond)(const HttpRequest &) const =
+        nullptr;
+    /// Or a worker.
+    void (*answer)(Call &call, const EndpointContext &context) = nullptr;
+    /// Without a key.
+    bool isOpen = false;
+  };
+  static const std::vector<Route> &routes();
+  void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
+  HttpResponse refusal(const HttpRequest &request, const Route *route) const;
+  const Route *findRoute(const HttpRequest &request) const;
+  void dispatch(const Route &route, HttpRequest request,
+                std::shared_ptr<HttpExchange> exchange);
+  std::string nextId();
+
+  HttpResponse health(const HttpRequest &request) const;
+  HttpResponse ready(const HttpRequest &request) const;
+  HttpResponse status(const HttpRequest &request) const;
+  HttpResponse metrics(const HttpRequest &request) const;
+  HttpResponse version(const HttpRequest &request) const;
+  HttpResponse page(const HttpRequest &request) const;
+  HttpResponse allModels(const HttpRequest &request) const;
+  HttpResponse oneModel(const HttpRequest &request) const;
+
+  ApiServerOptions options;
+  const std::unique_ptr<ModelRegistry> models;
+  boost::asio::thread_pool workers;
+  const Clock::time_point start = Clock::now();
+  uint64_t firstId = 0;
+  std::atomic<uint64_t> lastId = 0;
+  std::atomic<bool> draining = false;
+};
+
+//===----------------------------------------------------------------------===//
+// Paths
+//===----------------------------------------------------------------------===//
+
+/// Names of models follow it.
+static constexpr std::string_view modelPrefix = "/v1/models/";
+
+const std::vector<ApiServer::Implementation::Route> &
+ApiServer::Implementation::routes() {
+  using Self = Implementation;
+  static const std::vector<Route> all = {
+      {"/v1/completions", "POST", nullptr, answerCompletion},
+      {"/v1/chat/completions", "POST", nullptr, answerChat},
+      {"/tokenize", "POST", nullptr, answerTokenize},
+      {"/detokenize", "POST", nullptr, answerDetokenize},
+      {"/v1/models", "GET", &Self::allModels},
+      {modelPrefix, "GET", &Self::oneModel},
+      {"/health", "GET", &Self::health, nullptr, /*isOpen=*/true},
+      {"/ready", "GET", &Self::ready, nullptr, /*isOpen=*/true},
+      {"/status", "GET", &Self::status},
+      {"/metrics", "GET", &Self::metrics},
+      {"/version", "GET", &Self::version},
+      {"/", "GET", &Self::page},
+  };
+  return all;
+}
+
+const ApiServer::Implementation::Route *
+ApiServer::Implementation::findRoute(const HttpRequest &request) const {
+  for (const Route &route : routes())
+    if (request.path == route.path ||
+        (route.path == modelPrefix && request.path.starts_with(modelPrefix) &&
+         request.path.size() > modelPrefix.size()))
+      return &route;
+  return nullptr;
+}
+
+/// Whether the body is said to be JSON. Browsers send other types to servers
+/// that they were not told by a page of that server; those are not taken.
+static bool isJson(const HttpRequest &request) {
+  std::string type(request.header("Content-Type").value_or(""));
+  std::ranges::transform(type, type.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return type == "application/json" || type.starts_with("application/json;") ||
+         type.starts_with("application/json ");
+}
+
+static HttpResponse keyRefusal(const HttpRequest &request) {
+  HttpResponse response = toResponse(ApiError::invalidKey());
+  // A browser that opens the page asks a person.
+  if (request.path == "/")
+    response.headers.back().second = "Basic realm=\"sandwich: the password is "
+                                     "an API key\"";
+  return response;
+}
+
+/// The answer to what nobody handles. Status 0: it can be handled.
+HttpResponse ApiServer::Implementation::refusal(const HttpRequest &request,
+                                                const Route *route) const {
+  if (!(route && route->isOpen) && !options.keys.allow(request))
+    return keyRefusal(request);
+  if (!route)
+    return toResponse(ApiError::unknownPath(request.path));
+  if (request.method != route->method) {
+    HttpResponse response = toResponse(
+        ApiError::unknownMethod(request.method, std::string(route->method)));
+    response.headers.emplace_back("Allow", route->method == "GET"
+                                               ? "GET, HEAD"
+                                               : std::string(route->method));
+    return response;
+  }
+  if (route->answer && !isJson(request))
+    return toResponse(ApiError::ofStatus(
+        415, "the request's Content-Type must be application/json"));
+  if (route->answer && draining)
+    return toResponse(
+        ApiError::unavailable("this server is shutting down; try another"));
+  return {.status = 0};
+}
+
+void ApiServer::Implementation::handle(HttpRequest request,
+                                       std::shared_ptr<HttpExchange> exchange) {
+  const Route *route = findRoute(request);
+  if (HttpResponse refused = refusal(request, route); refused.status != 0) {
+    (void)exchange->respond(std::move(refused));
+    return;
+  }
+  if (route->respond) {
+    (void)exchange->respond((this->*route->respond)(request));
+    return;
+  }
+  dispatch(*route, std::move(request), std::move(exchange));
+}
+
+std::string ApiServer::Implementation::nextId() {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%016llx%08llx",
+                static_cast<unsigned long long>(firstId),
+                static_cast<unsigned long long>(++lastId));
+  return text;
+}
+
+void ApiServer::Implementation::dispatch(
+    const Route &route, HttpRequest request,
+    std::shared_ptr<HttpExchange> exchange) {
+  auto call = std::make_shared<Call>(Call{.request = std::move(request),
+                                          .exchange = std::move(exchange),
+                                          .receivedAt = Clock::now(),
+                                          .id = nextId()});
+  boost::asio::post(workers, [this, call, answer = route.answer] {
+    const EndpointContext context = {.models = *models,
+                                     .onOver =
+                                         [this](RequestRecord record) {
+                                           if (options.requestLog)
+                                             options.requestLog->add(
+                                                 std::move(record));
+                                         },
+                                     .keepsPrompts = options.logsPrompts};
+    runCatching(
+        "answer a request", [&] { answer(*call, context); },
+        [&](const char *reason) {
+          call->respond(toResponse(ApiError::ofStatus(500, reason)));
+          report(options.log, LogLevel::Warning, reason);
+        });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// How it is
+//===----------------------------------------------------------------------===//
+
+HttpResponse ApiServer::Implementation::health(const HttpRequest &) const {
+  return toResponse(Json{{"status", "ok"}});
+}
+
+HttpResponse ApiServer::Implementation::ready(const HttpRequest &) const {
+  if (draining)
+    return toResponse(Json{{"status", "draining"}}, 503);
+  if (!models->allReady())
+    return toResponse(Json{{"status", "loading"}}, 503);
+  return toResponse(Json{{"status", "ready"}});
+}
+
+HttpResponse ApiServer::Implementation::status(const HttpRequest &) const {
+  return toResponse(describeStatus(*models, secondsSince(start), draining));
+}
+
+HttpResponse ApiServer::Implementation::metrics(const HttpRequest &) const {
+  return {.contentType = "text/plain; version=0.0.4; charset=utf-8",
+          .body = models->metricsText()};
+}
+
+HttpResponse ApiServer::Implementation::version(const HttpRequest &) const {
+  return toResponse(Json{{"version", SANDWICH_VERSION}});
+}
+
+HttpResponse ApiServer::Implementation::page(const HttpRequest &) const {
+  return {.contentType = "text/html; charset=utf-8",
+          .body = std::string(chatPage()),
+          .headers = {
+              {"Content-Security-Policy", contentSecurityPolicy(chatPage())},
+              {"X-Content-Type-Options", "nosniff"},
+              {"Referrer-Policy", "no-referrer"}}};
+}
+
+HttpResponse ApiServer::Implementation::allModels(const HttpRequest &) const {
+  return listModels(*models);
+}
+
+HttpResponse
+ApiServer::Implementation::oneModel(const HttpRequest &request) const {
+  return describeModel(*models, request.path.substr(modelPrefix.size()));
+}
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+Status ApiServer::Implementation::listen() {
+  HttpServerOptions http = options.http;
+  http.log = options.log;
+  http.describeError = [](unsigned status, std::string message) {
+    return toResponse(ApiError::ofStatus(status, std::move(message)));
+  };
+  SANDWICH_ASSIGN_OR_RETURN(
+      this->http,
+      HttpServer::create(
+          std::move(http),
+          [this](HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+            handle(std::move(request), std::move(exchange));
+          }));
+  return {};
+}
+
+Status ApiServer::Implementation::load() {
+  for (const std::unique_ptr<ServedModel> &model : models->models()) {
+    if (Status loaded = model->load(); !loaded)
+      return loaded;
+    report(options.log, LogLevel::Information,
+           "'" + model->name() + "' is ready");
+  }
+  return {};
+}
+
+void ApiServer::Implementation::tick() {}
+
+bool ApiServer::Implementation::drain(double seconds) {
+  draining = true;
+  (void)seconds;
+  return true;
+}
+
+ApiServer::Implementation::~Implementation() {
+  // First nobody comes any more, then nobody answers, then nothing computes.
+  if (http)
+    http->stop();
+  workers.join();
+}
+
+//===----------------------------------------------------------------------===//
+// ApiServer
+//===----------------------------------------------------------------------===//
+
+ApiServer::ApiServer(std::unique_ptr<Implementation> implementation)
+    : implementation(std::move(implementation)) {}
+
+ApiServer::~ApiServer() = default;
+
+Result<std::unique_ptr<ApiServer>> ApiServer::create(ApiServerOptions options) {
+  if (sodium_init() < 0)
+    return makeError("the system gives no random numbers");
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> models,
+                            ModelRegistry::create(std::move(options.models),
+                                                  std::move(options.aliases)));
+  auto made =
+      std::make_unique<Implementation>(std::move(options), std::move(models));
+  SANDWICH_RETURN_IF_ERROR(made->listen());
+  return std::unique_ptr<ApiServer>(new ApiServer(std::move(made)));
+}
+
+const std::string &ApiServer::address() const {
+  return implementation->http->address();
+}
+
+Status ApiServer::load() { return implementation->load(); }
+
+void ApiServer::tick() { implementation->tick(); }
+
+void ApiServer::stop() { implementation->http->stop(); }
+
+bool ApiServer::drain(double seconds) { return implementation->drain(seconds); }

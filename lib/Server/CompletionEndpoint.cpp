@@ -1,0 +1,122 @@
+//===- CompletionEndpoint.cpp - POST /v1/completions ----------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GenerationSetup.h"
+
+#include <variant>
+
+using namespace sandwich;
+
+namespace {
+/// A prompt as tokens, and as the text that `echo` tells.
+struct EncodedPrompt {
+  std::vector<int32_t> tokens;
+  std::string text;
+};
+} // namespace
+
+static std::variant<EncodedPrompt, ApiError>
+encode(const Prompt &prompt, const CompletionRequest &request,
+       const LoadedModel &model) {
+  EncodedPrompt encoded;
+  const std::optional<Tokenizer> &tokenizer = model.tokenizer();
+  if (const auto *text = std::get_if<std::string>(&prompt)) {
+    if (!tokenizer)
+      return ApiError::ofField("prompt", "the model has no tokenizer; its "
+                                         "prompts are lists of token ids");
+    Result<std::vector<int32_t>> tokens = tokenizer->encode(
+        *text, {.addSpecialTokens = request.addSpecialTokens});
+    if (!tokens)
+      return ApiError::ofField("prompt", "prompt: " + tokens.error().message);
+    encoded.tokens = *std::move(tokens);
+    encoded.text = *text;
+  } else {
+    encoded.tokens = std::get<std::vector<int32_t>>(prompt);
+    for (int32_t token : encoded.tokens)
+      if (static_cast<uint64_t>(token) >= model.service->model().vocab_size())
+        return ApiError::ofField(
+            "prompt", "prompt has the token " + std::to_string(token) +
+                          ", and the model has " +
+                          std::to_string(model.service->model().vocab_size()));
+    if (tokenizer)
+      encoded.text =
+          tokenizer->decode(encoded.tokens, /*skipSpecialTokens=*/false);
+  }
+  if (const auto &most = request.truncatePromptTokens;
+      most && encoded.tokens.size() > *most) {
+    encoded.tokens.erase(encoded.tokens.begin(),
+                         encoded.tokens.end() -
+                             static_cast<std::ptrdiff_t>(*most));
+    if (tokenizer)
+      encoded.text =
+          tokenizer->decode(encoded.tokens, /*skipSpecialTokens=*/false);
+  }
+  if (encoded.tokens.empty())
+    return ApiError::ofField("prompt", "prompt has no token; give at least "
+                                       "one character");
+  return encoded;
+}
+
+/// What the service gets of each prompt.
+static std::variant<std::vector<GenerationAnswer::Prompt>, ApiError>
+preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
+  std::vector<GenerationAnswer::Prompt> prompts;
+  for (const Prompt &each : request.prompts) {
+    auto encoded = encode(each, request, model);
+    if (auto *error = std::get_if<ApiError>(&encoded))
+      return std::move(*error);
+    auto &prompt = std::get<EncodedPrompt>(encoded);
+    auto tokens = chooseMaxTokens(model, prompt.tokens.size(),
+                                  request.parameters.maxTokens,
+                                  CompletionRequest::usualTokens);
+    if (auto *error = std::get_if<ApiError>(&tokens))
+      return std::move(*error);
+    auto made = toGenerationRequest(request.parameters, model);
+    if (auto *error = std::get_if<ApiError>(&made))
+      return std::move(*error);
+    GenerationAnswer::Prompt prepared;
+    prepared.request = std::move(std::get<GenerationRequest>(made));
+    prepared.request.maxTokens = std::get<uint64_t>(tokens);
+    prepared.request.prompt = std::move(prompt.tokens);
+    if (request.echo)
+      prepared.echo = std::move(prompt.text);
+    prepared.scoresPrompt =
+        request.echo && request.parameters.sampling.logProbabilities;
+    prompts.push_back(std::move(prepared));
+  }
+  return prompts;
+}
+
+void sandwich::answerCompletion(Call &call, const EndpointContext &context) {
+  auto parsed = parseCompletionRequest(call.request.body);
+  if (const auto *error = std::get_if<ApiError>(&parsed))
+    return refuse(call, context, "", *error);
+  const auto &request = std::get<CompletionRequest>(parsed);
+  const GenerationParameters &parameters = request.parameters;
+  auto found = context.models.find(parameters.model);
+  if (const auto *error = std::get_if<ApiError>(&found))
+    return refuse(call, context, parameters.model, *error);
+  const ReadyModel ready = std::get<ReadyModel>(found);
+  auto prompts = preparePrompts(request, *ready.model);
+  if (const auto *error = std::get_if<ApiError>(&prompts))
+    return refuse(call, context, ready.model->name, *error);
+
+  AnswerShape::Identity identity =
+      identityOf(call, *ready.model, parameters, "cmpl-");
+  RequestRecord record = recordOf(identity, call);
+  if (context.keepsPrompts)
+    if (const auto *text = std::get_if<std::string>(&request.prompts.front()))
+      record.prompt = *text;
+  auto answer = std::make_shared<GenerationAnswer>(
+      call.exchange,
+      completionShape(std::move(identity), ready.model->tokenizer()),
+      answerOptions(call, parameters), *ready.model->service, *ready.metrics,
+      std::move(record), context.onOver);
+  answer->start(
+      std::move(std::get<std::vector<GenerationAnswer::Prompt>>(prompts)));
+}

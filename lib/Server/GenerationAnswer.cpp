@@ -1,0 +1,274 @@
+//===- GenerationAnswer.cpp - Texts on their way to a client --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GenerationAnswer.h"
+
+#include <utility>
+
+using namespace sandwich;
+
+/// A client that left before its answer was complete, in logs.
+static constexpr unsigned clientLeft = 499;
+
+static double secondsBetween(GenerationAnswer::Clock::time_point from,
+                             GenerationAnswer::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+GenerationAnswer::GenerationAnswer(std::shared_ptr<HttpExchange> exchange,
+                                   std::unique_ptr<AnswerShape> shape,
+                                   Options options, Service &service,
+                                   ModelMetrics &metrics, RequestRecord record,
+                                   std::function<void(RequestRecord)> onOver)
+    : exchange(std::move(exchange)), shape(std::move(shape)),
+      options(std::move(options)), service(service), metrics(metrics),
+      record(std::move(record)), onOver(std::move(onOver)) {}
+
+//===----------------------------------------------------------------------===//
+// Beginning
+//===----------------------------------------------------------------------===//
+
+Result<RequestId> GenerationAnswer::submit(size_t prompt, Prompt &what) {
+  const auto self = shared_from_this();
+  GenerationCallbacks callbacks;
+  callbacks.onToken = [self, prompt](const GeneratedToken &token) {
+    self->onToken(prompt, token);
+  };
+  callbacks.onEnd = [self, prompt](const RequestEnd &end) {
+    self->onEnd(prompt, end);
+  };
+  return service.submit(std::move(what.request), std::move(callbacks));
+}
+
+void GenerationAnswer::start(std::vector<Prompt> prompts) {
+  // Tokens that come while others are submitted wait for this.
+  std::unique_lock lock(mutex);
+  for (size_t i = 0; i < prompts.size(); ++i)
+    for (uint32_t text = 0; text < options.continuations; ++text) {
+      Choice choice;
+      choice.part.index =
+          static_cast<uint32_t>(i * options.continuations + text);
+      if (options.toolCalls)
+        choice.calls.emplace(*options.toolCalls,
+                             "call_" + record.id + "_" +
+                                 std::to_string(choice.part.index) + "_");
+      choices.push_back(std::move(choice));
+    }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    usage.promptTokens += prompts[i].request.prompt.size();
+    Result<RequestId> id = submit(i, prompts[i]);
+    if (!id) {
+      fail(ApiError::of(id.error(), metrics.retryAfterSeconds()));
+      concludeIfOver();
+      return;
+    }
+    ++live;
+    requests.push_back(*id);
+  }
+  if (options.streams)
+    exchange->begin({.contentType = "text/event-stream",
+                     .headers = {{"Cache-Control", "no-cache"},
+                                 {"X-Accel-Buffering", "no"}}},
+                    ": still here\n\n");
+  for (size_t i = 0; i < prompts.size(); ++i)
+    if (!prompts[i].echo.empty())
+      for (uint32_t text = 0; text < options.continuations; ++text) {
+        Choice &choice = choices[i * options.continuations + text];
+        ChoicePart part;
+        part.text = prompts[i].echo;
+        add(choice, std::move(part));
+      }
+  lock.unlock();
+  // May call at once.
+  exchange->onClosed([weak = weak_from_this()] {
+    if (auto self = weak.lock())
+      self->onLeft();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What the service tells
+//===----------------------------------------------------------------------===//
+
+static std::string nameOf(FinishReason reason) {
+  switch (reason) {
+  case FinishReason::EndOfText:
+  case FinishReason::Stopped:
+    return "stop";
+  case FinishReason::MaxTokens:
+  case FinishReason::ContextFull:
+    return "length";
+  }
+  return "stop";
+}
+
+void GenerationAnswer::measure(Choice &choice, Clock::time_point now) {
+  if (!choice.lastToken) {
+    const double seconds = secondsBetween(options.receivedAt, now);
+    if (!firstTokenSeconds)
+      firstTokenSeconds = seconds;
+    metrics.observeFirstToken(seconds);
+  } else {
+    const double seconds = secondsBetween(*choice.lastToken, now);
+    betweenSeconds += seconds;
+    ++betweenTokens;
+    metrics.observeNextToken(seconds);
+  }
+  choice.lastToken = now;
+}
+
+void GenerationAnswer::onToken(size_t prompt, const GeneratedToken &token) {
+  std::lock_guard lock(mutex);
+  Choice &choice = choices[prompt * options.continuations + token.text];
+  measure(choice, Clock::now());
+  ++choice.tokens;
+  ++usage.generatedTokens;
+  if (over)
+    return;
+  ChoicePart part;
+  part.text = token.piece;
+  if (shape->of().scored)
+    part.scores.push_back({.token = token.token.token,
+                           .logProbability = token.token.logProbability,
+                           .top = token.token.top});
+  if (token.finish)
+    part.finish = nameOf(*token.finish);
+  add(choice, std::move(part));
+}
+
+void GenerationAnswer::add(Choice &choice, ChoicePart part) {
+  part.index = choice.part.index;
+  if (choice.calls) {
+    ToolCallParser::Step step = choice.calls->add(part.text);
+    if (part.finish) {
+      ToolCallParser::Step rest = choice.calls->finish();
+      step.text += rest.text;
+      std::ranges::move(rest.calls, std::back_inserter(step.calls));
+      if (choice.calls->hasCalls() && *part.finish == "stop")
+        part.finish = "tool_calls";
+    }
+    part.text = std::move(step.text);
+    part.calls = std::move(step.calls);
+  }
+  part.textOffset = choice.told;
+  choice.told += countCharacters(part.text);
+  if (part.finish)
+    record.finish = *part.finish;
+  if (options.streams)
+    return send(choice, part);
+  ChoicePart &whole = choice.part;
+  whole.text += part.text;
+  std::ranges::move(part.scores, std::back_inserter(whole.scores));
+  std::ranges::move(part.calls, std::back_inserter(whole.calls));
+  whole.finish = part.finish;
+}
+
+void GenerationAnswer::send(Choice &choice, const ChoicePart &part) {
+  const bool isEmpty = part.text.empty() && part.scores.empty() &&
+                       part.calls.empty() && !part.finish;
+  if (isEmpty)
+    return;
+  if (!std::exchange(choice.isOpen, true))
+    exchange->write(shape->opening(part.index));
+  choice.part.finish = part.finish;
+  std::optional<TokenUsage> soFar;
+  if (options.continuousUsage)
+    soFar = usage;
+  exchange->write(shape->chunk(part, soFar));
+}
+
+void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
+  std::lock_guard lock(mutex);
+  --live;
+  usage.cachedTokens += end.cachedTokens;
+  record.preemptions += end.preemptions;
+  record.queueSeconds =
+      std::max(record.queueSeconds.value_or(0), end.queueSeconds);
+  metrics.observeEnd(end);
+  if (!over && !end.status)
+    fail(ApiError::of(end.status.error(), metrics.retryAfterSeconds()));
+  if (!over)
+    // A prompt that was only to be scored has no last token.
+    for (uint32_t text = 0; text < options.continuations; ++text) {
+      Choice &choice = choices[prompt * options.continuations + text];
+      if (!choice.part.finish) {
+        ChoicePart part;
+        part.finish = "length";
+        add(choice, std::move(part));
+      }
+    }
+  if (!over && live == 0)
+    complete();
+  concludeIfOver();
+}
+
+//===----------------------------------------------------------------------===//
+// Ends
+//===----------------------------------------------------------------------===//
+
+void GenerationAnswer::complete() {
+  over = true;
+  if (options.streams) {
+    if (options.includesUsage)
+      exchange->write(shape->usageChunk(usage));
+    exchange->write("data: [DONE]\n\n");
+    exchange->finish();
+    return;
+  }
+  std::vector<ChoicePart> parts;
+  for (Choice &choice : choices)
+    parts.push_back(std::move(choice.part));
+  const Json whole = shape->whole(parts, usage);
+  (void)exchange->respond(
+      {.body = whole.dump(-1, ' ', false, Json::error_handler_t::replace)});
+}
+
+void GenerationAnswer::cancelAll() {
+  for (RequestId id : requests)
+    (void)service.cancel(id);
+}
+
+void GenerationAnswer::fail(const ApiError &error) {
+  over = true;
+  record.status = error.status;
+  record.error = error.message;
+  // What has begun can only be broken off, with an event that says why.
+  if (!exchange->respond(toResponse(error)) && options.streams) {
+    exchange->write(
+        "event: error\ndata: " +
+        error.toJson().dump(-1, ' ', false, Json::error_handler_t::replace) +
+        "\n\n");
+    exchange->finish();
+  }
+  cancelAll();
+}
+
+void GenerationAnswer::onLeft() {
+  std::lock_guard lock(mutex);
+  if (!over) {
+    over = true;
+    record.status = clientLeft;
+    record.error = "the client left";
+  }
+  cancelAll();
+}
+
+void GenerationAnswer::concludeIfOver() {
+  if (!over || live > 0 || std::exchange(concluded, true))
+    return;
+  record.promptTokens = usage.promptTokens;
+  record.cachedTokens = usage.cachedTokens;
+  record.generatedTokens = usage.generatedTokens;
+  record.ttft = firstTokenSeconds;
+  if (betweenTokens > 0)
+    record.tpot = betweenSeconds / static_cast<double>(betweenTokens);
+  record.seconds = secondsBetween(options.receivedAt, Clock::now());
+  metrics.observeAnswer(record);
+  if (onOver)
+    onOver(record);
+}

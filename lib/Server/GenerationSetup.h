@@ -1,0 +1,50 @@
+//===- GenerationSetup.h - From what a request says to what is generated *- C++
+//-*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_SERVER_GENERATIONSETUP_H
+#define SANDWICH_LIB_SERVER_GENERATIONSETUP_H
+
+#include "Endpoints.h"
+
+#include <variant>
+
+namespace sandwich {
+
+/// What `parameters` want of the service, but for the prompt. Errors name the
+/// field.
+std::variant<GenerationRequest, ApiError>
+toGenerationRequest(const GenerationParameters &parameters,
+                    const LoadedModel &model);
+
+/// Tokens of a text behind a prompt of so many: what was asked for, or else
+/// `usual`, or all that there is room for. Error: `context_length_exceeded`,
+/// with both numbers.
+std::variant<uint64_t, ApiError>
+chooseMaxTokens(const LoadedModel &model, uint64_t promptTokens,
+                const std::optional<uint64_t> &wanted,
+                const std::optional<uint64_t> &usual);
+
+/// Who an answer is from.
+AnswerShape::Identity identityOf(const Call &call, const LoadedModel &model,
+                                 const GenerationParameters &parameters,
+                                 const char *idPrefix);
+
+/// What is known of a request before it is answered.
+RequestRecord recordOf(const AnswerShape::Identity &identity, const Call &call);
+
+/// Answers a request for texts that is wrong, and tells of it.
+void refuse(const Call &call, const EndpointContext &context,
+            const std::string &model, const ApiError &error);
+
+GenerationAnswer::Options answerOptions(const Call &call,
+                                        const GenerationParameters &parameters);
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_SERVER_GENERATIONSETUP_H

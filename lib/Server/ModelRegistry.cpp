@@ -1,0 +1,83 @@
+//===- ModelRegistry.cpp - Models by their names --------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModelRegistry.h"
+
+#include "sandwich/Api/GenerationParameters.h"
+#include "sandwich/Support/Utf8.h"
+
+#include <algorithm>
+#include <prometheus/text_serializer.h>
+
+using namespace sandwich;
+
+static Status checkName(const std::string &name) {
+  if (name.empty() || name.size() > GenerationParameters::nameBytes ||
+      findInvalidUtf8(name))
+    return makeError("a model's name has 1 to ",
+                     GenerationParameters::nameBytes, " bytes of UTF-8");
+  return {};
+}
+
+Result<std::unique_ptr<ModelRegistry>>
+ModelRegistry::create(std::vector<ServedModelOptions> models,
+                      std::map<std::string, std::string> aliases) {
+  std::unique_ptr<ModelRegistry> made(new ModelRegistry);
+  for (ServedModelOptions &options : models) {
+    SANDWICH_RETURN_IF_ERROR(checkName(options.name));
+    if (!made->byName.emplace(options.name, made->all.size()).second)
+      return makeError("two models are called '", options.name,
+                       "'; give one another name, as NAME=ARTIFACT");
+    made->all.push_back(std::make_unique<ServedModel>(std::move(options)));
+    made->metrics.push_back(
+        std::make_unique<ModelMetrics>(made->registry, *made->all.back()));
+  }
+  for (const auto &[alias, name] : aliases) {
+    SANDWICH_RETURN_IF_ERROR(checkName(alias));
+    const auto model = made->byName.find(name);
+    if (model == made->byName.end())
+      return makeError("the alias '", alias, "' is of '", name,
+                       "', which is no model");
+    if (!made->byName.emplace(alias, model->second).second)
+      return makeError("the alias '", alias, "' is the name of a model");
+  }
+  made->otherNames = std::move(aliases);
+  return made;
+}
+
+std::variant<ReadyModel, ApiError>
+ModelRegistry::find(const std::string &name) const {
+  if (name.empty() && all.size() > 1)
+    return ApiError::ofField("model",
+                             "model is missing; /v1/models lists those that "
+                             "are served here");
+  const auto found =
+      name.empty() ? byName.find(all.front()->name()) : byName.find(name);
+  if (found == byName.end())
+    return ApiError::unknownModel(name);
+  const ServedModel &model = *all[found->second];
+  if (const LoadedModel *loaded = model.loaded())
+    return ReadyModel{loaded, metrics[found->second].get()};
+  if (model.state() == ServedModel::State::Failed)
+    return ApiError::unavailable("the model '" + model.name() +
+                                 "' could not be loaded");
+  return ApiError::unavailable("the model '" + model.name() +
+                               "' is still being loaded");
+}
+
+bool ModelRegistry::allReady() const {
+  return std::ranges::all_of(
+      all, [](const auto &model) { return model->loaded() != nullptr; });
+}
+
+std::string ModelRegistry::metricsText() const {
+  std::vector<prometheus::MetricFamily> families = registry.Collect();
+  for (prometheus::MetricFamily &each : ServiceCollector(all).Collect())
+    families.push_back(std::move(each));
+  return prometheus::TextSerializer().Serialize(families);
+}

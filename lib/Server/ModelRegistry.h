@@ -1,0 +1,68 @@
+//===- ModelRegistry.h - Models by their names ------------------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_SERVER_MODELREGISTRY_H
+#define SANDWICH_LIB_SERVER_MODELREGISTRY_H
+
+#include "LoadedModel.h"
+#include "ModelMetrics.h"
+
+#include "sandwich/Api/ApiError.h"
+#include "sandwich/Server/ServedModel.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sandwich {
+
+/// A model that is ready, with what is counted of it.
+struct ReadyModel {
+  const LoadedModel *model;
+  ModelMetrics *metrics;
+};
+
+/// The models of a server. Which there are never changes.
+class ModelRegistry {
+public:
+  /// Errors: as `ApiServer::create` of names and aliases.
+  static Result<std::unique_ptr<ModelRegistry>>
+  create(std::vector<ServedModelOptions> models,
+         std::map<std::string, std::string> aliases);
+
+  const std::vector<std::unique_ptr<ServedModel>> &models() const {
+    return all;
+  }
+  const std::map<std::string, std::string> &aliases() const {
+    return otherNames;
+  }
+
+  /// The model of this name or alias; the only one if `name` is empty. Errors:
+  /// 404 there is none, 400 which of several, 503 it is not ready.
+  std::variant<ReadyModel, ApiError> find(const std::string &name) const;
+
+  /// In the format of Prometheus.
+  std::string metricsText() const;
+
+  bool allReady() const;
+
+private:
+  ModelRegistry() = default;
+
+  std::vector<std::unique_ptr<ServedModel>> all;
+  std::vector<std::unique_ptr<ModelMetrics>> metrics;
+  std::map<std::string, std::string> otherNames;
+  std::map<std::string, size_t> byName;
+  prometheus::Registry registry;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_SERVER_MODELREGISTRY_H

@@ -1,0 +1,130 @@
+//===- ServedModel.cpp - A model that a server offers ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Server/ServedModel.h"
+
+#include "LoadedModel.h"
+
+#include "sandwich/Runtime/Text/ArtifactTokenizer.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <xxhash.h>
+
+using namespace sandwich;
+
+std::string sandwich::modelNameOf(const std::string &artifactPath) {
+  std::filesystem::path path(artifactPath);
+  if (!path.has_filename())
+    path = path.parent_path();
+  const std::string name = path.stem().string();
+  return name.empty() ? "model" : name;
+}
+
+static std::string fingerprintOf(const Artifact &artifact) {
+  const std::string text =
+      artifact.manifest().SerializeAsString() + SANDWICH_VERSION;
+  char hex[24];
+  std::snprintf(
+      hex, sizeof(hex), "fp_%016llx",
+      static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
+  return hex;
+}
+
+static int64_t unixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+ServedModel::ServedModel(ServedModelOptions options)
+    : options(std::move(options)) {}
+
+ServedModel::~ServedModel() = default;
+
+const LoadedModel *ServedModel::loaded() const {
+  return currentState == State::Ready ? model.get() : nullptr;
+}
+
+std::string ServedModel::failure() const {
+  std::lock_guard lock(mutex);
+  return failureMessage;
+}
+
+Status ServedModel::load() {
+  Result<std::unique_ptr<LoadedModel>> opened = open();
+  if (!opened) {
+    {
+      std::lock_guard lock(mutex);
+      failureMessage = opened.error().message;
+    }
+    currentState = State::Failed;
+    return opened.error();
+  }
+  model = *std::move(opened);
+  loadedShare = 1;
+  currentState = State::Ready;
+  return {};
+}
+
+/// Tokens that all sequences should be able to hold.
+static uint64_t cacheTokens(uint64_t contextLength, uint64_t sequences) {
+  return checkedMultiply<uint64_t>(contextLength, sequences)
+      .value_or(contextLength);
+}
+
+Result<std::unique_ptr<LoadedModel>> ServedModel::open() {
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
+                            Artifact::open(options.artifact));
+  SANDWICH_ASSIGN_OR_RETURN(std::optional<Tokenizer> tokenizer,
+                            loadTokenizer(artifact));
+  auto made = std::make_unique<LoadedModel>();
+  made->name = options.name;
+  made->created = unixSeconds();
+  made->fingerprint = fingerprintOf(artifact);
+  made->contextLength = artifact.manifest().model().context_length();
+  if (options.contextLength)
+    made->contextLength = std::min(made->contextLength, *options.contextLength);
+
+  EngineOptions engineOptions = options.engine;
+  const uint64_t most = artifact.maxDecodeSequences();
+  engineOptions.maxSequences =
+      options.service.maxSequences
+          ? std::min(options.service.maxSequences, most)
+          : most;
+  engineOptions.kvCacheTokens =
+      cacheTokens(made->contextLength, engineOptions.maxSequences);
+  engineOptions.requiredTokens = made->contextLength;
+  const ProgressCallback told = engineOptions.progress;
+  engineOptions.progress = [this, told](uint64_t done, uint64_t total) {
+    if (total > 0)
+      loadedShare = static_cast<double>(done) / static_cast<double>(total);
+    if (told)
+      told(done, total);
+  };
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
+                            Engine::create(std::move(artifact), engineOptions));
+  const uint64_t blocks = BlockPool::blocksFor(made->contextLength);
+  if (engine->blockPool().blockCount() < blocks)
+    return makeError(options.artifact, ": the KV cache has ",
+                     engine->blockPool().blockCount(),
+                     " blocks, and a text of ", made->contextLength,
+                     " tokens needs ", blocks,
+                     "; give it more --kv-memory, or the model a smaller "
+                     "--context-length");
+  ServiceOptions serviceOptions = options.service;
+  serviceOptions.scheduling.maxWaitingTokens = std::max(
+      serviceOptions.scheduling.maxWaitingTokens, engine->contextLength());
+  SANDWICH_ASSIGN_OR_RETURN(
+      made->service,
+      Service::create(std::move(engine), std::move(tokenizer), serviceOptions));
+  return made;
+}

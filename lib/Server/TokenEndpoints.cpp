@@ -1,0 +1,115 @@
+//===- TokenEndpoints.cpp - POST /tokenize and /detokenize ----------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ChatPrompt.h"
+#include "GenerationSetup.h"
+#include "Responses.h"
+
+#include <variant>
+
+using namespace sandwich;
+
+/// The model of a request about tokens, which needs a tokenizer.
+static std::variant<ReadyModel, ApiError>
+findModel(const EndpointContext &context, const std::string &name) {
+  auto found = context.models.find(name);
+  if (const auto *ready = std::get_if<ReadyModel>(&found))
+    if (!ready->model->tokenizer())
+      return ApiError::ofField("model", "the model '" + ready->model->name +
+                                            "' has no tokenizer");
+  return found;
+}
+
+static HttpResponse describeTokens(const std::vector<int32_t> &tokens,
+                                   bool withTexts, const LoadedModel &model) {
+  Json json = {{"count", tokens.size()},
+               {"max_model_len", model.contextLength},
+               {"tokens", tokens}};
+  if (withTexts) {
+    json["token_strs"] = Json::array();
+    for (int32_t token : tokens)
+      json["token_strs"].push_back(
+          std::string(model.tokenizer()->tokenOf(token).value_or("")));
+  }
+  return toResponse(json);
+}
+
+/// Reads a body that is an object; `read` gets its fields.
+template <typename Read>
+static std::optional<ApiError> readBody(const std::string &body, Read read) {
+  Result<Json> json = parseJson(body);
+  if (!json)
+    return ApiError{.message = "the request's body is " + json.error().message};
+  ObjectReader reader(*json, "");
+  read(reader);
+  return reader.finish();
+}
+
+void sandwich::answerTokenize(Call &call, const EndpointContext &context) {
+  std::string model;
+  std::string text;
+  ChatRequest chat;
+  bool isChat = false, addSpecialTokens = true, withTexts = false;
+  const auto error = readBody(call.request.body, [&](ObjectReader &reader) {
+    model =
+        reader.string("model", GenerationParameters::nameBytes).value_or("");
+    isChat = reader.find("messages") != nullptr;
+    if (isChat)
+      readConversation(reader, chat);
+    else if (auto prompt = reader.string("prompt", Tokenizer::maxTextBytes))
+      text = *std::move(prompt);
+    else
+      reader.refuse("prompt", "prompt or messages is missing");
+    addSpecialTokens = reader.boolean("add_special_tokens").value_or(!isChat);
+    withTexts = reader.boolean("return_token_strs").value_or(false);
+  });
+  if (error)
+    return call.respond(toResponse(*error));
+  auto found = findModel(context, model);
+  if (const auto *missing = std::get_if<ApiError>(&found))
+    return call.respond(toResponse(*missing));
+  const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
+  if (isChat) {
+    auto prompt = renderChat(loaded, chat);
+    if (const auto *wrong = std::get_if<ApiError>(&prompt))
+      return call.respond(toResponse(*wrong));
+    return call.respond(
+        describeTokens(std::get<ChatPrompt>(prompt).tokens, withTexts, loaded));
+  }
+  Result<std::vector<int32_t>> tokens =
+      loaded.tokenizer()->encode(text, {.addSpecialTokens = addSpecialTokens});
+  call.respond(tokens ? describeTokens(*tokens, withTexts, loaded)
+                      : toResponse(ApiError::ofField(
+                            "prompt", "prompt: " + tokens.error().message)));
+}
+
+void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
+  std::string model;
+  std::vector<int32_t> tokens;
+  const auto error = readBody(call.request.body, [&](ObjectReader &reader) {
+    model =
+        reader.string("model", GenerationParameters::nameBytes).value_or("");
+    const Json *list = reader.list("tokens");
+    if (!list)
+      return reader.refuse("tokens", "tokens is missing");
+    for (const Json &each : *list) {
+      if (!each.is_number_integer() || each < 0 || each > INT32_MAX)
+        return reader.refuseValue("tokens", each, "a list of token ids");
+      tokens.push_back(each.get<int32_t>());
+    }
+  });
+  if (error)
+    return call.respond(toResponse(*error));
+  auto found = findModel(context, model);
+  if (const auto *missing = std::get_if<ApiError>(&found))
+    return call.respond(toResponse(*missing));
+  const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
+  call.respond(toResponse(
+      Json{{"prompt",
+            loaded.tokenizer()->decode(tokens, /*skipSpecialTokens=*/false)}}));
+}

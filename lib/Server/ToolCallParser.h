@@ -1,0 +1,89 @@
+//===- ToolCallParser.h - Calls of tools in a model's text ------*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_LIB_SERVER_TOOLCALLPARSER_H
+#define SANDWICH_LIB_SERVER_TOOLCALLPARSER_H
+
+#include "sandwich/Support/Json.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// How a model writes calls, which its chat template tells.
+struct ToolCallSyntax {
+  /// Around a call, which is an object of JSON, or a list of them. Without
+  /// `open`, the whole text is either calls or none; without `close`, calls go
+  /// on to the end of the text.
+  std::string open = {};
+  std::string close = {};
+  /// Text between `open` and the JSON, and between the JSON and `close`, that
+  /// the model is used to.
+  std::string padding = {};
+  /// A call is in a list, also where it is the only one.
+  bool isList = false;
+  /// What the object calls the arguments.
+  std::string argumentsKey = "arguments";
+};
+
+/// What the models of this template use, by what it writes itself of earlier
+/// calls: the tags of Hermes and Qwen, Mistral's and Phi's lists, or else
+/// objects as Llama's. Nothing: the template knows no tools.
+std::optional<ToolCallSyntax> findToolCallSyntax(std::string_view templateText);
+
+/// A call, or what follows of it.
+struct ToolCallPart {
+  /// Counts the calls of a text from 0.
+  uint32_t index = 0;
+  /// Empty: more arguments of the call before.
+  std::string id = {};
+  std::string name = {};
+  std::string arguments = {};
+};
+
+/// Divides a text, as it comes, into what is said and calls. What looks like a
+/// call and is none is told as text.
+class ToolCallParser {
+public:
+  /// `idPrefix` makes the calls' ids unique.
+  ToolCallParser(ToolCallSyntax syntax, std::string idPrefix)
+      : syntax(std::move(syntax)), idPrefix(std::move(idPrefix)) {}
+
+  struct Step {
+    std::string text = {};
+    std::vector<ToolCallPart> calls = {};
+  };
+  Step add(std::string_view piece);
+  /// What was held back, at the end of the text.
+  Step finish();
+
+  bool hasCalls() const { return count > 0; }
+
+private:
+  void advance(Step &step, bool atEnd);
+  /// Takes `body` as calls, or `raw` as text.
+  void takeCalls(Step &step, std::string_view body, std::string_view raw);
+  std::optional<std::vector<ToolCallPart>> parse(std::string_view body) const;
+
+  const ToolCallSyntax syntax;
+  const std::string idPrefix;
+  /// Not told yet; begins with `open` where `inCall`.
+  std::string held;
+  bool inCall = false;
+  /// Without `open`: the text is none of calls.
+  bool isText = false;
+  uint32_t count = 0;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_LIB_SERVER_TOOLCALLPARSER_H
