@@ -142,6 +142,11 @@ Status Service::check(const GenerationRequest &request) const {
                      *request.timeout, "; it must be a number of seconds");
   SANDWICH_RETURN_IF_ERROR(request.sampling.validate());
   SANDWICH_RETURN_IF_ERROR(request.sampling.checkTokens(engine->vocabSize()));
+  if (request.promptLogProbabilities.value_or(0) >
+      SamplingOptions::maxLogProbabilities)
+    return makeError(ErrorKind::InvalidArgument, "prompt-log-probabilities is ",
+                     *request.promptLogProbabilities, "; it must be from 0 to ",
+                     SamplingOptions::maxLogProbabilities);
   SANDWICH_RETURN_IF_ERROR(request.stop.validate());
   SANDWICH_RETURN_IF_ERROR(engine->checkTokens(request.stop.tokens));
   if (!request.stop.strings.empty() && !textTokenizer)
@@ -156,6 +161,7 @@ Service::makeLive(const GenerationRequest &request,
                   GenerationCallbacks callbacks) const {
   auto made = std::make_shared<LiveRequest>();
   made->callbacks = std::move(callbacks);
+  made->promptTop = request.promptLogProbabilities.value_or(0);
   const auto &ends = engine->model().eos_token_ids();
   const std::vector<int32_t> endTokens(ends.begin(), ends.end());
   const StopConditions stop(request.stop, request.sampling, endTokens);
@@ -185,7 +191,8 @@ Result<RequestId> Service::submit(GenerationRequest request,
                     .maxTokens = request.maxTokens,
                     .continuations = request.continuations,
                     .priority = request.priority,
-                    .salt = request.salt};
+                    .salt = request.salt,
+                    .scoresPrompt = request.promptLogProbabilities.has_value()};
   if (request.timeout)
     scheduled.deadline = time + *request.timeout;
   Result<RequestId> id = scheduler->admit(std::move(scheduled), time);
@@ -266,9 +273,10 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                                     std::unique_lock<std::mutex> &lock) {
   segments.clear();
   for (const StepSegment &segment : plan.segments)
-    segments.push_back(
-        {segment.sequence, segment.tokens,
-         segment.samples > 0 ? LogitRows::Last : LogitRows::None});
+    segments.push_back({segment.sequence, segment.tokens,
+                        segment.wantsAllRows() ? LogitRows::All
+                        : segment.samples > 0  ? LogitRows::Last
+                                               : LogitRows::None});
   try {
     SANDWICH_RETURN_IF_ERROR(failedForGood);
     SANDWICH_RETURN_IF_ERROR(engine->begin(
@@ -317,7 +325,8 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
   } catch (const std::exception &exception) {
     lock.lock();
     output.clear();
-    return {.tokens = {},
+    return {.scores = {},
+            .tokens = {},
             .ended = scheduler->fail(
                 plan,
                 makeError(ErrorKind::Internal,

@@ -74,7 +74,8 @@ uint64_t Scheduler::maxTexts() const {
 uint64_t Scheduler::longestText(const Request &request) const {
   // The last token of a text is not computed.
   const uint64_t more = options.limits.contextLength - request.prompt.size();
-  return request.prompt.size() + std::min(request.maxTokens - 1, more);
+  const uint64_t wanted = request.maxTokens - (request.maxTokens > 0);
+  return request.prompt.size() + std::min(wanted, more);
 }
 
 uint64_t Scheduler::mostBlocks(const Request &request) const {
@@ -91,9 +92,13 @@ uint64_t Scheduler::mostSteps(const Request &request) const {
   const uint64_t texts = request.continuations;
   const uint64_t more = longestText(request) - prompt;
   // Others may be one token each of a step with prompts.
-  const uint64_t tokens = options.limits.prefill.tokens;
-  const uint64_t piece =
-      std::min(leastPiece, tokens > maxTexts() ? tokens - maxTexts() : 1);
+  auto besideOthers = [&](uint64_t most) {
+    return most > maxTexts() ? most - maxTexts() : 1;
+  };
+  const SchedulerLimits::Phase &prefill = options.limits.prefill;
+  uint64_t piece = std::min(leastPiece, besideOthers(prefill.tokens));
+  if (request.scoresPrompt)
+    piece = std::min(piece, besideOthers(prefill.logitRows));
   // Each text may be computed a second time, in pieces of which the last is
   // shorter, and every second step may be one that is not for what it lacks.
   return 2 * (divideUp(prompt + texts * more, piece) + texts + more + 1);
@@ -108,7 +113,7 @@ Status Scheduler::checkRequest(const Request &request) const {
   const uint64_t prompt = request.prompt.size();
   if (prompt == 0)
     return makeError(ErrorKind::InvalidArgument, "the prompt has no tokens");
-  if (request.maxTokens == 0)
+  if (request.maxTokens == 0 && !request.scoresPrompt)
     return makeError(ErrorKind::InvalidArgument,
                      "a text cannot get at most 0 tokens");
   if (request.continuations == 0 || request.continuations > maxTexts())

@@ -33,6 +33,11 @@ size_t Scheduler::Entry::firstLive() const {
                              texts.begin());
 }
 
+std::span<const int32_t> Scheduler::Entry::claimable(const Text &text) const {
+  const std::span<const int32_t> tokens(text.tokens);
+  return scores() ? tokens.first(scoredTokens + 1) : tokens;
+}
+
 uint64_t Scheduler::Entry::growth() const {
   uint64_t blocks = 0;
   for (const Text &text : texts) {
@@ -87,6 +92,25 @@ void Scheduler::accept(Entry &entry, uint32_t index, const ChosenToken &sampled,
   events.tokens.push_back({entry.id, index, sampled.token, finish});
 }
 
+void Scheduler::noteScores(Entry &entry, const StepSegment &segment,
+                           StepEvents &events) {
+  const uint64_t computed =
+      std::min(segment.sequence->length(), entry.promptLength);
+  if (computed > entry.scoredTokens) {
+    // The row of a token is about the one after it.
+    if (!segment.scored.empty())
+      events.scores.push_back(
+          {entry.id, entry.scoredTokens + 1, segment.scored.size()});
+    entry.scoredTokens = computed;
+  }
+  if (entry.request.maxTokens > 0 || computed < entry.promptLength)
+    return;
+  for (Text &text : entry.texts) {
+    text.finished = true;
+    text.sequence.clear();
+  }
+}
+
 StepEvents Scheduler::complete(const StepPlan &plan,
                                std::span<const ChosenToken> sampled,
                                double now) {
@@ -104,6 +128,8 @@ StepEvents Scheduler::complete(const StepPlan &plan,
       continue;
     segment.sequence->append(segment.tokens);
     joinTexts(entry);
+    if (entry.request.scoresPrompt)
+      noteScores(entry, segment, events);
     for (uint32_t i = 0; i < segment.samples; ++i)
       accept(entry, segment.text + i, own[i], now, events);
     if (entry.liveTexts() == 0)

@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <random>
 #include <stdexcept>
@@ -263,6 +264,9 @@ TEST_F(ServiceTest, RefusesWhatCannotBeServed) {
   request = good;
   request.maxTokens = 0;
   expectError(submit(request), ErrorKind::InvalidArgument, "token");
+  request.promptLogProbabilities = 21;
+  expectError(submit(request), ErrorKind::InvalidArgument,
+              "prompt-log-probabilities");
   request = good;
   request.continuations = 0;
   expectError(submit(request), ErrorKind::InvalidArgument, "texts");
@@ -497,6 +501,71 @@ TEST_F(ServiceTest, ConstraintsThatFailEndTheirOwnRequest) {
     EXPECT_TRUE(goesOn.end.get().status);
     EXPECT_EQ(goesOn.tokens(), greedy(good.prompt, 25));
   }
+}
+
+/// The logarithms of the probabilities of all tokens after `tokens`.
+static std::vector<double>
+logProbabilitiesAfter(std::span<const int32_t> tokens) {
+  const std::vector<float> logits = hashModelLogits(tokens);
+  double sum = 0;
+  for (float logit : logits)
+    sum += std::exp(double{logit});
+  std::vector<double> result;
+  for (float logit : logits)
+    result.push_back(logit - std::log(sum));
+  return result;
+}
+
+TEST_F(ServiceTest, PromptsAreScored) {
+  std::unique_ptr<Service> service =
+      start({.maxTokens = 16, .maxLogitRows = 8}, {.kvCacheTokens = 2000});
+  GenerationRequest request;
+  request.prompt = makeTokens(70, 4);
+  for (uint64_t maxTokens : {3, 0, 3}) {
+    request.maxTokens = maxTokens;
+    request.continuations = 2;
+    request.promptLogProbabilities = 2;
+    Outcome outcome;
+    std::vector<ScoredToken> scored;
+    GenerationCallbacks callbacks = outcome.callbacks();
+    callbacks.onPromptToken = [&](const ScoredToken &token) {
+      EXPECT_TRUE(outcome.texts.empty());
+      scored.push_back(token);
+    };
+    ASSERT_TRUE(service->submit(request, std::move(callbacks)));
+    const RequestEnd end = outcome.end.get();
+    ASSERT_TRUE(end.status) << end.status.error().message;
+    EXPECT_EQ(end.generatedTokens, 2 * maxTokens);
+    if (maxTokens > 0) {
+      EXPECT_EQ(outcome.tokens(), greedy(request.prompt, maxTokens));
+    }
+    ASSERT_EQ(scored.size(), 69u);
+    for (size_t i = 0; i < scored.size(); ++i) {
+      EXPECT_EQ(scored[i].position, i + 1);
+      const SampledToken &token = scored[i].token;
+      ASSERT_EQ(token.token, request.prompt[i + 1]);
+      const auto before = std::span(request.prompt).first(i + 1);
+      const std::vector<double> expected = logProbabilitiesAfter(before);
+      EXPECT_NEAR(*token.logProbability,
+                  expected[static_cast<size_t>(token.token)], 1e-4);
+      ASSERT_EQ(token.top.size(), 2u);
+      EXPECT_EQ(token.top[0].token, hashModelNext(before));
+    }
+  }
+}
+
+TEST_F(ServiceTest, PromptsWithoutNumbersEndAlone) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  GenerationRequest request;
+  request.prompt = makeTokens(30, 4);
+  request.prompt[3] = HASH_MODEL_VOCABULARY - 1;
+  request.promptLogProbabilities = 0;
+  Outcome outcome;
+  ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+  const RequestEnd end = outcome.end.get();
+  ASSERT_FALSE(end.status);
+  EXPECT_EQ(end.status.error().kind, ErrorKind::Internal);
+  EXPECT_TRUE(outcome.texts.empty());
 }
 
 TEST_F(ServiceTest, SpecialTokensAreSkippedOrTold) {

@@ -232,6 +232,68 @@ TEST(SchedulerTest, FindsPrefixesAgain) {
   EXPECT_EQ(service.scheduler->statistics().promptTokensHit, 96u);
 }
 
+TEST(SchedulerTest, PromptsThatAreScoredHaveRowsForAllTokens) {
+  SchedulerOptions options = usualOptions();
+  options.limits.prefill.logitRows = 40;
+  TestService service(1000, options);
+  Request request = requestOf(100, 2);
+  service.admit(request);
+  service.finish();
+  // What the cache knows has no logits.
+  request.scoresPrompt = true;
+  const RequestId id = service.admit(request);
+  uint64_t told = 1;
+  for (const uint64_t tokens : {40, 40, 20}) {
+    const StepPlan plan = service.plan();
+    ASSERT_EQ(plan.segments.size(), 1u);
+    EXPECT_EQ(plan.segments[0].tokens.size(), tokens);
+    EXPECT_EQ(plan.segments[0].rows(), tokens);
+    EXPECT_EQ(plan.segments[0].scored[0], request.prompt[told]);
+    told += plan.segments[0].scored.size();
+    service.complete(plan);
+  }
+  EXPECT_EQ(told, 100u);
+  service.finish();
+  EXPECT_EQ(service.ends.at(id).cachedTokens, 0u);
+  EXPECT_EQ(service.ends.at(id).generatedTokens, 2u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 41, 81}));
+}
+
+TEST(SchedulerTest, PromptsMayBeScoredAndNothingElse) {
+  TestService service(1000);
+  Request request = requestOf(100, 0);
+  request.scoresPrompt = true;
+  request.continuations = 2;
+  const RequestId id = service.admit(request);
+  Request single = requestOf(1, 0);
+  single.scoresPrompt = true;
+  const RequestId none = service.admit(single);
+  service.finish();
+  EXPECT_TRUE(service.ends.at(id).status);
+  EXPECT_EQ(service.ends.at(id).generatedTokens, 0u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 65}));
+  EXPECT_TRUE(service.ends.at(none).status);
+  EXPECT_FALSE(service.scores.contains(none));
+  EXPECT_EQ(service.pool->freeBlocks(), 1000u);
+}
+
+TEST(SchedulerTest, PreemptedPromptsAreScoredOnce) {
+  SchedulerOptions options = usualOptions();
+  options.limits.prefill = {32, 64, 32};
+  TestService service(12, options);
+  Request scored = requestOf(150, 3);
+  scored.scoresPrompt = true;
+  const RequestId id = service.admit(scored);
+  for (int i = 0; i < 2; ++i)
+    service.step();
+  Request important = requestOf(100, 2);
+  important.priority = 7;
+  service.admit(important);
+  service.finish();
+  EXPECT_EQ(service.ends.at(id).preemptions, 1u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 33, 65, 97, 129}));
+}
+
 TEST(SchedulerTest, CancelledRequestsGiveTheirBlocksBack) {
   TestService service(1000);
   const RequestId waiting = service.admit(requestOf(50));

@@ -42,7 +42,7 @@ namespace sandwich {
 /// A prompt to be continued.
 struct GenerationRequest {
   std::vector<int32_t> prompt;
-  /// Tokens of each text at most.
+  /// Tokens of each text at most; 0 with `promptLogProbabilities` only.
   uint64_t maxTokens = 128;
   /// Texts that continue the prompt, each by itself. The sampler of text i has
   /// the seed `sampling.seed` + i.
@@ -60,6 +60,19 @@ struct GenerationRequest {
   /// Seconds from now on after which there is no use in it any more.
   std::optional<double> timeout = {};
   uint64_t salt = 0;
+  /// With it, the log-probability of each token of the prompt but the first is
+  /// told, and so many of the most probable tokens in its place, at most
+  /// `SamplingOptions::maxLogProbabilities`. The prefix cache is not read then.
+  std::optional<uint32_t> promptLogProbabilities = {};
+};
+
+/// A token of a request's prompt, and how probable the model takes it to be.
+struct ScoredToken {
+  /// Its place in the prompt, from 1.
+  uint64_t position;
+  /// With its log-probability, and the most probable ones as
+  /// `GenerationRequest::promptLogProbabilities` asks for.
+  SampledToken token;
 };
 
 /// A token of one of a request's texts.
@@ -83,6 +96,9 @@ struct GenerationCallbacks {
   std::function<void(const GeneratedToken &token)> onToken = {};
   /// Once, last. The status has the error that ended it, if one did.
   std::function<void(const RequestEnd &end)> onEnd = {};
+  /// First, in the order of the prompt, each token once; see
+  /// `GenerationRequest::promptLogProbabilities`.
+  std::function<void(const ScoredToken &token)> onPromptToken = {};
 };
 
 struct ServiceOptions {

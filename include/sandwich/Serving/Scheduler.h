@@ -183,6 +183,8 @@ private:
     std::vector<Text> texts;
     size_t trunk = 0;
     uint64_t promptLength = 0;
+    /// Tokens of the prompt whose rows of logits were told, if they are wanted.
+    uint64_t scoredTokens = 0;
     /// Tokens that one text computes at most.
     uint64_t longest = 0;
     /// It has blocks.
@@ -206,6 +208,13 @@ private:
     size_t firstLive() const;
     /// Known tokens of that text.
     uint64_t knownTokens() const { return texts[firstLive()].tokens.size(); }
+    /// Whether there are rows of the prompt that were not told.
+    bool scores() const {
+      return request.scoresPrompt && scoredTokens < promptLength;
+    }
+    /// The known tokens of `text` of which all but the last may come from the
+    /// prefix cache.
+    std::span<const int32_t> claimable(const Text &text) const;
     /// Blocks that it will soon want in addition to those it has.
     uint64_t growth() const;
   };
@@ -290,6 +299,9 @@ private:
   void addStreams(Entry &entry, StepPlan &plan);
   void addPieces(Entry &entry, bool streamsToo, Budget &budget, StepPlan &plan);
   void addSegment(Entry &entry, size_t text, uint64_t tokens, StepPlan &plan);
+  /// The tokens whose probabilities a segment of `tokens` tokens tells.
+  static std::span<const int32_t> scoredBy(const Entry &entry, const Text &text,
+                                           uint64_t tokens);
   void finishPlan(StepPlan &plan, double now);
 
   // What comes of steps.
@@ -297,6 +309,8 @@ private:
   void joinTexts(Entry &entry);
   void accept(Entry &entry, uint32_t text, const ChosenToken &sampled,
               double now, StepEvents &events);
+  /// After a step that computed a segment of its prompt.
+  void noteScores(Entry &entry, const StepSegment &segment, StepEvents &events);
   void end(Entry &entry, Status outcome, double now);
   /// Gives all blocks back.
   void release(Entry &entry);
