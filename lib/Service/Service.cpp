@@ -112,6 +112,35 @@ void Service::drain() {
   meeting->changed.wait(lock, [&] { return live.empty() && !delivering; });
 }
 
+bool Service::drainWithin(double seconds) {
+  if (isFork())
+    return false;
+  // Longer waits than this the clock cannot count.
+  constexpr double longest = 1e9;
+  const std::chrono::duration<double> patience(
+      std::isnan(seconds) ? 0.0 : std::clamp(seconds, 0.0, longest));
+  const auto done = [&] { return live.empty() && !delivering; };
+  std::unique_lock lock(meeting->mutex);
+  draining = true;
+  if (meeting->changed.wait_for(lock, patience, done))
+    return true;
+  bool ended = false;
+  for (const auto &[id, each] : live)
+    ended |= scheduler->cancel(
+        id, makeError(ErrorKind::Unavailable, "the server is shutting down"),
+        now());
+  meeting->changed.notify_all();
+  meeting->changed.wait(lock, done);
+  return !ended;
+}
+
+double Service::retryAfterSeconds(uint64_t promptTokens) {
+  if (isFork())
+    return 1;
+  std::lock_guard lock(meeting->mutex);
+  return scheduler->retryAfterSeconds(promptTokens);
+}
+
 ServiceStatistics Service::statistics() {
   if (isFork())
     return {};
@@ -121,7 +150,11 @@ ServiceStatistics Service::statistics() {
           .blockCount = engine->blockPool().blockCount(),
           .requests = requests,
           .refusedRequests = refusedRequests,
-          .generatedTokens = generatedTokens};
+          .generatedTokens = generatedTokens,
+          .rankRestarts = rankRestarts,
+          .stalledSeconds = scheduler->idle() ? 0 : now() - progressAt,
+          .seconds = now(),
+          .draining = draining || stopping};
 }
 
 //===----------------------------------------------------------------------===//
@@ -187,6 +220,7 @@ Result<RequestId> Service::submit(GenerationRequest request,
     return makeError(ErrorKind::Unavailable,
                      "the service ends, and takes no more requests");
   const double time = now();
+  const bool wasIdle = scheduler->idle();
   Request scheduled{.prompt = std::move(request.prompt),
                     .maxTokens = request.maxTokens,
                     .continuations = request.continuations,
@@ -207,6 +241,8 @@ Result<RequestId> Service::submit(GenerationRequest request,
     throw;
   }
   ++requests;
+  if (wasIdle)
+    progressAt = time;
   meeting->changed.notify_all();
   return id;
 }
@@ -263,6 +299,7 @@ void Service::restartRanks(std::unique_lock<std::mutex> &lock) {
   }
   lock.lock();
   delivering = false;
+  rankRestarts += bool(restarted);
   if (!restarted)
     failedForGood =
         makeError(ErrorKind::Unavailable,
@@ -350,6 +387,7 @@ bool Service::runStep(std::unique_lock<std::mutex> &lock) {
       events = complete(plan, *result, output, lock);
     else
       events.ended = scheduler->fail(plan, result.error(), now());
+    progressAt = now();
     for (auto &each : takeEnded(events.ended))
       ended.push_back(std::move(each));
   }

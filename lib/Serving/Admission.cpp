@@ -256,12 +256,19 @@ uint64_t Scheduler::piecesLeft(const Entry &entry) const {
 }
 
 double Scheduler::predictFirstToken(const Request &request) const {
+  return predictFirstToken({.promptTokens = request.prompt.size(),
+                            .continuations = request.continuations,
+                            .maxTokens = request.maxTokens,
+                            .rank = rankOf(request)});
+}
+
+double Scheduler::predictFirstToken(const FirstTokenQuery &query) const {
   const std::span before(
       order.begin(),
-      std::ranges::upper_bound(order, rankOf(request), {}, &Entry::rank));
-  const uint64_t prompt = request.prompt.size();
+      std::ranges::upper_bound(order, query.rank, {}, &Entry::rank));
+  const uint64_t prompt = query.promptTokens;
   uint64_t tokens = prompt;
-  uint64_t texts = request.continuations;
+  uint64_t texts = query.continuations;
   uint64_t blocks = BlockPool::blocksFor(prompt);
   for (const Entry *entry : before) {
     if (entry->outcome)
@@ -275,15 +282,44 @@ double Scheduler::predictFirstToken(const Request &request) const {
   for (const Entry *entry : before)
     if (!entry->outcome && promptTokensDue(*entry) > 0)
       queue.add(piecesLeft(*entry), entry->liveTexts(), entry->knownTokens());
-  queue.add(prompt, request.continuations, prompt);
+  queue.add(prompt, query.continuations, prompt);
   // Before any text has ended, none is known to take less than these may.
-  const double run =
-      meanRunSeconds > 0
-          ? meanRunSeconds
-          : static_cast<double>(request.maxTokens) * queue.cycleSeconds();
+  const double run = meanRunSeconds > 0 ? meanRunSeconds
+                                        : static_cast<double>(query.maxTokens) *
+                                              queue.cycleSeconds();
   // A step that is under way comes first.
   return (stepUnderWay ? predictedSeconds : 0) + queue.seconds() +
          run * turnsUntilRoom(texts, blocks);
+}
+
+double Scheduler::excessOfQueue(uint64_t promptTokens) const {
+  const SchedulerStatistics now = statistics();
+  auto excess = [](uint64_t has, uint64_t more, uint64_t most) {
+    if (has == 0 || has + more <= most)
+      return 0.0;
+    return std::min(1.0, static_cast<double>(has + more - most) /
+                             static_cast<double>(has + more));
+  };
+  return std::max(
+      excess(now.waitingRequests, 1, options.maxWaitingRequests),
+      excess(now.waitingTokens, promptTokens, options.maxWaitingTokens));
+}
+
+double Scheduler::retryAfterSeconds(uint64_t promptTokens) const {
+  constexpr double least = 1, most = 3600;
+  // More than a context could not be served in any case.
+  const uint64_t prompt =
+      std::clamp<uint64_t>(promptTokens, 1, options.limits.contextLength);
+  const double seconds = predictFirstToken({.promptTokens = prompt,
+                                            .continuations = 1,
+                                            .maxTokens = 1,
+                                            .rank = rankOf(Request())});
+  // Until then requests begin one after another, this one last.
+  double wait = seconds * excessOfQueue(prompt);
+  if (options.firstTokenObjective)
+    wait =
+        std::max(wait, seconds - busyTolerance * *options.firstTokenObjective);
+  return std::isfinite(wait) ? std::clamp(wait, least, most) : most;
 }
 
 double Scheduler::turnsUntilRoom(uint64_t texts, uint64_t blocks) const {

@@ -76,6 +76,7 @@ void Scheduler::accept(Entry &entry, uint32_t index, const ChosenToken &sampled,
   Text &text = entry.texts[index];
   text.tokens.push_back(sampled.token);
   ++entry.generatedTokens;
+  ++generatedTokens;
   if (!entry.firstTokenAt)
     entry.firstTokenAt = now;
   std::optional<FinishReason> finish = sampled.ends;
@@ -111,6 +112,16 @@ void Scheduler::noteScores(Entry &entry, const StepSegment &segment,
   }
 }
 
+void Scheduler::countSteps(const StepPlan &plan, uint64_t count,
+                           double seconds) {
+  PhaseStatistics &phase =
+      plan.phase() == StepPhase::Prefill ? prefill : decode;
+  phase.steps += count;
+  phase.tokens += count * plan.shape.tokens();
+  // The caller's clock may be set back.
+  phase.seconds += std::max(0.0, seconds);
+}
+
 StepEvents Scheduler::complete(const StepPlan &plan,
                                std::span<const ChosenToken> sampled,
                                double now) {
@@ -118,6 +129,7 @@ StepEvents Scheduler::complete(const StepPlan &plan,
          "only the step under way ends");
   stepUnderWay = false;
   costs.observe(plan.shape, now - plan.plannedAt);
+  countSteps(plan, 1, now - plan.plannedAt);
   StepEvents events;
   for (const StepSegment &segment : plan.segments) {
     assert(segment.samples <= sampled.size() && "every row gives its tokens");
@@ -128,6 +140,10 @@ StepEvents Scheduler::complete(const StepPlan &plan,
       continue;
     segment.sequence->append(segment.tokens);
     joinTexts(entry);
+    if (!entry.promptDone && segment.sequence->length() >= entry.promptLength) {
+      entry.promptDone = true;
+      promptTokens += entry.promptLength;
+    }
     if (entry.request.scoresPrompt)
       noteScores(entry, segment, events);
     for (uint32_t i = 0; i < segment.samples; ++i)
@@ -180,6 +196,8 @@ StepEvents Scheduler::completeSteady(const StepPlan &plan, uint64_t count,
   assert(reserved && "the blocks were counted");
   (void)reserved;
   steps += before;
+  countSteps(plan, before, now - lastSeconds - plan.plannedAt);
+  generatedTokens += before * plan.segments.size();
   StepPlan last = plan;
   last.number = steps;
   last.plannedAt = now - lastSeconds;
@@ -219,11 +237,15 @@ std::vector<RequestEnd> Scheduler::loseCache(const Error &error, double now) {
 }
 
 bool Scheduler::cancel(RequestId id, double now) {
+  return cancel(
+      id, makeError(ErrorKind::Cancelled, "the request was cancelled"), now);
+}
+
+bool Scheduler::cancel(RequestId id, const Error &reason, double now) {
   auto found = entries.find(id);
   if (found == entries.end() || found->second.outcome)
     return false;
-  end(found->second,
-      makeError(ErrorKind::Cancelled, "the request was cancelled"), now);
+  end(found->second, reason, now);
   return true;
 }
 
@@ -259,6 +281,10 @@ std::vector<RequestEnd> Scheduler::takeEnded() {
          .prefillSeconds = between(
              entry->startedAt, entry->firstTokenAt.value_or(entry->endedAt)),
          .decodeSeconds = between(entry->firstTokenAt, entry->endedAt),
+         .admittedAt = entry->admittedAt,
+         .startedAt = entry->startedAt,
+         .firstTokenAt = entry->firstTokenAt,
+         .endedAt = entry->endedAt,
          .promptTokens = entry->promptLength,
          .cachedTokens = entry->cachedTokens,
          .generatedTokens = entry->generatedTokens,
@@ -293,5 +319,11 @@ SchedulerStatistics Scheduler::statistics() const {
   statistics.preemptions = preemptions;
   statistics.promptTokensQueried = pool.statistics().promptTokensQueried;
   statistics.promptTokensHit = pool.statistics().promptTokensHit;
+  statistics.prefill = prefill;
+  statistics.decode = decode;
+  statistics.promptTokens = promptTokens;
+  statistics.generatedTokens = generatedTokens;
+  if (stepUnderWay)
+    statistics.phase = phaseUnderWay;
   return statistics;
 }

@@ -296,5 +296,6 @@ void Scheduler::finishPlan(StepPlan &plan, double now) {
   plan.plannedAt = now;
   plan.predictedSeconds = costs.seconds(plan.shape);
   predictedSeconds = plan.predictedSeconds;
+  phaseUnderWay = plan.phase();
   stepUnderWay = !plan.segments.empty();
 }

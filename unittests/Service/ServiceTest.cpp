@@ -392,6 +392,78 @@ TEST_F(ServiceTest, DrainingWaitsForCallbacks) {
   EXPECT_TRUE(told);
 }
 
+TEST_F(ServiceTest, DrainingEndsWhatTakesTooLong) {
+  std::unique_ptr<Service> service =
+      start({.contextLength = 100000}, {.kvCacheTokens = 100000});
+  EXPECT_EQ(service->statistics().stalledSeconds, 0);
+  GenerationRequest request;
+  request.prompt = {1, 2, 3};
+  request.maxTokens = 90000;
+  request.sampling.logitBias = {
+      {HASH_MODEL_VOCABULARY - 1, -std::numeric_limits<float>::infinity()}};
+  Outcome running;
+  std::promise<void> first;
+  running.alsoOnToken = [&, told = false](const GeneratedToken &) mutable {
+    if (!std::exchange(told, true))
+      first.set_value();
+  };
+  ASSERT_TRUE(service->submit(request, running.callbacks()));
+  first.get_future().wait();
+  // Others may ask meanwhile.
+  std::atomic<bool> drained = false;
+  std::thread asking([&] {
+    while (!drained) {
+      (void)service->statistics();
+      (void)service->retryAfterSeconds();
+    }
+  });
+  EXPECT_FALSE(service->drainWithin(0.05));
+  drained = true;
+  asking.join();
+  const RequestEnd end = running.end.get();
+  ASSERT_FALSE(end.status);
+  EXPECT_EQ(end.status.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(end.status.error().message, "the server is shutting down");
+  expectError(service->submit(request, {}), ErrorKind::Unavailable, "ends");
+  EXPECT_TRUE(service->statistics().draining);
+  EXPECT_EQ(service->statistics().scheduler.usedBlocks, 0u);
+  // There is nothing left to wait for.
+  EXPECT_TRUE(service->drainWithin(0));
+  EXPECT_TRUE(service->drainWithin(std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(service->drainWithin(std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST_F(ServiceTest, StallsWhileNoStepEnds) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  GenerationRequest request;
+  request.prompt = {1, 2, 3};
+  request.maxTokens = 3;
+  std::promise<void> holds, release;
+  Outcome outcome;
+  outcome.alsoOnToken = [&, told = false](const GeneratedToken &) mutable {
+    if (std::exchange(told, true))
+      return;
+    holds.set_value();
+    release.get_future().wait();
+  };
+  ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+  holds.get_future().wait();
+  const double before = service->statistics().stalledSeconds;
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_GE(service->statistics().stalledSeconds, before + 0.03);
+  release.set_value();
+  service->drain();
+  const ServiceStatistics statistics = service->statistics();
+  EXPECT_EQ(statistics.stalledSeconds, 0);
+  EXPECT_EQ(statistics.scheduler.decode.steps, 2u);
+  EXPECT_EQ(statistics.scheduler.prefill.tokens, 3u);
+  const RequestEnd end = outcome.end.get();
+  EXPECT_LE(end.admittedAt, *end.startedAt);
+  EXPECT_LT(*end.startedAt, *end.firstTokenAt);
+  EXPECT_LT(*end.firstTokenAt, end.endedAt);
+  EXPECT_LE(end.endedAt, statistics.seconds);
+}
+
 TEST_F(ServiceTest, CallbacksMaySubmitAndCancel) {
   std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
   const std::vector<int32_t> prompt = makeTokens(5, 7);
@@ -680,6 +752,8 @@ TEST_F(ServiceTest, ForksOfTheProcessHaveNoService) {
       Result<RequestId> id = service->submit(request, {});
       const bool refused = !id && id.error().kind == ErrorKind::Unavailable;
       service->drain();
+      (void)service->drainWithin(1);
+      (void)service->retryAfterSeconds();
       const bool nothing = !service->cancel(1);
       (void)service->statistics();
       service.reset();

@@ -130,6 +130,15 @@ struct ServiceStatistics {
   uint64_t requests = 0;
   uint64_t refusedRequests = 0;
   uint64_t generatedTokens = 0;
+  /// How often the ranks were started anew.
+  uint64_t rankRestarts = 0;
+  /// Seconds since a step has ended last, or since there is something to
+  /// compute if that was later; 0 while there is nothing.
+  double stalledSeconds = 0;
+  /// Seconds since the service began, which is 0 in `RequestEnd`'s times.
+  double seconds = 0;
+  /// It takes no more requests.
+  bool draining = false;
 };
 
 struct LiveRequest;
@@ -175,8 +184,16 @@ public:
   /// Refuses requests from now on, and returns when all have ended and their
   /// callbacks have returned.
   void drain();
+  /// The same, but requests that have not ended after `seconds` seconds are
+  /// ended with Unavailable; returns when the step under way is done then.
+  /// Whether all ended by themselves.
+  bool drainWithin(double seconds);
 
   ServiceStatistics statistics();
+  /// After how many seconds, at least 1, a request of `promptTokens` tokens
+  /// that was refused as Overloaded may be tried again; see
+  /// `Scheduler::retryAfterSeconds`.
+  double retryAfterSeconds(uint64_t promptTokens = 1);
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -240,6 +257,10 @@ private:
   uint64_t requests = 0;
   uint64_t refusedRequests = 0;
   uint64_t generatedTokens = 0;
+  uint64_t rankRestarts = 0;
+  /// When a step has ended last, or the first request came after there was
+  /// none.
+  double progressAt = 0;
 
   std::vector<Segment> segments;
   std::thread thread;

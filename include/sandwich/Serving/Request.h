@@ -89,6 +89,11 @@ struct RequestEnd {
   double queueSeconds = 0;
   double prefillSeconds = 0;
   double decodeSeconds = 0;
+  /// When that was, in the scheduler's seconds.
+  double admittedAt = 0;
+  std::optional<double> startedAt = {};
+  std::optional<double> firstTokenAt = {};
+  double endedAt = 0;
   uint64_t promptTokens = 0;
   /// Of the prompt, found in the prefix cache when the request first began.
   uint64_t cachedTokens = 0;
