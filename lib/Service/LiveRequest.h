@@ -56,6 +56,8 @@ private:
 struct LiveRequest {
   GenerationCallbacks callbacks;
   std::vector<LiveText> texts;
+  /// As `GenerationRequest::promptLogProbabilities`.
+  uint32_t promptTop = 0;
   /// Why it ends, where the scheduler does not know.
   Status failure;
 };

@@ -112,6 +112,35 @@ void Service::drain() {
   meeting->changed.wait(lock, [&] { return live.empty() && !delivering; });
 }
 
+bool Service::drainWithin(double seconds) {
+  if (isFork())
+    return false;
+  // Longer waits than this the clock cannot count.
+  constexpr double longest = 1e9;
+  const std::chrono::duration<double> patience(
+      std::isnan(seconds) ? 0.0 : std::clamp(seconds, 0.0, longest));
+  const auto done = [&] { return live.empty() && !delivering; };
+  std::unique_lock lock(meeting->mutex);
+  draining = true;
+  if (meeting->changed.wait_for(lock, patience, done))
+    return true;
+  bool ended = false;
+  for (const auto &[id, each] : live)
+    ended |= scheduler->cancel(
+        id, makeError(ErrorKind::Unavailable, "the server is shutting down"),
+        now());
+  meeting->changed.notify_all();
+  meeting->changed.wait(lock, done);
+  return !ended;
+}
+
+double Service::retryAfterSeconds(uint64_t promptTokens) {
+  if (isFork())
+    return 1;
+  std::lock_guard lock(meeting->mutex);
+  return scheduler->retryAfterSeconds(promptTokens);
+}
+
 ServiceStatistics Service::statistics() {
   if (isFork())
     return {};
@@ -121,7 +150,11 @@ ServiceStatistics Service::statistics() {
           .blockCount = engine->blockPool().blockCount(),
           .requests = requests,
           .refusedRequests = refusedRequests,
-          .generatedTokens = generatedTokens};
+          .generatedTokens = generatedTokens,
+          .rankRestarts = rankRestarts,
+          .stalledSeconds = scheduler->idle() ? 0 : now() - progressAt,
+          .seconds = now(),
+          .draining = draining || stopping};
 }
 
 //===----------------------------------------------------------------------===//
@@ -142,6 +175,11 @@ Status Service::check(const GenerationRequest &request) const {
                      *request.timeout, "; it must be a number of seconds");
   SANDWICH_RETURN_IF_ERROR(request.sampling.validate());
   SANDWICH_RETURN_IF_ERROR(request.sampling.checkTokens(engine->vocabSize()));
+  if (request.promptLogProbabilities.value_or(0) >
+      SamplingOptions::maxLogProbabilities)
+    return makeError(ErrorKind::InvalidArgument, "prompt-log-probabilities is ",
+                     *request.promptLogProbabilities, "; it must be from 0 to ",
+                     SamplingOptions::maxLogProbabilities);
   SANDWICH_RETURN_IF_ERROR(request.stop.validate());
   SANDWICH_RETURN_IF_ERROR(engine->checkTokens(request.stop.tokens));
   if (!request.stop.strings.empty() && !textTokenizer)
@@ -156,6 +194,7 @@ Service::makeLive(const GenerationRequest &request,
                   GenerationCallbacks callbacks) const {
   auto made = std::make_shared<LiveRequest>();
   made->callbacks = std::move(callbacks);
+  made->promptTop = request.promptLogProbabilities.value_or(0);
   const auto &ends = engine->model().eos_token_ids();
   const std::vector<int32_t> endTokens(ends.begin(), ends.end());
   const StopConditions stop(request.stop, request.sampling, endTokens);
@@ -181,11 +220,13 @@ Result<RequestId> Service::submit(GenerationRequest request,
     return makeError(ErrorKind::Unavailable,
                      "the service ends, and takes no more requests");
   const double time = now();
+  const bool wasIdle = scheduler->idle();
   Request scheduled{.prompt = std::move(request.prompt),
                     .maxTokens = request.maxTokens,
                     .continuations = request.continuations,
                     .priority = request.priority,
-                    .salt = request.salt};
+                    .salt = request.salt,
+                    .scoresPrompt = request.promptLogProbabilities.has_value()};
   if (request.timeout)
     scheduled.deadline = time + *request.timeout;
   Result<RequestId> id = scheduler->admit(std::move(scheduled), time);
@@ -200,6 +241,8 @@ Result<RequestId> Service::submit(GenerationRequest request,
     throw;
   }
   ++requests;
+  if (wasIdle)
+    progressAt = time;
   meeting->changed.notify_all();
   return id;
 }
@@ -256,6 +299,7 @@ void Service::restartRanks(std::unique_lock<std::mutex> &lock) {
   }
   lock.lock();
   delivering = false;
+  rankRestarts += bool(restarted);
   if (!restarted)
     failedForGood =
         makeError(ErrorKind::Unavailable,
@@ -266,9 +310,10 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                                     std::unique_lock<std::mutex> &lock) {
   segments.clear();
   for (const StepSegment &segment : plan.segments)
-    segments.push_back(
-        {segment.sequence, segment.tokens,
-         segment.samples > 0 ? LogitRows::Last : LogitRows::None});
+    segments.push_back({segment.sequence, segment.tokens,
+                        segment.wantsAllRows() ? LogitRows::All
+                        : segment.samples > 0  ? LogitRows::Last
+                                               : LogitRows::None});
   try {
     SANDWICH_RETURN_IF_ERROR(failedForGood);
     SANDWICH_RETURN_IF_ERROR(engine->begin(
@@ -317,7 +362,8 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
   } catch (const std::exception &exception) {
     lock.lock();
     output.clear();
-    return {.tokens = {},
+    return {.scores = {},
+            .tokens = {},
             .ended = scheduler->fail(
                 plan,
                 makeError(ErrorKind::Internal,
@@ -341,6 +387,7 @@ bool Service::runStep(std::unique_lock<std::mutex> &lock) {
       events = complete(plan, *result, output, lock);
     else
       events.ended = scheduler->fail(plan, result.error(), now());
+    progressAt = now();
     for (auto &each : takeEnded(events.ended))
       ended.push_back(std::move(each));
   }

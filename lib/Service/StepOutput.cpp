@@ -44,6 +44,12 @@ static void runOnTeam(PhaseTeam &team, size_t count,
     std::rethrow_exception(tasks.failure);
 }
 
+static ParallelFor parallelOn(PhaseTeam &team) {
+  return [&team](size_t count, const std::function<void(size_t)> &task) {
+    runOnTeam(team, count, task);
+  };
+}
+
 /// What may help where logits are no numbers.
 static const char *adviceOnRange(const Engine &engine) {
   return engine.artifact().manifest().kv_cache().dtype() == "f16"
@@ -55,6 +61,9 @@ static const char *adviceOnRange(const Engine &engine) {
 StepOutput::StepOutput(const StepPlan &plan, const LiveRequests &live) {
   for (const StepSegment &segment : plan.segments) {
     const std::shared_ptr<LiveRequest> &request = live.at(segment.request);
+    uint64_t position = segment.sequence->length();
+    for (int32_t token : segment.scored)
+      scores.push_back({segment.request, request, {++position, {token}}});
     for (uint32_t i = 0; i < segment.samples; ++i)
       rows.push_back({segment.request,
                       request,
@@ -96,11 +105,8 @@ sampleTexts(std::span<LiveText *const> texts,
     sampled.push_back({&texts[i]->sampler(), logits[i], *allowed[i]});
     places.push_back(i);
   }
-  std::vector<Result<SampledToken>> tokens = sampleBatch(
-      sampled, team.size(),
-      [&team](size_t count, const std::function<void(size_t)> &task) {
-        runOnTeam(team, count, task);
-      });
+  std::vector<Result<SampledToken>> tokens =
+      sampleBatch(sampled, team.size(), parallelOn(team));
   for (size_t i = 0; i < tokens.size(); ++i)
     results[places[i]] = std::move(tokens[i]);
   return results;
@@ -124,16 +130,48 @@ void StepOutput::take(Row &row, Result<SampledToken> sampled,
   row.generated.finish = FinishReason::Stopped;
 }
 
+/// The row `row` of the logits of the segment `segment`.
+static std::span<const float> rowOf(const StepResult &result, size_t segment,
+                                    uint64_t row, uint64_t vocabulary) {
+  return result.logits.subspan((result.firstRows[segment] + row) * vocabulary,
+                               vocabulary);
+}
+
+void StepOutput::score(const StepPlan &plan, const StepResult &result,
+                       Engine &engine) {
+  std::vector<ScoringRow> asked;
+  for (size_t i = 0; i < plan.segments.size(); ++i)
+    for (uint64_t row = 0; row < plan.segments[i].scored.size(); ++row)
+      asked.push_back({rowOf(result, i, row, engine.vocabSize()),
+                       plan.segments[i].scored[row],
+                       scores[asked.size()].live->promptTop});
+  std::vector<Result<SampledToken>> found =
+      scoreBatch(asked, parallelOn(engine.team(PhaseKind::Decode)));
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (found[i])
+      scores[i].scored.token = *std::move(found[i]);
+    else if (scores[i].live->failure)
+      scores[i].live->failure =
+          makeError(found[i].error().kind, found[i].error().message,
+                    adviceOnRange(engine));
+  }
+}
+
 void StepOutput::choose(const StepPlan &plan, const StepResult &result,
                         Engine &engine) {
-  const uint64_t vocabulary = engine.vocabSize();
+  score(plan, result, engine);
+  sample(plan, result, engine);
+}
+
+void StepOutput::sample(const StepPlan &plan, const StepResult &result,
+                        Engine &engine) {
   std::vector<LiveText *> texts;
   std::vector<std::span<const float>> logits;
   for (size_t i = 0; i < plan.segments.size(); ++i)
     for (uint32_t sample = 0; sample < plan.segments[i].samples; ++sample) {
       texts.push_back(rows[texts.size()].text);
       logits.push_back(
-          result.logits.subspan(result.firstRows[i] * vocabulary, vocabulary));
+          rowOf(result, i, plan.segments[i].rows() - 1, engine.vocabSize()));
     }
   std::vector<Result<SampledToken>> sampled =
       sampleTexts(texts, logits, engine.team(PhaseKind::Decode));
@@ -149,11 +187,24 @@ std::vector<RequestId> StepOutput::failed() const {
   for (const Row &row : rows)
     if (!row.live->failure)
       requests.push_back(row.request);
+  for (const Score &score : scores)
+    if (!score.live->failure)
+      requests.push_back(score.request);
   return requests;
 }
 
 void StepOutput::tell(const StepEvents &events) {
-  // The scheduler tells no tokens of requests that were cancelled meanwhile.
+  // The scheduler tells nothing of requests that were cancelled meanwhile.
+  size_t score = 0;
+  for (const ScoreEvent &event : events.scores) {
+    while (scores[score].request != event.request)
+      ++score;
+    for (uint64_t i = 0; i < event.count; ++i, ++score) {
+      const GenerationCallbacks &callbacks = scores[score].live->callbacks;
+      if (scores[score].live->failure && callbacks.onPromptToken)
+        callbacks.onPromptToken(scores[score].scored);
+    }
+  }
   size_t next = 0;
   for (const TokenEvent &event : events.tokens) {
     while (rows[next].request != event.request ||
@@ -173,5 +224,6 @@ void StepOutput::tell(const StepEvents &events) {
 
 void StepOutput::clear() {
   rows.clear();
+  scores.clear();
   chosenTokens.clear();
 }

@@ -21,7 +21,8 @@
 
 namespace sandwich {
 
-/// The texts that get tokens from a step, and these tokens.
+/// The texts that get tokens from a step, and these tokens; and the tokens of
+/// prompts that it scores.
 class StepOutput {
 public:
   using LiveRequests = std::map<RequestId, std::shared_ptr<LiveRequest>>;
@@ -54,10 +55,20 @@ private:
     GeneratedToken generated;
   };
 
+  /// A token of a prompt, and how probable it is.
+  struct Score {
+    RequestId request;
+    std::shared_ptr<LiveRequest> live;
+    ScoredToken scored;
+  };
+
+  void sample(const StepPlan &plan, const StepResult &result, Engine &engine);
+  void score(const StepPlan &plan, const StepResult &result, Engine &engine);
   void take(Row &row, Result<SampledToken> sampled, const Engine &engine);
 
   /// In the order of the plan's segments.
   std::vector<Row> rows;
+  std::vector<Score> scores;
   std::vector<ChosenToken> chosenTokens;
 };
 

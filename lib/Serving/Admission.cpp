@@ -74,7 +74,8 @@ uint64_t Scheduler::maxTexts() const {
 uint64_t Scheduler::longestText(const Request &request) const {
   // The last token of a text is not computed.
   const uint64_t more = options.limits.contextLength - request.prompt.size();
-  return request.prompt.size() + std::min(request.maxTokens - 1, more);
+  const uint64_t wanted = request.maxTokens - (request.maxTokens > 0);
+  return request.prompt.size() + std::min(wanted, more);
 }
 
 uint64_t Scheduler::mostBlocks(const Request &request) const {
@@ -91,9 +92,13 @@ uint64_t Scheduler::mostSteps(const Request &request) const {
   const uint64_t texts = request.continuations;
   const uint64_t more = longestText(request) - prompt;
   // Others may be one token each of a step with prompts.
-  const uint64_t tokens = options.limits.prefill.tokens;
-  const uint64_t piece =
-      std::min(leastPiece, tokens > maxTexts() ? tokens - maxTexts() : 1);
+  auto besideOthers = [&](uint64_t most) {
+    return most > maxTexts() ? most - maxTexts() : 1;
+  };
+  const SchedulerLimits::Phase &prefill = options.limits.prefill;
+  uint64_t piece = std::min(leastPiece, besideOthers(prefill.tokens));
+  if (request.scoresPrompt)
+    piece = std::min(piece, besideOthers(prefill.logitRows));
   // Each text may be computed a second time, in pieces of which the last is
   // shorter, and every second step may be one that is not for what it lacks.
   return 2 * (divideUp(prompt + texts * more, piece) + texts + more + 1);
@@ -108,7 +113,7 @@ Status Scheduler::checkRequest(const Request &request) const {
   const uint64_t prompt = request.prompt.size();
   if (prompt == 0)
     return makeError(ErrorKind::InvalidArgument, "the prompt has no tokens");
-  if (request.maxTokens == 0)
+  if (request.maxTokens == 0 && !request.scoresPrompt)
     return makeError(ErrorKind::InvalidArgument,
                      "a text cannot get at most 0 tokens");
   if (request.continuations == 0 || request.continuations > maxTexts())
@@ -251,12 +256,19 @@ uint64_t Scheduler::piecesLeft(const Entry &entry) const {
 }
 
 double Scheduler::predictFirstToken(const Request &request) const {
+  return predictFirstToken({.promptTokens = request.prompt.size(),
+                            .continuations = request.continuations,
+                            .maxTokens = request.maxTokens,
+                            .rank = rankOf(request)});
+}
+
+double Scheduler::predictFirstToken(const FirstTokenQuery &query) const {
   const std::span before(
       order.begin(),
-      std::ranges::upper_bound(order, rankOf(request), {}, &Entry::rank));
-  const uint64_t prompt = request.prompt.size();
+      std::ranges::upper_bound(order, query.rank, {}, &Entry::rank));
+  const uint64_t prompt = query.promptTokens;
   uint64_t tokens = prompt;
-  uint64_t texts = request.continuations;
+  uint64_t texts = query.continuations;
   uint64_t blocks = BlockPool::blocksFor(prompt);
   for (const Entry *entry : before) {
     if (entry->outcome)
@@ -270,15 +282,44 @@ double Scheduler::predictFirstToken(const Request &request) const {
   for (const Entry *entry : before)
     if (!entry->outcome && promptTokensDue(*entry) > 0)
       queue.add(piecesLeft(*entry), entry->liveTexts(), entry->knownTokens());
-  queue.add(prompt, request.continuations, prompt);
+  queue.add(prompt, query.continuations, prompt);
   // Before any text has ended, none is known to take less than these may.
-  const double run =
-      meanRunSeconds > 0
-          ? meanRunSeconds
-          : static_cast<double>(request.maxTokens) * queue.cycleSeconds();
+  const double run = meanRunSeconds > 0 ? meanRunSeconds
+                                        : static_cast<double>(query.maxTokens) *
+                                              queue.cycleSeconds();
   // A step that is under way comes first.
   return (stepUnderWay ? predictedSeconds : 0) + queue.seconds() +
          run * turnsUntilRoom(texts, blocks);
+}
+
+double Scheduler::excessOfQueue(uint64_t promptTokens) const {
+  const SchedulerStatistics now = statistics();
+  auto excess = [](uint64_t has, uint64_t more, uint64_t most) {
+    if (has == 0 || has + more <= most)
+      return 0.0;
+    return std::min(1.0, static_cast<double>(has + more - most) /
+                             static_cast<double>(has + more));
+  };
+  return std::max(
+      excess(now.waitingRequests, 1, options.maxWaitingRequests),
+      excess(now.waitingTokens, promptTokens, options.maxWaitingTokens));
+}
+
+double Scheduler::retryAfterSeconds(uint64_t promptTokens) const {
+  constexpr double least = 1, most = 3600;
+  // More than a context could not be served in any case.
+  const uint64_t prompt =
+      std::clamp<uint64_t>(promptTokens, 1, options.limits.contextLength);
+  const double seconds = predictFirstToken({.promptTokens = prompt,
+                                            .continuations = 1,
+                                            .maxTokens = 1,
+                                            .rank = rankOf(Request())});
+  // Until then requests begin one after another, this one last.
+  double wait = seconds * excessOfQueue(prompt);
+  if (options.firstTokenObjective)
+    wait =
+        std::max(wait, seconds - busyTolerance * *options.firstTokenObjective);
+  return std::isfinite(wait) ? std::clamp(wait, least, most) : most;
 }
 
 double Scheduler::turnsUntilRoom(uint64_t texts, uint64_t blocks) const {

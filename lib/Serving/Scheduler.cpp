@@ -33,6 +33,11 @@ size_t Scheduler::Entry::firstLive() const {
                              texts.begin());
 }
 
+std::span<const int32_t> Scheduler::Entry::claimable(const Text &text) const {
+  const std::span<const int32_t> tokens(text.tokens);
+  return scores() ? tokens.first(scoredTokens + 1) : tokens;
+}
+
 uint64_t Scheduler::Entry::growth() const {
   uint64_t blocks = 0;
   for (const Text &text : texts) {
@@ -71,6 +76,7 @@ void Scheduler::accept(Entry &entry, uint32_t index, const ChosenToken &sampled,
   Text &text = entry.texts[index];
   text.tokens.push_back(sampled.token);
   ++entry.generatedTokens;
+  ++generatedTokens;
   if (!entry.firstTokenAt)
     entry.firstTokenAt = now;
   std::optional<FinishReason> finish = sampled.ends;
@@ -87,6 +93,35 @@ void Scheduler::accept(Entry &entry, uint32_t index, const ChosenToken &sampled,
   events.tokens.push_back({entry.id, index, sampled.token, finish});
 }
 
+void Scheduler::noteScores(Entry &entry, const StepSegment &segment,
+                           StepEvents &events) {
+  const uint64_t computed =
+      std::min(segment.sequence->length(), entry.promptLength);
+  if (computed > entry.scoredTokens) {
+    // The row of a token is about the one after it.
+    if (!segment.scored.empty())
+      events.scores.push_back(
+          {entry.id, entry.scoredTokens + 1, segment.scored.size()});
+    entry.scoredTokens = computed;
+  }
+  if (entry.request.maxTokens > 0 || computed < entry.promptLength)
+    return;
+  for (Text &text : entry.texts) {
+    text.finished = true;
+    text.sequence.clear();
+  }
+}
+
+void Scheduler::countSteps(const StepPlan &plan, uint64_t count,
+                           double seconds) {
+  PhaseStatistics &phase =
+      plan.phase() == StepPhase::Prefill ? prefill : decode;
+  phase.steps += count;
+  phase.tokens += count * plan.shape.tokens();
+  // The caller's clock may be set back.
+  phase.seconds += std::max(0.0, seconds);
+}
+
 StepEvents Scheduler::complete(const StepPlan &plan,
                                std::span<const ChosenToken> sampled,
                                double now) {
@@ -94,6 +129,7 @@ StepEvents Scheduler::complete(const StepPlan &plan,
          "only the step under way ends");
   stepUnderWay = false;
   costs.observe(plan.shape, now - plan.plannedAt);
+  countSteps(plan, 1, now - plan.plannedAt);
   StepEvents events;
   for (const StepSegment &segment : plan.segments) {
     assert(segment.samples <= sampled.size() && "every row gives its tokens");
@@ -104,6 +140,12 @@ StepEvents Scheduler::complete(const StepPlan &plan,
       continue;
     segment.sequence->append(segment.tokens);
     joinTexts(entry);
+    if (!entry.promptDone && segment.sequence->length() >= entry.promptLength) {
+      entry.promptDone = true;
+      promptTokens += entry.promptLength;
+    }
+    if (entry.request.scoresPrompt)
+      noteScores(entry, segment, events);
     for (uint32_t i = 0; i < segment.samples; ++i)
       accept(entry, segment.text + i, own[i], now, events);
     if (entry.liveTexts() == 0)
@@ -154,6 +196,8 @@ StepEvents Scheduler::completeSteady(const StepPlan &plan, uint64_t count,
   assert(reserved && "the blocks were counted");
   (void)reserved;
   steps += before;
+  countSteps(plan, before, now - lastSeconds - plan.plannedAt);
+  generatedTokens += before * plan.segments.size();
   StepPlan last = plan;
   last.number = steps;
   last.plannedAt = now - lastSeconds;
@@ -193,11 +237,15 @@ std::vector<RequestEnd> Scheduler::loseCache(const Error &error, double now) {
 }
 
 bool Scheduler::cancel(RequestId id, double now) {
+  return cancel(
+      id, makeError(ErrorKind::Cancelled, "the request was cancelled"), now);
+}
+
+bool Scheduler::cancel(RequestId id, const Error &reason, double now) {
   auto found = entries.find(id);
   if (found == entries.end() || found->second.outcome)
     return false;
-  end(found->second,
-      makeError(ErrorKind::Cancelled, "the request was cancelled"), now);
+  end(found->second, reason, now);
   return true;
 }
 
@@ -233,6 +281,10 @@ std::vector<RequestEnd> Scheduler::takeEnded() {
          .prefillSeconds = between(
              entry->startedAt, entry->firstTokenAt.value_or(entry->endedAt)),
          .decodeSeconds = between(entry->firstTokenAt, entry->endedAt),
+         .admittedAt = entry->admittedAt,
+         .startedAt = entry->startedAt,
+         .firstTokenAt = entry->firstTokenAt,
+         .endedAt = entry->endedAt,
          .promptTokens = entry->promptLength,
          .cachedTokens = entry->cachedTokens,
          .generatedTokens = entry->generatedTokens,
@@ -267,5 +319,11 @@ SchedulerStatistics Scheduler::statistics() const {
   statistics.preemptions = preemptions;
   statistics.promptTokensQueried = pool.statistics().promptTokensQueried;
   statistics.promptTokensHit = pool.statistics().promptTokensHit;
+  statistics.prefill = prefill;
+  statistics.decode = decode;
+  statistics.promptTokens = promptTokens;
+  statistics.generatedTokens = generatedTokens;
+  if (stepUnderWay)
+    statistics.phase = phaseUnderWay;
   return statistics;
 }

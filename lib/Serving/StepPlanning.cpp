@@ -39,18 +39,21 @@ public:
     if (kind.streams)
       shape = scheduler.streamsShape();
     shape.phase = StepPhase::Prefill;
-    segments = shape.decodeSequences;
+    segments = rows = shape.decodeSequences;
   }
 
   /// Tokens of a prompt, behind `computed` others, that fit into the step, of
-  /// `due`. The first prompt gets some in any case, or else it would wait for
-  /// streams that never leave room.
-  uint64_t piece(uint64_t computed, uint64_t due) const {
+  /// `due`, each of which wants a row of logits if the prompt is scored. The
+  /// first prompt gets some in any case, or else it would wait for streams that
+  /// never leave room.
+  uint64_t piece(uint64_t computed, uint64_t due, bool scores) const {
     // Every segment may want a row.
-    if (segments >= std::min(limits.sequences, limits.logitRows) ||
+    if (segments >= limits.sequences || rows >= limits.logitRows ||
         shape.tokens() >= limits.tokens)
       return 0;
-    const uint64_t most = std::min(due, limits.tokens - shape.tokens());
+    uint64_t most = std::min(due, limits.tokens - shape.tokens());
+    if (scores)
+      most = std::min(most, limits.logitRows - rows);
     const uint64_t least = std::min(most, leastPiece);
     const uint64_t fits =
         scheduler.mostPromptTokens(shape, computed, most, seconds);
@@ -59,11 +62,12 @@ public:
     return fits < least ? 0 : fits;
   }
 
-  bool hasRoom() const { return piece(0, 1) > 0; }
+  bool hasRoom() const { return piece(0, 1, /*scores=*/false) > 0; }
 
-  void add(uint64_t computed, uint64_t tokens) {
+  void add(uint64_t computed, uint64_t tokens, bool scores) {
     shape.addPiece(computed, tokens);
     ++segments;
+    rows += scores ? tokens : 1;
   }
 
 private:
@@ -72,6 +76,7 @@ private:
   double seconds;
   StepShape shape;
   uint64_t segments;
+  uint64_t rows;
 };
 
 StepPlan Scheduler::next(double now) {
@@ -136,7 +141,7 @@ void Scheduler::preempt(Entry &entry, StepPlan &plan) {
 uint64_t Scheduler::blocksToStart(const Entry &entry) const {
   const Text &trunk = entry.texts[entry.firstLive()];
   const BlockPool::Prefix prefix =
-      pool.findPrefix(trunk.tokens, entry.request.salt);
+      pool.findPrefix(entry.claimable(trunk), entry.request.salt);
   uint64_t blocks = BlockPool::blocksFor(trunk.tokens.size()) -
                     prefix.tokens / SANDWICH_KV_BLOCK_TOKENS +
                     prefix.freeBlocks;
@@ -164,7 +169,7 @@ bool Scheduler::start(Entry &entry, uint64_t growthAhead, StepPlan &plan) {
   entry.trunk = entry.firstLive();
   Text &trunk = entry.texts[entry.trunk];
   const uint64_t found =
-      trunk.sequence.claimPrefix(trunk.tokens, entry.request.salt);
+      trunk.sequence.claimPrefix(entry.claimable(trunk), entry.request.salt);
   if (!entry.startedAt)
     entry.cachedTokens = std::min(found, entry.promptLength);
   trunk.joined = true;
@@ -228,19 +233,34 @@ void Scheduler::addPieces(Entry &entry, bool streamsToo, Budget &budget,
     if (!text.runs() || (!streamsToo && text.streams(entry.promptLength)))
       continue;
     const uint64_t computed = text.sequence.length();
-    const uint64_t tokens = budget.piece(computed, text.due());
+    const bool scores = entry.scores() && computed >= entry.scoredTokens;
+    // What was told already ends before what was not.
+    const uint64_t due =
+        entry.scores() && !scores ? entry.scoredTokens - computed : text.due();
+    const uint64_t tokens = budget.piece(computed, due, scores);
     if (tokens == 0)
       return;
-    budget.add(computed, tokens);
+    budget.add(computed, tokens, scores);
     addSegment(entry, i, tokens, plan);
   }
+}
+
+std::span<const int32_t>
+Scheduler::scoredBy(const Entry &entry, const Text &text, uint64_t tokens) {
+  const uint64_t computed = text.sequence.length();
+  if (!entry.scores() || computed < entry.scoredTokens)
+    return {};
+  // Behind the prompt's last token is none that is known.
+  return std::span(text.tokens)
+      .subspan(computed + 1,
+               std::min(tokens, entry.promptLength - computed - 1));
 }
 
 void Scheduler::addSegment(Entry &entry, size_t index, uint64_t tokens,
                            StepPlan &plan) {
   Text &text = entry.texts[index];
   uint32_t samples = 0;
-  if (tokens == text.due())
+  if (tokens == text.due() && entry.request.maxTokens > 0)
     // All continuations begin with the prompt's last logits.
     samples = text.tokens.size() == entry.promptLength
                   ? entry.request.continuations
@@ -254,7 +274,8 @@ void Scheduler::addSegment(Entry &entry, size_t index, uint64_t tokens,
        .text = static_cast<uint32_t>(index),
        .sequence = &text.sequence,
        .tokens = std::span(text.tokens).subspan(text.sequence.length(), tokens),
-       .samples = samples});
+       .samples = samples,
+       .scored = scoredBy(entry, text, tokens)});
   entry.plannedIn = plan.number;
 }
 
@@ -275,5 +296,6 @@ void Scheduler::finishPlan(StepPlan &plan, double now) {
   plan.plannedAt = now;
   plan.predictedSeconds = costs.seconds(plan.shape);
   predictedSeconds = plan.predictedSeconds;
+  phaseUnderWay = plan.phase();
   stepUnderWay = !plan.segments.empty();
 }

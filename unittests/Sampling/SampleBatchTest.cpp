@@ -126,3 +126,31 @@ TEST(SampleBatchTest, ManyRowsAreDealtOutWhole) {
   (void)sampleBatch(std::span(many.rows).first(3), 4, counting);
   EXPECT_EQ(counts, (std::vector<size_t>{12, 3}));
 }
+
+TEST(SampleBatchTest, KnownTokensAreScoredAsChosenOnes) {
+  std::vector<std::vector<float>> logits = makeRows(6);
+  logits[4][17] = NAN;
+  std::vector<ScoringRow> rows;
+  for (size_t row = 0; row < logits.size(); ++row)
+    rows.push_back({logits[row], static_cast<int32_t>(100 * row),
+                    static_cast<uint32_t>(row)});
+  const std::vector<Result<SampledToken>> scores = scoreBatch(rows, runOn(2));
+  ASSERT_EQ(scores.size(), rows.size());
+  for (size_t row = 0; row < logits.size(); ++row) {
+    ASSERT_EQ(static_cast<bool>(scores[row]), row != 4);
+    if (row == 4)
+      continue;
+    SamplingOptions options;
+    options.logProbabilities = static_cast<uint32_t>(row);
+    // A bias chooses the same token, and leaves probabilities as they are.
+    options.logitBias[rows[row].token] = 100;
+    Result<SampledToken> expected = Sampler(options).sample(logits[row]);
+    ASSERT_TRUE(expected);
+    EXPECT_EQ(scores[row]->token, expected->token);
+    EXPECT_EQ(scores[row]->logProbability, expected->logProbability);
+    ASSERT_EQ(scores[row]->top.size(), row);
+    for (size_t i = 0; i < row; ++i)
+      EXPECT_EQ(scores[row]->top[i].token, expected->top[i].token);
+  }
+  EXPECT_TRUE(scoreBatch({}, runOn(2)).empty());
+}

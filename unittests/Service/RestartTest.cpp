@@ -31,11 +31,10 @@ protected:
   std::unique_ptr<Service> start(bool restartRanks,
                                  const std::string &program) {
     const std::string path = folder.file("model.sandwich");
-    Status written = writeHashModel(
-        path, {.threads = 1,
-               .contextLength = 10000,
-               .withTokenizer = false,
-               .ranks = 2});
+    Status written = writeHashModel(path, {.threads = 1,
+                                           .contextLength = 10000,
+                                           .withTokenizer = false,
+                                           .ranks = 2});
     EXPECT_TRUE(written) << written.error().message;
     Result<Artifact> artifact = Artifact::open(path);
     EXPECT_TRUE(artifact) << artifact.error().message;
@@ -62,10 +61,13 @@ protected:
   std::string programFor(int times) {
     const std::string path = folder.write(
         "program", "#!/bin/sh\n"
-                   "echo x >> " + folder.file("runs") + "\n"
-                   "[ $(wc -l < " + folder.file("runs") + ") -le " +
-                       std::to_string(times) + " ] || exit 3\n"
-                   "exec " SANDWICH_TEST_RUN " \"$@\"\n");
+                   "echo x >> " +
+                       folder.file("runs") +
+                       "\n"
+                       "[ $(wc -l < " +
+                       folder.file("runs") + ") -le " + std::to_string(times) +
+                       " ] || exit 3\n"
+                       "exec " SANDWICH_TEST_RUN " \"$@\"\n");
     EXPECT_EQ(::chmod(path.c_str(), 0700), 0);
     return path;
   }
@@ -131,6 +133,7 @@ TEST_F(RestartTest, RequestsThatHadBegunEndAndOthersGoOn) {
     const ServiceStatistics statistics = service->statistics();
     EXPECT_EQ(statistics.scheduler.usedBlocks, 0u);
     EXPECT_EQ(statistics.requests, 3u);
+    EXPECT_EQ(statistics.rankRestarts, 1u);
   }
   // Others are about what this machine is.
   ASSERT_GE(warnings.size(), 1u);

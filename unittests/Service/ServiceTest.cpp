@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <random>
 #include <stdexcept>
@@ -263,6 +264,9 @@ TEST_F(ServiceTest, RefusesWhatCannotBeServed) {
   request = good;
   request.maxTokens = 0;
   expectError(submit(request), ErrorKind::InvalidArgument, "token");
+  request.promptLogProbabilities = 21;
+  expectError(submit(request), ErrorKind::InvalidArgument,
+              "prompt-log-probabilities");
   request = good;
   request.continuations = 0;
   expectError(submit(request), ErrorKind::InvalidArgument, "texts");
@@ -388,6 +392,78 @@ TEST_F(ServiceTest, DrainingWaitsForCallbacks) {
   EXPECT_TRUE(told);
 }
 
+TEST_F(ServiceTest, DrainingEndsWhatTakesTooLong) {
+  std::unique_ptr<Service> service =
+      start({.contextLength = 100000}, {.kvCacheTokens = 100000});
+  EXPECT_EQ(service->statistics().stalledSeconds, 0);
+  GenerationRequest request;
+  request.prompt = {1, 2, 3};
+  request.maxTokens = 90000;
+  request.sampling.logitBias = {
+      {HASH_MODEL_VOCABULARY - 1, -std::numeric_limits<float>::infinity()}};
+  Outcome running;
+  std::promise<void> first;
+  running.alsoOnToken = [&, told = false](const GeneratedToken &) mutable {
+    if (!std::exchange(told, true))
+      first.set_value();
+  };
+  ASSERT_TRUE(service->submit(request, running.callbacks()));
+  first.get_future().wait();
+  // Others may ask meanwhile.
+  std::atomic<bool> drained = false;
+  std::thread asking([&] {
+    while (!drained) {
+      (void)service->statistics();
+      (void)service->retryAfterSeconds();
+    }
+  });
+  EXPECT_FALSE(service->drainWithin(0.05));
+  drained = true;
+  asking.join();
+  const RequestEnd end = running.end.get();
+  ASSERT_FALSE(end.status);
+  EXPECT_EQ(end.status.error().kind, ErrorKind::Unavailable);
+  EXPECT_EQ(end.status.error().message, "the server is shutting down");
+  expectError(service->submit(request, {}), ErrorKind::Unavailable, "ends");
+  EXPECT_TRUE(service->statistics().draining);
+  EXPECT_EQ(service->statistics().scheduler.usedBlocks, 0u);
+  // There is nothing left to wait for.
+  EXPECT_TRUE(service->drainWithin(0));
+  EXPECT_TRUE(service->drainWithin(std::numeric_limits<double>::infinity()));
+  EXPECT_TRUE(service->drainWithin(std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST_F(ServiceTest, StallsWhileNoStepEnds) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  GenerationRequest request;
+  request.prompt = {1, 2, 3};
+  request.maxTokens = 3;
+  std::promise<void> holds, release;
+  Outcome outcome;
+  outcome.alsoOnToken = [&, told = false](const GeneratedToken &) mutable {
+    if (std::exchange(told, true))
+      return;
+    holds.set_value();
+    release.get_future().wait();
+  };
+  ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+  holds.get_future().wait();
+  const double before = service->statistics().stalledSeconds;
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_GE(service->statistics().stalledSeconds, before + 0.03);
+  release.set_value();
+  service->drain();
+  const ServiceStatistics statistics = service->statistics();
+  EXPECT_EQ(statistics.stalledSeconds, 0);
+  EXPECT_EQ(statistics.scheduler.decode.steps, 2u);
+  EXPECT_EQ(statistics.scheduler.prefill.tokens, 3u);
+  const RequestEnd end = outcome.end.get();
+  EXPECT_LE(end.admittedAt, *end.startedAt);
+  EXPECT_LT(*end.startedAt, *end.firstTokenAt);
+  EXPECT_LT(*end.firstTokenAt, end.endedAt);
+  EXPECT_LE(end.endedAt, statistics.seconds);
+}
+
 TEST_F(ServiceTest, CallbacksMaySubmitAndCancel) {
   std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
   const std::vector<int32_t> prompt = makeTokens(5, 7);
@@ -497,6 +573,71 @@ TEST_F(ServiceTest, ConstraintsThatFailEndTheirOwnRequest) {
     EXPECT_TRUE(goesOn.end.get().status);
     EXPECT_EQ(goesOn.tokens(), greedy(good.prompt, 25));
   }
+}
+
+/// The logarithms of the probabilities of all tokens after `tokens`.
+static std::vector<double>
+logProbabilitiesAfter(std::span<const int32_t> tokens) {
+  const std::vector<float> logits = hashModelLogits(tokens);
+  double sum = 0;
+  for (float logit : logits)
+    sum += std::exp(double{logit});
+  std::vector<double> result;
+  for (float logit : logits)
+    result.push_back(logit - std::log(sum));
+  return result;
+}
+
+TEST_F(ServiceTest, PromptsAreScored) {
+  std::unique_ptr<Service> service =
+      start({.maxTokens = 16, .maxLogitRows = 8}, {.kvCacheTokens = 2000});
+  GenerationRequest request;
+  request.prompt = makeTokens(70, 4);
+  for (uint64_t maxTokens : {3, 0, 3}) {
+    request.maxTokens = maxTokens;
+    request.continuations = 2;
+    request.promptLogProbabilities = 2;
+    Outcome outcome;
+    std::vector<ScoredToken> scored;
+    GenerationCallbacks callbacks = outcome.callbacks();
+    callbacks.onPromptToken = [&](const ScoredToken &token) {
+      EXPECT_TRUE(outcome.texts.empty());
+      scored.push_back(token);
+    };
+    ASSERT_TRUE(service->submit(request, std::move(callbacks)));
+    const RequestEnd end = outcome.end.get();
+    ASSERT_TRUE(end.status) << end.status.error().message;
+    EXPECT_EQ(end.generatedTokens, 2 * maxTokens);
+    if (maxTokens > 0) {
+      EXPECT_EQ(outcome.tokens(), greedy(request.prompt, maxTokens));
+    }
+    ASSERT_EQ(scored.size(), 69u);
+    for (size_t i = 0; i < scored.size(); ++i) {
+      EXPECT_EQ(scored[i].position, i + 1);
+      const SampledToken &token = scored[i].token;
+      ASSERT_EQ(token.token, request.prompt[i + 1]);
+      const auto before = std::span(request.prompt).first(i + 1);
+      const std::vector<double> expected = logProbabilitiesAfter(before);
+      EXPECT_NEAR(*token.logProbability,
+                  expected[static_cast<size_t>(token.token)], 1e-4);
+      ASSERT_EQ(token.top.size(), 2u);
+      EXPECT_EQ(token.top[0].token, hashModelNext(before));
+    }
+  }
+}
+
+TEST_F(ServiceTest, PromptsWithoutNumbersEndAlone) {
+  std::unique_ptr<Service> service = start({}, {.kvCacheTokens = 500});
+  GenerationRequest request;
+  request.prompt = makeTokens(30, 4);
+  request.prompt[3] = HASH_MODEL_VOCABULARY - 1;
+  request.promptLogProbabilities = 0;
+  Outcome outcome;
+  ASSERT_TRUE(service->submit(request, outcome.callbacks()));
+  const RequestEnd end = outcome.end.get();
+  ASSERT_FALSE(end.status);
+  EXPECT_EQ(end.status.error().kind, ErrorKind::Internal);
+  EXPECT_TRUE(outcome.texts.empty());
 }
 
 TEST_F(ServiceTest, SpecialTokensAreSkippedOrTold) {
@@ -611,6 +752,8 @@ TEST_F(ServiceTest, ForksOfTheProcessHaveNoService) {
       Result<RequestId> id = service->submit(request, {});
       const bool refused = !id && id.error().kind == ErrorKind::Unavailable;
       service->drain();
+      (void)service->drainWithin(1);
+      (void)service->retryAfterSeconds();
       const bool nothing = !service->cancel(1);
       (void)service->statistics();
       service.reset();

@@ -35,7 +35,7 @@ using Tokens = std::vector<int32_t>;
 struct Counts {
   uint64_t events = 0, steps = 0, finished = 0, refused = 0, cancelled = 0,
            failed = 0, overdue = 0, preemptions = 0, hits = 0, mixed = 0,
-           continuations = 0;
+           continuations = 0, scored = 0, onlyScored = 0;
   /// The longest wait for a first step, as a part of what is promised.
   double longestWait = 0;
 };
@@ -104,6 +104,8 @@ private:
     /// Of each text, without the prompt.
     std::vector<Tokens> generated;
     std::vector<bool> finished;
+    /// Tokens of the prompt that were told, the first one among them.
+    uint64_t scored = 1;
   };
 
   size_t random(size_t limit) { return generator() % limit; }
@@ -134,6 +136,9 @@ private:
     if (random(6) == 0)
       request.deadline = now + 0.05 * static_cast<double>(random(60));
     request.salt = random(5) == 0;
+    request.scoresPrompt = random(5) == 0;
+    if (request.scoresPrompt && random(2))
+      request.maxTokens = 0;
     Result<RequestId> id = scheduler->admit(request, now);
     if (!id) {
       ++counts.refused;
@@ -213,7 +218,7 @@ private:
     std::set<int32_t> written;
     for (const StepSegment &segment : plan.segments) {
       tokens += segment.tokens.size();
-      rows += segment.samples > 0;
+      rows += segment.rows();
       ones += segment.tokens.size() == 1;
       ASSERT_TRUE(sequences.insert(segment.sequence).second);
       ASSERT_FALSE(segment.tokens.empty());
@@ -299,9 +304,13 @@ private:
       slot(*segment.sequence, computed + i) = segment.tokens[i];
     }
     uint32_t samples = 0;
-    if (computed + segment.tokens.size() == tokens.size())
+    if (computed + segment.tokens.size() == tokens.size() &&
+        known.request.maxTokens > 0)
       samples = generated.empty() ? known.request.continuations : 1;
     ASSERT_EQ(segment.samples, samples);
+    for (uint64_t i = 0; i < segment.scored.size(); ++i)
+      ASSERT_EQ(segment.scored[i], known.request.prompt[computed + 1 + i]);
+    ASSERT_LE(segment.scored.size(), segment.tokens.size());
   }
 
   void complete(const StepPlan &plan) {
@@ -318,6 +327,8 @@ private:
           expected.emplace_back(segment.request, segment.text + i);
       }
     const StepEvents events = scheduler->complete(plan, sampled, now);
+    for (const ScoreEvent &event : events.scores)
+      noteScores(event);
     ASSERT_EQ(events.tokens.size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       const TokenEvent &event = events.tokens[i];
@@ -327,8 +338,21 @@ private:
     note(events.ended);
   }
 
+  void noteScores(const ScoreEvent &event) {
+    ASSERT_FALSE(cancelled.contains(event.request));
+    Known &known = alive[event.request];
+    ASSERT_TRUE(known.request.scoresPrompt);
+    ASSERT_EQ(event.first, known.scored);
+    ASSERT_GT(event.count, 0u);
+    known.scored += event.count;
+    counts.scored += event.count;
+  }
+
   void accept(const TokenEvent &event) {
     Known &known = alive[event.request];
+    if (known.request.scoresPrompt) {
+      ASSERT_EQ(known.scored, known.request.prompt.size());
+    }
     Tokens &generated = known.generated[event.text];
     ASSERT_FALSE(known.finished[event.text]);
     generated.push_back(event.token);
@@ -363,8 +387,12 @@ private:
       const Known &known = found->second;
       const bool finished = std::ranges::count(known.finished, false) == 0;
       if (each.status) {
-        ASSERT_TRUE(finished);
+        const bool scores = known.request.scoresPrompt;
+        const bool only = scores && known.request.maxTokens == 0;
+        ASSERT_TRUE(finished || only);
+        ASSERT_EQ(known.scored, scores ? known.request.prompt.size() : 1);
         ++counts.finished;
+        counts.onlyScored += only;
       } else {
         counts.overdue +=
             each.status.error().kind == ErrorKind::DeadlineExceeded;
@@ -418,9 +446,10 @@ TEST(SchedulerChaosTest, KeepsItsPromises) {
   }
   // All of it is among what was tested.
   EXPECT_GT(counts.steps, events / 4);
-  for (uint64_t each : {counts.finished, counts.refused, counts.cancelled,
-                        counts.failed, counts.overdue, counts.preemptions,
-                        counts.hits, counts.mixed, counts.continuations})
+  for (uint64_t each :
+       {counts.finished, counts.refused, counts.cancelled, counts.failed,
+        counts.overdue, counts.preemptions, counts.hits, counts.mixed,
+        counts.continuations, counts.scored, counts.onlyScored})
     EXPECT_GT(each, events / 1000);
   std::printf("%llu events, %llu steps, %llu requests finished, %llu "
               "preemptions, longest wait %.3f of the bound\n",

@@ -145,6 +145,85 @@ TEST(SchedulerTest, PredictsFirstTokensBesideStreams) {
     }
 }
 
+TEST(SchedulerTest, TellsWhenToTryAgain) {
+  // An objective that others keep the first token from, a queue that is full of
+  // requests, and one that is full of tokens.
+  for (int why = 0; why < 3; ++why) {
+    SchedulerOptions options = usualOptions();
+    options.limits.prefill.tokens = 512;
+    if (why == 0)
+      options.firstTokenObjective = 4;
+    if (why == 1)
+      options.maxWaitingRequests = 5;
+    if (why == 2)
+      options.maxWaitingTokens = 5000;
+    TestService service(2000, options);
+    EXPECT_EQ(service.scheduler->retryAfterSeconds(1), 1);
+    Result<RequestId> last = RequestId(0);
+    while ((last = service.scheduler->admit(requestOf(1000, 10), service.now)))
+      continue;
+    ASSERT_EQ(last.error().kind, ErrorKind::Overloaded);
+    const double begin = service.now;
+    const double wait = service.scheduler->retryAfterSeconds(1000);
+    EXPECT_GE(wait, 1);
+    EXPECT_LT(wait, 20);
+    // The queue may have room as soon as its first requests have begun, but
+    // what is predicted has to happen.
+    while (why == 0 && service.now < begin + wait / 2)
+      service.step();
+    if (why == 0) {
+      EXPECT_FALSE(service.scheduler->admit(requestOf(1000, 10), service.now));
+    }
+    while (service.now < begin + wait * 1.1)
+      service.step();
+    EXPECT_TRUE(service.scheduler->admit(requestOf(1000, 10), service.now))
+        << why << " after " << wait;
+    service.finish();
+  }
+}
+
+TEST(SchedulerTest, TimesToTryAgainAreNeverEndless) {
+  SchedulerOptions options = usualOptions();
+  options.firstTokenObjective = 1e-6;
+  options.limits.decode = {1, 1, 1};
+  auto pool = *BlockPool::create(10);
+  const StepCosts slow = {.prefill = {{1, 1e5}}, .decode = {{1, 1e5}}};
+  auto scheduler =
+      *Scheduler::create(*pool, options, *StepCostModel::create(slow));
+  EXPECT_EQ(scheduler->retryAfterSeconds(0), 3600);
+  EXPECT_EQ(scheduler->retryAfterSeconds(UINT64_MAX), 3600);
+}
+
+TEST(SchedulerTest, CountsStepsOfBothPhases) {
+  TestService service(1000);
+  const RequestId id = service.admit(requestOf(100, 3));
+  EXPECT_FALSE(service.scheduler->statistics().phase);
+  StepPlan plan = service.plan();
+  EXPECT_EQ(service.scheduler->statistics().phase, StepPhase::Prefill);
+  service.complete(plan);
+  service.step();
+  const double beforeLast = service.now;
+  plan = service.plan();
+  EXPECT_EQ(service.scheduler->statistics().phase, StepPhase::Decode);
+  service.complete(plan);
+  const SchedulerStatistics statistics = service.scheduler->statistics();
+  EXPECT_FALSE(statistics.phase);
+  EXPECT_EQ(statistics.prefill.steps, 1u);
+  EXPECT_EQ(statistics.prefill.tokens, 100u);
+  EXPECT_DOUBLE_EQ(statistics.prefill.seconds, 0.09 + 84 * 0.0018);
+  EXPECT_EQ(statistics.decode.steps, 2u);
+  EXPECT_EQ(statistics.decode.tokens, 2u);
+  EXPECT_DOUBLE_EQ(statistics.decode.seconds, 2 * 0.0901);
+  EXPECT_EQ(statistics.promptTokens, 100u);
+  EXPECT_EQ(statistics.generatedTokens, 3u);
+  const RequestEnd &end = service.ends.at(id);
+  EXPECT_EQ(end.admittedAt, 0);
+  EXPECT_EQ(end.startedAt, 0);
+  EXPECT_DOUBLE_EQ(*end.firstTokenAt, 0.09 + 84 * 0.0018);
+  EXPECT_EQ(end.endedAt, service.now);
+  EXPECT_LT(beforeLast, service.now);
+}
+
 TEST(SchedulerTest, ComputesAPromptAndThenItsTokens) {
   TestService service(1000);
   const RequestId id = service.admit(requestOf(100, 3));
@@ -230,6 +309,68 @@ TEST(SchedulerTest, FindsPrefixesAgain) {
   service.finish();
   EXPECT_EQ(service.ends.at(id).cachedTokens, 96u);
   EXPECT_EQ(service.scheduler->statistics().promptTokensHit, 96u);
+}
+
+TEST(SchedulerTest, PromptsThatAreScoredHaveRowsForAllTokens) {
+  SchedulerOptions options = usualOptions();
+  options.limits.prefill.logitRows = 40;
+  TestService service(1000, options);
+  Request request = requestOf(100, 2);
+  service.admit(request);
+  service.finish();
+  // What the cache knows has no logits.
+  request.scoresPrompt = true;
+  const RequestId id = service.admit(request);
+  uint64_t told = 1;
+  for (const uint64_t tokens : {40, 40, 20}) {
+    const StepPlan plan = service.plan();
+    ASSERT_EQ(plan.segments.size(), 1u);
+    EXPECT_EQ(plan.segments[0].tokens.size(), tokens);
+    EXPECT_EQ(plan.segments[0].rows(), tokens);
+    EXPECT_EQ(plan.segments[0].scored[0], request.prompt[told]);
+    told += plan.segments[0].scored.size();
+    service.complete(plan);
+  }
+  EXPECT_EQ(told, 100u);
+  service.finish();
+  EXPECT_EQ(service.ends.at(id).cachedTokens, 0u);
+  EXPECT_EQ(service.ends.at(id).generatedTokens, 2u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 41, 81}));
+}
+
+TEST(SchedulerTest, PromptsMayBeScoredAndNothingElse) {
+  TestService service(1000);
+  Request request = requestOf(100, 0);
+  request.scoresPrompt = true;
+  request.continuations = 2;
+  const RequestId id = service.admit(request);
+  Request single = requestOf(1, 0);
+  single.scoresPrompt = true;
+  const RequestId none = service.admit(single);
+  service.finish();
+  EXPECT_TRUE(service.ends.at(id).status);
+  EXPECT_EQ(service.ends.at(id).generatedTokens, 0u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 65}));
+  EXPECT_TRUE(service.ends.at(none).status);
+  EXPECT_FALSE(service.scores.contains(none));
+  EXPECT_EQ(service.pool->freeBlocks(), 1000u);
+}
+
+TEST(SchedulerTest, PreemptedPromptsAreScoredOnce) {
+  SchedulerOptions options = usualOptions();
+  options.limits.prefill = {32, 64, 32};
+  TestService service(12, options);
+  Request scored = requestOf(150, 3);
+  scored.scoresPrompt = true;
+  const RequestId id = service.admit(scored);
+  for (int i = 0; i < 2; ++i)
+    service.step();
+  Request important = requestOf(100, 2);
+  important.priority = 7;
+  service.admit(important);
+  service.finish();
+  EXPECT_EQ(service.ends.at(id).preemptions, 1u);
+  EXPECT_EQ(service.scores.at(id), (std::vector<uint64_t>{1, 33, 65, 97, 129}));
 }
 
 TEST(SchedulerTest, CancelledRequestsGiveTheirBlocksBack) {

@@ -82,6 +82,8 @@ struct TestService {
     for (const StepSegment &segment : plan.segments)
       sampled.resize(sampled.size() + segment.samples, {.token = 7});
     StepEvents events = scheduler->complete(plan, sampled, now);
+    for (const ScoreEvent &event : events.scores)
+      scores[event.request].push_back(event.first);
     for (const TokenEvent &event : events.tokens) {
       times[{event.request, event.text}].push_back(now);
       if (event.finish)
@@ -114,6 +116,8 @@ struct TestService {
   /// When each text got its tokens.
   std::map<std::pair<RequestId, uint32_t>, std::vector<double>> times;
   std::map<std::pair<RequestId, uint32_t>, FinishReason> finishes;
+  /// Where the pieces of prompts began that were scored.
+  std::map<RequestId, std::vector<uint64_t>> scores;
   std::map<RequestId, RequestEnd> ends;
   std::vector<RequestId> preempted;
 };

@@ -129,6 +129,22 @@ std::vector<Result<SampledToken>> sampleBatch(std::span<const SamplingRow> rows,
                                               size_t threads,
                                               const ParallelFor &parallelFor);
 
+/// A row of a step behind which the text is known: `logits`, [vocab_size], of
+/// which `token` is one.
+struct ScoringRow {
+  std::span<const float> logits;
+  int32_t token;
+  /// As `SamplingOptions::logProbabilities`.
+  uint32_t top = 0;
+};
+
+/// For each of `rows` its token, with its log-probability and those of the most
+/// probable tokens, in one call of `parallelFor`. Errors (`Internal`): a logit
+/// that is NaN or plus infinity, or all are minus infinity; the error of one
+/// row leaves the others as they are.
+std::vector<Result<SampledToken>> scoreBatch(std::span<const ScoringRow> rows,
+                                             const ParallelFor &parallelFor);
+
 } // namespace sandwich
 
 #endif // SANDWICH_SAMPLING_SAMPLER_H

@@ -42,7 +42,7 @@ namespace sandwich {
 /// A prompt to be continued.
 struct GenerationRequest {
   std::vector<int32_t> prompt;
-  /// Tokens of each text at most.
+  /// Tokens of each text at most; 0 with `promptLogProbabilities` only.
   uint64_t maxTokens = 128;
   /// Texts that continue the prompt, each by itself. The sampler of text i has
   /// the seed `sampling.seed` + i.
@@ -60,6 +60,19 @@ struct GenerationRequest {
   /// Seconds from now on after which there is no use in it any more.
   std::optional<double> timeout = {};
   uint64_t salt = 0;
+  /// With it, the log-probability of each token of the prompt but the first is
+  /// told, and so many of the most probable tokens in its place, at most
+  /// `SamplingOptions::maxLogProbabilities`. The prefix cache is not read then.
+  std::optional<uint32_t> promptLogProbabilities = {};
+};
+
+/// A token of a request's prompt, and how probable the model takes it to be.
+struct ScoredToken {
+  /// Its place in the prompt, from 1.
+  uint64_t position;
+  /// With its log-probability, and the most probable ones as
+  /// `GenerationRequest::promptLogProbabilities` asks for.
+  SampledToken token;
 };
 
 /// A token of one of a request's texts.
@@ -83,6 +96,9 @@ struct GenerationCallbacks {
   std::function<void(const GeneratedToken &token)> onToken = {};
   /// Once, last. The status has the error that ended it, if one did.
   std::function<void(const RequestEnd &end)> onEnd = {};
+  /// First, in the order of the prompt, each token once; see
+  /// `GenerationRequest::promptLogProbabilities`.
+  std::function<void(const ScoredToken &token)> onPromptToken = {};
 };
 
 struct ServiceOptions {
@@ -114,6 +130,15 @@ struct ServiceStatistics {
   uint64_t requests = 0;
   uint64_t refusedRequests = 0;
   uint64_t generatedTokens = 0;
+  /// How often the ranks were started anew.
+  uint64_t rankRestarts = 0;
+  /// Seconds since a step has ended last, or since there is something to
+  /// compute if that was later; 0 while there is nothing.
+  double stalledSeconds = 0;
+  /// Seconds since the service began, which is 0 in `RequestEnd`'s times.
+  double seconds = 0;
+  /// It takes no more requests.
+  bool draining = false;
 };
 
 struct LiveRequest;
@@ -159,8 +184,16 @@ public:
   /// Refuses requests from now on, and returns when all have ended and their
   /// callbacks have returned.
   void drain();
+  /// The same, but requests that have not ended after `seconds` seconds are
+  /// ended with Unavailable; returns when the step under way is done then.
+  /// Whether all ended by themselves.
+  bool drainWithin(double seconds);
 
   ServiceStatistics statistics();
+  /// After how many seconds, at least 1, a request of `promptTokens` tokens
+  /// that was refused as Overloaded may be tried again; see
+  /// `Scheduler::retryAfterSeconds`.
+  double retryAfterSeconds(uint64_t promptTokens = 1);
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -224,6 +257,10 @@ private:
   uint64_t requests = 0;
   uint64_t refusedRequests = 0;
   uint64_t generatedTokens = 0;
+  uint64_t rankRestarts = 0;
+  /// When a step has ended last, or the first request came after there was
+  /// none.
+  double progressAt = 0;
 
   std::vector<Segment> segments;
   std::thread thread;

@@ -27,7 +27,7 @@ inline constexpr uint32_t maxPriority = 7;
 /// scheduler never looks into.
 struct Request {
   std::vector<int32_t> prompt;
-  /// Tokens that each text may get at most.
+  /// Tokens that each text may get at most; 0 only where the prompt is scored.
   uint64_t maxTokens = 1;
   /// Texts that continue the prompt, each by itself.
   uint32_t continuations = 1;
@@ -37,6 +37,9 @@ struct Request {
   std::optional<double> deadline = {};
   /// Requests with other salts share no prefix with this one.
   uint64_t salt = 0;
+  /// The logits behind all tokens of the prompt but the last are wanted, once
+  /// each, so that tokens which the prefix cache has are computed again.
+  bool scoresPrompt = false;
 };
 
 /// Why a text ends.
@@ -67,6 +70,14 @@ struct TokenEvent {
   std::optional<FinishReason> finish;
 };
 
+/// Tokens of a prompt that were scored: from the token `first` on, which is not
+/// before the prompt's second.
+struct ScoreEvent {
+  RequestId request;
+  uint64_t first;
+  uint64_t count;
+};
+
 /// How a request was served. Every admitted request gets one, in its end.
 struct RequestEnd {
   RequestId request;
@@ -78,6 +89,11 @@ struct RequestEnd {
   double queueSeconds = 0;
   double prefillSeconds = 0;
   double decodeSeconds = 0;
+  /// When that was, in the scheduler's seconds.
+  double admittedAt = 0;
+  std::optional<double> startedAt = {};
+  std::optional<double> firstTokenAt = {};
+  double endedAt = 0;
   uint64_t promptTokens = 0;
   /// Of the prompt, found in the prefix cache when the request first began.
   uint64_t cachedTokens = 0;

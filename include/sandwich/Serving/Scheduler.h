@@ -63,6 +63,14 @@ struct SchedulerOptions {
   uint64_t agingSteps = 32;
 };
 
+/// Steps of a phase that were computed.
+struct PhaseStatistics {
+  uint64_t steps = 0;
+  uint64_t tokens = 0;
+  /// From their plans until their tokens were chosen.
+  double seconds = 0;
+};
+
 struct SchedulerStatistics {
   /// Requests that have no blocks: new ones, and preempted ones.
   uint64_t waitingRequests = 0;
@@ -76,6 +84,14 @@ struct SchedulerStatistics {
   uint64_t preemptions = 0;
   uint64_t promptTokensQueried = 0;
   uint64_t promptTokensHit = 0;
+  PhaseStatistics prefill;
+  PhaseStatistics decode;
+  /// Tokens of prompts that were computed to their ends or found in the prefix
+  /// cache, and tokens of texts.
+  uint64_t promptTokens = 0;
+  uint64_t generatedTokens = 0;
+  /// Whose step is under way, if one is.
+  std::optional<StepPhase> phase = {};
 };
 
 /// Not safe to call from two threads at a time.
@@ -113,6 +129,8 @@ public:
   /// once, or after the step under way that uses them. False: there is none
   /// that has not ended.
   bool cancel(RequestId id, double now);
+  /// The same for another reason than Cancelled.
+  bool cancel(RequestId id, const Error &reason, double now);
 
   /// Plans the next step. One that is not empty is under way until it is given
   /// to `complete` or `fail`.
@@ -152,6 +170,11 @@ public:
   /// Seconds that the first token of a request would take that came now. Takes
   /// time in proportion to the requests that are there, and no memory.
   double predictFirstToken(const Request &request) const;
+  /// Seconds, at least 1 and at most an hour, after which a request of
+  /// `promptTokens` tokens that is refused now as `Overloaded` is likely to be
+  /// taken: when the queue will have room for it, and its first token will not
+  /// come later than the objective. Takes as long as `predictFirstToken`.
+  double retryAfterSeconds(uint64_t promptTokens) const;
 
 private:
   /// One continuation of a prompt.
@@ -174,6 +197,14 @@ private:
     bool finished = false;
   };
 
+  /// What of a request its first token depends on.
+  struct FirstTokenQuery {
+    uint64_t promptTokens;
+    uint64_t continuations;
+    uint64_t maxTokens;
+    int64_t rank;
+  };
+
   struct Entry {
     RequestId id = 0;
     Request request;
@@ -183,6 +214,10 @@ private:
     std::vector<Text> texts;
     size_t trunk = 0;
     uint64_t promptLength = 0;
+    /// Tokens of the prompt whose rows of logits were told, if they are wanted.
+    uint64_t scoredTokens = 0;
+    /// Its prompt was computed to its end at least once.
+    bool promptDone = false;
     /// Tokens that one text computes at most.
     uint64_t longest = 0;
     /// It has blocks.
@@ -206,6 +241,13 @@ private:
     size_t firstLive() const;
     /// Known tokens of that text.
     uint64_t knownTokens() const { return texts[firstLive()].tokens.size(); }
+    /// Whether there are rows of the prompt that were not told.
+    bool scores() const {
+      return request.scoresPrompt && scoredTokens < promptLength;
+    }
+    /// The known tokens of `text` of which all but the last may come from the
+    /// prefix cache.
+    std::span<const int32_t> claimable(const Text &text) const;
     /// Blocks that it will soon want in addition to those it has.
     uint64_t growth() const;
   };
@@ -247,6 +289,10 @@ private:
   /// Blocks that it needs at most, all its texts together.
   uint64_t mostBlocks(const Request &request) const;
   int64_t rankOf(const Request &request) const;
+  double predictFirstToken(const FirstTokenQuery &query) const;
+  /// The part of the requests that wait, 0 to 1, that must begin before the
+  /// queue takes a prompt of `promptTokens` tokens.
+  double excessOfQueue(uint64_t promptTokens) const;
   /// `promptTokensDue` when the step under way is done.
   uint64_t piecesLeft(const Entry &entry) const;
   /// How often as many texts as run must end until `texts` can run, with
@@ -290,13 +336,20 @@ private:
   void addStreams(Entry &entry, StepPlan &plan);
   void addPieces(Entry &entry, bool streamsToo, Budget &budget, StepPlan &plan);
   void addSegment(Entry &entry, size_t text, uint64_t tokens, StepPlan &plan);
+  /// The tokens whose probabilities a segment of `tokens` tokens tells.
+  static std::span<const int32_t> scoredBy(const Entry &entry, const Text &text,
+                                           uint64_t tokens);
   void finishPlan(StepPlan &plan, double now);
 
   // What comes of steps.
   /// Lets the other texts go on from the prompt, once the trunk has it.
   void joinTexts(Entry &entry);
+  /// Counts steps of the shape of `plan`.
+  void countSteps(const StepPlan &plan, uint64_t count, double seconds);
   void accept(Entry &entry, uint32_t text, const ChosenToken &sampled,
               double now, StepEvents &events);
+  /// After a step that computed a segment of its prompt.
+  void noteScores(Entry &entry, const StepSegment &segment, StepEvents &events);
   void end(Entry &entry, Status outcome, double now);
   /// Gives all blocks back.
   void release(Entry &entry);
@@ -317,6 +370,12 @@ private:
   bool streamsWereLast = true;
   RequestId lastPreempted = 0;
   uint64_t preemptions = 0;
+  /// Since the beginning, by phase.
+  PhaseStatistics prefill;
+  PhaseStatistics decode;
+  StepPhase phaseUnderWay = StepPhase::Decode;
+  uint64_t promptTokens = 0;
+  uint64_t generatedTokens = 0;
   /// The mean seconds that requests run, the recent ones counting more.
   double meanRunSeconds = 0;
 };

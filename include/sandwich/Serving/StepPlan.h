@@ -13,6 +13,7 @@
 #include "sandwich/Serving/Request.h"
 #include "sandwich/Serving/StepCostModel.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -46,6 +47,16 @@ struct StepSegment {
   /// its logits are not wanted. More than one are the first tokens of as many
   /// continuations, of this one and of those after it.
   uint32_t samples;
+  /// Known tokens of the prompt that the logits of the first tokens tell how
+  /// probable they were: each is the one that follows. Where there are some,
+  /// the logits of all tokens are wanted.
+  std::span<const int32_t> scored = {};
+
+  bool wantsAllRows() const { return !scored.empty(); }
+  /// Rows of logits that the step gives for it.
+  uint64_t rows() const {
+    return wantsAllRows() ? tokens.size() : std::min<uint64_t>(samples, 1);
+  }
 };
 
 /// One step. Sequences and tokens stay where they are until `Scheduler::
@@ -70,6 +81,7 @@ struct StepPlan {
 
 /// What came of a step.
 struct StepEvents {
+  std::vector<ScoreEvent> scores;
   std::vector<TokenEvent> tokens;
   std::vector<RequestEnd> ended;
 };
