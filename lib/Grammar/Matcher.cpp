@@ -1,0 +1,253 @@
+//===- Matcher.cpp - Follows a text through a grammar ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Matcher.h"
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+using namespace sandwich;
+using namespace sandwich::grammar;
+
+Matcher::Matcher(std::shared_ptr<const Grammar> owned)
+    : grammar(std::move(owned)), network(grammar->parts().network),
+      vocabulary(grammar->parts().vocabulary->index()), follower(network) {
+  follower.add(network.start, nullptr);
+  positions = follower.finish();
+}
+
+Matcher::Matcher(const Matcher &other)
+    : grammar(other.grammar), network(other.network),
+      vocabulary(other.vocabulary), follower(network),
+      positions(other.positions), ended(other.ended) {}
+
+std::unique_ptr<TokenConstraint> Matcher::clone() const {
+  return std::unique_ptr<TokenConstraint>(new Matcher(*this));
+}
+
+//===----------------------------------------------------------------------===//
+// Accepting
+//===----------------------------------------------------------------------===//
+
+bool Matcher::accept(int32_t given) {
+  if (given < 0 || static_cast<size_t>(given) >= vocabulary.modelTokens)
+    return false;
+  const auto token = static_cast<uint32_t>(given);
+  if (std::ranges::find(vocabulary.endTokens, token) !=
+      vocabulary.endTokens.end()) {
+    if (!positions.mayEnd && !ended)
+      return false;
+    ended = true;
+    maskIsKnown = false;
+    return true;
+  }
+  if (ended)
+    return false;
+  // As a token of its own, and as bytes.
+  for (const Place &place : positions.places) {
+    const Edge &edge = network.edges[place.edge];
+    if (edge.kind == Edge::Kind::Token && edge.index == token)
+      follower.add(edge.target, place.context);
+  }
+  Positions next = follower.finish();
+  const Tokens &tokens = vocabulary.tokens;
+  const std::string_view bytes =
+      token + 1 < tokens.begins.size() ? tokens.at(token) : std::string_view();
+  if (!bytes.empty()) {
+    Positions spelled = positions;
+    for (char byte : bytes) {
+      spelled = advance(network, follower, spelled, static_cast<uint8_t>(byte));
+      if (spelled.places.empty() && !spelled.mayEnd)
+        break;
+    }
+    next.mayEnd |= spelled.mayEnd;
+    std::ranges::move(spelled.places, std::back_inserter(next.places));
+  }
+  if (next.places.empty() && !next.mayEnd)
+    return false;
+  positions = std::move(next);
+  maskIsKnown = false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Masks
+//===----------------------------------------------------------------------===//
+
+void Matcher::allowEnd() {
+  for (uint32_t token : vocabulary.endTokens)
+    allow(token);
+}
+
+std::span<const uint64_t> Matcher::allowedTokens() {
+  if (maskIsKnown)
+    return mask;
+  mask.assign(vocabulary.tokens.words, 0);
+  if (ended || positions.mayEnd)
+    allowEnd();
+  if (!ended)
+    for (const Place &place : positions.places)
+      allowFrom(place);
+  maskIsKnown = true;
+  return mask;
+}
+
+/// The key of what is known of `state`.
+static MaskStore::Key keyOf(const Automaton &automaton, uint32_t state,
+                            MaskStore::Kind kind, uint16_t limit = 0) {
+  return {automaton.id(), state, kind, limit};
+}
+
+void Matcher::allowFrom(const Place &place) {
+  const Edge &edge = network.edges[place.edge];
+  if (edge.kind == Edge::Kind::Token)
+    return allow(edge.index);
+  const TextStep step(network, edge);
+  const TextPosition position{place.state, place.progress};
+  const Automaton &automaton = step.automaton();
+  const auto tokens = vocabulary.masks.find<StateTokens>(
+      keyOf(automaton, place.state, MaskStore::Kind::Tokens),
+      [&] { return findTokens(vocabulary.tokens, automaton, place.state); });
+  allowInside(step, position, *tokens);
+  for (const EndingToken &ending : tokens->ending)
+    if (step.mayEnd(position, ending, vocabulary.tokens.at(ending.token)))
+      allow(ending.token);
+  if (tokens->goBeyond)
+    allowBeyond(place, step, position);
+}
+
+namespace {
+
+/// The tokens with at most some number of characters.
+struct LimitedTokens {
+  TokenSet tokens;
+
+  size_t bytes() const { return sizeof(*this) + tokens.bytes(); }
+};
+
+} // namespace
+
+void Matcher::allowInside(const TextStep &step, const TextPosition &position,
+                          const StateTokens &tokens) {
+  const uint32_t left = step.charactersLeft(position);
+  if (left >= tokens.mostCharacters)
+    return tokens.inside.addTo(mask);
+  const Automaton &automaton = step.automaton();
+  const auto limit = static_cast<uint16_t>(left);
+  vocabulary.masks
+      .find<LimitedTokens>(
+          keyOf(automaton, position.state, MaskStore::Kind::Limited, limit),
+          [&] {
+            const auto ordered = vocabulary.masks.find<TokensByCharacters>(
+                keyOf(automaton, position.state, MaskStore::Kind::ByCharacters),
+                [&] {
+                  return orderByCharacters(vocabulary.tokens, automaton,
+                                           position.state);
+                });
+            const auto begin = ordered->tokens.begin();
+            return LimitedTokens{
+                TokenSet({begin, begin + ordered->counts[limit]},
+                         vocabulary.tokens.words)};
+          })
+      ->tokens.addTo(mask);
+}
+
+namespace {
+
+/// Tokens that go beyond the end of one text, through all that may come then.
+class BeyondSearch {
+public:
+  BeyondSearch(const Network &network, Follower &follower,
+               const TokenTrie &trie)
+      : network(network), follower(follower), trie(trie) {}
+
+  /// Calls `reach(value)` for each value of the trie that spells a beginning
+  /// of what may come at `node` within `context`.
+  template <typename Reach>
+  void run(uint32_t node, const ContextPointer &context, Reach reach) {
+    add(node, context, 0);
+    while (!tasks.empty()) {
+      const Task task = tasks.back();
+      tasks.pop_back();
+      // `follows` may grow meanwhile.
+      const size_t count = follows[task.follow]->places.size();
+      for (size_t i = 0; i < count; ++i)
+        search(follows[task.follow]->places[i], task.node, reach);
+    }
+  }
+
+private:
+  /// What comes at a node of the network, from a node of the trie on.
+  struct Task {
+    uint32_t follow, node;
+  };
+
+  void add(uint32_t node, const ContextPointer &context, uint32_t trieNode) {
+    const auto [position, isNew] = followOf.try_emplace(
+        {node, context.get()}, static_cast<uint32_t>(follows.size()));
+    if (isNew) {
+      follower.add(node, context);
+      follows.push_back(std::make_unique<Positions>(follower.finish()));
+    }
+    if (done.insert(uint64_t(position->second) << 32 | trieNode).second)
+      tasks.push_back({position->second, trieNode});
+  }
+
+  template <typename Reach>
+  void search(const Place &place, uint32_t from, Reach reach) {
+    const Edge &edge = network.edges[place.edge];
+    // A token that is not spelled begins no other.
+    if (edge.kind != Edge::Kind::Text)
+      return;
+    const TextStep step(network, edge);
+    walk(trie, from, step.start(), path, step,
+         [&](uint32_t node, const TextPosition &position) {
+           for (uint32_t value : trie.valuesAt(node))
+             reach(value);
+           if (step.automaton().isAccepting(position.state) &&
+               trie.hasChildren(node))
+             add(edge.target, place.context, node);
+         });
+  }
+
+  struct Hash {
+    size_t operator()(const std::pair<uint32_t, const Context *> &key) const {
+      return std::hash<const void *>()(key.second) * 31 + key.first;
+    }
+  };
+
+  const Network &network;
+  Follower &follower;
+  const TokenTrie &trie;
+  std::vector<TextPosition> path;
+  std::vector<Task> tasks;
+  std::vector<std::unique_ptr<Positions>> follows;
+  std::unordered_map<std::pair<uint32_t, const Context *>, uint32_t, Hash>
+      followOf;
+  std::unordered_set<uint64_t> done;
+};
+
+} // namespace
+
+void Matcher::allowBeyond(const Place &place, const TextStep &step,
+                          const TextPosition &position) {
+  const Edge &edge = network.edges[place.edge];
+  const Automaton &automaton = step.automaton();
+  const auto beyond = vocabulary.masks.find<TokensBeyond>(
+      keyOf(automaton, place.state, MaskStore::Kind::Beyond),
+      [&] { return findBeyond(vocabulary.tokens, automaton, place.state); });
+  BeyondSearch(network, follower, beyond->trie)
+      .run(edge.target, place.context, [&](uint32_t value) {
+        const EndingToken &ending = beyond->tokens[value];
+        if (step.mayEnd(position, ending, vocabulary.tokens.at(ending.token)))
+          allow(ending.token);
+      });
+}
