@@ -244,6 +244,7 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
           self->stop();
       });
   answering = exchange;
+  ++server.answering;
   server.handler(toRequest(parser.release()),
                  std::make_shared<HttpExchange>(exchange));
   stream.expires_never();
@@ -260,6 +261,7 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   else
     stop();
   answering.reset();
+  --server.answering;
   stream.cancel();
   ErrorCode ignored;
   while (watching)

@@ -24,6 +24,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include <atomic>
 #include <set>
 
 namespace sandwich {
@@ -37,6 +38,8 @@ struct HttpConnections {
   std::shared_ptr<boost::asio::io_context> context;
   /// Of the bodies on their way.
   uint64_t bodyBytes = 0;
+  /// Requests that were handed on, and whose answers are not sent.
+  std::atomic<size_t> answering = 0;
   /// All that there are.
   std::set<HttpConnection *> open = {};
   bool ending = false;

@@ -53,6 +53,7 @@ public:
     asio::post(*context, [this] { shared.ending = true; });
   }
   size_t connections() const { return count; }
+  size_t answering() const { return shared.answering; }
 
   std::string address;
   uint16_t port = 0;
@@ -248,6 +249,8 @@ const std::string &HttpServer::address() const {
 uint16_t HttpServer::port() const { return implementation->port; }
 
 size_t HttpServer::connections() const { return implementation->connections(); }
+
+size_t HttpServer::answering() const { return implementation->answering(); }
 
 void HttpServer::endConnections() { implementation->endConnections(); }
 

@@ -160,7 +160,7 @@ private:
     Json tokens = Json::array(), scores = Json::array(), tops = Json::array(),
          offsets = Json::array();
     uint64_t offset = part.textOffset;
-    for (const ScoredToken &each : part.scores) {
+    for (const TokenScore &each : part.scores) {
       std::string name = nameOf(each.token);
       Json top;
       if (each.logProbability) {
@@ -288,7 +288,7 @@ private:
 
   Json scores(const ChoicePart &part) const {
     Json content = Json::array();
-    for (const ScoredToken &each : part.scores) {
+    for (const TokenScore &each : part.scores) {
       Json entry = score(each.token, each.logProbability.value_or(0));
       entry["top_logprobs"] = Json::array();
       for (const TokenLogProbability &other : each.top)

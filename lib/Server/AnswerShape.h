@@ -32,7 +32,7 @@
 namespace sandwich {
 
 /// A token of an answer with its log-probability; nothing: a prompt's first.
-struct ScoredToken {
+struct TokenScore {
   int32_t token;
   std::optional<float> logProbability = {};
   std::vector<TokenLogProbability> top = {};
@@ -51,7 +51,7 @@ struct TokenUsage {
 struct ChoicePart {
   uint32_t index = 0;
   std::string text = {};
-  std::vector<ScoredToken> scores = {};
+  std::vector<TokenScore> scores = {};
   std::vector<ToolCallPart> calls = {};
   /// Of the whole text that the part begins after, in characters.
   uint64_t textOffset = 0;

@@ -9,6 +9,7 @@
 #include "sandwich/Server/ApiServer.h"
 
 #include "Endpoints.h"
+#include "LoadedModel.h"
 #include "Responses.h"
 #include "StatusReport.h"
 
@@ -24,6 +25,8 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <mutex>
+#include <set>
 #include <sodium.h>
 #include <thread>
 
@@ -85,6 +88,9 @@ private:
   uint64_t firstId = 0;
   std::atomic<uint64_t> lastId = 0;
   std::atomic<bool> draining = false;
+  mutable std::mutex stalledMutex;
+  /// Models that stall.
+  std::set<std::string> stalled;
 };
 
 //===----------------------------------------------------------------------===//
@@ -220,6 +226,9 @@ void ApiServer::Implementation::dispatch(
 //===----------------------------------------------------------------------===//
 
 HttpResponse ApiServer::Implementation::health(const HttpRequest &) const {
+  std::lock_guard lock(stalledMutex);
+  if (!stalled.empty())
+    return toResponse(Json{{"status", "stalled"}, {"models", stalled}}, 503);
   return toResponse(Json{{"status", "ok"}});
 }
 
@@ -292,12 +301,47 @@ Status ApiServer::Implementation::load() {
   return {};
 }
 
-void ApiServer::Implementation::tick() {}
+void ApiServer::Implementation::tick() {
+  for (const std::unique_ptr<ServedModel> &model : models->models()) {
+    const LoadedModel *loaded = model->loaded();
+    if (!loaded)
+      continue;
+    const double seconds = loaded->service->statistics().stalledSeconds;
+    const bool stalls = seconds > options.stallSeconds;
+    std::lock_guard lock(stalledMutex);
+    if (stalls == stalled.contains(model->name()))
+      continue;
+    if (stalls)
+      stalled.insert(model->name());
+    else
+      stalled.erase(model->name());
+    report(options.log, LogLevel::Warning,
+           stalls ? "'" + model->name() + "' has work, and no step of it ended " +
+                        "for " + std::to_string(static_cast<int64_t>(seconds)) +
+                        " s"
+                  : "'" + model->name() + "' runs steps again");
+  }
+}
 
 bool ApiServer::Implementation::drain(double seconds) {
   draining = true;
-  (void)seconds;
-  return true;
+  http->endConnections();
+  const Clock::time_point end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(seconds));
+  // What workers have not submitted yet is refused by the services.
+  bool all = true;
+  for (const std::unique_ptr<ServedModel> &model : models->models())
+    if (const LoadedModel *loaded = model->loaded()) {
+      const double left =
+          std::chrono::duration<double>(end - Clock::now()).count();
+      all &= loaded->service->drainWithin(std::max(left, 0.0));
+    }
+  // Answers are on their way to their clients.
+  constexpr std::chrono::milliseconds often(5);
+  for (int i = 0; i < 400 && http->answering() > 0; ++i)
+    std::this_thread::sleep_for(often);
+  return all;
 }
 
 ApiServer::Implementation::~Implementation() {

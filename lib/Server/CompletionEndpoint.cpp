@@ -85,8 +85,14 @@ preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
     prepared.request.prompt = std::move(prompt.tokens);
     if (request.echo)
       prepared.echo = std::move(prompt.text);
-    prepared.scoresPrompt =
-        request.echo && request.parameters.sampling.logProbabilities;
+    // Where no token is made, the prompt is computed to be scored, or for
+    // nothing.
+    if (request.echo)
+      prepared.request.promptLogProbabilities =
+          request.parameters.sampling.logProbabilities;
+    if (prepared.request.maxTokens == 0 &&
+        !prepared.request.promptLogProbabilities)
+      prepared.request.promptLogProbabilities = 0;
     prompts.push_back(std::move(prepared));
   }
   return prompts;

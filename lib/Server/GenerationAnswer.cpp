@@ -39,6 +39,10 @@ Result<RequestId> GenerationAnswer::submit(size_t prompt, Prompt &what) {
   callbacks.onToken = [self, prompt](const GeneratedToken &token) {
     self->onToken(prompt, token);
   };
+  if (what.request.promptLogProbabilities)
+    callbacks.onPromptToken = [self, prompt](const ScoredToken &token) {
+      self->onPromptToken(prompt, token);
+    };
   callbacks.onEnd = [self, prompt](const RequestEnd &end) {
     self->onEnd(prompt, end);
   };
@@ -59,6 +63,12 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
                                  std::to_string(choice.part.index) + "_");
       choices.push_back(std::move(choice));
     }
+  for (Prompt &each : prompts) {
+    Echo echo{.text = std::move(each.echo)};
+    if (shape->of().scored && each.request.promptLogProbabilities)
+      echo.scores.push_back({.token = each.request.prompt.front()});
+    echoes.push_back(std::move(echo));
+  }
   for (size_t i = 0; i < prompts.size(); ++i) {
     usage.promptTokens += prompts[i].request.prompt.size();
     Result<RequestId> id = submit(i, prompts[i]);
@@ -75,14 +85,6 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
                      .headers = {{"Cache-Control", "no-cache"},
                                  {"X-Accel-Buffering", "no"}}},
                     ": still here\n\n");
-  for (size_t i = 0; i < prompts.size(); ++i)
-    if (!prompts[i].echo.empty())
-      for (uint32_t text = 0; text < options.continuations; ++text) {
-        Choice &choice = choices[i * options.continuations + text];
-        ChoicePart part;
-        part.text = prompts[i].echo;
-        add(choice, std::move(part));
-      }
   lock.unlock();
   // May call at once.
   exchange->onClosed([weak = weak_from_this()] {
@@ -122,6 +124,29 @@ void GenerationAnswer::measure(Choice &choice, Clock::time_point now) {
   choice.lastToken = now;
 }
 
+void GenerationAnswer::onPromptToken(size_t prompt, const ScoredToken &token) {
+  std::lock_guard lock(mutex);
+  if (shape->of().scored)
+    echoes[prompt].scores.push_back(
+        {.token = token.token.token,
+         .logProbability = token.token.logProbability,
+         .top = token.token.top});
+}
+
+void GenerationAnswer::tellEcho(size_t prompt) {
+  Echo &echo = echoes[prompt];
+  if (std::exchange(echo.isTold, true) ||
+      (echo.text.empty() && echo.scores.empty()))
+    return;
+  for (uint32_t text = 0; text < options.continuations; ++text) {
+    ChoicePart part;
+    part.text = echo.text;
+    part.scores = echo.scores;
+    add(choices[prompt * options.continuations + text], std::move(part));
+  }
+  echo = {.isTold = true};
+}
+
 void GenerationAnswer::onToken(size_t prompt, const GeneratedToken &token) {
   std::lock_guard lock(mutex);
   Choice &choice = choices[prompt * options.continuations + token.text];
@@ -130,6 +155,7 @@ void GenerationAnswer::onToken(size_t prompt, const GeneratedToken &token) {
   ++usage.generatedTokens;
   if (over)
     return;
+  tellEcho(prompt);
   ChoicePart part;
   part.text = token.piece;
   if (shape->of().scored)
@@ -192,7 +218,8 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
   metrics.observeEnd(end);
   if (!over && !end.status)
     fail(ApiError::of(end.status.error(), metrics.retryAfterSeconds()));
-  if (!over)
+  if (!over) {
+    tellEcho(prompt);
     // A prompt that was only to be scored has no last token.
     for (uint32_t text = 0; text < options.continuations; ++text) {
       Choice &choice = choices[prompt * options.continuations + text];
@@ -202,6 +229,7 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
         add(choice, std::move(part));
       }
     }
+  }
   if (!over && live == 0)
     complete();
   concludeIfOver();

@@ -49,10 +49,9 @@ public:
   /// A prompt's tokens to be continued, and what of the prompt is told.
   struct Prompt {
     GenerationRequest request;
-    /// The text that the answer begins with.
+    /// The text that the answer begins with. Its tokens' log-probabilities are
+    /// told where those of all are, and the request asks for them.
     std::string echo = {};
-    /// The tokens of that are told with their log-probabilities.
-    bool scoresPrompt = false;
   };
 
   /// `onOver` is told once, when nothing of the answer remains; `record` has
@@ -78,14 +77,22 @@ private:
     bool isOpen = false;
   };
 
+  /// What the texts of a prompt begin with.
+  struct Echo {
+    std::string text;
+    std::vector<TokenScore> scores = {};
+    bool isTold = false;
+  };
+
   Result<RequestId> submit(size_t prompt, Prompt &what);
-  void onPromptScores(size_t prompt, const std::vector<int32_t> &tokens,
-                      std::vector<ScoredToken> scores);
+  void onPromptToken(size_t prompt, const ScoredToken &token);
   void onToken(size_t prompt, const GeneratedToken &token);
   void onEnd(size_t prompt, const RequestEnd &end);
   void onLeft();
 
   // With the mutex held.
+  /// Tells what the texts of `prompt` begin with, once.
+  void tellEcho(size_t prompt);
   void add(Choice &choice, ChoicePart part);
   void measure(Choice &choice, Clock::time_point now);
   void send(Choice &choice, const ChoicePart &part);
@@ -105,6 +112,8 @@ private:
   RequestRecord record;
   std::function<void(RequestRecord)> onOver;
   std::vector<Choice> choices;
+  /// Of each prompt.
+  std::vector<Echo> echoes;
   std::vector<RequestId> requests;
   TokenUsage usage;
   std::optional<double> firstTokenSeconds;

@@ -11,7 +11,9 @@
 
 #include "ToolCallParser.h"
 
+#include "sandwich/Grammar/GrammarCache.h"
 #include "sandwich/Service/Service.h"
+#include "sandwich/Template/ModelTemplates.h"
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +22,7 @@
 
 namespace sandwich {
 
-/// Immutable but for its service.
+/// Immutable but for its service and what is cached.
 struct LoadedModel {
   std::string name;
   /// Tokens of a prompt and its text together.
@@ -31,8 +33,14 @@ struct LoadedModel {
   /// "system_fingerprint".
   std::string fingerprint;
   std::unique_ptr<Service> service;
+  /// Nothing: there are none, or none that could be used, as the problem says.
+  std::optional<ModelTemplates> templates = {};
+  std::string templateProblem = "has no chat template";
   /// How it writes calls of tools; nothing: it does not know any.
   std::optional<ToolCallSyntax> toolCalls = {};
+  /// Null: texts cannot be constrained, as the problem says.
+  std::unique_ptr<GrammarCache> grammars = {};
+  std::string grammarProblem = "the model has no tokenizer";
 
   const std::optional<Tokenizer> &tokenizer() const {
     return service->tokenizer();

@@ -10,6 +10,7 @@
 
 #include "LoadedModel.h"
 
+#include <cmath>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 
@@ -120,7 +121,12 @@ void ModelMetrics::observeAnswer(const RequestRecord &record) {
   successes(record.finish == "length" ? "length" : "stop").Increment();
 }
 
-unsigned ModelMetrics::retryAfterSeconds() const { return 1; }
+unsigned ModelMetrics::retryAfterSeconds() const {
+  const LoadedModel *loaded = model.loaded();
+  return loaded ? static_cast<unsigned>(
+                      std::ceil(loaded->service->retryAfterSeconds()))
+                : 1;
+}
 
 //===----------------------------------------------------------------------===//
 // Services
@@ -176,8 +182,9 @@ static void collect(const ServedModel &model, Families &families) {
   gauge("vllm:kv_cache_usage_perc",
         "Of the KV cache, what running requests have; 1 is all.",
         static_cast<double>(scheduler.usedBlocks) / blocks);
-  counter("vllm:prompt_tokens_total", "Tokens of prompts that were begun.",
-          scheduler.promptTokensQueried);
+  counter("vllm:prompt_tokens_total",
+          "Tokens of prompts computed, or found in the prefix cache.",
+          scheduler.promptTokens);
   counter("vllm:generation_tokens_total", "Tokens generated.",
           statistics.generatedTokens);
   counter("vllm:prefix_cache_queries_total",
@@ -195,7 +202,30 @@ static void collect(const ServedModel &model, Families &families) {
         static_cast<double>(scheduler.runningTexts));
   gauge("sandwich_kv_cache_blocks", "Blocks of 16 tokens in the KV cache.",
         blocks);
-  counter("sandwich_steps_total", "Steps that were run.", scheduler.steps);
+  const auto phase = [&](const char *name, const PhaseStatistics &phase,
+                         bool isUnderWay) {
+    prometheus::Labels all = labels;
+    all["phase"] = name;
+    const auto add = [&](const char *family, const char *help,
+                         prometheus::MetricType type, double value) {
+      families.add(family, help, type, all, value);
+    };
+    add("sandwich_steps_total", "Steps by phase.",
+        prometheus::MetricType::Counter, static_cast<double>(phase.steps));
+    add("sandwich_step_tokens_total", "Tokens that steps computed, by phase.",
+        prometheus::MetricType::Counter, static_cast<double>(phase.tokens));
+    add("sandwich_step_seconds_total", "Seconds that steps took, by phase.",
+        prometheus::MetricType::Counter, phase.seconds);
+    add("sandwich_phase_active", "Whether a step of the phase is under way.",
+        prometheus::MetricType::Gauge, isUnderWay ? 1 : 0);
+  };
+  phase("prefill", scheduler.prefill, scheduler.phase == StepPhase::Prefill);
+  phase("decode", scheduler.decode, scheduler.phase == StepPhase::Decode);
+  gauge("sandwich_stalled_seconds",
+        "Seconds without the end of a step while there is something to compute.",
+        statistics.stalledSeconds);
+  counter("sandwich_rank_restarts_total", "How often ranks were started anew.",
+          statistics.rankRestarts);
   counter("sandwich_requests_total", "Requests taken.", statistics.requests);
   counter("sandwich_refused_requests_total",
           "Requests that the scheduler refused.", statistics.refusedRequests);

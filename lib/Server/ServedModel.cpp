@@ -75,6 +75,58 @@ Status ServedModel::load() {
   return {};
 }
 
+/// Reads the chat templates, if there are any. What is wrong with them is told
+/// by the requests that need them, as the others do not.
+static void readTemplates(const Artifact &artifact, LoadedModel &model,
+                          const LogCallback &log) {
+  const auto configuration = artifact.file(artifact::tokenizerConfigFile);
+  const auto file = artifact.file(artifact::chatTemplateFile);
+  if (!configuration && !file)
+    return;
+  Result<ModelTemplates> read =
+      ModelTemplates::read(configuration.value_or("{}"), file);
+  if (!read) {
+    model.templateProblem =
+        "has a chat template that cannot be used: " + read.error().message;
+    report(log, LogLevel::Warning,
+           "'" + model.name + "' " + model.templateProblem);
+    return;
+  }
+  if (read->empty())
+    return;
+  model.templates = *std::move(read);
+  std::string text(file.value_or(""));
+  if (Result<Json> json = parseJson(configuration.value_or("{}")); json && !file)
+    if (const auto found = json->find("chat_template"); found != json->end())
+      text = found->is_string() ? found->get<std::string>() : found->dump();
+  model.toolCalls = findToolCallSyntax(text);
+}
+
+/// What grammars need to know of the tokens.
+static void indexVocabulary(LoadedModel &model, const LogCallback &log) {
+  const std::optional<Tokenizer> &tokenizer = model.tokenizer();
+  if (!tokenizer)
+    return;
+  const proto::ModelConfiguration &facts = model.service->model();
+  std::vector<std::string> bytes(
+      std::min<size_t>(tokenizer->vocabularySize(), facts.vocab_size()));
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = tokenizer->bytesOf(static_cast<int32_t>(i));
+  Result<std::shared_ptr<const TokenVocabulary>> vocabulary =
+      TokenVocabulary::create(
+          std::move(bytes),
+          {facts.eos_token_ids().begin(), facts.eos_token_ids().end()},
+          facts.vocab_size());
+  if (vocabulary) {
+    model.grammars = std::make_unique<GrammarCache>(*std::move(vocabulary));
+    return;
+  }
+  model.grammarProblem = vocabulary.error().message;
+  report(log, LogLevel::Warning,
+         "'" + model.name +
+             "' writes no structured output: " + model.grammarProblem);
+}
+
 /// Tokens that all sequences should be able to hold.
 static uint64_t cacheTokens(uint64_t contextLength, uint64_t sequences) {
   return checkedMultiply<uint64_t>(contextLength, sequences)
@@ -126,5 +178,7 @@ Result<std::unique_ptr<LoadedModel>> ServedModel::open() {
   SANDWICH_ASSIGN_OR_RETURN(
       made->service,
       Service::create(std::move(engine), std::move(tokenizer), serviceOptions));
+  readTemplates(made->service->artifact(), *made, options.service.log);
+  indexVocabulary(*made, options.service.log);
   return made;
 }

@@ -8,6 +8,8 @@
 
 #include "StatusReport.h"
 
+#include "LoadedModel.h"
+
 #include <algorithm>
 #include <set>
 
@@ -19,6 +21,12 @@ static Json coresOf(const TeamPlacement &team) {
   for (const std::vector<unsigned> &thread : team)
     cores.insert(thread.begin(), thread.end());
   return cores;
+}
+
+static const char *phaseName(const std::optional<StepPhase> &phase) {
+  if (!phase)
+    return "idle";
+  return *phase == StepPhase::Prefill ? "prefill" : "decode";
 }
 
 static Json describeStatus(const ServedModel &model,
@@ -57,7 +65,22 @@ static Json describeStatus(const ServedModel &model,
        {"running_texts", scheduler.runningTexts},
        {"waiting_requests", scheduler.waitingRequests},
        {"kv_blocks",
-        {{"used", scheduler.usedBlocks}, {"total", statistics.blockCount}}}});
+                {{"used", scheduler.usedBlocks},
+                 {"cached", statistics.idleCachedBlocks},
+                 {"total", statistics.blockCount}}},
+               {"has_chat_template", loaded->templates.has_value()},
+               {"phase", phaseName(scheduler.phase)},
+               {"totals",
+                {{"requests", statistics.requests},
+                 {"refused", statistics.refusedRequests},
+                 {"prompt_tokens", scheduler.promptTokens},
+                 {"cached_prompt_tokens", scheduler.promptTokensHit},
+                 {"generated_tokens", scheduler.generatedTokens},
+                 {"preemptions", scheduler.preemptions},
+                 {"prefill_steps", scheduler.prefill.steps},
+                 {"decode_steps", scheduler.decode.steps},
+                 {"prefill_seconds", scheduler.prefill.seconds},
+                 {"decode_seconds", scheduler.decode.seconds}}}});
   return json;
 }
 

@@ -148,6 +148,7 @@ ServiceStatistics Service::statistics() {
   return {.scheduler = scheduler->statistics(),
           .blocks = engine->blockPool().statistics(),
           .blockCount = engine->blockPool().blockCount(),
+          .idleCachedBlocks = engine->blockPool().idleCachedBlocks(),
           .requests = requests,
           .refusedRequests = refusedRequests,
           .generatedTokens = generatedTokens,

@@ -153,6 +153,8 @@ public:
   /// 0 for a Unix socket.
   uint16_t port() const;
   size_t connections() const;
+  /// Requests whose answers their clients do not have yet.
+  size_t answering() const;
 
   /// From now on connections end with their next answer.
   void endConnections();

@@ -125,6 +125,8 @@ struct ServiceStatistics {
   SchedulerStatistics scheduler;
   BlockPoolStatistics blocks;
   uint64_t blockCount = 0;
+  /// Those that no request has, but the prefix cache.
+  uint64_t idleCachedBlocks = 0;
   /// Since the beginning: requests taken, those that the scheduler refused, and
   /// tokens of all texts.
   uint64_t requests = 0;

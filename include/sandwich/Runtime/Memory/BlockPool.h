@@ -155,6 +155,8 @@ public:
   }
   /// Blocks of the prefix cache, in sequences or not.
   uint64_t cachedBlocks() const { return knownBlocks; }
+  /// Those of them that count as free.
+  uint64_t idleCachedBlocks() const { return idleBlocks; }
   const BlockPoolStatistics &statistics() const { return counts; }
 
   /// What `Sequence::claimPrefix` would find.
