@@ -117,7 +117,8 @@ ServiceStatistics Service::statistics() {
           .blockCount = engine->blockPool().blockCount(),
           .requests = requests,
           .refusedRequests = refusedRequests,
-          .generatedTokens = generatedTokens};
+          .generatedTokens = generatedTokens,
+          .restarts = restarts};
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,12 +257,18 @@ void Service::restartRanks(std::unique_lock<std::mutex> &lock) {
   ended.clear();
   Status restarted = running;
   if (std::exchange(computedSinceStart, false)) {
-    report(log, LogLevel::Warning,
-           running.error().message + "; starting the ranks anew");
-    restarted = engine->restart(log);
+    restarted = restartLimit.take(now());
+    if (restarted) {
+      report(log, LogLevel::Warning,
+             running.error().message + "; starting the ranks anew");
+      restarted = engine->restart(log);
+    } else {
+      restarted = restarted.error().inContext(running.error().message);
+    }
   }
   lock.lock();
   delivering = false;
+  restarts += static_cast<bool>(restarted);
   if (!restarted)
     failedForGood =
         makeError(ErrorKind::Unavailable,
@@ -285,6 +292,7 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                      "a step could not be prepared: ", exception.what());
   }
   lock.unlock();
+  cores = engine->holdCores();
   engine->compute();
   lock.lock();
   Result<StepResult> result = engine->finish();
@@ -434,6 +442,7 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
   std::vector<ChosenToken> chosen;
   try {
     std::vector<Result<SampledToken>> sampled = sample(plan, result, rows);
+    cores.release();
     for (size_t i = 0; i < rows.size(); ++i) {
       tokens.push_back(follow(rows[i], std::move(sampled[i])));
       chosen.push_back({tokens.back().token.token, tokens.back().finish});
@@ -458,17 +467,21 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
 }
 
 bool Service::runStep(std::unique_lock<std::mutex> &lock) {
-  const StepPlan plan = scheduler->next(now());
+  StepPlan plan = scheduler->next(now());
   StepEvents events;
   std::vector<Row> rows;
   std::vector<GeneratedToken> tokens;
   auto ended = takeEnded(plan.ended);
   if (!plan.segments.empty()) {
     rows = rowsOf(plan);
-    if (Result<StepResult> result = compute(plan, lock))
+    Result<StepResult> result = compute(plan, lock);
+    // What other models' steps took is no cost of this one.
+    plan.plannedAt += cores.secondsWaited();
+    if (result)
       events = complete(plan, *result, rows, tokens, lock);
     else
       events.ended = scheduler->fail(plan, result.error(), now());
+    cores.release();
     for (auto &each : takeEnded(events.ended))
       ended.push_back(std::move(each));
   }
