@@ -41,6 +41,7 @@ change; 2 wrong usage.)");
   tool::addLogitsCommand(app, action);
   tool::addBenchCommand(app, action);
   tool::addReplayCommand(app, action);
+  tool::addBenchServeCommand(app, action);
   tool::addCharacterizeCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);
