@@ -4,6 +4,7 @@
 #
 #   scripts/install-deps.sh             to build and test everything
 #   scripts/install-deps.sh --runtime   for the runtime-only preset, no LLVM
+#   scripts/install-deps.sh --page      to test the chat page in a browser, too
 set -euo pipefail
 
 runtime=(
@@ -20,12 +21,15 @@ compiler=(
 )
 # Several hosts, and network namespaces to test them with.
 hosts=(libopenmpi-dev openmpi-bin iproute2)
+# The test of the chat page, which is left out without them.
+page=(chromium fonts-dejavu-core)
 
 packages=("${runtime[@]}" "${compiler[@]}" "${hosts[@]}")
 case "${1:-}" in
   "") ;;
   --runtime) packages=("${runtime[@]}" llvm-22-tools) ;;
-  *) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  --page) packages+=("${page[@]}") ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 
 missing=()

@@ -6,6 +6,7 @@
 #   mpi            sandwich-run was built with MPI
 #   hosts          mpirun is installed, and this user may make network
 #                  namespaces and connect them
+#   chromium       Debian's chromium is installed
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
@@ -51,6 +52,8 @@ if subprocess.run([python, "-c", "import torch"],
                   stderr=subprocess.DEVNULL).returncode == 0:
     config.available_features.add("torch")
 
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
 if config.sandwich_has_mpi:
     config.available_features.add("mpi")
     # With a name of its own, as other suites may run.
