@@ -291,7 +291,25 @@ Status ApiServer::Implementation::listen() {
   return {};
 }
 
+/// Models that are alone have the machine to themselves.
+static Status share(std::vector<ServedModelOptions> &models,
+                    std::shared_ptr<MemoryLedger> &ledger) {
+  if (models.size() < 2)
+    return {};
+  ledger = std::make_shared<MemoryLedger>();
+  SANDWICH_ASSIGN_OR_RETURN(const std::shared_ptr<CoreArbiter> arbiter,
+                            CoreArbiter::create());
+  for (ServedModelOptions &model : models) {
+    model.engine.memoryLedger = ledger;
+    model.engine.coreArbiter = arbiter;
+  }
+  return {};
+}
+
 Status ApiServer::Implementation::load() {
+  // All are told to the ledger before the first one takes anything.
+  for (const std::unique_ptr<ServedModel> &model : models->models())
+    SANDWICH_RETURN_IF_ERROR(model->open(ledger.get()));
   for (const std::unique_ptr<ServedModel> &model : models->models()) {
     if (Status loaded = model->load(); !loaded)
       return loaded;
