@@ -10,25 +10,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include <algorithm>
-#include <cctype>
-
 using namespace sandwich;
-
-static bool isSameName(std::string_view first, std::string_view second) {
-  return std::ranges::equal(first, second, [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  });
-}
-
-std::optional<std::string_view>
-HttpRequest::header(std::string_view name) const {
-  for (const auto &[each, value] : headers)
-    if (isSameName(each, name))
-      return value;
-  return std::nullopt;
-}
 
 //===----------------------------------------------------------------------===//
 // HttpExchangeState

@@ -14,6 +14,7 @@
 #include "StatusReport.h"
 
 #include "sandwich/Server/Page.h"
+#include "sandwich/Service/ServiceWatchdog.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Process.h"
 
@@ -25,8 +26,8 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <mutex>
-#include <set>
 #include <sodium.h>
 #include <thread>
 
@@ -37,8 +38,10 @@ using Clock = std::chrono::steady_clock;
 class ApiServer::Implementation {
 public:
   Implementation(ApiServerOptions options,
-                 std::unique_ptr<ModelRegistry> registry)
-      : options(std::move(options)), models(std::move(registry)),
+                 std::unique_ptr<ModelRegistry> registry,
+                 std::shared_ptr<MemoryLedger> ledger)
+      : options(std::move(options)), ledger(std::move(ledger)),
+        models(std::move(registry)),
         workers(std::max(1u, this->options.workers)) {
     randombytes_buf(&firstId, sizeof(firstId));
   }
@@ -82,15 +85,17 @@ private:
   HttpResponse oneModel(const HttpRequest &request) const;
 
   ApiServerOptions options;
+  /// Of several models.
+  const std::shared_ptr<MemoryLedger> ledger;
   const std::unique_ptr<ModelRegistry> models;
   boost::asio::thread_pool workers;
   const Clock::time_point start = Clock::now();
   uint64_t firstId = 0;
   std::atomic<uint64_t> lastId = 0;
   std::atomic<bool> draining = false;
-  mutable std::mutex stalledMutex;
-  /// Models that stall.
-  std::set<std::string> stalled;
+  mutable std::mutex watchdogMutex;
+  /// By model.
+  std::map<std::string, ServiceWatchdog> watchdogs;
 };
 
 //===----------------------------------------------------------------------===//
@@ -226,9 +231,10 @@ void ApiServer::Implementation::dispatch(
 //===----------------------------------------------------------------------===//
 
 HttpResponse ApiServer::Implementation::health(const HttpRequest &) const {
-  std::lock_guard lock(stalledMutex);
-  if (!stalled.empty())
-    return toResponse(Json{{"status", "stalled"}, {"models", stalled}}, 503);
+  std::lock_guard lock(watchdogMutex);
+  for (const auto &[name, watchdog] : watchdogs)
+    if (watchdog.stalled())
+      return toResponse(Json{{"status", "stalled"}, {"model", name}}, 503);
   return toResponse(Json{{"status", "ok"}});
 }
 
@@ -291,7 +297,25 @@ Status ApiServer::Implementation::listen() {
   return {};
 }
 
+/// Models that are alone have the machine to themselves.
+static Status share(std::vector<ServedModelOptions> &models,
+                    std::shared_ptr<MemoryLedger> &ledger) {
+  if (models.size() < 2)
+    return {};
+  ledger = std::make_shared<MemoryLedger>();
+  SANDWICH_ASSIGN_OR_RETURN(const std::shared_ptr<CoreArbiter> arbiter,
+                            CoreArbiter::create());
+  for (ServedModelOptions &model : models) {
+    model.engine.memoryLedger = ledger;
+    model.engine.coreArbiter = arbiter;
+  }
+  return {};
+}
+
 Status ApiServer::Implementation::load() {
+  // All are told to the ledger before the first one takes anything.
+  for (const std::unique_ptr<ServedModel> &model : models->models())
+    SANDWICH_RETURN_IF_ERROR(model->open(ledger.get()));
   for (const std::unique_ptr<ServedModel> &model : models->models()) {
     if (Status loaded = model->load(); !loaded)
       return loaded;
@@ -306,20 +330,23 @@ void ApiServer::Implementation::tick() {
     const LoadedModel *loaded = model->loaded();
     if (!loaded)
       continue;
-    const double seconds = loaded->service->statistics().stalledSeconds;
-    const bool stalls = seconds > options.stallSeconds;
-    std::lock_guard lock(stalledMutex);
-    if (stalls == stalled.contains(model->name()))
+    const SchedulerStatistics now = loaded->service->statistics().scheduler;
+    std::lock_guard lock(watchdogMutex);
+    ServiceWatchdog &watchdog =
+        watchdogs.try_emplace(model->name(), options.stallSeconds)
+            .first->second;
+    const auto verdict =
+        watchdog.look(secondsSince(start),
+                      now.runningRequests + now.waitingRequests > 0, now.steps);
+    if (!verdict)
       continue;
-    if (stalls)
-      stalled.insert(model->name());
-    else
-      stalled.erase(model->name());
+    const std::string seconds =
+        std::to_string(static_cast<int64_t>(verdict->seconds));
     report(options.log, LogLevel::Warning,
-           stalls ? "'" + model->name() + "' has work, and no step of it ended " +
-                        "for " + std::to_string(static_cast<int64_t>(seconds)) +
-                        " s"
-                  : "'" + model->name() + "' runs steps again");
+           "'" + model->name() + "' " +
+               (verdict->stalled
+                    ? "has work, and no step of it ended for " + seconds + " s"
+                    : "goes on, after " + seconds + " s without a step"));
   }
 }
 
@@ -363,11 +390,14 @@ ApiServer::~ApiServer() = default;
 Result<std::unique_ptr<ApiServer>> ApiServer::create(ApiServerOptions options) {
   if (sodium_init() < 0)
     return makeError("the system gives no random numbers");
+  std::shared_ptr<MemoryLedger> ledger;
+  SANDWICH_RETURN_IF_ERROR(share(options.models, ledger));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> models,
                             ModelRegistry::create(std::move(options.models),
                                                   std::move(options.aliases)));
   auto made =
-      std::make_unique<Implementation>(std::move(options), std::move(models));
+      std::make_unique<Implementation>(std::move(options), std::move(models),
+                                       std::move(ledger));
   SANDWICH_RETURN_IF_ERROR(made->listen());
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(made)));
 }

@@ -59,17 +59,39 @@ std::string ServedModel::failure() const {
   return failureMessage;
 }
 
-Status ServedModel::load() {
-  Result<std::unique_ptr<LoadedModel>> opened = open();
-  if (!opened) {
+Status ServedModel::noteFailure(Status status) {
+  if (!status) {
     {
       std::lock_guard lock(mutex);
-      failureMessage = opened.error().message;
+      failureMessage = status.error().message;
     }
     currentState = State::Failed;
-    return opened.error();
   }
-  model = *std::move(opened);
+  return status;
+}
+
+Status ServedModel::open(MemoryLedger *ledger) {
+  const auto read = [&]() -> Status {
+    SANDWICH_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
+    SANDWICH_ASSIGN_OR_RETURN(tokenizer, loadTokenizer(*artifact));
+    contextLength = artifact->manifest().model().context_length();
+    if (options.contextLength)
+      contextLength = std::min(contextLength, *options.contextLength);
+    if (!ledger)
+      return {};
+    SANDWICH_ASSIGN_OR_RETURN(const MemoryNeeds needs,
+                              Engine::memoryNeeds(*artifact, engineOptions()));
+    ledger->expect(artifact->path(), needs);
+    return {};
+  };
+  return noteFailure(read());
+}
+
+Status ServedModel::load() {
+  Result<std::unique_ptr<LoadedModel>> made = make();
+  if (!made)
+    return noteFailure(made.error());
+  model = *std::move(made);
   loadedShare = 1;
   currentState = State::Ready;
   return {};
@@ -133,51 +155,49 @@ static uint64_t cacheTokens(uint64_t contextLength, uint64_t sequences) {
       .value_or(contextLength);
 }
 
-Result<std::unique_ptr<LoadedModel>> ServedModel::open() {
-  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
-                            Artifact::open(options.artifact));
-  SANDWICH_ASSIGN_OR_RETURN(std::optional<Tokenizer> tokenizer,
-                            loadTokenizer(artifact));
+EngineOptions ServedModel::engineOptions() const {
+  EngineOptions made = options.engine;
+  const uint64_t most = artifact->maxDecodeSequences();
+  made.maxSequences = options.service.maxSequences
+                          ? std::min(options.service.maxSequences, most)
+                          : most;
+  made.kvCacheTokens = cacheTokens(contextLength, made.maxSequences);
+  made.requiredTokens = contextLength;
+  return made;
+}
+
+Result<std::unique_ptr<LoadedModel>> ServedModel::make() {
   auto made = std::make_unique<LoadedModel>();
   made->name = options.name;
   made->created = unixSeconds();
-  made->fingerprint = fingerprintOf(artifact);
-  made->contextLength = artifact.manifest().model().context_length();
-  if (options.contextLength)
-    made->contextLength = std::min(made->contextLength, *options.contextLength);
-
-  EngineOptions engineOptions = options.engine;
-  const uint64_t most = artifact.maxDecodeSequences();
-  engineOptions.maxSequences =
-      options.service.maxSequences
-          ? std::min(options.service.maxSequences, most)
-          : most;
-  engineOptions.kvCacheTokens =
-      cacheTokens(made->contextLength, engineOptions.maxSequences);
-  engineOptions.requiredTokens = made->contextLength;
-  const ProgressCallback told = engineOptions.progress;
-  engineOptions.progress = [this, told](uint64_t done, uint64_t total) {
+  made->fingerprint = fingerprintOf(*artifact);
+  made->contextLength = contextLength;
+  EngineOptions loading = engineOptions();
+  loading.progress = [this, told = options.engine.progress](uint64_t done,
+                                                            uint64_t total) {
     if (total > 0)
       loadedShare = static_cast<double>(done) / static_cast<double>(total);
     if (told)
       told(done, total);
   };
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                            Engine::create(std::move(artifact), engineOptions));
-  const uint64_t blocks = BlockPool::blocksFor(made->contextLength);
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::create(*std::exchange(artifact, std::nullopt), loading));
+  const uint64_t blocks = BlockPool::blocksFor(contextLength);
   if (engine->blockPool().blockCount() < blocks)
     return makeError(options.artifact, ": the KV cache has ",
                      engine->blockPool().blockCount(),
-                     " blocks, and a text of ", made->contextLength,
+                     " blocks, and a text of ", contextLength,
                      " tokens needs ", blocks,
                      "; give it more --kv-memory, or the model a smaller "
                      "--context-length");
-  ServiceOptions serviceOptions = options.service;
-  serviceOptions.scheduling.maxWaitingTokens = std::max(
-      serviceOptions.scheduling.maxWaitingTokens, engine->contextLength());
+  ServiceOptions serving = options.service;
+  serving.scheduling.maxWaitingTokens =
+      std::max(serving.scheduling.maxWaitingTokens, engine->contextLength());
   SANDWICH_ASSIGN_OR_RETURN(
       made->service,
-      Service::create(std::move(engine), std::move(tokenizer), serviceOptions));
+      Service::create(std::move(engine),
+                      std::exchange(tokenizer, std::nullopt), serving));
   readTemplates(made->service->artifact(), *made, options.service.log);
   indexVocabulary(*made, options.service.log);
   return made;

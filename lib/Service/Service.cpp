@@ -294,9 +294,14 @@ void Service::restartRanks(std::unique_lock<std::mutex> &lock) {
   ended.clear();
   Status restarted = running;
   if (std::exchange(computedSinceStart, false)) {
-    report(log, LogLevel::Warning,
-           running.error().message + "; starting the ranks anew");
-    restarted = engine->restart(log);
+    restarted = restartLimit.take(now());
+    if (restarted) {
+      report(log, LogLevel::Warning,
+             running.error().message + "; starting the ranks anew");
+      restarted = engine->restart(log);
+    } else {
+      restarted = restarted.error().inContext(running.error().message);
+    }
   }
   lock.lock();
   delivering = false;
@@ -325,6 +330,7 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                      "a step could not be prepared: ", exception.what());
   }
   lock.unlock();
+  cores = engine->holdCores();
   engine->compute();
   lock.lock();
   Result<StepResult> result = engine->finish();
@@ -359,6 +365,7 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
   lock.unlock();
   try {
     output.choose(plan, result, *engine);
+    cores.release();
     lock.lock();
   } catch (const std::exception &exception) {
     lock.lock();
@@ -379,15 +386,19 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
 }
 
 bool Service::runStep(std::unique_lock<std::mutex> &lock) {
-  const StepPlan plan = scheduler->next(now());
+  StepPlan plan = scheduler->next(now());
   StepEvents events;
   StepOutput output(plan, live);
   auto ended = takeEnded(plan.ended);
   if (!plan.segments.empty()) {
-    if (Result<StepResult> result = compute(plan, lock))
+    Result<StepResult> result = compute(plan, lock);
+    // What other models' steps took is no cost of this one.
+    plan.plannedAt += cores.secondsWaited();
+    if (result)
       events = complete(plan, *result, output, lock);
     else
       events.ended = scheduler->fail(plan, result.error(), now());
+    cores.release();
     progressAt = now();
     for (auto &each : takeEnded(events.ended))
       ended.push_back(std::move(each));

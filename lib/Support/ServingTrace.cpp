@@ -10,11 +10,11 @@
 
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
+#include "sandwich/Support/RandomNumbers.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numbers>
 #include <random>
 
 using namespace sandwich;
@@ -149,16 +149,9 @@ sandwich::findLengthDistribution(std::string_view name) {
   return found == known.end() ? nullptr : &*found;
 }
 
-/// In (0, 1]; std::uniform_real_distribution differs between libraries.
-static double uniform(std::mt19937_64 &generator) {
-  return (static_cast<double>(generator() >> 11) + 1) * 0x1p-53;
-}
-
-/// Box and Muller's; std::lognormal_distribution differs between libraries.
 static int64_t drawTokens(std::mt19937_64 &generator, double mean,
                           const LengthDistribution &distribution) {
-  double radius = std::sqrt(-2 * std::log(uniform(generator)));
-  double normal = radius * std::cos(2 * std::numbers::pi * uniform(generator));
+  double normal = drawNormal(generator);
   double sigma = distribution.sigma;
   double tokens = mean * std::exp(sigma * normal - sigma * sigma / 2);
   return static_cast<int64_t>(std::clamp(
@@ -192,7 +185,7 @@ Result<ServingTrace> sandwich::makeServingTrace(std::string_view name,
     request.outputTokens =
         drawTokens(generator, distribution->meanOutputTokens, *distribution);
     if (requestsPerSecond > 0) {
-      now -= std::log(uniform(generator)) / requestsPerSecond;
+      now += drawExponential(generator) / requestsPerSecond;
       request.arrivalSeconds = now;
     }
     trace.push_back(request);
@@ -208,7 +201,7 @@ Result<ServingTrace> sandwich::drawArrivals(ServingTrace trace,
   std::mt19937_64 generator(seed);
   double now = 0;
   for (ServingRequest &request : trace) {
-    now -= std::log(uniform(generator)) / requestsPerSecond;
+    now += drawExponential(generator) / requestsPerSecond;
     request.arrivalSeconds = now;
   }
   return trace;

@@ -79,6 +79,7 @@ modelOptions(const ServeArguments &arguments) {
         seconds(arguments.firstTokenObjective);
     model.service.scheduling.tokenObjective = seconds(arguments.tokenObjective);
     model.service.restartRanks = arguments.restarts > 0;
+    model.service.mostRestarts = arguments.restarts;
     model.service.log = model.engine.log;
     models.push_back(std::move(model));
   }

@@ -42,6 +42,7 @@ change; 2 wrong usage.)");
   tool::addBenchCommand(app, action);
   tool::addReplayCommand(app, action);
   tool::addServeCommand(app, action);
+  tool::addBenchServeCommand(app, action);
   tool::addCharacterizeCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);

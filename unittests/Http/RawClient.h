@@ -42,9 +42,16 @@ public:
     path.copy(address.sun_path, sizeof(address.sun_path) - 1);
     connect(reinterpret_cast<const sockaddr *>(&address), sizeof(address));
   }
+  /// A socket that is connected already.
+  struct Accepted {
+    int fd;
+  };
+  explicit RawClient(Accepted socket)
+      : fd(socket.fd), connected(socket.fd >= 0) {}
   RawClient(const RawClient &) = delete;
   RawClient(RawClient &&other) noexcept
-      : fd(std::exchange(other.fd, -1)), rest(std::move(other.rest)) {}
+      : fd(std::exchange(other.fd, -1)), connected(other.connected),
+        rest(std::move(other.rest)) {}
   ~RawClient() { leave(); }
 
   bool isConnected() const { return connected; }

@@ -16,6 +16,7 @@
 #ifndef SANDWICH_HTTP_HTTPSERVER_H
 #define SANDWICH_HTTP_HTTPSERVER_H
 
+#include "sandwich/Http/HttpMessage.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
 
@@ -26,34 +27,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace sandwich {
-
-/// Names are compared without regard to case.
-using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
-
-struct HttpRequest {
-  /// In upper case. HEAD is told as GET, and its answer's body is not sent.
-  std::string method;
-  /// The target up to its query, as the client wrote it.
-  std::string path;
-  /// What follows the question mark.
-  std::string query;
-  HttpHeaders headers;
-  std::string body;
-
-  /// The first header of this name; nothing: there is none.
-  std::optional<std::string_view> header(std::string_view name) const;
-};
-
-struct HttpResponse {
-  unsigned status = 200;
-  std::string contentType = "application/json";
-  std::string body = {};
-  HttpHeaders headers = {};
-};
 
 /// What a server allows its clients.
 struct HttpLimits {

@@ -54,16 +54,25 @@ public:
   /// Why it failed.
   std::string failure() const;
 
-  /// Loads it, which takes its time. Errors: as `Artifact::open`,
-  /// `loadTokenizer`, `Engine::create` and `Service::create`; a KV cache in
-  /// which a text of the whole context has no room, as a legal request could
-  /// never run.
+  /// Reads what it is, and tells `ledger`, if there is one, what it will need.
+  /// Errors: as `Artifact::open`, `loadTokenizer` and `Engine::memoryNeeds`.
+  Status open(MemoryLedger *ledger);
+
+  /// Loads it after it was opened, which takes its time. Errors: as
+  /// `Engine::create` and `Service::create`; a KV cache in which a text of the
+  /// whole context has no room, as a legal request could never run.
   Status load();
 
 private:
-  Result<std::unique_ptr<LoadedModel>> open();
+  Status noteFailure(Status status);
+  EngineOptions engineOptions() const;
+  Result<std::unique_ptr<LoadedModel>> make();
 
   ServedModelOptions options;
+  /// From `open` to `load`.
+  std::optional<Artifact> artifact;
+  std::optional<Tokenizer> tokenizer;
+  uint64_t contextLength = 0;
   std::atomic<State> currentState = State::Loading;
   std::atomic<double> loadedShare = 0;
   mutable std::mutex mutex;

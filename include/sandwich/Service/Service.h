@@ -21,6 +21,7 @@
 #include "sandwich/Sampling/Sampler.h"
 #include "sandwich/Sampling/StopConditions.h"
 #include "sandwich/Sampling/TokenConstraint.h"
+#include "sandwich/Service/RestartLimit.h"
 #include "sandwich/Serving/Scheduler.h"
 #include "sandwich/Support/Result.h"
 
@@ -117,6 +118,10 @@ struct ServiceOptions {
   /// step was computed, or cannot be started, the service ends all requests
   /// and takes no more. Not for ranks on several hosts.
   bool restartRanks = false;
+  /// So often within `restartWindow` seconds at most: one time more, and the
+  /// service ends likewise. Nothing: without limit.
+  std::optional<uint32_t> mostRestarts = {};
+  double restartWindow = 600;
   /// Told, by the service's thread, of ranks that are restarted.
   LogCallback log = {};
 };
@@ -203,7 +208,9 @@ private:
   Service(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer,
           const ServiceOptions &options)
       : engine(std::move(engine)), textTokenizer(std::move(tokenizer)),
-        restartsRanks(options.restartRanks), log(options.log) {}
+        restartsRanks(options.restartRanks),
+        restartLimit(options.mostRestarts, options.restartWindow),
+        log(options.log) {}
 
   double now() const;
   /// Whether this process is a fork of the one that created the service: its
@@ -233,6 +240,8 @@ private:
   std::unique_ptr<Engine> engine;
   const std::optional<Tokenizer> textTokenizer;
   const bool restartsRanks;
+  /// Of the service's thread.
+  RestartLimit restartLimit;
   const LogCallback log;
   /// Texts of one request at most.
   uint64_t mostContinuations = 0;
@@ -264,6 +273,8 @@ private:
   /// none.
   double progressAt = 0;
 
+  /// Of the step under way, until its tokens are chosen.
+  CoreLease cores;
   std::vector<Segment> segments;
   std::thread thread;
 };

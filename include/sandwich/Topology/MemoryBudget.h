@@ -36,6 +36,8 @@ struct MemoryLimit {
   bool countsMappedFiles = false;
   /// The NUMA node that it is about.
   std::optional<unsigned> numaNode = {};
+  /// Among how many what is left is to be divided, who asks included.
+  uint64_t sharers = 1;
 };
 
 /// What is available now:

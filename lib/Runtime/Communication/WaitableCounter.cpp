@@ -109,8 +109,13 @@ void WaitableCounter::sleepWhile(uint32_t old) {
             scope == Scope::Machine ? &tenthOfASecond : nullptr, nullptr, 0);
 }
 
-void WaitableCounter::waitWhile(uint32_t old, const Patience &patience) {
-  if (spinUntil(patience, [&] { return value() != old; }))
+void WaitableCounter::waitWhile(uint32_t old, const Patience &patience,
+                                const std::atomic<uint32_t> *resting) {
+  auto rests = [&] {
+    return resting && resting->load(std::memory_order_relaxed) != 0;
+  };
+  spinUntil(patience, [&] { return value() != old || rests(); });
+  if (value() != old)
     return;
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   while (counter.load(std::memory_order_seq_cst) == old)

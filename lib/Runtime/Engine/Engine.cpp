@@ -12,11 +12,14 @@
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ResidentMemory.h"
 #include "sandwich/Topology/MemoryBinding.h"
 
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
 #include <set>
 
 using namespace sandwich;
@@ -53,8 +56,9 @@ static uint64_t stackBytes(const Artifact &artifact) {
 }
 
 /// What the `ranks` ranks of this host need.
-static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
-                                       const EngineOptions &options) {
+static Result<MemoryNeeds> needsOfRanks(const Artifact &artifact,
+                                        uint32_t ranks,
+                                        const EngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
   const HostCommunicator *hosts = options.ranks.hosts.get();
   SANDWICH_ASSIGN_OR_RETURN(StepBuffers buffers, stepBuffers(artifact));
@@ -71,6 +75,9 @@ static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact, uint32_t ranks,
                             nodesOfRanks(artifact, ranks, options));
   needs.sharedWeights = manifest.common_weight_bytes();
   needs.weights = artifact.rankWeightsBytes() - needs.sharedWeights;
+  std::error_code unknown;
+  needs.weightsFile =
+      std::filesystem::canonical(artifact.path(), unknown).string();
   needs.weightsCopied = options.weightPlacement == WeightPlacement::HugePages;
   needs.wideWeights = manifest.target().dtype() == "f32";
   needs.workspace = buffers.workspace;
@@ -135,15 +142,99 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
   return engine;
 }
 
+Result<MemoryNeeds> Engine::memoryNeeds(const Artifact &artifact,
+                                        const EngineOptions &options) {
+  SANDWICH_ASSIGN_OR_RETURN(const uint32_t here,
+                            ranksOnHost(artifact, options.ranks.hosts.get()));
+  return needsOfRanks(artifact, here, options);
+}
+
+Result<MemoryPlan> Engine::takeMemory(const MemoryNeeds &needs) {
+  if (!options.memoryLedger)
+    return planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
+  if (reservation)
+    return options.memoryLedger->planAgain(reservation, needs);
+  SANDWICH_ASSIGN_OR_RETURN(
+      MemoryLedger::Reserved reserved,
+      options.memoryLedger->reserve(source.path(), needs));
+  reservation = std::move(reserved.reservation);
+  return std::move(reserved.plan);
+}
+
+/// What copies weights tells how many bytes of a rank's own are in use: all
+/// ranks load as many, and at about the same time.
+static ProgressCallback countCopied(MemoryReservation &reservation,
+                                    const ProgressCallback &progress) {
+  auto copied = std::make_shared<std::atomic<uint64_t>>(0);
+  reservation.setUse({.bytes = [copied](uint64_t) { return copied->load(); }});
+  return [copied, progress](uint64_t done, uint64_t total) {
+    copied->store(done);
+    if (progress)
+      progress(done, total);
+  };
+}
+
+/// The cores of a phase's teams of `ranks`, which run at the same time.
+static CoreDemand demandOf(std::span<const RankPlacement> ranks,
+                           TeamPlacement RankPlacement::*phase) {
+  CoreDemand demand;
+  for (const RankPlacement &rank : ranks)
+    demand.add(rank.*phase);
+  return demand;
+}
+
+Status Engine::shareCores() {
+  if (!cores) {
+    // Those of the other hosts' ranks are not this arbiter's.
+    const HostCommunicator *hosts = options.ranks.hosts.get();
+    const size_t here =
+        placement.size() / (hosts ? static_cast<size_t>(hosts->ranks()) : 1);
+    const auto ranks = std::span<const RankPlacement>(placement).subspan(
+        hosts ? here * static_cast<size_t>(hosts->rank()) : 0, here);
+    decodeCores = demandOf(ranks, &RankPlacement::decode);
+    prefillCores = demandOf(ranks, &RankPlacement::prefill);
+    // The tokens of prompts, too, are chosen by the team of decode.
+    prefillCores.addTakingTurns(decodeCores);
+    SANDWICH_ASSIGN_OR_RETURN(cores, CoreMember::join(options.coreArbiter,
+                                                      source.path(),
+                                                      options.coreWeight));
+  }
+  cores->onDisplaced([teams = executor.get()] {
+    for (PhaseKind phase : {PhaseKind::Prefill, PhaseKind::Decode})
+      teams->team(phase).rest();
+  });
+  return {};
+}
+
+void Engine::tellMemoryInUse(uint64_t program) {
+  // Areas and processes rather than the engine, which changes while others ask.
+  reservation.setUse(
+      {.mapped = true,
+       .bytes = [areas = executor->ownMemory(), ranks = rankProcesses(),
+                 program](uint64_t rank) {
+         if (rank > 0)
+           return rank <= ranks.size() ? anonymousBytesOf(ranks[rank - 1]) : 0;
+         uint64_t bytes = program;
+         for (std::span<const std::byte> area : areas)
+           bytes += residentBytes(area);
+         return bytes;
+       }});
+}
+
+void Engine::tellUnloaded() {
+  reservation.setUse({});
+  if (cores)
+    cores->onDisplaced({});
+}
+
 Status Engine::load(const LogCallback &log, const ProgressCallback &progress) {
   HostCommunicator *hosts = options.ranks.hosts.get();
   SANDWICH_ASSIGN_OR_RETURN(const uint32_t here, ranksOnHost(source, hosts));
   SANDWICH_ASSIGN_OR_RETURN(MemoryNeeds needs,
-                            memoryNeeds(source, here, options));
+                            needsOfRanks(source, here, options));
   if (hosts && hosts->rank() > 0)
     SANDWICH_RETURN_IF_ERROR(getBlocks(*hosts, needs));
-  Result<MemoryPlan> memory =
-      planMemory(needs, readMemoryLimits(distinct(needs.nodes)));
+  Result<MemoryPlan> memory = takeMemory(needs);
   if (!memory)
     return memory.error().inContext(source.path());
   if (hosts && hosts->rank() == 0)
@@ -156,7 +247,9 @@ Status Engine::load(const LogCallback &log, const ProgressCallback &progress) {
       options.weightPlacement.value_or(WeightPlacement::Mapped);
   own.numaNode = options.numaNode;
   own.plan = options.plan;
-  own.progress = progress;
+  own.progress = reservation && needs.weightsCopied
+                     ? countCopied(reservation, progress)
+                     : progress;
   // The other ranks' warnings are told where they are different.
   std::vector<std::string> warnings;
   own.log = [&](LogLevel level, const std::string &message) {
@@ -200,6 +293,10 @@ Status Engine::load(const LogCallback &log, const ProgressCallback &progress) {
   // Others may read it once it is known.
   if (placement.empty())
     placement = std::move(found);
+  if (reservation)
+    tellMemoryInUse(needs.program);
+  if (options.coreArbiter)
+    SANDWICH_RETURN_IF_ERROR(shareCores());
   report(log, LogLevel::Information, describeMemory());
   return {};
 }
@@ -209,12 +306,15 @@ Status Engine::restart(const LogCallback &log) {
     return makeError(ErrorKind::InvalidArgument,
                      "ranks that are shared with other hosts are not "
                      "restarted; start all hosts anew");
+  tellUnloaded();
   // It uses the group's communicator.
   executor.reset();
   group.reset();
   Status loaded = load(log, {});
-  if (!loaded)
+  if (!loaded) {
+    tellUnloaded();
     executor.reset();
+  }
   return loaded;
 }
 
@@ -391,7 +491,17 @@ Status Engine::begin(std::span<const Segment> segments, PhaseKind phase) {
   }
 }
 
+CoreLease Engine::holdCores() {
+  if (!cores)
+    return {};
+  return cores->acquire(begunPhase == PhaseKind::Prefill ? prefillCores
+                                                         : decodeCores);
+}
+
 void Engine::compute() {
+  CoreLease lease;
+  if (cores && !cores->holds())
+    lease = holdCores();
   try {
     if (group)
       group->announce(begunPhase, input);

@@ -27,7 +27,7 @@ ServiceObjectives ServiceObjectives::scaled(double scale) const {
 
 double sandwich::keptScale(const ServedRequest &request,
                            const ServiceObjectives &objectives) {
-  if (request.refused)
+  if (!request.isServed())
     return std::numeric_limits<double>::infinity();
   double scale = 0;
   if (objectives.firstToken)
@@ -49,7 +49,7 @@ double sandwich::attainmentPercent(const std::vector<ServedRequest> &served,
 
 ReplayTimes::ReplayTimes(const std::vector<ServedRequest> &served) {
   for (const ServedRequest &request : served) {
-    if (request.refused)
+    if (!request.isServed())
       continue;
     latency.push_back(request.latencySeconds());
     firstToken.push_back(request.firstTokenSeconds());
@@ -60,8 +60,8 @@ ReplayTimes::ReplayTimes(const std::vector<ServedRequest> &served) {
   }
 }
 
-static std::optional<Distribution>
-distributionOf(const std::vector<double> &seconds) {
+std::optional<Distribution>
+Distribution::of(const std::vector<double> &seconds) {
   if (seconds.empty())
     return std::nullopt;
   const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
@@ -75,10 +75,9 @@ ReplaySummary::ReplaySummary(const std::vector<ServedRequest> &served,
                              const ServiceObjectives &objectives)
     : requests(served.size()) {
   for (const ServedRequest &request : served) {
-    if (request.refused) {
-      ++refused;
+    refused += request.refused;
+    if (!request.isServed())
       continue;
-    }
     promptTokens += request.promptTokens;
     outputTokens += request.outputTokens;
     seconds = std::max(seconds, request.lastToken);
@@ -86,21 +85,27 @@ ReplaySummary::ReplaySummary(const std::vector<ServedRequest> &served,
   if (objectives.any())
     attainment = attainmentPercent(served, objectives);
   const ReplayTimes times(served);
-  latency = distributionOf(times.latency);
-  ttft = distributionOf(times.firstToken);
-  tpot = distributionOf(times.perToken);
-  itl = distributionOf(times.betweenTokens);
+  latency = Distribution::of(times.latency);
+  ttft = Distribution::of(times.firstToken);
+  tpot = Distribution::of(times.perToken);
+  itl = Distribution::of(times.betweenTokens);
+}
+
+std::string Distribution::describe() const {
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "mean %.2f ms, median %.2f, p90 %.2f, p99 %.2f", mean, median,
+                p90, p99);
+  return text;
 }
 
 static std::string describeTimes(const char *name,
                                  const std::optional<Distribution> &times) {
   if (!times)
     return {};
-  char line[160];
-  std::snprintf(line, sizeof(line),
-                "%-8s mean %.2f ms, median %.2f, p90 %.2f, p99 %.2f\n", name,
-                times->mean, times->median, times->p90, times->p99);
-  return line;
+  char line[16];
+  std::snprintf(line, sizeof(line), "%-8s ", name);
+  return line + times->describe() + "\n";
 }
 
 std::string ReplaySummary::describe() const {
@@ -125,7 +130,7 @@ std::string ReplaySummary::describe() const {
   return text;
 }
 
-static Json timesToJson(const std::optional<Distribution> &times) {
+Json Distribution::toJson(const std::optional<Distribution> &times) {
   if (!times)
     return nullptr;
   return {{"mean", times->mean},
@@ -142,8 +147,8 @@ Json ReplaySummary::toJson() const {
           {"output_tokens", outputTokens},
           {"seconds", seconds},
           {"output_tokens_per_second", perSecond(outputTokens)},
-          {"latency_ms", timesToJson(latency)},
-          {"ttft_ms", timesToJson(ttft)},
-          {"tpot_ms", timesToJson(tpot)},
-          {"itl_ms", timesToJson(itl)}};
+          {"latency_ms", Distribution::toJson(latency)},
+          {"ttft_ms", Distribution::toJson(ttft)},
+          {"tpot_ms", Distribution::toJson(tpot)},
+          {"itl_ms", Distribution::toJson(itl)}};
 }

@@ -111,6 +111,12 @@ static uint64_t requiredBlocks(const MemoryNeeds &needs) {
   return std::max<uint64_t>(BlockPool::blocksFor(needs.requiredTokens), 1);
 }
 
+uint64_t sandwich::leastKVBlocks(const MemoryNeeds &needs) {
+  return needs.kvMemory
+             ? std::max<uint64_t>(*needs.kvMemory / blockOfAll(needs), 1)
+             : requiredBlocks(needs);
+}
+
 static std::string describe(uint64_t blocks, const Share &share) {
   std::string text = "weights " + formatBytes(share.weights()) + ", KV cache " +
                      formatBytes(product(blocks, share.kvBlock)) + " (" +
@@ -202,7 +208,8 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
         continue;
       uint64_t reserve = memoryReserve(limit.available);
       uint64_t room =
-          difference(limit.available, sum(share->beside(limit), reserve));
+          difference(limit.available, sum(share->beside(limit), reserve)) /
+          limit.sharers;
       if (room / share->kvBlock >= plan.kvBlocks)
         continue;
       plan.kvBlocks = room / share->kvBlock;
@@ -210,11 +217,12 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
                limit.where + (share->who.empty() ? "" : " for " + share->who) +
                ", less " + formatBytes(share->beside(limit)) +
                " for all else and a reserve of " + formatBytes(reserve);
+      if (limit.sharers > 1)
+        reason += ", shared among " + std::to_string(limit.sharers) + " models";
     }
     // What is needed may take from the reserve.
     plan.kvBlocks = std::max(plan.kvBlocks, requiredBlocks(needs));
   }
-  bool streams = false;
   for (const MemoryLimit &limit : limits) {
     const std::optional<Share> share = shareOf(needs, limit);
     if (!share)
@@ -224,8 +232,9 @@ Result<MemoryPlan> sandwich::planMemory(const MemoryNeeds &needs,
       return makeError("does not fit into ", nameRoom(*share, limit), ": ",
                        describe(plan.kvBlocks, *share), "; ",
                        advice(needs, *share, limit));
-    if (share->countedWeights(limit) < share->weights() && !streams) {
-      streams = true;
+    if (share->countedWeights(limit) < share->weights() &&
+        !plan.weightsStream) {
+      plan.weightsStream = true;
       plan.warnings.push_back(
           "the weights of " + formatBytes(share->weights()) +
           ", beside buffers of " + formatBytes(share->buffers()) +

@@ -136,6 +136,14 @@ MemoryUse PhaseExecutor::memoryUse() const {
           part(workspace.contents()), part(logitMemory.contents())};
 }
 
+std::vector<std::span<const std::byte>> PhaseExecutor::ownMemory() const {
+  std::vector<std::span<const std::byte>> areas = {
+      cache.bytes(), workspace.contents(), logitMemory.contents()};
+  if (storage.placement() != WeightPlacement::Mapped)
+    areas.push_back(storage.bytes());
+  return areas;
+}
+
 std::span<const float> PhaseExecutor::logits(uint64_t rows) const {
   return {reinterpret_cast<const float *>(logitMemory.data()),
           rows * phaseLimits.prefill.vocabSize};

@@ -62,6 +62,14 @@ public:
       std::this_thread::yield();
   }
 
+  void rest() { resting.store(1, std::memory_order_relaxed); }
+  /// Before a run: its end is to find threads that spin for the next one.
+  void endRest() {
+    // Read first, as every thread that waits reads it.
+    if (resting.load(std::memory_order_relaxed) != 0)
+      resting.store(0, std::memory_order_relaxed);
+  }
+
   bool isOfThisProcess() const {
     return workers.empty() || ::getpid() == process;
   }
@@ -81,9 +89,11 @@ private:
     WaitableCounter::Patience patience;
     std::thread thread;
   };
-  static void serve(Worker &worker);
+  void serve(Worker &worker) const;
 
   const pid_t process;
+  /// Not 0: who waits for a run sleeps.
+  alignas(128) std::atomic<uint32_t> resting{0};
   std::vector<std::unique_ptr<Worker>> workers;
 };
 
@@ -93,7 +103,7 @@ void TeamThreads::add(std::optional<unsigned> cpu,
   worker->cpu = cpu;
   worker->patience = patience;
   workers.reserve(workers.size() + 1);
-  worker->thread = std::thread(&TeamThreads::serve, std::ref(*worker));
+  worker->thread = std::thread([this, &own = *worker] { this->serve(own); });
   workers.push_back(std::move(worker));
 }
 
@@ -111,10 +121,10 @@ TeamThreads::~TeamThreads() {
   }
 }
 
-void TeamThreads::serve(Worker &worker) {
+void TeamThreads::serve(Worker &worker) const {
   ScopedBinding binding(worker.cpu);
   for (uint32_t seen = 0;; ++seen) {
-    worker.runs.waitWhile(seen, worker.patience);
+    worker.runs.waitWhile(seen, worker.patience, &resting);
     PhaseTeam *team = worker.team;
     if (!team)
       return;
@@ -196,8 +206,11 @@ Status PhaseTeam::checkProcess() const {
                    "and has none of its threads; load the model after forking");
 }
 
+void PhaseTeam::rest() { threads->rest(); }
+
 void PhaseTeam::run(unsigned count, Work work, void *context) {
   ScopedBinding binding(cpuOf(options, 0));
+  threads->endRest();
   activeThreads = count;
   currentWork = work;
   currentContext = context;

@@ -266,14 +266,30 @@ class Conversation(PageTest):
                 self.assertEqual(page.evaluate(f"{ANSWER}.innerHTML").replace(
                     ' class=""', ""), shape)
 
-    def test_markdown_takes_no_longer_than_its_length(self):
-        # Quadratic scans of these would take minutes.
+    def test_markdown_that_does_not_end(self):
+        # What closes nothing is text, and what nests too deep does not nest.
         page = self.open()
-        for text in ("**a ", "`a ``b ", "*", "[", "- a\n", "  " * 40 + "- a\n",
-                     "``` a\n", "1. "):
+        for text in ("**a ", "[a](", "a ***", "- ", "1) "):
             with self.subTest(text=text):
-                self.ask(page, f"repeat {60_000 // len(text)} "
-                               + json.dumps(text))
+                self.ask(page, "repeat 4000 " + json.dumps(text))
+                shown = page.evaluate(f"{ANSWER}.textContent")
+                self.assertIn(shown.strip(), 4000 * text)
+                self.assertGreater(len(shown), 3990 * len(text))
+        self.ask(page, "repeat 400 " + json.dumps("- a\n"))
+        self.assertEqual(page.evaluate(
+            f"{ANSWER}.querySelectorAll('ul > li').length"), 400)
+        self.ask(page, "say ```\n" + "<b>\n" * 100)
+        self.assertEqual(page.evaluate(
+            f"{ANSWER}.querySelector('pre').textContent"),
+            "\n".join(["<b>"] * 100))
+        self.ask(page, "say " + "\n".join(
+            "  " * depth + "- a" for depth in range(100)))
+        self.assertEqual(page.evaluate(
+            f"{ANSWER}.querySelectorAll('li').length"), 100)
+        self.assertEqual(page.evaluate(
+            f"{ANSWER}.querySelectorAll('ul ' + 'ul '.repeat(5)).length"), 1)
+        self.assertEqual(page.evaluate(
+            f"{ANSWER}.querySelectorAll('ul ' + 'ul '.repeat(6)).length"), 0)
 
     def test_text_of_models_is_only_text(self):
         page = self.open()
@@ -388,6 +404,24 @@ class Errors(PageTest):
                   f"{by_id('state')}.dataset.state === 'ready'")
         page.click(button("Try again"))
         page.wait(f"{ANSWER}.textContent === 'hello'")
+        # That the key before it was wrong may be heard of later.
+        self.mock.holds_refusals = True
+        for key in ("wrong", "secret"):
+            page.click(by_id("tab-settings"))
+            page.click(by_id("show-key"))
+            page.fill(by_id("key"), key)
+            asked = len(self.mock.asked("/status"))
+            page.press("Enter")
+            if key == "wrong":
+                self.wait_until(
+                    lambda: len(self.mock.asked("/status")) > asked)
+        self.ask(page, "say again")
+        asked = len(self.mock.asked("/status"))
+        self.mock.gate.set()
+        self.wait_until(lambda: len(self.mock.asked("/status")) > asked + 1)
+        self.assertTrue(page.evaluate(f"{by_id('key-bar')}.hidden"))
+        self.assertEqual(page.evaluate(f"{by_id('state')}.dataset.state"),
+                         "ready")
         # It stays in the tab, and goes nowhere else.
         page.go(self.mock.url + "?")
         page.wait(f"{by_id('state')}.dataset.state === 'ready'")
@@ -629,6 +663,13 @@ class Live(PageTest):
         self.mock.models[0].fields["totals"]["generated_tokens"] = 10**9
         page.wait(f"{by_id('rate-generated')}.textContent === '–'")
         page.wait(f"{by_id('rate-generated')}.textContent === '0'")
+        # The pictures begin again, too.
+        points = page.evaluate(
+            "document.querySelector('#chart-queue .line').getAttribute('d')"
+            ".match(/[^ML]+/g).map(point => parseFloat(point))")
+        self.assertEqual(points[-1], 240)
+        self.assertLess(len(points), 30)
+        self.assertEqual(points, sorted(points))
 
     def test_hidden_tabs_ask_nothing(self):
         page = self.open()

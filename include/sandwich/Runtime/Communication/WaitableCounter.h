@@ -67,8 +67,10 @@ public:
   /// Lets those who wait look at what may have stopped their waiting.
   void wake();
 
-  /// Returns once the value is not `old`.
-  void waitWhile(uint32_t old, const Patience &patience);
+  /// Returns once the value is not `old`. Sleeps at once where, and as soon as,
+  /// `resting` is not 0, if there is one.
+  void waitWhile(uint32_t old, const Patience &patience,
+                 const std::atomic<uint32_t> *resting = nullptr);
   /// Returns true once the value is `target` or beyond; or false, a tenth of a
   /// second after `stopped` is no longer 0 at the latest.
   bool waitUntil(uint32_t target, const Patience &patience,

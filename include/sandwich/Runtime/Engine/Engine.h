@@ -18,7 +18,9 @@
 
 #include "sandwich/Artifact/Artifact.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
+#include "sandwich/Runtime/Memory/MemoryLedger.h"
 #include "sandwich/Runtime/Ranks/RankGroup.h"
+#include "sandwich/Runtime/Teams/CoreArbiter.h"
 #include "sandwich/Runtime/Teams/PhaseExecutor.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
@@ -61,6 +63,12 @@ struct EngineOptions {
   std::optional<PlanCores> plan = {};
   /// Of artifacts for several ranks.
   RankGroupOptions ranks = {};
+  /// Of processes with several engines: what they ask for memory, and before
+  /// each step for cores, of which one gets `coreWeight` times as many as one
+  /// of weight 1. Nothing: the engine has the process to itself.
+  std::shared_ptr<MemoryLedger> memoryLedger = {};
+  std::shared_ptr<CoreArbiter> coreArbiter = {};
+  double coreWeight = 1;
   /// Told how far the weights are loaded.
   ProgressCallback progress = {};
   LogCallback log = {};
@@ -93,11 +101,18 @@ using LogitsCallback = std::function<Status(
 /// Used by one thread at a time.
 class Engine {
 public:
+  /// What an engine of these options will need, for `MemoryLedger::expect`
+  /// under the artifact's path; to be called on all hosts, if there are
+  /// several. Errors: options that do not fit the artifact.
+  static Result<MemoryNeeds> memoryNeeds(const Artifact &artifact,
+                                         const EngineOptions &options);
+
   /// Loads weights and code, and starts the teams and the other ranks. Errors:
   /// weights that are not what they were, if that is asked for; what will not
   /// fit into memory (`planMemory`), found before anything is loaded; files
   /// that do not load; a plan that does not fit the artifact; memory, threads
-  /// and processes that the system does not grant; a rank that fails to load.
+  /// and processes that the system does not grant; a rank that fails to load;
+  /// a weight that is none.
   static Result<std::unique_ptr<Engine>> create(Artifact artifact,
                                                 const EngineOptions &options);
 
@@ -148,13 +163,20 @@ public:
   /// `begin` reserves, `compute` neither reads nor writes sequences, and after
   /// `finish` the caller appends the tokens to the sequences, which are as
   /// before where it fails. `segments` must stay until then, and one step is
-  /// begun at a time. Errors of `begin` and `finish` as `step`.
+  /// begun at a time. Errors of `begin` and `finish` as `step`. `compute` waits
+  /// for cores that other engines use, unless `holdCores` has.
   Status begin(std::span<const Segment> segments, PhaseKind phase);
   void compute();
   Result<StepResult> finish();
 
-  /// The same in the phase that is made for it: decode where each segment is
-  /// one token.
+  /// Waits until no other engine of the arbiter's uses the cores of the step
+  /// that was begun, and of choosing its tokens, and keeps them from others as
+  /// long as the lease lives: for who goes on using the teams after `compute`.
+  /// One lease at a time, which ends before the engine does.
+  CoreLease holdCores();
+
+  /// The same as the other `step` in the phase that is made for it: decode
+  /// where each segment is one token.
   Result<StepResult> step(std::span<const Segment> segments);
 
   /// Appends `tokens` to `sequence`, in steps of at most `chunk` tokens (0: as
@@ -203,6 +225,15 @@ private:
 
   /// Loads all but the artifact.
   Status load(const LogCallback &log, const ProgressCallback &progress);
+  /// Plans what `needs` says, and takes it from the ledger, if there is one.
+  Result<MemoryPlan> takeMemory(const MemoryNeeds &needs);
+  /// Lets the ledger know what is in use of what was loaded, `program` bytes
+  /// beside it.
+  void tellMemoryInUse(uint64_t program);
+  /// Lets the arbiter know of the teams that were started.
+  Status shareCores();
+  /// Lets both know that there is nothing of that any more.
+  void tellUnloaded();
 
   /// The line that tells about memory once the model is loaded.
   std::string describeMemory() const;
@@ -216,6 +247,8 @@ private:
   void undo();
 
   Artifact source;
+  /// Given back after all that it is of.
+  MemoryReservation reservation;
   /// Without what its callers get told while they create it.
   EngineOptions options;
   /// Outlives the executor, which uses its communicator.
@@ -223,6 +256,9 @@ private:
   std::unique_ptr<PhaseExecutor> executor;
   std::unique_ptr<BlockPool> pool;
   std::vector<RankPlacement> placement;
+  /// Null without an arbiter.
+  std::unique_ptr<CoreMember> cores;
+  CoreDemand prefillCores, decodeCores;
   StepProfiler *prefillProfiler = nullptr;
   StepProfiler *decodeProfiler = nullptr;
 

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_RUNTIME_MEASUREMENT_REPLAYSUMMARY_H
 #define SANDWICH_RUNTIME_MEASUREMENT_REPLAYSUMMARY_H
 
-#include "sandwich/Runtime/Measurement/TraceReplay.h"
+#include "sandwich/Runtime/Measurement/ServedRequest.h"
 #include "sandwich/Support/Json.h"
 
 #include <cstddef>
@@ -31,11 +31,12 @@ struct ServiceObjectives {
 };
 
 /// The smallest scale at which a request kept the objectives: 1 or less if it
-/// kept these, infinity if it was refused.
+/// kept these, infinity if it was not served.
 double keptScale(const ServedRequest &request,
                  const ServiceObjectives &objectives);
 
-/// In percent, the requests that kept the objectives; refused ones did not. 0
+/// In percent, the requests that kept the objectives; others than served ones
+/// did not. 0
 /// of no requests.
 double attainmentPercent(const std::vector<ServedRequest> &served,
                          const ServiceObjectives &objectives);
@@ -46,6 +47,13 @@ struct Distribution {
   double median = 0;
   double p90 = 0;
   double p99 = 0;
+
+  /// Nothing of no times.
+  static std::optional<Distribution> of(const std::vector<double> &seconds);
+  /// Null where there is none.
+  static Json toJson(const std::optional<Distribution> &times);
+  /// "mean 1.00 ms, median 1.00, p90 1.00, p99 1.00".
+  std::string describe() const;
 };
 
 /// Times of requests that were served, in seconds.

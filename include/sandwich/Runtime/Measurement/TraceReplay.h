@@ -9,48 +9,15 @@
 #ifndef SANDWICH_RUNTIME_MEASUREMENT_TRACEREPLAY_H
 #define SANDWICH_RUNTIME_MEASUREMENT_TRACEREPLAY_H
 
+#include "sandwich/Runtime/Measurement/ServedRequest.h"
 #include "sandwich/Service/Service.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Support/ServingTrace.h"
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <vector>
 
 namespace sandwich {
-
-/// When a request was served, in seconds after the replay began.
-struct ServedRequest {
-  double arrival = 0;
-  double firstToken = 0;
-  double lastToken = 0;
-  uint64_t promptTokens = 0;
-  uint64_t outputTokens = 0;
-  /// Seconds from each token to the next.
-  std::vector<double> gaps = {};
-  /// It was not served, as too many others were there.
-  bool refused = false;
-
-  double latencySeconds() const { return lastToken - arrival; }
-  double firstTokenSeconds() const { return firstToken - arrival; }
-  /// The mean of each token after the first; nothing of one token.
-  std::optional<double> secondsPerToken() const {
-    if (outputTokens < 2)
-      return std::nullopt;
-    return (lastToken - firstToken) / static_cast<double>(outputTokens - 1);
-  }
-};
-
-struct TraceReplayOptions {
-  /// Called now and then with the number of requests that are done.
-  std::function<void(size_t done)> progress = {};
-  /// Asked now and then.
-  std::function<bool()> stop = {};
-  /// Gets each request that was served to its end or refused, in the trace's
-  /// order; false: no more are needed, and the replay stops.
-  std::function<bool(const ServedRequest &request)> observe = {};
-};
 
 /// Tokens that the longest `maxBatch` requests hold together, for
 /// `EngineOptions::kvCacheTokens`.
@@ -64,8 +31,9 @@ void makeRoomFor(const ServingTrace &trace, SchedulerOptions &options);
 /// it arrives; their tokens are random, and no two begin alike, nor as those of
 /// replays before. A request without an arrival time comes when all before it
 /// are done. Returns the requests that were served to their end or refused, all
-/// unless stopped, in the trace's order. Errors: a request that the context or the whole KV cache
-/// is too small for; of a request that the service could not serve to its end.
+/// unless stopped, in the trace's order. Errors: a request that the context or
+/// the whole KV cache is too small for; of a request that the service could not
+/// serve to its end.
 Result<std::vector<ServedRequest>>
 replayTrace(Service &service, const ServingTrace &trace,
             const TraceReplayOptions &options = {});

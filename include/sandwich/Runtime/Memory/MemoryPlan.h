@@ -39,6 +39,9 @@ struct MemoryNeeds {
   uint64_t weights = 0;
   /// What all ranks map, of which there is one copy.
   uint64_t sharedWeights = 0;
+  /// Which file weights are mapped from: models of the same one share its
+  /// pages. Empty: one that nobody else maps.
+  std::string weightsFile = {};
   /// Whether `weights` are a copy rather than mapped pages of their file,
   /// which the kernel can drop and read again.
   bool weightsCopied = false;
@@ -69,6 +72,9 @@ struct MemoryNeeds {
 struct MemoryPlan {
   /// At least one.
   uint64_t kvBlocks = 0;
+  /// Whether the weights do not fit below some limit and are read again and
+  /// again, of which a warning tells.
+  bool weightsStream = false;
   /// What is smaller or slower than it should be, and why.
   std::vector<std::string> warnings;
 };
@@ -77,9 +83,14 @@ struct MemoryPlan {
 /// KV cache: 5%, but at least 256 MiB, though never more than a quarter.
 uint64_t memoryReserve(uint64_t available);
 
+/// The blocks that the KV cache of `needs` has at least: `kvMemory` of them, or
+/// those of the required tokens.
+uint64_t leastKVBlocks(const MemoryNeeds &needs);
+
 /// The KV cache is as large as `kvMemory` says. Without it, it has blocks for
 /// `wantedTokens`, but no more than are left, below every one of `limits`, by
-/// weights, workspace, logits and the reserve, and then a warning says so.
+/// weights, workspace, logits and the reserve, divided by the limit's
+/// `sharers`; and then a warning says so.
 ///
 /// What counts below a limit is what the ranks take that it is about: all of
 /// them; those bound to its NUMA node, where the first of them also brings what

@@ -117,6 +117,8 @@ public:
 
   /// Takes milliseconds for gigabytes.
   MemoryUse memoryUse() const;
+  /// What it has mapped that is no file's.
+  std::vector<std::span<const std::byte>> ownMemory() const;
   /// Where the threads are in each phase.
   RankPlacement readPlacement() {
     return {teams.prefill->readPlacement(), teams.decode->readPlacement()};

@@ -74,6 +74,11 @@ public:
   /// CPU meanwhile and gets its affinity mask back.
   void run(unsigned threads, Work work, void *context);
 
+  /// Lets the threads that wait for the next run sleep now rather than in a
+  /// while, for who is about to use their cores; those of all teams that share
+  /// them. From any thread, while no run is under way.
+  void rest();
+
   /// Error: this process is a fork of the one that created the team, so that
   /// the team's threads are missing and `run` would never return.
   Status checkProcess() const;

@@ -111,6 +111,8 @@ class Mock:
         self.gate = threading.Event()
         self.closing = threading.Event()
         self.api_key = None
+        # Whether those without it hear of that only when the gate opens.
+        self.holds_refusals = False
         self.draining = False
         self.load = load
         self.pace = 0.02 if load else 0.002
@@ -261,6 +263,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer_page()
         key = self.mock.api_key
         if key and self.headers.get("Authorization") != "Bearer " + key:
+            if self.mock.holds_refusals:
+                self.wait_for_gate()
             raise Refusal(401, "this server needs an API key", None,
                           "invalid_api_key")
         if self.path == "/status":

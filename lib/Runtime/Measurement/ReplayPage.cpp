@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReplayPage.h"
+#include "sandwich/Runtime/Measurement/ReplayPage.h"
 
-#include "sandwich/Runtime/Measurement/LineChart.h"
 #include "sandwich/Support/Markup.h"
 
 #include <algorithm>
@@ -16,8 +15,6 @@
 #include <functional>
 
 using namespace sandwich;
-using tool::ReplayPage;
-using tool::ReplayRun;
 
 static constexpr char pageStyle[] = R"(
 body { font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif;
@@ -46,8 +43,8 @@ static std::string number(double value) {
   return text;
 }
 
-static std::string nameOf(const ReplayRun &run) {
-  return run.trial ? number(run.trial->rate) + " requests/s" : "all requests";
+std::string ReplayRun::name() const {
+  return trial ? number(trial->rate) + " requests/s" : "all requests";
 }
 
 /// By their rates.
@@ -62,10 +59,8 @@ byRate(const std::vector<ReplayRun> &runs) {
   return sorted;
 }
 
-/// Those that charts with a curve for each run show: all, or of many the ones
-/// around the highest rate that was served well.
-static std::vector<const ReplayRun *>
-chosenRuns(const std::vector<ReplayRun> &runs) {
+std::vector<const ReplayRun *>
+sandwich::chosenRuns(const std::vector<ReplayRun> &runs) {
   std::vector<const ReplayRun *> chosen = byRate(runs);
   if (chosen.empty())
     for (const ReplayRun &run : runs)
@@ -97,7 +92,7 @@ drawShares(const ReplayPage &page, const std::string &title,
     const size_t total = ofAll ? run->served.size() : values.size();
     if (total > 0)
       chart.series.push_back(
-          {nameOf(*run), cumulativeShares(std::move(values), total)});
+          {run->name(), cumulativeShares(std::move(values), total)});
   }
   if (ofAll) {
     chart.goal = 100 * page.wantedAttainment;
@@ -169,7 +164,7 @@ static std::string drawTable(const ReplayPage &page) {
   for (const ReplayRun &run : page.runs) {
     const ReplaySummary summary(run.served, page.objectives);
     text += "<tr>";
-    cell(nameOf(run));
+    cell(run.name());
     cell(std::to_string(summary.requests));
     cell(std::to_string(summary.refused));
     cell(summary.attainment ? number(*summary.attainment) : "-");
@@ -202,7 +197,7 @@ std::string ReplayPage::draw() const {
       "</h1>\n";
   for (const std::string &line : lines)
     text += "<p>" + escapeMarkup(line) + "</p>\n";
-  text += drawTable(*this) + "<div class=\"charts\">\n";
+  text += drawTable(*this) + moreMarkup + "<div class=\"charts\">\n";
   text += drawTimes(*this, "Time to first token", "TTFT (ms)",
                     &ReplayTimes::firstToken);
   text += drawTimes(*this, "Time per output token", "TPOT (ms)",
@@ -228,6 +223,8 @@ std::string ReplayPage::draw() const {
     text += drawP90ByRate(*this, "TPOT by rate", &ReplaySummary::tpot,
                           objectives.token);
   }
+  for (const LineChart &chart : moreCharts)
+    text += chart.draw();
   return text + "</div>\n<script type=\"application/json\" id=\"data\">" +
          asScript(data) + "</script>\n</body>\n</html>\n";
 }
