@@ -41,10 +41,12 @@ ObjectReader::ObjectReader(const Json &object, std::string path)
     return;
   const std::string problem = " is " + excerpt(contents) +
                               "; it must be an object";
-  if (this->path.empty())
-    return refuse(ApiError{.message = "the request" + problem});
-  const std::string name = this->path.substr(0, this->path.size() - 1);
-  refuse(ApiError::ofField(name, name + problem));
+  if (this->path.empty()) {
+    refuse(ApiError{.message = "the request" + problem});
+  } else {
+    const std::string name = this->path.substr(0, this->path.size() - 1);
+    refuse(ApiError::ofField(name, name + problem));
+  }
 }
 
 std::string ObjectReader::pathOf(std::string_view name) const {
