@@ -15,8 +15,20 @@
 
 using namespace sandwich;
 
-std::string sandwich::excerpt(const Json &value) {
+/// Whole characters of the beginning of a long text.
+static std::string shorten(std::string_view text) {
   constexpr size_t longest = 60;
+  size_t end = 0;
+  while (end < text.size()) {
+    const size_t length = characterLength(text[end]);
+    if (end + length > longest)
+      return std::string(text.substr(0, end)) + "...";
+    end += length;
+  }
+  return std::string(text);
+}
+
+std::string sandwich::excerpt(const Json &value) {
   // Of a container only that it is one: it may be megabytes.
   if (value.is_array())
     return "a list";
@@ -24,23 +36,15 @@ std::string sandwich::excerpt(const Json &value) {
     return "an object";
   if (!value.is_string())
     return value.dump();
-  const auto &text = value.get_ref<const std::string &>();
-  size_t end = 0;
-  while (end < text.size()) {
-    const size_t length = characterLength(text[end]);
-    if (end + length > longest)
-      return Json(text.substr(0, end) + "...").dump();
-    end += length;
-  }
-  return value.dump();
+  return Json(shorten(value.get_ref<const std::string &>())).dump();
 }
 
 ObjectReader::ObjectReader(const Json &object, std::string path)
     : contents(object), path(std::move(path)) {
   if (contents.is_object())
     return;
-  const std::string problem = " is " + excerpt(contents) +
-                              "; it must be an object";
+  const std::string problem =
+      " is " + excerpt(contents) + "; it must be an object";
   if (this->path.empty()) {
     refuse(ApiError{.message = "the request" + problem});
   } else {
@@ -195,7 +199,7 @@ std::optional<ApiError> ObjectReader::finish() {
       refuse(ApiError{.message = excerpt(pathOf(name)) +
                                  " is not known here, and it might change "
                                  "what you get",
-                      .param = pathOf(name),
+                      .param = pathOf(shorten(name)),
                       .code = "unknown_parameter"});
       break;
     }

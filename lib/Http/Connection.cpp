@@ -21,6 +21,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
+#include <poll.h>
 
 using namespace sandwich;
 
@@ -36,7 +38,7 @@ static constexpr size_t mostAhead = 64 << 10;
 
 HttpConnection::HttpConnection(Socket socket, HttpConnections &server)
     : stream(std::move(socket)), server(server),
-      watchEnded(stream.get_executor()) {
+      watchEnded(stream.get_executor()), watchPause(stream.get_executor()) {
   server.open.insert(this);
 }
 
@@ -59,7 +61,8 @@ void HttpConnection::expireAfter(double seconds) {
 //===----------------------------------------------------------------------===//
 
 asio::awaitable<void> HttpConnection::serve() {
-  while (!server.ending) {
+  // A server that is ending answers once more, if only that it is.
+  do {
     Parser parser;
     parser.header_limit(server.options.limits.headerBytes);
     parser.body_limit(server.options.limits.bodyBytes);
@@ -68,12 +71,10 @@ asio::awaitable<void> HttpConnection::serve() {
       break;
     if (!co_await answer(parser))
       break;
-    if (!keepsAlive)
-      break;
     // A connection that waits keeps little.
     if (buffer.size() == 0)
       buffer.shrink_to_fit();
-  }
+  } while (keepsAlive);
   ErrorCode ignored;
   stream.socket().shutdown(Socket::shutdown_both, ignored);
 }
@@ -122,6 +123,17 @@ static unsigned statusOf(const boost::system::error_code &error) {
              : 0;
 }
 
+/// Whether there is one way only to see where the body ends: what servers read
+/// differently, clients can hide from one of them (RFC 9112, section 6.3).
+static bool hasClearEnd(const http::request_header<> &request) {
+  const auto [first, last] =
+      request.equal_range(http::field::transfer_encoding);
+  if (first == last)
+    return true;
+  return std::next(first) == last && request.version() >= 11 &&
+         beast::iequals(first->value(), "chunked");
+}
+
 asio::awaitable<bool> HttpConnection::read(Parser &parser) {
   ErrorCode error;
   const HttpLimits &limits = server.options.limits;
@@ -140,7 +152,11 @@ asio::awaitable<bool> HttpConnection::read(Parser &parser) {
     version = parser.get().version();
     keepsAlive = parser.keep_alive();
     isHead = parser.get().method() == http::verb::head;
-    co_return co_await readBody(parser);
+    if (hasClearEnd(parser.get()))
+      co_return co_await readBody(parser);
+    co_await fail(400, "a request's Transfer-Encoding must be 'chunked', and "
+                       "needs HTTP/1.1");
+    co_return false;
   }
   const unsigned status = statusOf(error);
   // The timeout has closed the connection.
@@ -263,23 +279,37 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   answering.reset();
   --server.answering;
   stream.cancel();
+  watchPause.cancel();
   ErrorCode ignored;
   while (watching)
     co_await watchEnded.async_wait(redirect_error(use_awaitable, ignored));
   co_return sent;
 }
 
+bool HttpConnection::hasLeft() {
+  pollfd socket = {.fd = stream.socket().native_handle(), .events = POLLRDHUP};
+  return ::poll(&socket, 1, 0) != 0;
+}
+
 asio::awaitable<void>
 HttpConnection::watch(std::shared_ptr<HttpExchangeState> exchange) {
   ErrorCode error;
-  while (!error && buffer.size() < mostAhead) {
+  // What is cancelled may be done already: then nobody cancels the next.
+  while (!error && !exchange->isClosed() && buffer.size() < mostAhead) {
     const size_t count = co_await stream.async_read_some(
         buffer.prepare(readBytes), redirect_error(use_awaitable, error));
     buffer.commit(count);
   }
-  if (!error || error == asio::error::operation_aborted)
-    co_return;
-  exchange->close();
+  if (error && error != asio::error::operation_aborted)
+    exchange->close();
+  // More is left with the system, and the end of the stream lies behind it.
+  while (!error && !exchange->isClosed()) {
+    ErrorCode ignored;
+    watchPause.expires_after(std::chrono::milliseconds(100));
+    co_await watchPause.async_wait(redirect_error(use_awaitable, ignored));
+    if (!exchange->isClosed() && hasLeft())
+      exchange->close();
+  }
 }
 
 asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {

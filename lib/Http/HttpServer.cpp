@@ -75,6 +75,7 @@ private:
   std::optional<Local::acceptor> local;
   std::atomic<size_t> count = 0;
   bool told = false;
+  bool stopped = false;
   std::thread thread;
 };
 
@@ -191,6 +192,9 @@ asio::awaitable<void> HttpServer::Implementation::accept(Acceptor &acceptor) {
 }
 
 void HttpServer::Implementation::welcome(HttpConnection::Socket socket) {
+  // Accepted while the acceptor was being closed.
+  if (stopped)
+    return;
   const bool full = shared.open.size() >= shared.options.limits.connections;
   auto connection = std::make_shared<HttpConnection>(std::move(socket), shared);
   count = shared.open.size();
@@ -205,7 +209,7 @@ void HttpServer::Implementation::stop() {
   if (thread.joinable()) {
     asio::post(*context, [this] {
       ErrorCode ignored;
-      shared.ending = true;
+      shared.ending = stopped = true;
       if (network)
         (void)network->close(ignored);
       if (local)

@@ -30,6 +30,23 @@ uint64_t sandwich::countCharacters(std::string_view text) {
       text, [](char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
+TokenPlaces::TokenPlaces(const std::optional<Tokenizer> &tokenizer,
+                         bool skipSpecialTokens,
+                         std::span<const int32_t> before, uint64_t begun)
+    : next(begun) {
+  if (!tokenizer)
+    return;
+  decoder.emplace(*tokenizer, skipSpecialTokens);
+  decoder->skip(before);
+}
+
+uint64_t TokenPlaces::placeOf(int32_t token) {
+  const uint64_t place = next;
+  if (decoder)
+    next += countCharacters(decoder->decode(token));
+  return place;
+}
+
 Json TokenUsage::toJson() const {
   return {{"prompt_tokens", promptTokens},
           {"completion_tokens", generatedTokens},
@@ -159,7 +176,6 @@ private:
   Json scores(const ChoicePart &part) const {
     Json tokens = Json::array(), scores = Json::array(), tops = Json::array(),
          offsets = Json::array();
-    uint64_t offset = part.textOffset;
     for (const TokenScore &each : part.scores) {
       std::string name = nameOf(each.token);
       Json top;
@@ -172,8 +188,7 @@ private:
         if (!top.contains(name))
           top[name] = finite(*each.logProbability);
       }
-      offsets.push_back(offset);
-      offset += countCharacters(name);
+      offsets.push_back(each.textOffset);
       tokens.push_back(std::move(name));
       scores.push_back(each.logProbability ? Json(finite(*each.logProbability))
                                            : Json());

@@ -36,6 +36,25 @@ struct TokenScore {
   int32_t token;
   std::optional<float> logProbability = {};
   std::vector<TokenLogProbability> top = {};
+  /// Where it begins in the text, in characters.
+  uint64_t textOffset = 0;
+};
+
+/// Where the tokens of a text begin in it, one after another.
+class TokenPlaces {
+public:
+  /// The text has `begun` characters already, and `before` are the tokens that
+  /// the next one continues. `skipSpecialTokens`: those are not in the text.
+  TokenPlaces(const std::optional<Tokenizer> &tokenizer, bool skipSpecialTokens,
+              std::span<const int32_t> before, uint64_t begun);
+
+  /// In characters. A token that is a part of a character begins where that
+  /// does.
+  uint64_t placeOf(int32_t token);
+
+private:
+  std::optional<StreamingDecoder> decoder;
+  uint64_t next;
 };
 
 /// Tokens that an answer took.
@@ -53,8 +72,6 @@ struct ChoicePart {
   std::string text = {};
   std::vector<TokenScore> scores = {};
   std::vector<ToolCallPart> calls = {};
-  /// Of the whole text that the part begins after, in characters.
-  uint64_t textOffset = 0;
   /// "stop", "length" or "tool_calls" where the text ends with it.
   std::optional<std::string> finish = {};
 };

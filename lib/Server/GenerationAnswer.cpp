@@ -49,6 +49,17 @@ Result<RequestId> GenerationAnswer::submit(size_t prompt, Prompt &what) {
   return service.submit(std::move(what.request), std::move(callbacks));
 }
 
+std::optional<TokenPlaces>
+GenerationAnswer::placesIn(const Prompt &prompt) const {
+  const std::optional<Tokenizer> &tokenizer = service.tokenizer();
+  // Special tokens are in texts that were tokens, and not in others.
+  const bool hasSpecial =
+      tokenizer &&
+      tokenizer->decode(prompt.request.prompt,
+                        /*skipSpecialTokens=*/false) == prompt.echo;
+  return TokenPlaces(tokenizer, !hasSpecial, {}, 0);
+}
+
 void GenerationAnswer::start(std::vector<Prompt> prompts) {
   // Tokens that come while others are submitted wait for this.
   std::unique_lock lock(mutex);
@@ -61,12 +72,21 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
         choice.calls.emplace(*options.toolCalls,
                              "call_" + record.id + "_" +
                                  std::to_string(choice.part.index) + "_");
+      if (shape->of().scored)
+        choice.places.emplace(
+            service.tokenizer(), prompts[i].request.skipSpecialTokens,
+            prompts[i].request.prompt, countCharacters(prompts[i].echo));
       choices.push_back(std::move(choice));
     }
   for (Prompt &each : prompts) {
-    Echo echo{.text = std::move(each.echo)};
-    if (shape->of().scored && each.request.promptLogProbabilities)
-      echo.scores.push_back({.token = each.request.prompt.front()});
+    Echo echo;
+    if (shape->of().scored && each.request.promptLogProbabilities) {
+      echo.places = placesIn(each);
+      const int32_t first = each.request.prompt.front();
+      echo.scores.push_back(
+          {.token = first, .textOffset = echo.places->placeOf(first)});
+    }
+    echo.text = std::move(each.echo);
     echoes.push_back(std::move(echo));
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -126,11 +146,14 @@ void GenerationAnswer::measure(Choice &choice, Clock::time_point now) {
 
 void GenerationAnswer::onPromptToken(size_t prompt, const ScoredToken &token) {
   std::lock_guard lock(mutex);
-  if (shape->of().scored)
-    echoes[prompt].scores.push_back(
-        {.token = token.token.token,
-         .logProbability = token.token.logProbability,
-         .top = token.token.top});
+  Echo &echo = echoes[prompt];
+  if (!echo.places)
+    return;
+  echo.scores.push_back(
+      {.token = token.token.token,
+       .logProbability = token.token.logProbability,
+       .top = token.token.top,
+       .textOffset = echo.places->placeOf(token.token.token)});
 }
 
 void GenerationAnswer::tellEcho(size_t prompt) {
@@ -158,10 +181,12 @@ void GenerationAnswer::onToken(size_t prompt, const GeneratedToken &token) {
   tellEcho(prompt);
   ChoicePart part;
   part.text = token.piece;
-  if (shape->of().scored)
-    part.scores.push_back({.token = token.token.token,
-                           .logProbability = token.token.logProbability,
-                           .top = token.token.top});
+  if (choice.places)
+    part.scores.push_back(
+        {.token = token.token.token,
+         .logProbability = token.token.logProbability,
+         .top = token.token.top,
+         .textOffset = choice.places->placeOf(token.token.token)});
   if (token.finish)
     part.finish = nameOf(*token.finish);
   add(choice, std::move(part));
@@ -181,8 +206,6 @@ void GenerationAnswer::add(Choice &choice, ChoicePart part) {
     part.text = std::move(step.text);
     part.calls = std::move(step.calls);
   }
-  part.textOffset = choice.told;
-  choice.told += countCharacters(part.text);
   if (part.finish)
     record.finish = *part.finish;
   if (options.streams)

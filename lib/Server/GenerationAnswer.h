@@ -70,8 +70,8 @@ private:
   struct Choice {
     ChoicePart part;
     std::optional<ToolCallParser> calls = {};
-    /// Characters told so far.
-    uint64_t told = 0;
+    /// Where tokens are told with their log-probabilities.
+    std::optional<TokenPlaces> places = {};
     uint64_t tokens = 0;
     std::optional<Clock::time_point> lastToken = {};
     bool isOpen = false;
@@ -81,6 +81,7 @@ private:
   struct Echo {
     std::string text;
     std::vector<TokenScore> scores = {};
+    std::optional<TokenPlaces> places = {};
     bool isTold = false;
   };
 
@@ -91,6 +92,8 @@ private:
   void onLeft();
 
   // With the mutex held.
+  /// The places of the tokens of a prompt that is told.
+  std::optional<TokenPlaces> placesIn(const Prompt &prompt) const;
   /// Tells what the texts of `prompt` begin with, once.
   void tellEcho(size_t prompt);
   void add(Choice &choice, ChoicePart part);

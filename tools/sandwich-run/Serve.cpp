@@ -233,6 +233,8 @@ static void addNetworkOptions(CLI::App &command, ServeArguments &arguments) {
              "That a connection may wait for its next request");
   addSeconds("--write-seconds", limits.writeSeconds,
              "For a client to take a piece of its answer");
+  addSeconds("--heartbeat-seconds", limits.heartbeatSeconds,
+             "After which a stream says that it still waits");
 }
 
 static void addServingOptions(CLI::App &command, ServeArguments &arguments) {

@@ -268,6 +268,40 @@ TEST_F(HttpServerTest, SeesClientsLeaveThatHaveSentMoreRequests) {
   EXPECT_TRUE(becomesTrue([&] { return closed == 1; }));
 }
 
+TEST_F(HttpServerTest, SeesClientsLeaveThatHaveSentMoreThanItReads) {
+  start();
+  RawClient client = connect();
+  EXPECT_TRUE(client.send(keepRequest + std::string(200 << 10, ' ')));
+  auto exchange = takeKept();
+  EXPECT_EQ(closed, 0);
+  client.leave();
+  EXPECT_TRUE(becomesTrue([&] { return closed == 1; }));
+}
+
+// A request that arrives together with the end of the answer before it.
+TEST_F(HttpServerTest, AnswersRequestsThatMeetAnAnswer) {
+  start();
+  const std::string request = "GET /echo HTTP/1.1\r\nHost: a\r\n\r\n";
+  std::vector<std::thread> clients;
+  std::atomic<int> answers = 0;
+  constexpr int threads = 4, rounds = 2000;
+  for (int i = 0; i < threads; ++i)
+    clients.emplace_back([&] {
+      RawClient client = connect();
+      client.send(request);
+      for (int round = 0; round < rounds; ++round) {
+        client.send(request);
+        const std::string answer = client.readUntil("GET  ");
+        if (!answer.ends_with("GET  "))
+          return;
+        ++answers;
+      }
+    });
+  for (std::thread &client : clients)
+    client.join();
+  EXPECT_EQ(answers, threads * rounds);
+}
+
 TEST_F(HttpServerTest, EndsClientsThatDoNotRead) {
   options.limits.unreadBytes = 256 << 10;
   start();
@@ -316,6 +350,27 @@ TEST_F(HttpServerTest, RefusesWhatIsNoRequest) {
     EXPECT_TRUE(startsWith(answer, "HTTP/1.1 400 ")) << text;
     EXPECT_TRUE(contains(answer, "error: ")) << text;
     EXPECT_TRUE(contains(answer, "Connection: close\r\n")) << text;
+  }
+}
+
+TEST_F(HttpServerTest, RefusesBodiesWithoutAClearEnd) {
+  start();
+  for (const char *headers :
+       {"HTTP/1.1\r\nTransfer-Encoding: gzip",
+        "HTTP/1.1\r\nTransfer-Encoding: chunked, gzip",
+        "HTTP/1.1\r\nTransfer-Encoding: gzip, chunked",
+        "HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "HTTP/1.0\r\nTransfer-Encoding: chunked",
+        "HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked",
+        "HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3"}) {
+    RawClient client = connect();
+    client.send(std::string("POST /echo ") + headers +
+                "\r\n\r\n{}GET /echo HTTP/1.1\r\n\r\n");
+    const std::string answer = client.readAll();
+    EXPECT_TRUE(startsWith(answer, "HTTP/1."));
+    EXPECT_TRUE(contains(answer, " 400 Bad Request\r\n")) << headers;
+    // No other request is found in what may be the body.
+    EXPECT_EQ(answer.find("HTTP/1.", 1), std::string::npos) << headers;
   }
 }
 
@@ -487,6 +542,16 @@ TEST_F(HttpServerTest, EndsConnectionsWithTheirNextAnswer) {
   const std::string answer = client.readAll();
   EXPECT_TRUE(contains(answer, "Connection: close\r\n"));
   EXPECT_TRUE(endsWith(answer, "last"));
+}
+
+TEST_F(HttpServerTest, AnswersConnectionsThatComeWhileItEnds) {
+  start();
+  server->endConnections();
+  RawClient client = connect();
+  client.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string answer = client.readAll();
+  EXPECT_TRUE(startsWith(answer, "HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(contains(answer, "Connection: close\r\n"));
 }
 
 TEST_F(HttpServerTest, StopsWithAnswersUnderWay) {

@@ -296,7 +296,7 @@ class Streams(ContractTest):
                 "prompt": "A", "max_tokens": CONTEXT - 8, "ignore_eos": True})
             events = iter(stream)
             self.assertEqual(next(events)[0], "message")
-            server.process.terminate()
+            server.drain()
             kind, data = list(events)[-1]
             stream.close()
         self.assertEqual(kind, "error")
@@ -426,6 +426,17 @@ class Sampling(ContractTest):
 
 
 class LogProbabilities(ContractTest):
+    def check_places(self, choice, special=0):
+        """Each token is where it says, but those that are a part of a character
+        only, and the first `special`, which are not in the text."""
+        found = choice["logprobs"]
+        places = found["text_offset"]
+        self.assertEqual(places, sorted(places))
+        for token, place in list(zip(found["tokens"], places))[special:]:
+            if not token.startswith("bytes:"):
+                self.assertEqual(choice["text"][place:place + len(token)],
+                                 token)
+
     def test_completions(self):
         choice, = self.server.complete(max_tokens=6, logprobs=3,
                                        ignore_eos=True)["choices"]
@@ -433,11 +444,8 @@ class LogProbabilities(ContractTest):
         self.assertEqual(set(found), {"tokens", "token_logprobs",
                                       "top_logprobs", "text_offset"})
         self.assertEqual({len(each) for each in found.values()}, {6})
-        self.assertEqual("".join(found["tokens"]), choice["text"])
-        offset = 0
+        self.check_places(choice)
         for i, token in enumerate(found["tokens"]):
-            self.assertEqual(found["text_offset"][i], offset)
-            offset += len(token)
             top = found["top_logprobs"][i]
             self.assertIn(len(top), (3, 4))
             self.assertAlmostEqual(top[token], found["token_logprobs"][i])
@@ -472,14 +480,18 @@ class LogProbabilities(ContractTest):
             self.assertEqual(entry["top_logprobs"], [])
 
     def test_streams_tell_the_same(self):
-        body = {"prompt": "A hacker is", "max_tokens": 12, "logprobs": 2,
-                "temperature": 0, "ignore_eos": True}
-        whole = self.server.complete(**body)["choices"][0]["logprobs"]
-        streamed = {name: [] for name in whole}
-        for chunk in self.server.stream(COMPLETIONS, body).chunks():
-            for name, values in chunk["choices"][0]["logprobs"].items():
-                streamed[name] += values
-        self.assertEqual(streamed, whole)
+        """Characters of several tokens and stop strings among it."""
+        for fields in ({}, {"echo": True}, {"temperature": 3, "seed": 1},
+                       {"stop": ["never found", "a" * 100]}):
+            body = {"prompt": "A hacker – is", "max_tokens": 40, "logprobs": 2,
+                    "temperature": 0, "ignore_eos": True, **fields}
+            choice, = self.server.complete(**body)["choices"]
+            self.check_places(choice, 1 if "echo" in fields else 0)
+            streamed = {name: [] for name in choice["logprobs"]}
+            for chunk in self.server.stream(COMPLETIONS, body).chunks():
+                for name, values in chunk["choices"][0]["logprobs"].items():
+                    streamed[name] += values
+            self.assertEqual(streamed, choice["logprobs"])
 
     def test_prompts_are_scored(self):
         """`echo` with `logprobs`: what evaluation harnesses sum up."""
@@ -491,6 +503,8 @@ class LogProbabilities(ContractTest):
         found = choice["logprobs"]
         ids = self.server.post("/tokenize", {"prompt": prompt}).json()
         self.assertEqual(len(found["tokens"]), ids["count"])
+        self.check_places(choice, 1)
+        self.assertEqual(found["text_offset"][:2], [0, 0])
         self.assertIsNone(found["token_logprobs"][0])
         self.assertIsNone(found["top_logprobs"][0])
         for score in found["token_logprobs"][1:]:
@@ -556,8 +570,7 @@ class Usage(ContractTest):
 
 class Limits(ContractTest):
     """Never truncated silently, and admitted before work is done."""
-    options = (*ContractTest.options, "--context-length=128", "--batch=2",
-               "--max-waiting=1")
+    options = (*ContractTest.options, "--context-length=128")
 
     def test_context_length_exceeded_tells_both_numbers(self):
         prompt = list(range(100))
@@ -653,8 +666,7 @@ class Health(ContractTest):
                 other.send(b"GET /ready HTTP/1.1\r\nHost: x\r\n"
                            b"Connection: keep-alive\r\n\r\n")
                 self.assertEqual(other.read_answer().status, 200)
-                server.process.terminate()
-                server.wait_for_line("shutting down")
+                server.drain()
                 server.wait_until("draining", lambda: server.get(
                     "/ready").status == 503)
                 answer = server.post(COMPLETIONS, {"prompt": "A"})
@@ -664,8 +676,6 @@ class Health(ContractTest):
             # The text is told to its end.
             last = list(events)[-1]
             self.assertEqual(last["choices"][0]["finish_reason"], "length")
-            server.stop()
-            server.stop = lambda: None
 
     def test_metrics_have_the_names_of_vllm(self):
         self.server.complete(max_tokens=4, ignore_eos=True)

@@ -214,6 +214,7 @@ class Server:
         self.lines = []
         self.changed = threading.Condition()
         self.ended = False
+        self.drains = False
         where = (["--unix-socket", unix_socket] if unix_socket
                  else ["--port=0"])
         self.process = subprocess.Popen(
@@ -286,9 +287,16 @@ class Server:
             assert not os.path.exists(self.unix_socket)
         return status
 
-    def stop(self):
-        """Ends it as an operator does."""
+    def drain(self):
+        """Begins to end it as an operator does."""
         self.process.send_signal(signal.SIGTERM)
+        self.drains = True
+        self.wait_for_line("^info: shutting down")
+
+    def stop(self):
+        """Ends it. A second signal would not let requests end."""
+        if not self.drains:
+            self.drain()
         status = self.wait()
         assert status == 0, (status, self.lines[-20:])
         assert self.lines[-1] == "info: ended", self.lines[-20:]
