@@ -264,6 +264,14 @@ class Program:
             return None
         return wait_until(found, f"'{pattern}' is written: {self.log()}")
 
+    def wait_to_listen(self, path):
+        """Until it takes connections at the socket `path`."""
+        def listens():
+            assert self.process.poll() is None, self.log()
+            with socket.socket(socket.AF_UNIX) as probe:
+                return probe.connect_ex(path) == 0
+        wait_until(listens, "it listens: " + self.log())
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -389,8 +397,7 @@ class OperationTest(unittest.TestCase):
         self.proxy = self.keep(Program(
             [find_program("haproxy"), "-db", "-f",
              self.adapt("haproxy.cfg", places)]))
-        wait_until(lambda: os.path.exists(address) or
-                   self.proxy.process.poll() is not None, "the proxy listens")
+        self.proxy.wait_to_listen(address)
         return {"address": "unix:" + address, "certificate": certificate}
 
     def start_nginx(self, upstream):
@@ -409,7 +416,7 @@ class OperationTest(unittest.TestCase):
         text = "daemon off;\n"
         with open(configuration, encoding="utf-8") as file:
             text += file.read().replace("http {", "http {" + "".join(
-                f"{kind}_temp_path {self.path(kind)};" for kind in
+                f"{kind}_temp_path {self.path(kind + '_files')};" for kind in
                 ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")), 1)
         if os.geteuid() == 0:
             text = "user root;\n" + text
@@ -417,6 +424,5 @@ class OperationTest(unittest.TestCase):
         self.proxy = self.keep(Program(
             [find_program("nginx"), "-p", self.folder, "-e", "stderr", "-c",
              configuration]))
-        wait_until(lambda: os.path.exists(address) or
-                   self.proxy.process.poll() is not None, "the proxy listens")
+        self.proxy.wait_to_listen(address)
         return {"address": "unix:" + address, "certificate": certificate}
