@@ -28,14 +28,14 @@ def main():
     parser.add_argument("--message", action="append", metavar="TEXT")
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--width", type=int, default=1200)
-    parser.add_argument("--height", type=int, default=820)
-    parser.add_argument("--scale", type=float, default=1.5,
+    parser.add_argument("--height", type=int, default=780)
+    parser.add_argument("--scale", type=float, default=1.4,
                         help="dots of the picture for each of the page")
     parser.add_argument("--phone", action="store_true",
                         help="with touch, and 390 by 844 unless given")
     parser.add_argument("--dark", action="store_true")
     arguments = parser.parse_args()
-    if arguments.phone and (arguments.width, arguments.height) == (1200, 820):
+    if arguments.phone and (arguments.width, arguments.height) == (1200, 780):
         arguments.width, arguments.height = 390, 844
     if not browser.find():
         sys.exit("error: Debian's chromium is not installed; "

@@ -101,10 +101,11 @@ static void readMessage(ObjectReader &reader, size_t index, Json message,
   if (std::optional<ApiError> error = fields.finish())
     return reader.refuse(*std::move(error));
   // Templates tell a field that is null from none.
-  for (auto field = message.begin(); field != message.end();)
-    field = field->is_null() && field.key() != "content" ? message.erase(field)
-                                                         : std::next(field);
-  messages.push_back(std::move(message));
+  Json present = Json::object();
+  for (const auto &[name, value] : message.items())
+    if (!value.is_null() || name == "content")
+      present[name] = std::move(value);
+  messages.push_back(std::move(present));
 }
 
 static void readMessages(ObjectReader &reader, Json &messages) {

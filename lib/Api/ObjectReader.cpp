@@ -37,10 +37,14 @@ std::string sandwich::excerpt(const Json &value) {
 
 ObjectReader::ObjectReader(const Json &object, std::string path)
     : contents(object), path(std::move(path)) {
-  if (!contents.is_object())
-    refuse(ApiError{.message =
-                        (this->path.empty() ? "the request" : this->path) +
-                        " is " + excerpt(contents) + "; it must be an object"});
+  if (contents.is_object())
+    return;
+  const std::string problem = " is " + excerpt(contents) +
+                              "; it must be an object";
+  if (this->path.empty())
+    return refuse(ApiError{.message = "the request" + problem});
+  const std::string name = this->path.substr(0, this->path.size() - 1);
+  refuse(ApiError::ofField(name, name + problem));
 }
 
 std::string ObjectReader::pathOf(std::string_view name) const {

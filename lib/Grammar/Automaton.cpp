@@ -8,6 +8,8 @@
 
 #include "Automaton.h"
 
+#include "TokenTrie.h"
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -130,7 +132,7 @@ std::shared_ptr<const Automaton> Automaton::build(ExpressionPool &pool,
   automaton->startState = states > 1 ? 1 : dead;
   automaton->mergeClasses();
   automaton->minimize();
-  automaton->findOpenStates();
+  automaton->describeStates();
   static std::atomic<uint64_t> nextIdentity{1};
   automaton->identity = nextIdentity++;
   return automaton;
@@ -289,9 +291,14 @@ void Automaton::minimize() {
   accepting = std::move(ends);
 }
 
-void Automaton::findOpenStates() {
+void Automaton::describeStates() {
   open.assign(accepting.size(), 0);
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i] != dead)
       open[i / classCount] = 1;
+  plain.assign(accepting.size(), 1);
+  for (unsigned byte = 0; byte < 256; ++byte)
+    if (TokenTrie::isPlain(static_cast<uint8_t>(byte)))
+      for (uint32_t state = 0; state < plain.size(); ++state)
+        plain[state] &= step(state, static_cast<uint8_t>(byte)) == state;
 }

@@ -47,10 +47,12 @@ public:
   bool isAccepting(uint32_t state) const { return accepting[state] != 0; }
   /// Whether a text may go on from here.
   bool isOpen(uint32_t state) const { return open[state] != 0; }
+  /// Whether all of `TokenTrie::isPlain` leads from `state` to itself.
+  bool staysOnPlain(uint32_t state) const { return plain[state] != 0; }
 
   size_t states() const { return accepting.size(); }
   size_t bytes() const {
-    return sizeof(*this) + table.size() * sizeof(uint16_t) + 2 * states();
+    return sizeof(*this) + table.size() * sizeof(uint16_t) + 3 * states();
   }
 
   /// Of all automata of this process, this one.
@@ -62,14 +64,14 @@ private:
   /// Numbers states and bytes anew so that there are as few as possible.
   void minimize();
   void mergeClasses();
-  void findOpenStates();
+  void describeStates();
 
   uint32_t startState = dead;
   uint32_t classCount = 1;
   std::array<uint8_t, 256> classOf{};
   /// The next state, by state and class of byte.
   std::vector<uint16_t> table;
-  std::vector<uint8_t> accepting, open;
+  std::vector<uint8_t> accepting, open, plain;
   uint64_t identity = 0;
 };
 

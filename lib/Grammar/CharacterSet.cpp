@@ -18,7 +18,7 @@
 using namespace sandwich;
 using namespace sandwich::grammar;
 
-static constexpr char32_t lastCharacter = 0x10FFFF;
+static constexpr char32_t largestCharacter = 0x10FFFF;
 static constexpr char32_t firstSurrogate = 0xD800, lastSurrogate = 0xDFFF;
 
 CharacterSet &CharacterSet::add(char32_t first, char32_t last) {
@@ -56,8 +56,8 @@ CharacterSet CharacterSet::complement() const {
       result.add(next, range.first - 1);
     next = range.last + 1;
   }
-  if (next <= lastCharacter)
-    result.add(next, lastCharacter);
+  if (next <= largestCharacter)
+    result.add(next, largestCharacter);
   return result;
 }
 
@@ -163,17 +163,6 @@ Expression CharacterSet::expression(ExpressionPool &pool,
   if (!escapes.empty())
     parts.push_back(pool.literals(std::move(escapes)));
   return pool.either(std::move(parts));
-}
-
-char32_t sandwich::grammar::firstCharacter(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const size_t length = characterLength(text[0]);
-  char32_t character = byte(0);
-  if (length > 1)
-    character &= (0x7Fu >> length);
-  for (size_t i = 1; i < length; ++i)
-    character = (character << 6) | (byte(i) & 0x3F);
-  return character;
 }
 
 std::string sandwich::grammar::jsonEscaped(std::string_view text) {

@@ -59,9 +59,6 @@ private:
   std::vector<Range> ranges;
 };
 
-/// The first character of `text`, which is UTF-8 and not empty.
-char32_t firstCharacter(std::string_view text);
-
 /// `text`, which is UTF-8, as `Encoding::JsonString` writes it, without quotes.
 std::string jsonEscaped(std::string_view text);
 

@@ -120,8 +120,8 @@ void Matcher::allowFrom(const Place &place) {
   for (const EndingToken &ending : tokens->ending)
     if (step.mayEnd(position, ending, vocabulary.tokens.at(ending.token)))
       allow(ending.token);
-  if (tokens->goBeyond)
-    allowBeyond(place, step, position);
+  if (!tokens->ends.empty())
+    allowBeyond(place, step, position, *tokens);
 }
 
 namespace {
@@ -152,10 +152,8 @@ void Matcher::allowInside(const TextStep &step, const TextPosition &position,
                   return orderByCharacters(vocabulary.tokens, automaton,
                                            position.state);
                 });
-            const auto begin = ordered->tokens.begin();
             return LimitedTokens{
-                TokenSet({begin, begin + ordered->counts[limit]},
-                         vocabulary.tokens.words)};
+                limitCharacters(vocabulary.tokens, *ordered, limit)};
           })
       ->tokens.addTo(mask);
 }
@@ -165,23 +163,35 @@ namespace {
 /// Tokens that go beyond the end of one text, through all that may come then.
 class BeyondSearch {
 public:
-  BeyondSearch(const Network &network, Follower &follower,
-               const TokenTrie &trie)
-      : network(network), follower(follower), trie(trie) {}
+  /// Of what may come at `node` within `context`.
+  BeyondSearch(const Network &network, Follower &follower, uint32_t node,
+               const ContextPointer &context)
+      : network(network), follower(follower) {
+    find(node, context);
+  }
 
-  /// Calls `reach(value)` for each value of the trie that spells a beginning
-  /// of what may come at `node` within `context`.
+  /// Whether anything may come.
+  bool isInVain() const {
+    return std::ranges::none_of(
+        follows.front()->places, [this](const Place &place) {
+          return network.edges[place.edge].kind == Edge::Kind::Text;
+        });
+  }
+
+  /// Calls `reach(value)` for each value of `trie` below `node` that spells a
+  /// beginning of what may come.
   template <typename Reach>
-  void run(uint32_t node, const ContextPointer &context, Reach reach) {
-    add(node, context, 0);
+  void run(const TokenTrie &trie, uint32_t node, Reach reach) {
+    tasks.push_back({0, node});
     while (!tasks.empty()) {
       const Task task = tasks.back();
       tasks.pop_back();
       // `follows` may grow meanwhile.
       const size_t count = follows[task.follow]->places.size();
       for (size_t i = 0; i < count; ++i)
-        search(follows[task.follow]->places[i], task.node, reach);
+        search(trie, follows[task.follow]->places[i], task.node, reach);
     }
+    done.clear();
   }
 
 private:
@@ -190,19 +200,20 @@ private:
     uint32_t follow, node;
   };
 
-  void add(uint32_t node, const ContextPointer &context, uint32_t trieNode) {
+  /// The number, in `follows`, of what may come at `node` within `context`.
+  uint32_t find(uint32_t node, const ContextPointer &context) {
     const auto [position, isNew] = followOf.try_emplace(
         {node, context.get()}, static_cast<uint32_t>(follows.size()));
     if (isNew) {
       follower.add(node, context);
       follows.push_back(std::make_unique<Positions>(follower.finish()));
     }
-    if (done.insert(uint64_t(position->second) << 32 | trieNode).second)
-      tasks.push_back({position->second, trieNode});
+    return position->second;
   }
 
   template <typename Reach>
-  void search(const Place &place, uint32_t from, Reach reach) {
+  void search(const TokenTrie &trie, const Place &place, uint32_t from,
+              Reach reach) {
     const Edge &edge = network.edges[place.edge];
     // A token that is not spelled begins no other.
     if (edge.kind != Edge::Kind::Text)
@@ -213,8 +224,12 @@ private:
            for (uint32_t value : trie.valuesAt(node))
              reach(value);
            if (step.automaton().isAccepting(position.state) &&
-               trie.hasChildren(node))
-             add(edge.target, place.context, node);
+               trie.hasChildren(node)) {
+             const uint32_t follow = find(edge.target, place.context);
+             if (done.insert(uint64_t(follow) << 32 | node).second)
+               tasks.push_back({follow, node});
+           }
+           return true;
          });
   }
 
@@ -226,7 +241,6 @@ private:
 
   const Network &network;
   Follower &follower;
-  const TokenTrie &trie;
   std::vector<TextPosition> path;
   std::vector<Task> tasks;
   std::vector<std::unique_ptr<Positions>> follows;
@@ -237,17 +251,43 @@ private:
 
 } // namespace
 
+/// Whether all ends together are worth a trie of what is beyond them: of many
+/// ends, but not of most tokens.
+static bool goOnBelowFew(const TokenTrie &trie,
+                         std::span<const StateTokens::End> ends) {
+  constexpr size_t fewEnds = 16, fewTokens = 8192;
+  if (ends.size() <= fewEnds)
+    return false;
+  size_t tokens = 0;
+  for (const StateTokens::End &end : ends)
+    tokens += trie.valuesFrom(end.node + 1, trie.nodes()[end.node].end).size();
+  return tokens <= fewTokens;
+}
+
 void Matcher::allowBeyond(const Place &place, const TextStep &step,
-                          const TextPosition &position) {
+                          const TextPosition &position,
+                          const StateTokens &tokens) {
   const Edge &edge = network.edges[place.edge];
   const Automaton &automaton = step.automaton();
-  const auto beyond = vocabulary.masks.find<TokensBeyond>(
-      keyOf(automaton, place.state, MaskStore::Kind::Beyond),
-      [&] { return findBeyond(vocabulary.tokens, automaton, place.state); });
-  BeyondSearch(network, follower, beyond->trie)
-      .run(edge.target, place.context, [&](uint32_t value) {
-        const EndingToken &ending = beyond->tokens[value];
-        if (step.mayEnd(position, ending, vocabulary.tokens.at(ending.token)))
-          allow(ending.token);
-      });
+  BeyondSearch search(network, follower, edge.target, place.context);
+  if (search.isInVain())
+    return;
+  if (goOnBelowFew(vocabulary.tokens.trie, tokens.ends)) {
+    const auto beyond = vocabulary.masks.find<TokensBeyond>(
+        keyOf(automaton, place.state, MaskStore::Kind::Beyond),
+        [&] { return findBeyond(vocabulary.tokens, tokens.ends); });
+    return search.run(beyond->trie, 0, [&](uint32_t value) {
+      const EndingToken &ending = beyond->tokens[value];
+      if (step.mayEnd(position, ending, vocabulary.tokens.at(ending.token)))
+        allow(ending.token);
+    });
+  }
+  const TokenTrie &trie = vocabulary.tokens.trie;
+  for (const StateTokens::End &end : tokens.ends) {
+    const TokenTrie::Node &node = trie.nodes()[end.node];
+    const uint32_t below = trie.valuesFrom(end.node + 1, node.end).front();
+    if (step.mayEnd(position, {below, node.depth, end.characters},
+                    vocabulary.tokens.at(below)))
+      search.run(trie, end.node, [this](uint32_t token) { allow(token); });
+  }
 }

@@ -52,7 +52,7 @@ private:
                    const StateTokens &tokens);
   /// Allows tokens that go on beyond the end of `place`.
   void allowBeyond(const Place &place, const TextStep &step,
-                   const TextPosition &position);
+                   const TextPosition &position, const StateTokens &tokens);
 
   std::shared_ptr<const Grammar> grammar;
   const Network &network;

@@ -9,19 +9,24 @@
 #include "StateTokens.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 using namespace sandwich::grammar;
 
-TokenSet::TokenSet(std::vector<uint32_t> tokens, size_t words) {
-  if (tokens.size() * sizeof(uint32_t) <= words * sizeof(uint64_t)) {
-    few = std::move(tokens);
-    few.shrink_to_fit();
+TokenSet::TokenSet(std::vector<uint64_t> mask) {
+  size_t count = 0;
+  for (uint64_t word : mask)
+    count += static_cast<size_t>(std::popcount(word));
+  if (count * sizeof(uint32_t) > mask.size() * sizeof(uint64_t)) {
+    bits = std::move(mask);
     return;
   }
-  bits.resize(words);
-  for (uint32_t token : tokens)
-    bits[token / 64] |= uint64_t(1) << (token % 64);
+  few.reserve(count);
+  for (size_t i = 0; i < mask.size(); ++i)
+    for (uint64_t word = mask[i]; word != 0; word &= word - 1)
+      few.push_back(
+          static_cast<uint32_t>(i * 64 + size_t(std::countr_zero(word))));
 }
 
 void TokenSet::addTo(std::span<uint64_t> mask) const {
@@ -59,51 +64,74 @@ private:
 
 } // namespace
 
+static void setBits(std::vector<uint64_t> &mask,
+                    std::span<const uint32_t> tokens) {
+  for (uint32_t token : tokens)
+    mask[token / 64] |= uint64_t(1) << (token % 64);
+}
+
 StateTokens sandwich::grammar::findTokens(const Tokens &tokens,
                                           const Automaton &automaton,
                                           uint32_t state) {
   StateTokens found;
-  std::vector<uint32_t> inside;
+  std::vector<uint64_t> inside(tokens.words);
   std::vector<Position> path;
-  walk(tokens.trie, 0, Position{state, 0}, path, CountingStep(automaton),
+  const TokenTrie &trie = tokens.trie;
+  walk(trie, 0, Position{state, 0}, path, CountingStep(automaton),
        [&](uint32_t node, const Position &position) {
-         const std::span<const uint32_t> here = tokens.trie.valuesAt(node);
-         found.goBeyond |= automaton.isAccepting(position.state) &&
-                           tokens.trie.hasChildren(node);
-         if (here.empty())
-           return;
+         const TokenTrie::Node &here = trie.nodes()[node];
+         if (automaton.isAccepting(position.state) && here.end > node + 1)
+           found.ends.push_back(
+               {node, static_cast<uint16_t>(position.characters)});
          if (automaton.isOpen(position.state)) {
-           inside.insert(inside.end(), here.begin(), here.end());
-           found.mostCharacters =
-               std::max(found.mostCharacters, position.characters);
-           return;
+           // Inside of a string, most of the trie needs no look.
+           const bool staysHere = here.isPlainBelow &&
+                                  automaton.staysOnPlain(position.state) &&
+                                  !automaton.isAccepting(position.state);
+           setBits(inside,
+                   trie.valuesFrom(node, staysHere ? here.end : node + 1));
+           found.mostCharacters = std::max(
+               found.mostCharacters,
+               position.characters +
+                   (staysHere ? uint32_t(here.deepest - here.depth) : 0));
+           return !staysHere;
          }
-         const auto length =
-             static_cast<uint16_t>(tokens.trie.nodes()[node].depth);
-         for (uint32_t token : here)
+         for (uint32_t token : trie.valuesAt(node))
            found.ending.push_back(
-               {token, length, static_cast<uint16_t>(position.characters)});
+               {token, here.depth, static_cast<uint16_t>(position.characters)});
+         return true;
        });
   found.ending.shrink_to_fit();
-  found.inside = TokenSet(std::move(inside), tokens.words);
+  found.ends.shrink_to_fit();
+  found.inside = TokenSet(std::move(inside));
   return found;
 }
 
 TokensByCharacters sandwich::grammar::orderByCharacters(
     const Tokens &tokens, const Automaton &automaton, uint32_t state) {
-  std::vector<std::pair<uint16_t, uint32_t>> counted;
   TokensByCharacters found;
+  std::vector<std::pair<uint16_t, uint32_t>> counted;
+  auto count = [&](uint32_t characters, std::span<const uint32_t> values) {
+    if (characters >= found.counts.size())
+      found.counts.resize(characters + 1);
+    found.counts[characters] += static_cast<uint32_t>(values.size());
+    for (uint32_t token : values)
+      counted.emplace_back(characters, token);
+  };
   std::vector<Position> path;
-  walk(tokens.trie, 0, Position{state, 0}, path, CountingStep(automaton),
+  const TokenTrie &trie = tokens.trie;
+  walk(trie, 0, Position{state, 0}, path, CountingStep(automaton),
        [&](uint32_t node, const Position &position) {
          if (!automaton.isOpen(position.state))
-           return;
-         if (position.characters >= found.counts.size())
-           found.counts.resize(position.characters + 1);
-         for (uint32_t token : tokens.trie.valuesAt(node)) {
-           ++found.counts[position.characters];
-           counted.emplace_back(position.characters, token);
-         }
+           return true;
+         count(position.characters, trie.valuesAt(node));
+         const TokenTrie::Node &here = trie.nodes()[node];
+         if (!here.isPlainBelow || !automaton.staysOnPlain(position.state))
+           return true;
+         for (uint32_t below = node + 1; below < here.end; ++below)
+           count(position.characters + trie.nodes()[below].depth - here.depth,
+                 trie.valuesAt(below));
+         return false;
        });
   std::vector<uint32_t> next(found.counts.size());
   std::exclusive_scan(found.counts.begin(), found.counts.end(), next.begin(),
@@ -116,26 +144,27 @@ TokensByCharacters sandwich::grammar::orderByCharacters(
   return found;
 }
 
-TokensBeyond sandwich::grammar::findBeyond(const Tokens &tokens,
-                                           const Automaton &automaton,
-                                           uint32_t state) {
+TokenSet sandwich::grammar::limitCharacters(const Tokens &tokens,
+                                            const TokensByCharacters &ordered,
+                                            size_t most) {
+  std::vector<uint64_t> mask(tokens.words);
+  setBits(mask, std::span(ordered.tokens).first(ordered.counts[most]));
+  return TokenSet(std::move(mask));
+}
+
+TokensBeyond
+sandwich::grammar::findBeyond(const Tokens &tokens,
+                              std::span<const StateTokens::End> ends) {
   TokensBeyond found;
   std::vector<std::pair<std::string_view, uint32_t>> rests;
-  std::vector<Position> path;
-  const std::span<const TokenTrie::Node> nodes = tokens.trie.nodes();
-  walk(tokens.trie, 0, Position{state, 0}, path, CountingStep(automaton),
-       [&](uint32_t node, const Position &position) {
-         if (!automaton.isAccepting(position.state))
-           return;
-         const uint16_t length = nodes[node].depth;
-         for (uint32_t below = node + 1; below < nodes[node].end; ++below)
-           for (uint32_t token : tokens.trie.valuesAt(below)) {
-             rests.emplace_back(tokens.at(token).substr(length),
-                                static_cast<uint32_t>(found.tokens.size()));
-             found.tokens.push_back(
-                 {token, length, static_cast<uint16_t>(position.characters)});
-           }
-       });
+  for (const StateTokens::End &end : ends) {
+    const TokenTrie::Node &node = tokens.trie.nodes()[end.node];
+    for (uint32_t token : tokens.trie.valuesFrom(end.node + 1, node.end)) {
+      rests.emplace_back(tokens.at(token).substr(node.depth),
+                         static_cast<uint32_t>(found.tokens.size()));
+      found.tokens.push_back({token, node.depth, end.characters});
+    }
+  }
   found.trie = TokenTrie(std::move(rests));
   return found;
 }

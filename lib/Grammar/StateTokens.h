@@ -52,7 +52,8 @@ struct Tokens {
 class TokenSet {
 public:
   TokenSet() = default;
-  TokenSet(std::vector<uint32_t> tokens, size_t words);
+  /// Those whose bits are set in `mask`.
+  explicit TokenSet(std::vector<uint64_t> mask);
 
   void addTo(std::span<uint64_t> mask) const;
   size_t bytes() const {
@@ -74,15 +75,21 @@ struct EndingToken {
 
 /// Tokens after which a text may go on, and those that complete it.
 struct StateTokens {
+  /// A node of the trie where the text may end while tokens go on.
+  struct End {
+    uint32_t node;
+    uint16_t characters;
+  };
+
   TokenSet inside;
-  /// Most of them have fewer; of tokens inside.
+  /// No token inside has more characters.
   uint32_t mostCharacters = 0;
   std::vector<EndingToken> ending;
-  /// Whether there are tokens that go beyond an end.
-  bool goBeyond = false;
+  std::vector<End> ends;
 
   size_t bytes() const {
-    return sizeof(*this) + inside.bytes() + ending.size() * sizeof(EndingToken);
+    return sizeof(*this) + inside.bytes() +
+           ending.size() * sizeof(EndingToken) + ends.size() * sizeof(End);
   }
 };
 
@@ -119,32 +126,37 @@ StateTokens findTokens(const Tokens &tokens, const Automaton &automaton,
 TokensByCharacters orderByCharacters(const Tokens &tokens,
                                      const Automaton &automaton,
                                      uint32_t state);
-TokensBeyond findBeyond(const Tokens &tokens, const Automaton &automaton,
-                        uint32_t state);
+/// Those of `ordered` with at most `most` characters, which some have more
+/// than.
+TokenSet limitCharacters(const Tokens &tokens,
+                         const TokensByCharacters &ordered, size_t most);
+TokensBeyond findBeyond(const Tokens &tokens,
+                        std::span<const StateTokens::End> ends);
 
 /// Goes down `trie` from `node` as far as `step(position, byte)` lets it, which
 /// changes a position, from `position` on, and calls `visit(node, position)`
-/// for each node that it reaches. `path` is room that is reused.
+/// for each node that it reaches, which returns whether to go on below. `path`
+/// is room that is reused.
 template <typename Position, typename Step, typename Visit>
 void walk(const TokenTrie &trie, uint32_t node, const Position &position,
           std::vector<Position> &path, Step step, Visit visit) {
-  const std::span<const TokenTrie::Node> nodes = trie.nodes();
+  const TokenTrie::Node *nodes = trie.nodes().data();
   if (path.size() <= trie.depth())
     path.resize(trie.depth() + 1);
+  Position *positions = path.data();
   auto below = [&](uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end;) {
       const TokenTrie::Node &next = nodes[i];
-      Position &reached = path[next.depth];
-      reached = path[next.depth - 1];
+      Position reached = positions[next.depth - 1];
       if (!step(reached, next.byte)) {
         i = next.end;
         continue;
       }
-      visit(i, reached);
-      ++i;
+      positions[next.depth] = reached;
+      i = visit(i, reached) ? i + 1 : next.end;
     }
   };
-  path[nodes[node].depth] = position;
+  positions[nodes[node].depth] = position;
   if (node != 0)
     return below(node + 1, nodes[node].end);
   // The root's children lie far apart in memory; most are left out here.

@@ -29,11 +29,20 @@ public:
     uint32_t end;
     /// Where its values begin; they end where those of the next node begin.
     uint32_t firstValue;
-    /// From its parent to it.
-    uint8_t byte;
     /// Of the root, 0.
     uint16_t depth;
+    /// The largest depth below it, or its own.
+    uint16_t deepest;
+    /// From its parent to it.
+    uint8_t byte;
+    /// Whether all bytes below it are plain, as most are in most vocabularies.
+    bool isPlainBelow;
   };
+
+  /// Whether `byte` is a character of its own that JSON strings do not escape.
+  static constexpr bool isPlain(uint8_t byte) {
+    return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+  }
 
   /// A longest text.
   static constexpr size_t mostBytes = 65535;
@@ -48,16 +57,20 @@ public:
     return std::span(allNodes).first(allNodes.size() - 1);
   }
   std::span<const uint32_t> valuesAt(uint32_t node) const {
-    return std::span(values).subspan(allNodes[node].firstValue,
-                                     allNodes[node + 1].firstValue -
-                                         allNodes[node].firstValue);
+    return valuesFrom(node, node + 1);
+  }
+  /// Those of all nodes from `first` up to `end`.
+  std::span<const uint32_t> valuesFrom(uint32_t first, uint32_t end) const {
+    return std::span(values).subspan(allNodes[first].firstValue,
+                                     allNodes[end].firstValue -
+                                         allNodes[first].firstValue);
   }
   bool hasChildren(uint32_t node) const {
     return allNodes[node].end > node + 1;
   }
   /// The child of the root by `byte`, or 0.
   uint32_t childOfRoot(uint8_t byte) const { return childrenOfRoot[byte]; }
-  size_t depth() const { return longest; }
+  size_t depth() const { return allNodes.front().deepest; }
   size_t bytes() const {
     return sizeof(*this) + allNodes.size() * sizeof(Node) +
            values.size() * sizeof(uint32_t);
@@ -68,7 +81,6 @@ private:
   std::vector<Node> allNodes;
   std::vector<uint32_t> values;
   std::array<uint32_t, 256> childrenOfRoot{};
-  size_t longest = 0;
 };
 
 } // namespace sandwich::grammar

@@ -48,7 +48,7 @@ static double finite(float logProbability) {
 std::string AnswerShape::nameOf(int32_t token) const {
   if (!tokenizer)
     return "token_id:" + std::to_string(token);
-  const std::string bytes = tokenizer->decode(std::vector{token}, false);
+  const std::string bytes = tokenizer->bytesOf(token);
   if (bytes.empty())
     if (auto written = tokenizer->tokenOf(token))
       return std::string(*written);
@@ -275,7 +275,7 @@ private:
     if (!tokenizer)
       return {};
     Json list = Json::array();
-    for (char byte : tokenizer->decode(std::vector{token}, false))
+    for (char byte : tokenizer->bytesOf(token))
       list.push_back(static_cast<unsigned char>(byte));
     return list;
   }

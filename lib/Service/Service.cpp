@@ -8,10 +8,12 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "DraftModel.h"
 #include "LiveRequest.h"
 #include "StepOutput.h"
 
 #include "sandwich/Service/StepCostMeasurement.h"
+#include "sandwich/Serving/PromptLookup.h"
 #include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
@@ -55,17 +57,43 @@ static StepCosts initialCosts(Engine &engine, const ServiceOptions &options) {
   return assumedStepCosts();
 }
 
+/// Who proposes tokens for `engine`'s texts, as `options` say; null: nobody.
+static Result<std::unique_ptr<Proposer>>
+makeProposer(const Engine &engine, const ServiceOptions &options,
+             std::unique_ptr<Engine> draft) {
+  std::unique_ptr<Proposer> proposer;
+  switch (options.proposals) {
+  case ProposalSource::None:
+    break;
+  case ProposalSource::PromptLookup:
+    proposer = std::make_unique<PromptLookup>();
+    break;
+  case ProposalSource::Draft:
+    if (!draft)
+      return makeError(ErrorKind::InvalidArgument,
+                       "there is no smaller model to propose tokens");
+    SANDWICH_ASSIGN_OR_RETURN(
+        proposer,
+        DraftModel::create(std::move(draft), engine.artifact(), options.log));
+  }
+  return proposer;
+}
+
 Result<std::unique_ptr<Service>>
 Service::create(std::unique_ptr<Engine> engine,
                 std::optional<Tokenizer> tokenizer,
-                const ServiceOptions &options) {
+                const ServiceOptions &options, std::unique_ptr<Engine> draft) {
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Proposer> proposer,
+                            makeProposer(*engine, options, std::move(draft)));
   SANDWICH_ASSIGN_OR_RETURN(
       StepCostModel costs,
       StepCostModel::create(initialCosts(*engine, options)));
   SchedulerOptions scheduling = options.scheduling;
   scheduling.limits = limitsOf(*engine, options.maxSequences);
+  scheduling.speculation.maxTokens = proposer ? options.proposedTokens : 0;
   std::unique_ptr<Service> service(
       new Service(std::move(engine), std::move(tokenizer), options));
+  service->proposer = std::move(proposer);
   service->mostContinuations =
       service->engine->limits(PhaseKind::Decode).tokens;
   SANDWICH_ASSIGN_OR_RETURN(service->scheduler,
@@ -88,6 +116,7 @@ Service::~Service() {
     thread.detach();
     (void)meeting.release();
     (void)scheduler.release();
+    (void)proposer.release();
     (void)new std::map<RequestId, std::shared_ptr<LiveRequest>>(
         std::move(live));
     return;
@@ -353,6 +382,8 @@ Service::Ended Service::takeEnded(const std::vector<RequestEnd> &ended) {
       continue;
     taken.emplace_back(std::move(found->second), end);
     live.erase(found);
+    if (proposer)
+      proposer->forget(end.request);
     if (Status &failure = taken.back().first->failure; !failure)
       taken.back().second.status = failure;
   }
@@ -385,7 +416,34 @@ StepEvents Service::complete(const StepPlan &plan, const StepResult &result,
   return events;
 }
 
+void Service::propose(std::unique_lock<std::mutex> &lock) {
+  if (!proposer)
+    return;
+  const std::vector<ProposalRequest> wanted = scheduler->wantedProposals();
+  if (wanted.empty())
+    return;
+  // Nothing that is wanted goes away while others submit and cancel.
+  lock.unlock();
+  const auto start = Clock::now();
+  std::vector<std::vector<int32_t>> proposals;
+  try {
+    proposals = proposer->propose(wanted);
+  } catch (const std::exception &) {
+    // Texts go on without proposals where there is no memory for them.
+    proposals.clear();
+  }
+  const double seconds = secondsSince(start);
+  lock.lock();
+  uint64_t depth = 0;
+  for (size_t i = 0; i < proposals.size(); ++i) {
+    scheduler->propose(wanted[i].request, wanted[i].text, proposals[i]);
+    depth = std::max<uint64_t>(depth, proposals[i].size());
+  }
+  scheduler->noteProposing(depth, seconds);
+}
+
 bool Service::runStep(std::unique_lock<std::mutex> &lock) {
+  propose(lock);
   StepPlan plan = scheduler->next(now());
   StepEvents events;
   StepOutput output(plan, live);

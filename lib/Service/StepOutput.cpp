@@ -8,47 +8,30 @@
 
 #include "StepOutput.h"
 
-#include <algorithm>
-#include <exception>
-#include <mutex>
+#include "TeamTasks.h"
+
 #include <utility>
 
 using namespace sandwich;
 
-/// Runs `task(0)` to `task(count - 1)` on the threads of `team`.
-static void runOnTeam(PhaseTeam &team, size_t count,
-                      const std::function<void(size_t)> &task) {
-  struct Tasks {
-    size_t count;
-    size_t threads;
-    const std::function<void(size_t)> &task;
-    std::mutex mutex = {};
-    std::exception_ptr failure = {};
-  } tasks{count, std::min<size_t>(count, team.size()), task};
-  team.run(
-      static_cast<unsigned>(tasks.threads),
-      [](void *context, int32_t thread) {
-        auto &own = *static_cast<Tasks *>(context);
-        // No exception may leave a thread of the team.
-        try {
-          for (auto i = static_cast<size_t>(thread); i < own.count;
-               i += own.threads)
-            own.task(i);
-        } catch (...) {
-          std::lock_guard lock(own.mutex);
-          own.failure = std::current_exception();
-        }
-      },
-      &tasks);
-  if (tasks.failure)
-    std::rethrow_exception(tasks.failure);
+/// Stands for the token that a request failed with.
+static constexpr int32_t noToken = -1;
+
+StepOutput::StepOutput(const StepPlan &plan, const LiveRequests &live) {
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const StepSegment &segment = plan.segments[i];
+    const std::shared_ptr<LiveRequest> &request = live.at(segment.request);
+    uint64_t position = segment.sequence->length();
+    for (int32_t token : segment.scored)
+      scores.push_back({segment.request, request, {++position, {token}}});
+    for (uint32_t sample = 0; sample < segment.samples; ++sample)
+      rows.push_back({i, segment.request, request, segment.text + sample});
+  }
 }
 
-static ParallelFor parallelOn(PhaseTeam &team) {
-  return [&team](size_t count, const std::function<void(size_t)> &task) {
-    runOnTeam(team, count, task);
-  };
-}
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
 
 /// What may help where logits are no numbers.
 static const char *adviceOnRange(const Engine &engine) {
@@ -58,23 +41,16 @@ static const char *adviceOnRange(const Engine &engine) {
              : "";
 }
 
-StepOutput::StepOutput(const StepPlan &plan, const LiveRequests &live) {
-  for (const StepSegment &segment : plan.segments) {
-    const std::shared_ptr<LiveRequest> &request = live.at(segment.request);
-    uint64_t position = segment.sequence->length();
-    for (int32_t token : segment.scored)
-      scores.push_back({segment.request, request, {++position, {token}}});
-    for (uint32_t i = 0; i < segment.samples; ++i)
-      rows.push_back({segment.request,
-                      request,
-                      &request->texts[segment.text + i],
-                      {segment.text + i, {}, {}, {}}});
-  }
+/// The row `row` of the logits of the segment `segment`.
+static std::span<const float> rowOf(const StepResult &result, size_t segment,
+                                    uint64_t row, uint64_t vocabulary) {
+  return result.logits.subspan((result.firstRows[segment] + row) * vocabulary,
+                               vocabulary);
 }
 
-/// The tokens that `texts` may get next, found by the threads of `team`.
+/// The tokens that `texts` may get next.
 static std::vector<Result<std::span<const uint64_t>>>
-findAllowed(std::span<LiveText *const> texts, PhaseTeam &team) {
+findAllowed(std::span<LiveText *const> texts, const ParallelFor &parallelFor) {
   std::vector<Result<std::span<const uint64_t>>> allowed(
       texts.size(), std::span<const uint64_t>());
   std::vector<size_t> constrained;
@@ -82,7 +58,7 @@ findAllowed(std::span<LiveText *const> texts, PhaseTeam &team) {
     if (texts[i]->isConstrained())
       constrained.push_back(i);
   if (!constrained.empty())
-    runOnTeam(team, constrained.size(), [&](size_t index) {
+    parallelFor(constrained.size(), [&](size_t index) {
       const size_t i = constrained[index];
       allowed[i] = texts[i]->allowedTokens();
     });
@@ -93,7 +69,8 @@ findAllowed(std::span<LiveText *const> texts, PhaseTeam &team) {
 static std::vector<Result<SampledToken>>
 sampleTexts(std::span<LiveText *const> texts,
             std::span<const std::span<const float>> logits, PhaseTeam &team) {
-  const auto allowed = findAllowed(texts, team);
+  const ParallelFor parallelFor = parallelOn(team);
+  const auto allowed = findAllowed(texts, parallelFor);
   std::vector<Result<SampledToken>> results(texts.size(), SampledToken());
   std::vector<SamplingRow> sampled;
   std::vector<size_t> places;
@@ -106,7 +83,7 @@ sampleTexts(std::span<LiveText *const> texts,
     places.push_back(i);
   }
   std::vector<Result<SampledToken>> tokens =
-      sampleBatch(sampled, team.size(), parallelOn(team));
+      sampleBatch(sampled, team.size(), parallelFor);
   for (size_t i = 0; i < tokens.size(); ++i)
     results[places[i]] = std::move(tokens[i]);
   return results;
@@ -119,22 +96,15 @@ void StepOutput::take(Row &row, Result<SampledToken> sampled,
     failure = makeError(sampled.error().kind, sampled.error().message,
                         adviceOnRange(engine));
   } else if (Result<GeneratedToken> followed =
-                 row.text->follow(*std::move(sampled))) {
-    row.generated = *std::move(followed);
+                 row.liveText().follow(*std::move(sampled))) {
+    row.tokens.push_back(*std::move(followed));
     return;
   } else {
     failure = followed.error();
   }
   // The other requests go on.
   row.live->failure = std::move(failure);
-  row.generated.finish = FinishReason::Stopped;
-}
-
-/// The row `row` of the logits of the segment `segment`.
-static std::span<const float> rowOf(const StepResult &result, size_t segment,
-                                    uint64_t row, uint64_t vocabulary) {
-  return result.logits.subspan((result.firstRows[segment] + row) * vocabulary,
-                               vocabulary);
+  row.tokens.push_back({row.text, {noToken}, {}, FinishReason::Stopped});
 }
 
 void StepOutput::score(const StepPlan &plan, const StepResult &result,
@@ -157,29 +127,56 @@ void StepOutput::score(const StepPlan &plan, const StepResult &result,
   }
 }
 
+void StepOutput::sample(const StepPlan &plan, const StepResult &result,
+                        Engine &engine) {
+  // Those that are to get another token: where tokens are proposed, the texts
+  // go on from row to row, each by itself.
+  std::vector<Row *> going;
+  for (Row &row : rows)
+    going.push_back(&row);
+  while (!going.empty()) {
+    std::vector<LiveText *> texts;
+    std::vector<std::span<const float>> logits;
+    for (const Row *row : going) {
+      const StepSegment &segment = plan.segments[row->segment];
+      const uint64_t place =
+          segment.proposed > 0 ? row->tokens.size() : segment.rows() - 1;
+      texts.push_back(&row->liveText());
+      logits.push_back(rowOf(result, row->segment, place, engine.vocabSize()));
+    }
+    std::vector<Result<SampledToken>> sampled =
+        sampleTexts(texts, logits, engine.team(PhaseKind::Decode));
+    std::vector<Row *> next;
+    for (size_t i = 0; i < going.size(); ++i) {
+      Row &row = *going[i];
+      take(row, std::move(sampled[i]), engine);
+      const StepSegment &segment = plan.segments[row.segment];
+      const size_t count = row.tokens.size();
+      const GeneratedToken &last = row.tokens.back();
+      if (count <= segment.proposed && !last.finish &&
+          last.token.token == segment.tokens[count])
+        next.push_back(&row);
+    }
+    going = std::move(next);
+  }
+}
+
 void StepOutput::choose(const StepPlan &plan, const StepResult &result,
                         Engine &engine) {
   score(plan, result, engine);
   sample(plan, result, engine);
 }
 
-void StepOutput::sample(const StepPlan &plan, const StepResult &result,
-                        Engine &engine) {
-  std::vector<LiveText *> texts;
-  std::vector<std::span<const float>> logits;
-  for (size_t i = 0; i < plan.segments.size(); ++i)
-    for (uint32_t sample = 0; sample < plan.segments[i].samples; ++sample) {
-      texts.push_back(rows[texts.size()].text);
-      logits.push_back(
-          rowOf(result, i, plan.segments[i].rows() - 1, engine.vocabSize()));
-    }
-  std::vector<Result<SampledToken>> sampled =
-      sampleTexts(texts, logits, engine.team(PhaseKind::Decode));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    take(rows[i], std::move(sampled[i]), engine);
-    chosenTokens.push_back(
-        {rows[i].generated.token.token, rows[i].generated.finish});
-  }
+//===----------------------------------------------------------------------===//
+// Telling
+//===----------------------------------------------------------------------===//
+
+std::vector<ChosenToken> StepOutput::chosen() const {
+  std::vector<ChosenToken> tokens;
+  for (const Row &row : rows)
+    for (const GeneratedToken &each : row.tokens)
+      tokens.push_back({each.token.token, each.finish});
+  return tokens;
 }
 
 std::vector<RequestId> StepOutput::failed() const {
@@ -193,30 +190,38 @@ std::vector<RequestId> StepOutput::failed() const {
   return requests;
 }
 
-void StepOutput::tell(const StepEvents &events) {
-  // The scheduler tells nothing of requests that were cancelled meanwhile.
-  size_t score = 0;
+void StepOutput::tellScores(const StepEvents &events) {
+  size_t next = 0;
   for (const ScoreEvent &event : events.scores) {
-    while (scores[score].request != event.request)
-      ++score;
-    for (uint64_t i = 0; i < event.count; ++i, ++score) {
-      const GenerationCallbacks &callbacks = scores[score].live->callbacks;
-      if (scores[score].live->failure && callbacks.onPromptToken)
-        callbacks.onPromptToken(scores[score].scored);
+    while (scores[next].request != event.request)
+      ++next;
+    for (uint64_t i = 0; i < event.count; ++i, ++next) {
+      const GenerationCallbacks &callbacks = scores[next].live->callbacks;
+      if (scores[next].live->failure && callbacks.onPromptToken)
+        callbacks.onPromptToken(scores[next].scored);
     }
   }
-  size_t next = 0;
+}
+
+void StepOutput::tell(const StepEvents &events) {
+  // The scheduler tells nothing of requests that were cancelled meanwhile, and
+  // all tokens of the others.
+  tellScores(events);
+  size_t next = 0, told = 0;
   for (const TokenEvent &event : events.tokens) {
-    while (rows[next].request != event.request ||
-           rows[next].generated.text != event.text)
+    while (told == rows[next].tokens.size() ||
+           rows[next].request != event.request ||
+           rows[next].text != event.text) {
       ++next;
-    Row &row = rows[next++];
-    if (!row.live->failure)
+      told = 0;
+    }
+    Row &row = rows[next];
+    GeneratedToken &token = row.tokens[told++];
+    if (token.token.token == noToken)
       continue;
-    GeneratedToken &token = row.generated;
     token.finish = event.finish;
     if (event.finish)
-      row.text->finishPiece(*event.finish, token.piece);
+      row.liveText().finishPiece(*event.finish, token.piece);
     if (row.live->callbacks.onToken)
       row.live->callbacks.onToken(token);
   }
@@ -225,5 +230,4 @@ void StepOutput::tell(const StepEvents &events) {
 void StepOutput::clear() {
   rows.clear();
   scores.clear();
-  chosenTokens.clear();
 }

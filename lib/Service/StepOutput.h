@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,7 +35,7 @@ public:
   void choose(const StepPlan &plan, const StepResult &result, Engine &engine);
 
   /// What the scheduler is told.
-  const std::vector<ChosenToken> &chosen() const { return chosenTokens; }
+  std::vector<ChosenToken> chosen() const;
   /// The requests that failed.
   std::vector<RequestId> failed() const;
 
@@ -47,14 +46,18 @@ public:
   void clear();
 
 private:
-  /// A text, and the token that it got.
+  /// A text, and the tokens that it got: more than one where some were
+  /// proposed.
   struct Row {
+    /// Of the plan.
+    size_t segment;
     RequestId request;
     std::shared_ptr<LiveRequest> live;
-    LiveText *text;
-    GeneratedToken generated;
-  };
+    uint32_t text;
+    std::vector<GeneratedToken> tokens = {};
 
+    LiveText &liveText() const { return live->texts[text]; }
+  };
   /// A token of a prompt, and how probable it is.
   struct Score {
     RequestId request;
@@ -64,12 +67,14 @@ private:
 
   void sample(const StepPlan &plan, const StepResult &result, Engine &engine);
   void score(const StepPlan &plan, const StepResult &result, Engine &engine);
-  void take(Row &row, Result<SampledToken> sampled, const Engine &engine);
+  /// Gives the row's text its next token.
+  static void take(Row &row, Result<SampledToken> sampled,
+                   const Engine &engine);
+  void tellScores(const StepEvents &events);
 
   /// In the order of the plan's segments.
   std::vector<Row> rows;
   std::vector<Score> scores;
-  std::vector<ChosenToken> chosenTokens;
 };
 
 } // namespace sandwich

@@ -52,6 +52,11 @@ static Status checkOptions(const SchedulerOptions &options) {
       !isPositive(options.slowdown - 1))
     return makeError(ErrorKind::InvalidArgument,
                      "objectives must be positive, and the slowdown above 1");
+  if (options.speculation.maxTokens > SpeculationOptions::mostTokens)
+    return makeError(ErrorKind::InvalidArgument, "at most ",
+                     SpeculationOptions::mostTokens,
+                     " tokens can be proposed for a text, and not ",
+                     options.speculation.maxTokens);
   if (options.agingSteps > std::numeric_limits<uint32_t>::max())
     return makeError(ErrorKind::InvalidArgument, "a level of priority of ",
                      options.agingSteps, " steps lets others wait forever");

@@ -84,7 +84,7 @@ void Scheduler::accept(Entry &entry, uint32_t index, const ChosenToken &sampled,
       text.tokens.size() - entry.promptLength == entry.request.maxTokens)
     finish = FinishReason::MaxTokens;
   // The token itself has no place any more.
-  if (!finish && text.sequence.length() == options.limits.contextLength)
+  if (!finish && text.tokens.size() > options.limits.contextLength)
     finish = FinishReason::ContextFull;
   if (finish) {
     text.finished = true;
@@ -122,6 +122,19 @@ void Scheduler::countSteps(const StepPlan &plan, uint64_t count,
   phase.seconds += std::max(0.0, seconds);
 }
 
+void Scheduler::append(const StepSegment &segment,
+                       std::span<const ChosenToken> drawn) {
+  if (segment.proposed == 0) {
+    segment.sequence->append(segment.tokens);
+    return;
+  }
+  // Behind a token that was not drawn, what was computed is of no use. What was
+  // written there is written again.
+  segment.sequence->append(segment.tokens.first(drawn.size()));
+  pool.releaseUnused(*segment.sequence);
+  noteProposals(textOf(segment), segment, drawn);
+}
+
 StepEvents Scheduler::complete(const StepPlan &plan,
                                std::span<const ChosenToken> sampled,
                                double now) {
@@ -131,14 +144,16 @@ StepEvents Scheduler::complete(const StepPlan &plan,
   costs.observe(plan.shape, now - plan.plannedAt);
   countSteps(plan, 1, now - plan.plannedAt);
   StepEvents events;
+  const SpeculationStatistics before = speculation;
   for (const StepSegment &segment : plan.segments) {
-    assert(segment.samples <= sampled.size() && "every row gives its tokens");
-    const auto own = sampled.first(segment.samples);
-    sampled = sampled.subspan(segment.samples);
+    const uint64_t count = segment.drawn(sampled);
+    assert(count <= sampled.size() && "every row gives its tokens");
+    const auto own = sampled.first(count);
+    sampled = sampled.subspan(count);
     Entry &entry = entries.at(segment.request);
     if (entry.outcome)
       continue;
-    segment.sequence->append(segment.tokens);
+    append(segment, own);
     joinTexts(entry);
     if (!entry.promptDone && segment.sequence->length() >= entry.promptLength) {
       entry.promptDone = true;
@@ -146,10 +161,17 @@ StepEvents Scheduler::complete(const StepPlan &plan,
     }
     if (entry.request.scoresPrompt)
       noteScores(entry, segment, events);
-    for (uint32_t i = 0; i < segment.samples; ++i)
-      accept(entry, segment.text + i, own[i], now, events);
+    for (uint32_t i = 0; i < count; ++i)
+      accept(entry, segment.text + (segment.proposed > 0 ? 0 : i), own[i], now,
+             events);
     if (entry.liveTexts() == 0)
       end(entry, {}, now);
+  }
+  if (const uint64_t proposed =
+          speculation.proposedTokens - before.proposedTokens) {
+    ++speculation.steps;
+    probes.observe(probed, proposed,
+                   speculation.acceptedTokens - before.acceptedTokens);
   }
   events.ended = takeEnded();
   return events;
@@ -323,6 +345,7 @@ SchedulerStatistics Scheduler::statistics() const {
   statistics.decode = decode;
   statistics.promptTokens = promptTokens;
   statistics.generatedTokens = generatedTokens;
+  statistics.speculation = speculation;
   if (stepUnderWay)
     statistics.phase = phaseUnderWay;
   return statistics;

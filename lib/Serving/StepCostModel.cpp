@@ -65,7 +65,11 @@ StepCostModel::curveOf(const std::vector<StepCosts::Point> &points) {
 }
 
 StepCostModel::Curve StepCostModel::refine(const Curve &measured) {
-  Curve curve = {measured.front()};
+  Curve curve;
+  // A few tokens take about as long as the fewest that were measured.
+  for (double few = 1; few < measured.front().tokens; few *= growth)
+    curve.push_back({few, measured.front().seconds});
+  curve.push_back(measured.front());
   auto goOn = [&](double until) {
     for (double next = curve.back().tokens * growth; next < until;
          next *= growth)

@@ -93,6 +93,8 @@ StepPlan Scheduler::next(double now) {
     fill(plan, kind);
   }
   streamsWereLast = kind.streams;
+  if (options.speculation.maxTokens > 0)
+    speculate(plan);
   finishPlan(plan, now);
   return plan;
 }

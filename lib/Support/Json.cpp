@@ -8,7 +8,9 @@
 
 #include "sandwich/Support/Json.h"
 
-#include <unordered_set>
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 using namespace sandwich;
@@ -83,14 +85,28 @@ private:
   }
 
   bool hasUniqueKeys(const Json::object_t &members) {
-    std::unordered_set<std::string_view> keys;
+    // Sorted, as whoever wrote the text may know the keys of one hash.
+    std::vector<std::string_view> keys;
     keys.reserve(members.size());
     for (const auto &[name, value] : members)
-      if (!keys.insert(name).second) {
-        problem = "duplicate key \"" + name + "\"";
-        return false;
-      }
-    return true;
+      keys.push_back(name);
+    std::ranges::sort(keys);
+    const auto twice = std::ranges::adjacent_find(keys);
+    if (twice == keys.end())
+      return true;
+    problem = "duplicate key \"" + shorten(*twice) + "\"";
+    return false;
+  }
+
+  /// Whole characters of the beginning of a long text.
+  static std::string shorten(std::string_view text) {
+    constexpr size_t longest = 60;
+    if (text.size() <= longest)
+      return std::string(text);
+    size_t end = longest;
+    while (end > 0 && (text[end] & 0xC0) == 0x80)
+      --end;
+    return std::string(text.substr(0, end)) + "...";
   }
 
   std::vector<Json *> containers;

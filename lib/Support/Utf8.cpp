@@ -40,3 +40,24 @@ std::optional<size_t> sandwich::findInvalidUtf8(std::string_view text) {
   }
   return std::nullopt;
 }
+
+void sandwich::appendCharacter(std::string &text, char32_t character) {
+  auto append = [&](char32_t byte) { text += static_cast<char>(byte); };
+  if (character < 0x80) {
+    append(character);
+    return;
+  }
+  // The first byte says how many follow, each of which holds six bits.
+  if (character < 0x800) {
+    append(0xC0 | character >> 6);
+  } else {
+    if (character < 0x10000) {
+      append(0xE0 | character >> 12);
+    } else {
+      append(0xF0 | character >> 18);
+      append(0x80 | (character >> 12 & 0x3F));
+    }
+    append(0x80 | (character >> 6 & 0x3F));
+  }
+  append(0x80 | (character & 0x3F));
+}

@@ -534,6 +534,14 @@ static void addPromptOptions(CLI::App &command,
       ->type_name("N");
 }
 
+/// Adds a flag that nobody need have set, either way.
+static void addSwitch(CLI::App &command, const std::string &names,
+                      std::optional<bool> &value,
+                      const std::string &description) {
+  command.add_flag_function(
+      names, [&value](int64_t count) { value = count > 0; }, description);
+}
+
 static void addServerOptions(CLI::App &command,
                              BenchServeArguments &arguments) {
   TargetOptions &target = arguments.target;
@@ -556,12 +564,11 @@ static void addServerOptions(CLI::App &command,
                   "A file with the key that the server wants, or - for "
                   "standard input")
       ->type_name("FILE");
-  command.add_flag("--ignore-eos,!--no-ignore-eos", target.ignoreEndOfText,
-                   "Texts go on behind their end, so that they have the length "
-                   "of the trace (default: where the server takes it)");
-  command.add_flag("--usage,!--no-usage", target.includeUsage,
-                   "Asks the server to count tokens (default: where it takes "
-                   "it)");
+  addSwitch(command, "--ignore-eos,!--no-ignore-eos", target.ignoreEndOfText,
+            "Texts go on behind their end, so that they have the length of the "
+            "trace (default: where the server takes it)");
+  addSwitch(command, "--usage,!--no-usage", target.includeUsage,
+            "Asks the server to count tokens (default: where it takes it)");
   command
       .add_option("--temperature", target.temperature,
                   "Of sampling (default: the server's)")

@@ -26,7 +26,7 @@ TEST(RegularExpression, MatchesWholeTexts) {
   for (const char *text : {"acc", "abcd", "abddcddd", "accc"})
     EXPECT_TRUE(accepts(grammar, text)) << text;
   for (const char *text : {"", "a", "ac", "acccc", "xacc", "accx"})
-    EXPECT_EQ(accepts(grammar, text), std::string_view(text) == "acccc" &&
-                                          false)
+    EXPECT_EQ(accepts(grammar, text),
+              std::string_view(text) == "acccc" && false)
         << text;
 }

@@ -41,9 +41,9 @@ tokensWith(const std::vector<std::string> &texts) {
 }
 
 /// The model has 5 tokens more than the tokenizer.
-inline VocabularyPointer
-vocabularyOf(const std::vector<std::string> &tokens,
-             std::vector<int32_t> endTokens = {endToken}) {
+inline VocabularyPointer vocabularyOf(const std::vector<std::string> &tokens,
+                                      std::vector<int32_t> endTokens = {
+                                          endToken}) {
   auto vocabulary =
       TokenVocabulary::create(tokens, std::move(endTokens), tokens.size() + 5);
   if (!vocabulary) {
@@ -61,16 +61,18 @@ inline VocabularyPointer bytesVocabulary() {
 /// Tokens that end, begin and bridge all kinds of text.
 inline const std::vector<std::string> &longTokens() {
   static const std::vector<std::string> texts = {
-      "\"",     "\":",    "\": ",  "\":\"", "\",\"",  "\", \"", "{\"",
-      "\"}",    "\"}}",   "}}",    "}}}",   "},",     "},{",    "[{\"",
-      "\"]",    "]}",     "]]",    "[[",    "[]",     "{}",     "\"\"",
-      "name",   "na",     "me\":", "ame",   "true",   "tr",     "true,",
-      "false}", "null",   "12",    "123",   "1,",     "0.5",    ".5",
-      "-1",     "e+5",    "1e",    "abc",   "ab",     "bc",     "hello",
-      " world", "\\n",    "\\u00", "\\\"",  "\u00e9", "\u20ac", "\xF0\x9F",
-      "\x98\x80", "a\u00e9", "  ",  " ",     ", ",     ": ",     "\n",
-      "\n  ",   "2024-",  "-01",   "@",     ".com",   "a,b",    "\"a\":1",
-      "x\"}",   "x\",\"", "1]",    "1,2",   ",\"b\":", "value\":{\""};
+      "\"",       "\":",      "\": ",       "\":\"", "\",\"",  "\", \"",
+      "{\"",      "\"}",      "\"}}",       "}}",    "}}}",    "},",
+      "},{",      "[{\"",     "\"]",        "]}",    "]]",     "[[",
+      "[]",       "{}",       "\"\"",       "name",  "na",     "me\":",
+      "ame",      "true",     "tr",         "true,", "false}", "null",
+      "12",       "123",      "1,",         "0.5",   ".5",     "-1",
+      "e+5",      "1e",       "abc",        "ab",    "bc",     "hello",
+      " world",   "\\n",      "\\u00",      "\\\"",  "\u00e9", "\u20ac",
+      "\xF0\x9F", "\x98\x80", "a\u00e9",    "  ",    " ",      ", ",
+      ": ",       "\n",       "\n  ",       "2024-", "-01",    "@",
+      ".com",     "a,b",      "\"a\":1",    "x\"}",  "x\",\"", "1]",
+      "1,2",      ",\"b\":",  "value\":{\""};
   return texts;
 }
 
@@ -102,9 +104,9 @@ inline GrammarPointer schemaGrammar(std::string_view schema,
 }
 
 /// Why `source` is refused; the test fails if it is not.
-inline std::string refusal(const GrammarSource &source,
-                           const VocabularyPointer &vocabulary =
-                               bytesVocabulary()) {
+inline std::string
+refusal(const GrammarSource &source,
+        const VocabularyPointer &vocabulary = bytesVocabulary()) {
   auto grammar = Grammar::compile(source, vocabulary);
   if (grammar) {
     ADD_FAILURE() << "is accepted";

@@ -9,6 +9,7 @@
 #include "MockServer.h"
 
 #include <algorithm>
+#include <fstream>
 
 using namespace sandwich;
 using namespace sandwich::test;
@@ -141,6 +142,8 @@ void MockServer::complete(const Json &body, bool isChat,
     number = received.size();
     received.push_back(body);
   }
+  if (number == 4 && !options.startedFile.empty())
+    std::ofstream(options.startedFile) << "started\n";
   for (const std::string &name : options.unknownMembers)
     if (body.contains(name)) {
       exchange->respond(errorResponse(400, name + " is not known"));
@@ -168,14 +171,15 @@ void MockServer::complete(const Json &body, bool isChat,
   const auto wanted = body.find("stream_options");
   stream.wantsUsage = options.countsTokens && wanted != body.end() &&
                       wanted->value("include_usage", false);
-  if (streams() >= options.mostStreams) {
-    HttpResponse refusal = errorResponse(429, "too many requests");
-    refusal.headers = {{"Retry-After", "1"}};
-    exchange->respond(std::move(refusal));
+  if (misbehave(number, stream))
+    return;
+  if (streams() < options.mostStreams) {
+    start(std::move(stream));
     return;
   }
-  if (!misbehave(number, stream))
-    start(std::move(stream));
+  HttpResponse refusal = errorResponse(429, "too many requests");
+  refusal.headers = {{"Retry-After", "1"}};
+  exchange->respond(std::move(refusal));
 }
 
 std::string MockServer::pieceOf(const Stream &stream) const {

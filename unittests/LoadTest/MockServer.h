@@ -56,6 +56,8 @@ struct MockOptions {
   bool takesIds = true;
   /// 401 for requests without it.
   std::string apiKey = {};
+  /// Made when the fifth request comes; empty: none is.
+  std::string startedFile = {};
   /// What prompts of words cost.
   uint64_t tokensPerWord = 1;
   uint64_t moreTokens = 0;

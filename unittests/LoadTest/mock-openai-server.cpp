@@ -83,6 +83,8 @@ int main(int argc, char **argv) {
   app.add_option("--api-key", options.apiKey);
   app.add_option("--tokens-per-word", options.tokensPerWord);
   app.add_option("--more-tokens", options.moreTokens);
+  app.add_option("--started-file", options.startedFile,
+                 "Made when the fifth request comes");
   app.add_option("--good-requests", options.goodRequests,
                  "Before any that misbehave");
   app.add_option("--fail-every", options.failEvery);

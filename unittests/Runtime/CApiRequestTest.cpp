@@ -7,13 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "CApiFixture.h"
+#include "ChildProcesses.h"
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <poll.h>
@@ -490,18 +489,6 @@ TEST_F(CApiRequestTest, CallbacksMaySubmitCancelAndFree) {
     std::this_thread::yield();
   EXPECT_EQ(finish(told.second).status, SANDWICH_CANCELLED);
   sandwich_request_free(told.second);
-}
-
-/// The processes that threads of this one have started.
-static std::vector<pid_t> childProcesses() {
-  std::vector<pid_t> children;
-  for (const auto &thread :
-       std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream file(thread.path() / "children");
-    for (pid_t child = 0; file >> child;)
-      children.push_back(child);
-  }
-  return children;
 }
 
 class RanksOfCApiTest : public CApiRequestTest,

@@ -8,6 +8,8 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "ChildProcesses.h"
+#include "GreedyTexts.h"
 #include "HashModel.h"
 #include "Inputs/hash_model.h"
 #include "TemporaryFolder.h"
@@ -17,6 +19,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <deque>
 #include <future>
 #include <limits>
 #include <thread>
@@ -28,8 +32,8 @@ namespace {
 class RestartTest : public ::testing::Test {
 protected:
   /// A service of two ranks that computes one request at a time.
-  std::unique_ptr<Service> start(bool restartRanks,
-                                 const std::string &program) {
+  std::unique_ptr<Service> start(bool restartRanks, const std::string &program,
+                                 std::optional<uint32_t> mostRestarts = {}) {
     const std::string path = folder.file("model.sandwich");
     Status written = writeHashModel(path, {.threads = 1,
                                            .contextLength = 10000,
@@ -41,6 +45,9 @@ protected:
     EngineOptions options;
     options.kvCacheTokens = 10000;
     options.ranks.program = program;
+    options.ranks.hangSeconds = hangSeconds;
+    options.coreArbiter = arbiter;
+    options.memoryLedger = ledger;
     Result<std::unique_ptr<Engine>> engine =
         Engine::create(std::move(*artifact), options);
     EXPECT_TRUE(engine) << engine.error().message;
@@ -49,6 +56,7 @@ protected:
         std::move(*engine), std::nullopt,
         {.maxSequences = 1,
          .restartRanks = restartRanks,
+         .mostRestarts = mostRestarts,
          .log = [this](LogLevel level, const std::string &message) {
            if (level == LogLevel::Warning)
              warnings.push_back(message);
@@ -73,6 +81,9 @@ protected:
   }
 
   TemporaryFolder folder;
+  double hangSeconds = RankGroupOptions().hangSeconds;
+  std::shared_ptr<CoreArbiter> arbiter;
+  std::shared_ptr<MemoryLedger> ledger;
   /// The process of rank 1, before any restart.
   pid_t rank = 0;
   /// To be read once the service has ended.
@@ -171,4 +182,112 @@ TEST_F(RestartTest, WithoutRestartsAllRequestsEnd) {
   Result<RequestId> refused = later.submit(*service, {1}, 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::Unavailable);
+}
+
+/// Whether there is no such process any more.
+static bool isGone(pid_t process) {
+  return ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+TEST_F(RestartTest, AStoppedRankIsFoundKilledAndReplaced) {
+  hangSeconds = 0.5;
+  std::unique_ptr<Service> service = start(true, SANDWICH_TEST_RUN);
+  Asked running, waiting, later;
+  ASSERT_TRUE(running.submit(*service, {1, 2, 3}, 9000));
+  running.begun.get_future().wait();
+  ASSERT_TRUE(waiting.submit(*service, {4, 5, 6}, 5));
+  ASSERT_EQ(::kill(rank, SIGSTOP), 0);
+  const RequestEnd end = running.end.get();
+  ASSERT_FALSE(end.status);
+  EXPECT_EQ(end.status.error().kind, ErrorKind::Unavailable);
+  EXPECT_NE(end.status.error().message.find("rank 1 (process " +
+                                            std::to_string(rank) + ") "),
+            std::string::npos)
+      << end.status.error().message;
+  EXPECT_EQ(waiting.failure(), std::nullopt);
+  EXPECT_EQ(waiting.tokens, greedy({4, 5, 6}, 5));
+  EXPECT_TRUE(isGone(rank));
+  ASSERT_TRUE(later.submit(*service, {1, 2, 3}, 20));
+  EXPECT_EQ(later.failure(), std::nullopt);
+  EXPECT_EQ(later.tokens, greedy({1, 2, 3}, 20));
+  EXPECT_EQ(service->statistics().restarts, 1u);
+}
+
+TEST_F(RestartTest, ARankThatComputesForEverIsReplaced) {
+  hangSeconds = 0.5;
+  std::unique_ptr<Service> service = start(true, SANDWICH_TEST_RUN);
+  Asked first, hanging, later;
+  ASSERT_TRUE(first.submit(*service, {1, 2, 3}, 5));
+  EXPECT_EQ(first.failure(), std::nullopt);
+  ASSERT_TRUE(hanging.submit(*service, {HASH_MODEL_LOOP, 1}, 5));
+  ASSERT_TRUE(later.submit(*service, {4, 5, 6}, 5));
+  EXPECT_EQ(hanging.failure(), ErrorKind::Unavailable);
+  EXPECT_EQ(later.failure(), std::nullopt);
+  EXPECT_EQ(later.tokens, greedy({4, 5, 6}, 5));
+  EXPECT_TRUE(isGone(rank));
+}
+
+TEST_F(RestartTest, RanksFailAgainAndAgainUnderLoad) {
+  hangSeconds = 0.5;
+  arbiter = *CoreArbiter::create();
+  ledger = std::make_shared<MemoryLedger>();
+  std::unique_ptr<Service> service = start(true, SANDWICH_TEST_RUN, 10);
+  const uint64_t held = ledger->holdings().at(0).bytes;
+  for (int round = 0; round < 6; ++round) {
+    std::deque<Asked> asked(5);
+    for (Asked &each : asked)
+      ASSERT_TRUE(each.submit(*service, {1, 2, round}, 300));
+    asked.front().begun.get_future().wait();
+    const std::vector<pid_t> ranks = childProcesses();
+    ASSERT_EQ(ranks.size(), 1u);
+    ASSERT_EQ(::kill(ranks.front(), round % 2 ? SIGKILL : SIGSTOP), 0);
+    for (Asked &each : asked) {
+      const std::vector<int32_t> text = greedy({1, 2, round}, 300);
+      const std::optional<ErrorKind> failure = each.failure();
+      if (failure)
+        EXPECT_EQ(failure, ErrorKind::Unavailable);
+      else
+        EXPECT_EQ(each.tokens, text);
+    }
+    // A step was computed since, or the next failure were the last.
+    Asked after;
+    ASSERT_TRUE(after.submit(*service, {7, 8, round}, 3));
+    EXPECT_EQ(after.failure(), std::nullopt);
+    EXPECT_EQ(after.tokens, greedy({7, 8, round}, 3));
+    EXPECT_TRUE(isGone(ranks.front()));
+  }
+  EXPECT_EQ(service->statistics().restarts, 6u);
+  EXPECT_EQ(ledger->holdings().at(0).bytes, held);
+  EXPECT_GT(ledger->holdings().at(0).inUse, 0u);
+  service.reset();
+  EXPECT_TRUE(ledger->holdings().empty());
+  EXPECT_TRUE(arbiter->uses().empty());
+}
+
+TEST_F(RestartTest, RestartsAreNotWithoutEnd) {
+  std::unique_ptr<Service> service = start(true, SANDWICH_TEST_RUN, 1);
+  for (int round = 0; round < 2; ++round) {
+    Asked running;
+    ASSERT_TRUE(running.submit(*service, {1, 2, 3}, 9000));
+    running.begun.get_future().wait();
+    const std::vector<pid_t> ranks = childProcesses();
+    ASSERT_EQ(ranks.size(), 1u);
+    ASSERT_EQ(::kill(ranks.front(), SIGKILL), 0);
+    EXPECT_EQ(running.failure(), ErrorKind::Unavailable);
+  }
+  // It is known once the end of all requests was told.
+  std::optional<Error> refused;
+  while (!refused) {
+    Asked later;
+    Result<RequestId> id = later.submit(*service, {1}, 1);
+    if (id)
+      EXPECT_EQ(later.failure(), ErrorKind::Unavailable);
+    else
+      refused = id.error();
+  }
+  EXPECT_EQ(refused->kind, ErrorKind::Unavailable);
+  EXPECT_NE(refused->message.find("no restart is left of the 1 in 600 seconds"),
+            std::string::npos)
+      << refused->message;
+  EXPECT_EQ(service->statistics().restarts, 1u);
 }

@@ -35,7 +35,8 @@ using Tokens = std::vector<int32_t>;
 struct Counts {
   uint64_t events = 0, steps = 0, finished = 0, refused = 0, cancelled = 0,
            failed = 0, overdue = 0, preemptions = 0, hits = 0, mixed = 0,
-           continuations = 0, scored = 0, onlyScored = 0;
+           continuations = 0, scored = 0, onlyScored = 0, proposed = 0,
+           accepted = 0, refusedTokens = 0;
   /// The longest wait for a first step, as a part of what is promised.
   double longestWait = 0;
 };
@@ -54,6 +55,8 @@ public:
       options.tokenObjective = 0.05 + 0.01 * static_cast<double>(random(20));
     if (random(3) == 0)
       options.firstTokenObjective = 0.1 * static_cast<double>(1 + random(30));
+    if (random(3) == 0)
+      options.speculation.maxTokens = 1 + random(20);
     StepCosts costs = assumedStepCosts();
     costs.secondsPerPromptPosition = 1e-5 * static_cast<double>(random(3));
     // Sometimes just enough for one request.
@@ -89,6 +92,8 @@ public:
     EXPECT_EQ(statistics.runningRequests + statistics.waitingRequests, 0u);
     counts.preemptions += statistics.preemptions;
     counts.hits += statistics.promptTokensHit;
+    counts.proposed += statistics.speculation.proposedTokens;
+    counts.accepted += statistics.speculation.acceptedTokens;
   }
 
   bool failed() const { return testing::Test::HasFailure(); }
@@ -175,7 +180,30 @@ private:
                      : -0.1 * static_cast<double>(random(20));
   }
 
+  /// Proposes tokens of which about one in two will be drawn.
+  void propose() {
+    for (const ProposalRequest &text : scheduler->wantedProposals()) {
+      const Known &known = alive[text.request];
+      const Tokens &generated = known.generated[text.text];
+      ASSERT_EQ(text.tokens.size(),
+                known.request.prompt.size() + generated.size());
+      ASSERT_TRUE(
+          std::ranges::equal(text.tokens.last(generated.size()), generated));
+      ASSERT_GE(text.most, 1u);
+      ASSERT_LE(text.most, options.speculation.maxTokens);
+      if (random(30) == 0)
+        random(2) ? admit() : cancel();
+      Tokens tokens(random(text.most + 2));
+      for (int32_t &token : tokens)
+        token = static_cast<int32_t>(random(2));
+      scheduler->propose(text.request, text.text, tokens);
+      if (random(50) == 0)
+        scheduler->noteProposing(tokens.size(), 0.01);
+    }
+  }
+
   void step() {
+    propose();
     StepPlan plan = scheduler->next(now);
     ++steps;
     note(plan.ended);
@@ -298,14 +326,20 @@ private:
     const uint64_t computed = segment.sequence->length();
     for (uint64_t i = 0; i < computed; ++i)
       ASSERT_EQ(slot(*segment.sequence, i), tokens[i]);
-    ASSERT_LE(computed + segment.tokens.size(), tokens.size());
+    const uint64_t givenTokens = segment.tokens.size() - segment.proposed;
+    ASSERT_LE(computed + givenTokens, tokens.size());
+    ASSERT_TRUE(
+        segment.proposed == 0 ||
+        (givenTokens == 1 && computed + 1 == tokens.size() &&
+         generated.size() + segment.proposed < known.request.maxTokens));
     for (uint64_t i = 0; i < segment.tokens.size(); ++i) {
-      ASSERT_EQ(segment.tokens[i], tokens[computed + i]);
+      if (i < givenTokens) {
+        ASSERT_EQ(segment.tokens[i], tokens[computed + i]);
+      }
       slot(*segment.sequence, computed + i) = segment.tokens[i];
     }
     uint32_t samples = 0;
-    if (computed + segment.tokens.size() == tokens.size() &&
-        known.request.maxTokens > 0)
+    if (computed + givenTokens == tokens.size() && known.request.maxTokens > 0)
       samples = generated.empty() ? known.request.continuations : 1;
     ASSERT_EQ(segment.samples, samples);
     for (uint64_t i = 0; i < segment.scored.size(); ++i)
@@ -316,16 +350,25 @@ private:
   void complete(const StepPlan &plan) {
     std::vector<ChosenToken> sampled;
     std::vector<std::pair<RequestId, uint32_t>> expected;
-    for (const StepSegment &segment : plan.segments)
-      for (uint32_t i = 0; i < segment.samples; ++i) {
+    for (const StepSegment &segment : plan.segments) {
+      const uint64_t most = segment.proposed > 0 ? 1 + segment.proposed
+                                                 : uint64_t{segment.samples};
+      for (uint32_t i = 0; i < most; ++i) {
         ChosenToken token = {.token = static_cast<int32_t>(random(2))};
         if (random(30) == 0)
           token.ends =
               random(2) ? FinishReason::EndOfText : FinishReason::Stopped;
         sampled.push_back(token);
         if (!cancelled.contains(segment.request))
-          expected.emplace_back(segment.request, segment.text + i);
+          expected.emplace_back(segment.request,
+                                segment.text + (segment.proposed > 0 ? 0 : i));
+        if (i == segment.proposed || segment.proposed == 0)
+          continue;
+        counts.refusedTokens += token.token != segment.tokens[i + 1];
+        if (token.ends || token.token != segment.tokens[i + 1])
+          break;
       }
+    }
     const StepEvents events = scheduler->complete(plan, sampled, now);
     for (const ScoreEvent &event : events.scores)
       noteScores(event);
@@ -449,13 +492,17 @@ TEST(SchedulerChaosTest, KeepsItsPromises) {
   for (uint64_t each :
        {counts.finished, counts.refused, counts.cancelled, counts.failed,
         counts.overdue, counts.preemptions, counts.hits, counts.mixed,
-        counts.continuations, counts.scored, counts.onlyScored})
+        counts.continuations, counts.scored, counts.onlyScored, counts.accepted,
+        counts.refusedTokens})
     EXPECT_GT(each, events / 1000);
   std::printf("%llu events, %llu steps, %llu requests finished, %llu "
-              "preemptions, longest wait %.3f of the bound\n",
+              "preemptions, %llu of %llu proposed tokens drawn, longest wait "
+              "%.3f of the bound\n",
               static_cast<unsigned long long>(counts.events),
               static_cast<unsigned long long>(counts.steps),
               static_cast<unsigned long long>(counts.finished),
               static_cast<unsigned long long>(counts.preemptions),
+              static_cast<unsigned long long>(counts.accepted),
+              static_cast<unsigned long long>(counts.proposed),
               counts.longestWait);
 }

@@ -51,9 +51,10 @@ inline Request requestOf(uint64_t tokens, uint64_t maxTokens = 4) {
 /// A scheduler, its pool, and a clock that goes on as the plausible costs say.
 struct TestService {
   explicit TestService(uint64_t blocks,
-                       const SchedulerOptions &options = usualOptions())
-      : pool(*BlockPool::create(blocks)),
-        scheduler(*Scheduler::create(*pool, options, plausibleModel())) {}
+                       const SchedulerOptions &options = usualOptions(),
+                       const StepCosts &costs = plausibleCosts())
+      : pool(*BlockPool::create(blocks)), costs(*StepCostModel::create(costs)),
+        scheduler(*Scheduler::create(*pool, options, this->costs)) {}
 
   RequestId admit(Request request) {
     Result<RequestId> id = scheduler->admit(std::move(request), now);
@@ -76,7 +77,7 @@ struct TestService {
   }
 
   void complete(const StepPlan &plan) {
-    now += plausibleModel().seconds(plan.shape);
+    now += costs.seconds(plan.shape);
     pool->copiesMade(pool->pendingCopies().size());
     std::vector<ChosenToken> sampled;
     for (const StepSegment &segment : plan.segments)
@@ -111,6 +112,8 @@ struct TestService {
   }
 
   std::unique_ptr<BlockPool> pool;
+  /// What steps really take.
+  StepCostModel costs;
   std::unique_ptr<Scheduler> scheduler;
   double now = 0;
   /// When each text got its tokens.

@@ -102,9 +102,25 @@ struct GenerationCallbacks {
   std::function<void(const ScoredToken &token)> onPromptToken = {};
 };
 
+/// Who proposes tokens that may follow, for the model to compute several of a
+/// text in one step. Texts are the same as without, as far as the model
+/// computes the same whatever else is in its steps (`--deterministic`).
+enum class ProposalSource {
+  None,
+  /// The text itself, where it repeats something (`PromptLookup`).
+  PromptLookup,
+  /// A smaller model with the same vocabulary.
+  Draft,
+};
+
 struct ServiceOptions {
-  /// The limits are the engine's.
+  /// The limits are the engine's, and `speculation` is what `proposals` and
+  /// `proposedTokens` say.
   SchedulerOptions scheduling = {};
+  ProposalSource proposals = ProposalSource::None;
+  /// Of each text in one step, at most; the scheduler takes as many of them as
+  /// pay, by what it has measured, or none.
+  uint64_t proposedTokens = 8;
   /// Sequences that generate at a time; 0: as many as a decode step takes.
   uint64_t maxSequences = 0;
   /// What steps take before any was run. Nothing: what the artifact says; else
@@ -157,11 +173,14 @@ class StepOutput;
 class Service {
 public:
   /// Takes the engine, which nobody else uses from then on, and the tokenizer,
-  /// if there is one, for texts and stop strings. Errors: options that
-  /// `Scheduler::create` refuses, or a thread that the system does not grant.
+  /// if there is one, for texts and stop strings; with `ProposalSource::Draft`
+  /// also that of the smaller model. Errors: options that `Scheduler::create`
+  /// refuses, a smaller model that is missing or has another vocabulary
+  /// (InvalidArgument), or a thread that the system does not grant.
   static Result<std::unique_ptr<Service>>
   create(std::unique_ptr<Engine> engine, std::optional<Tokenizer> tokenizer,
-         const ServiceOptions &options = {});
+         const ServiceOptions &options = {},
+         std::unique_ptr<Engine> draft = nullptr);
 
   Service(const Service &) = delete;
   Service &operator=(const Service &) = delete;
@@ -224,6 +243,8 @@ private:
   void serve();
   /// Runs a step, if there is one to run; false: there is nothing to do.
   bool runStep(std::unique_lock<std::mutex> &lock);
+  /// Lets tokens be proposed for the next step, if they are wanted.
+  void propose(std::unique_lock<std::mutex> &lock);
   /// Where the ranks have failed, and are to be restarted.
   void restartRanks(std::unique_lock<std::mutex> &lock);
   Result<StepResult> compute(const StepPlan &plan,
@@ -256,6 +277,8 @@ private:
   /// it would wait for threads that are not there.
   std::unique_ptr<Meeting> meeting = std::make_unique<Meeting>();
   std::unique_ptr<Scheduler> scheduler;
+  /// Null: nobody proposes. Used by the service's thread.
+  std::unique_ptr<Proposer> proposer;
   std::map<RequestId, std::shared_ptr<LiveRequest>> live;
   bool draining = false;
   bool stopping = false;

@@ -31,7 +31,9 @@
 #define SANDWICH_SERVING_SCHEDULER_H
 
 #include "sandwich/Runtime/Memory/BlockPool.h"
+#include "sandwich/Serving/Proposer.h"
 #include "sandwich/Serving/Request.h"
+#include "sandwich/Serving/Speculation.h"
 #include "sandwich/Serving/StepCostModel.h"
 #include "sandwich/Serving/StepPlan.h"
 #include "sandwich/Support/Result.h"
@@ -61,6 +63,7 @@ struct SchedulerOptions {
   double slowdown = 1.8;
   /// What a level of priority is worth, in steps.
   uint64_t agingSteps = 32;
+  SpeculationOptions speculation = {};
 };
 
 /// Steps of a phase that were computed.
@@ -90,6 +93,7 @@ struct SchedulerStatistics {
   /// cache, and tokens of texts.
   uint64_t promptTokens = 0;
   uint64_t generatedTokens = 0;
+  SpeculationStatistics speculation;
   /// Whose step is under way, if one is.
   std::optional<StepPhase> phase = {};
 };
@@ -136,8 +140,23 @@ public:
   /// to `complete` or `fail`.
   StepPlan next(double now);
 
+  /// The texts that proposed tokens would be of use for in the next step, with
+  /// as many as seem to pay, or one text from time to time to see whether they
+  /// do by now. Their tokens stay where they are until the next call but of
+  /// this, `propose`, `cancel` and `admit`.
+  std::vector<ProposalRequest> wantedProposals();
+  /// Proposes `tokens` for a text that `wantedProposals` named. `next` takes
+  /// of all that is proposed as much as promises the most tokens in a second,
+  /// if that is more than without, and forgets it. It takes none in a step
+  /// with pieces of prompts, which has too many tokens already to be cheap.
+  void propose(RequestId request, uint32_t text,
+               std::span<const int32_t> tokens);
+  /// Proposing up to `depth` tokens for each text took `seconds`.
+  void noteProposing(uint64_t depth, double seconds);
+
   /// The step was computed, and `sampled` are the tokens that its segments ask
-  /// for, in their order. Learns from the time since it was planned.
+  /// for, in their order: of one with proposed tokens as many as
+  /// `StepSegment::drawn` says. Learns from the time since it was planned.
   StepEvents complete(const StepPlan &plan,
                       std::span<const ChosenToken> sampled, double now);
 
@@ -177,6 +196,9 @@ public:
   double retryAfterSeconds(uint64_t promptTokens) const;
 
 private:
+  /// Proposed tokens of a text, and of all, that their estimates remember.
+  static constexpr double textMemory = 32, allMemory = 512;
+
   /// One continuation of a prompt.
   struct Text {
     explicit Text(BlockPool &pool) : sequence(pool) {}
@@ -192,6 +214,11 @@ private:
     /// All known ones, the prompt first.
     std::vector<int32_t> tokens;
     Sequence sequence;
+    /// Tokens that may follow.
+    std::vector<int32_t> proposal;
+    /// The last known token and those proposed, in a step that is under way.
+    std::vector<int32_t> speculated;
+    AcceptanceRate acceptance{textMemory};
     /// It has its own sequence: not before the trunk has computed the prompt.
     bool joined = false;
     bool finished = false;
@@ -341,6 +368,35 @@ private:
                                            uint64_t tokens);
   void finishPlan(StepPlan &plan, double now);
 
+  // Speculation.
+  Text &textOf(const StepSegment &segment) {
+    return entries.at(segment.request).texts[segment.text];
+  }
+  const Text &textOf(const StepSegment &segment) const {
+    return entries.at(segment.request).texts[segment.text];
+  }
+  /// How probable it is that a token proposed for it is drawn.
+  double acceptanceOf(const Text &text) const;
+  /// Tokens of use that may be proposed for it.
+  uint64_t mostProposals(const Entry &entry, const Text &text) const;
+  /// Whether proposing takes so little time beside a step of `streams` that all
+  /// texts are asked for proposals in any case.
+  bool proposesAtNoCost(const StepShape &streams) const;
+  /// How many tokens of each of `texts` promise the most, where proposing them
+  /// takes time; 0: none do.
+  uint64_t bestDepth(const std::vector<ProposalRequest> &texts,
+                     const StepShape &streams) const;
+  /// Of the proposals for each segment of `plan`, all streams, how many promise
+  /// the most tokens in a second; nothing: none do.
+  std::vector<uint64_t> chooseProposals(const StepPlan &plan) const;
+  /// The same to see whether they do, where it is time for that.
+  std::vector<uint64_t> probe(const StepPlan &plan);
+  /// Adds proposed tokens to a plan that has streams only.
+  void speculate(StepPlan &plan);
+  void addProposals(StepSegment &segment, uint64_t count);
+  void noteProposals(Text &text, const StepSegment &segment,
+                     std::span<const ChosenToken> drawn);
+
   // What comes of steps.
   /// Lets the other texts go on from the prompt, once the trunk has it.
   void joinTexts(Entry &entry);
@@ -348,6 +404,9 @@ private:
   void countSteps(const StepPlan &plan, uint64_t count, double seconds);
   void accept(Entry &entry, uint32_t text, const ChosenToken &sampled,
               double now, StepEvents &events);
+  /// The keys and values of a segment were computed, and `drawn` was sampled
+  /// from its logits.
+  void append(const StepSegment &segment, std::span<const ChosenToken> drawn);
   /// After a step that computed a segment of its prompt.
   void noteScores(Entry &entry, const StepSegment &segment, StepEvents &events);
   void end(Entry &entry, Status outcome, double now);
@@ -374,6 +433,15 @@ private:
   PhaseStatistics prefill;
   PhaseStatistics decode;
   StepPhase phaseUnderWay = StepPhase::Decode;
+  SpeculationStatistics speculation;
+  AcceptanceRate acceptance{allMemory};
+  ProbeSchedule probes;
+  /// What `wantedProposals` returned last is a probe, and what the last step
+  /// has of proposals.
+  bool probing = false;
+  bool probed = false;
+  /// What a token proposed for each text takes.
+  double secondsPerProposal = 0;
   uint64_t promptTokens = 0;
   uint64_t generatedTokens = 0;
   /// The mean seconds that requests run, the recent ones counting more.

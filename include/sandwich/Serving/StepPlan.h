@@ -51,8 +51,16 @@ struct StepSegment {
   /// probable they were: each is the one that follows. Where there are some,
   /// the logits of all tokens are wanted.
   std::span<const int32_t> scored = {};
+  /// How many of `tokens`, the last ones, are not known but proposed, behind
+  /// one that is. `samples` is 1, and for each row of logits in turn a token is
+  /// to be sampled: from that of the known token, and from the next one as long
+  /// as the token before is what was proposed and did not end the text.
+  uint64_t proposed = 0;
 
-  bool wantsAllRows() const { return !scored.empty(); }
+  bool wantsAllRows() const { return !scored.empty() || proposed > 0; }
+  /// How many tokens are sampled for the segment where these are those that
+  /// were chosen from its first rows.
+  uint64_t drawn(std::span<const ChosenToken> chosen) const;
   /// Rows of logits that the step gives for it.
   uint64_t rows() const {
     return wantsAllRows() ? tokens.size() : std::min<uint64_t>(samples, 1);

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace sandwich {
@@ -40,6 +41,41 @@ inline size_t characterLength(char lead) {
   auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
+
+/// The first character of valid, nonempty UTF-8.
+inline char32_t firstCharacter(std::string_view text) {
+  auto byte = [&](size_t i) {
+    return static_cast<char32_t>(static_cast<unsigned char>(text[i]));
+  };
+  switch (characterLength(text[0])) {
+  case 1:
+    return byte(0);
+  case 2:
+    return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
+  case 3:
+    return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+  default:
+    return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 |
+           (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+  }
+}
+
+/// Where the last character of valid, nonempty UTF-8 begins.
+inline size_t lastCharacterOffset(std::string_view text) {
+  size_t offset = text.size() - 1;
+  while (offset > 0 &&
+         (static_cast<unsigned char>(text[offset]) & 0xC0) == 0x80)
+    --offset;
+  return offset;
+}
+
+/// The last character of valid, nonempty UTF-8.
+inline char32_t lastCharacter(std::string_view text) {
+  return firstCharacter(text.substr(lastCharacterOffset(text)));
+}
+
+/// Appends `character`, a Unicode scalar value, in UTF-8.
+void appendCharacter(std::string &text, char32_t character);
 
 } // namespace sandwich
 

@@ -62,9 +62,7 @@ inline constexpr const char *heartbeatName = "heartbeat";
 class LateRanks {
 public:
   using Milliseconds = std::chrono::milliseconds;
-  static constexpr Milliseconds leastHang{800};
   static constexpr int hangFactor = 8;
-  static constexpr Milliseconds asleepHang{1200};
 
   /// A rank's threads that work, as `readThreads` takes them.
   struct Workers {
@@ -77,10 +75,13 @@ public:
     std::string reason;
   };
 
-  /// Looks come every `interval`.
-  LateRanks(const SharedMemorySegment &segment, Milliseconds interval)
-      : segment(segment), interval(interval),
-        states(static_cast<size_t>(segment.ranks())) {}
+  /// Looks come every `interval`. A rank hangs after about `hang`: `leastHang`
+  /// is 0.8 times, and `asleepHang` 1.2 times as long.
+  LateRanks(const SharedMemorySegment &segment, Milliseconds interval,
+            Milliseconds hang = Milliseconds(1000))
+      : segment(segment), interval(interval), leastHang(hang * 4 / 5),
+        asleepHang(hang * 6 / 5), states(static_cast<size_t>(segment.ranks())) {
+  }
 
   /// One look, with the workers of each rank, and how far the hosts are.
   /// Returns who hangs, if there is somebody.
@@ -113,6 +114,7 @@ private:
 
   const SharedMemorySegment &segment;
   const Milliseconds interval;
+  const Milliseconds leastHang, asleepHang;
   std::vector<State> states;
   int64_t looks = 0;
   HostProgress hosts;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 using namespace sandwich;
@@ -60,6 +61,13 @@ RankGroup::RankGroup() : process(::getpid()) {}
 Result<std::unique_ptr<RankGroup>>
 RankGroup::start(const Artifact &artifact, const RankSetup &setup,
                  const RankGroupOptions &options) {
+  if (!(options.hangSeconds >= RankGroupOptions::leastHangSeconds &&
+        options.hangSeconds <= RankGroupOptions::mostHangSeconds))
+    return makeError(ErrorKind::InvalidArgument,
+                     "ranks that hang are to be found after ",
+                     options.hangSeconds, " seconds; it must be from ",
+                     RankGroupOptions::leastHangSeconds, " to ",
+                     RankGroupOptions::mostHangSeconds);
   std::string program = options.program;
   if (program.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(program, findRankProgram());
@@ -85,9 +93,10 @@ RankGroup::start(const Artifact &artifact, const RankSetup &setup,
         *group->local, hosts, shape.options.firstRank, all);
     group->ranks = group->global.get();
   }
-  group->watch =
-      std::make_unique<RankWatch>(segment, options.hosts, std::move(program),
-                                  artifact.path(), options.onOwnHang);
+  group->watch = std::make_unique<RankWatch>(
+      segment, options.hosts, std::move(program), artifact.path(),
+      options.onOwnHang,
+      std::chrono::milliseconds(std::llround(options.hangSeconds * 1000)));
   SANDWICH_RETURN_IF_ERROR(group->watch->start());
   giveSetup(*group->local, setup, checksumOf(artifact));
   SANDWICH_RETURN_IF_ERROR(group->failure());

@@ -234,7 +234,7 @@ void RankWatch::look(Child &child, bool counts) {
   if (child.ended) {
     if (!segment->hasLeft(child.rank))
       abort(child, "ended before it was told to");
-  } else if (child.missed >= (beat > 0 ? mostMissedLooks : mostFirstLooks)) {
+  } else if (child.missed >= (beat > 0 ? mostMissed : mostFirstLooks)) {
     abort(child, isDumpingCore(segment->processOf(child.rank))
                      ? "crashed, and takes long to write its core"
                      : "does not answer any more");

@@ -45,11 +45,14 @@ class RankWatch {
 public:
   RankWatch(std::shared_ptr<SharedMemorySegment> shared,
             std::shared_ptr<HostCommunicator> others, std::string program,
-            std::string artifact, std::function<void(const Error &)> onOwnHang)
+            std::string artifact, std::function<void(const Error &)> onOwnHang,
+            std::chrono::milliseconds hang)
       : segment(std::move(shared)), hosts(std::move(others)),
         program(std::move(program)), artifact(std::move(artifact)),
         onOwnHang(std::move(onOwnHang)),
-        lateRanks(*segment, std::chrono::milliseconds(lookMilliseconds)) {}
+        mostMissed(static_cast<int>(hang.count()) / lookMilliseconds),
+        lateRanks(*segment, std::chrono::milliseconds(lookMilliseconds), hang) {
+  }
   ~RankWatch();
 
   Status start();
@@ -102,6 +105,8 @@ private:
   const std::shared_ptr<HostCommunicator> hosts;
   const std::string program, artifact;
   const std::function<void(const Error &)> onOwnHang;
+  /// So many looks in a row that find no beat are a failure.
+  const int mostMissed;
   std::mutex mutex;
   std::vector<pid_t> ownThreads;
   bool runsSteps = false;

@@ -175,6 +175,31 @@ static std::string alphabetBytes(std::string_view token) {
   return bytes;
 }
 
+std::string Decoder::bytesOf(std::string_view token) const {
+  switch (kind) {
+  case Kind::JoinedBySpaces:
+    return ' ' + std::string(token);
+  case Kind::ByteLevel:
+    return alphabetBytes(token);
+  case Kind::Metaspace:
+    return replaceAll(token, mark, " ");
+  case Kind::Pieces:
+    break;
+  }
+  std::string piece = replaced(token);
+  if (byteFallback)
+    if (std::optional<char> byte = fallbackByte(piece))
+      return {*byte};
+  return piece;
+}
+
+std::string Decoder::replaced(std::string_view token) const {
+  std::string piece(token);
+  for (const auto &[from, to] : replacements)
+    piece = replaceAll(piece, from, to);
+  return piece;
+}
+
 DecoderState::DecoderState(const Decoder &decoder)
     : decoder(&decoder), leftToStrip(decoder.strip.fromBegin) {}
 
@@ -201,9 +226,7 @@ void DecoderState::add(std::string_view token, std::string &text) {
 }
 
 void DecoderState::addPiece(std::string_view token, std::string &text) {
-  std::string piece(token);
-  for (const auto &[from, to] : decoder->replacements)
-    piece = replaceAll(piece, from, to);
+  const std::string piece = decoder->replaced(token);
   if (decoder->byteFallback) {
     if (std::optional<char> byte = fallbackByte(piece)) {
       bytes += *byte;

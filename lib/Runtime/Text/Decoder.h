@@ -46,6 +46,12 @@ struct Decoder {
 
   /// Reads `decoder`. Errors: types or orders of steps that are not supported.
   static Result<Decoder> read(const JsonField &field);
+
+  /// The bytes that `token` adds to a text that has begun.
+  std::string bytesOf(std::string_view token) const;
+
+  /// Of Pieces: `token` after all `replacements`.
+  std::string replaced(std::string_view token) const;
 };
 
 /// Applies a decoder to one token at a time.

@@ -54,6 +54,8 @@ struct Tokenizer::Description {
                  std::optional<std::string_view> absent) const;
   /// Prepares what depends on all tokens; comes after reading.
   Status finish();
+  /// What the decoder is given for `id`, or nothing.
+  std::optional<std::string_view> decodedToken(int32_t id) const;
   Status encodeText(std::string text, bool beginsInput,
                     SpecialTokens specialTokens, Model::Session &session,
                     SearchBuffers &buffers, std::vector<int32_t> &ids) const;
@@ -246,6 +248,14 @@ Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
   return {};
 }
 
+std::optional<std::string_view>
+Tokenizer::Description::decodedToken(int32_t id) const {
+  const auto normalized = normalizedContents.find(id);
+  if (normalized != normalizedContents.end())
+    return normalized->second;
+  return vocabulary.tokenOf(id);
+}
+
 Tokenizer::Tokenizer(std::shared_ptr<const Description> description)
     : description(std::move(description)) {}
 
@@ -378,6 +388,13 @@ std::optional<std::string_view> Tokenizer::tokenOf(int32_t id) const {
   return description->vocabulary.tokenOf(id);
 }
 
+std::string Tokenizer::bytesOf(int32_t id) const {
+  if (isSpecial(id))
+    return "";
+  const std::optional<std::string_view> token = description->decodedToken(id);
+  return token ? description->decoder.bytesOf(*token) : "";
+}
+
 bool Tokenizer::isSpecial(int32_t id) const {
   return description->vocabulary.isSpecial(id);
 }
@@ -391,13 +408,9 @@ public:
         decoder(this->description->decoder) {}
 
   void decode(int32_t id, std::string &text) {
-    const Vocabulary &vocabulary = description->vocabulary;
-    if (skipSpecialTokens && vocabulary.isSpecial(id))
+    if (skipSpecialTokens && description->vocabulary.isSpecial(id))
       return;
-    if (auto position = description->normalizedContents.find(id);
-        position != description->normalizedContents.end())
-      decoder.add(position->second, text);
-    else if (std::optional<std::string_view> token = vocabulary.tokenOf(id))
+    if (std::optional<std::string_view> token = description->decodedToken(id))
       decoder.add(*token, text);
   }
 

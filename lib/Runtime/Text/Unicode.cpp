@@ -16,14 +16,6 @@
 using namespace sandwich;
 using namespace sandwich::tokenizer;
 
-void tokenizer::appendCharacter(std::string &text, char32_t character) {
-  utf8proc_uint8_t bytes[4];
-  utf8proc_ssize_t length =
-      utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes);
-  text.append(reinterpret_cast<const char *>(bytes),
-              static_cast<size_t>(length));
-}
-
 bool tokenizer::isWhitespace(char32_t character) {
   if (character < 0x80)
     return character == ' ' || (character >= '\t' && character <= '\r');

@@ -11,7 +11,6 @@
 
 #include "sandwich/Support/Utf8.h"
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,41 +19,6 @@ namespace sandwich::tokenizer {
 
 /// U+FFFD in UTF-8, which stands for bytes that form no character.
 inline constexpr std::string_view replacementCharacter = "\xEF\xBF\xBD";
-
-/// The first character of valid, nonempty UTF-8.
-inline char32_t firstCharacter(std::string_view text) {
-  auto byte = [&](size_t i) {
-    return static_cast<char32_t>(static_cast<unsigned char>(text[i]));
-  };
-  switch (characterLength(text[0])) {
-  case 1:
-    return byte(0);
-  case 2:
-    return (byte(0) & 0x1F) << 6 | (byte(1) & 0x3F);
-  case 3:
-    return (byte(0) & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
-  default:
-    return (byte(0) & 0x07) << 18 | (byte(1) & 0x3F) << 12 |
-           (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
-  }
-}
-
-/// Where the last character of valid, nonempty UTF-8 begins.
-inline size_t lastCharacterOffset(std::string_view text) {
-  size_t offset = text.size() - 1;
-  while (offset > 0 &&
-         (static_cast<unsigned char>(text[offset]) & 0xC0) == 0x80)
-    --offset;
-  return offset;
-}
-
-/// The last character of valid, nonempty UTF-8.
-inline char32_t lastCharacter(std::string_view text) {
-  return firstCharacter(text.substr(lastCharacterOffset(text)));
-}
-
-/// Appends `character`, a Unicode scalar value, in UTF-8.
-void appendCharacter(std::string &text, char32_t character);
 
 /// Unicode's White_Space.
 bool isWhitespace(char32_t character);

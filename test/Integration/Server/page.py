@@ -176,6 +176,9 @@ class Conversation(PageTest):
                          "say second")
         page.click(button("Cancel"))
         self.assertEqual(page.evaluate(f"{by_id('prompt')}.value"), "a draft")
+        page.click(button("Edit"))
+        page.press("Escape")
+        self.assertEqual(page.evaluate(f"{by_id('prompt')}.value"), "a draft")
         page.fill(by_id("prompt"), "")
         page.click(button("Edit"))
         page.evaluate(f"{by_id('prompt')}.select()")
@@ -549,9 +552,11 @@ class Texts(PageTest):
 
     def test_fallback(self):
         # Where only the server's error tells of it.
+        self.mock.tells_templates = False
         page = self.open()
         self.choose(page, "model", "mock-base")
-        page.click("document.querySelector('[value=chat]')")
+        self.assertEqual(page.evaluate(
+            "document.querySelector('[name=mode]:checked').value"), "chat")
         self.ask(page, "say once")
         self.assertEqual(len(self.mock.asked(CHAT)), 1)
         self.assertEqual(self.mock.asked(TEXT)[0]["prompt"], "say once")
@@ -561,6 +566,11 @@ class Texts(PageTest):
         self.assertIn("chat template", page.evaluate(
             "document.querySelector('.exchange .note').textContent"))
         self.assertFalse(page.evaluate(f"!!{PROBLEM}"))
+        # What is known of a model stays so.
+        for model, mode in (("mock", "chat"), ("mock-base", "text")):
+            self.choose(page, "model", model)
+            self.assertEqual(page.evaluate(
+                "document.querySelector('[name=mode]:checked').value"), mode)
 
     def test_mode_is_kept(self):
         page = self.open()

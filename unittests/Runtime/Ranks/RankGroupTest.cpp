@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -113,6 +114,35 @@ TEST_F(RankGroupTest, ATeamThatWaitsForEverIsFound) {
     EXPECT_EQ(error, nameOf(*engine, 1) + "hangs: all its threads sleep while "
                                           "the other ranks wait for it");
     EXPECT_LT(secondsSince(start), 8);
+  }
+}
+
+TEST_F(RankGroupTest, HowLongAHangTakesIsToBeSaid) {
+  for (double seconds : {0.0, -1.0, 0.29, 1e9, std::nan("")}) {
+    EngineOptions options;
+    options.ranks.hangSeconds = seconds;
+    Result<std::unique_ptr<Engine>> engine = create({}, options);
+    ASSERT_FALSE(engine);
+    EXPECT_EQ(engine.error().kind, ErrorKind::InvalidArgument);
+    EXPECT_TRUE(engine.error().message.starts_with(
+        "ranks that hang are to be found after "))
+        << engine.error().message;
+  }
+}
+
+TEST_F(RankGroupTest, AStoppedRankIsFoundNoEarlierThanAskedFor) {
+  for (double seconds : {0.5, 2.5}) {
+    EngineOptions options;
+    options.ranks.hangSeconds = seconds;
+    std::unique_ptr<Engine> engine = load({}, options);
+    ASSERT_TRUE(engine);
+    ASSERT_EQ(feed(*engine, {1, 2}), "");
+    const Clock::time_point start = Clock::now();
+    ASSERT_EQ(::kill(engine->rankProcesses()[0], SIGSTOP), 0);
+    EXPECT_EQ(feed(*engine, {1, 2}),
+              nameOf(*engine, 1) + "does not answer any more");
+    // Its last beat was at most a beat before.
+    EXPECT_GT(secondsSince(start), seconds - 0.3);
   }
 }
 

@@ -65,6 +65,55 @@ TEST(Decode, StripsTheEndOnlyAtTheEnd) {
   EXPECT_EQ(decoder.decode(257), " a");
 }
 
+TEST(Decode, NamesTheBytesOfTokens) {
+  Json file = pieceFile();
+  file["added_tokens"].push_back(addedToken(260, "<call>", false));
+  Tokenizer pieces = loaded(file);
+  EXPECT_EQ(pieces.bytesOf(0xE2), "\xE2");
+  EXPECT_EQ(pieces.bytesOf(0), std::string(1, '\0'));
+  EXPECT_EQ(pieces.bytesOf(258), " a") << "also of the first token";
+  EXPECT_EQ(pieces.bytesOf(260), "<call>");
+  EXPECT_EQ(pieces.bytesOf(259), "") << "special";
+  for (int32_t unknown : {-1, 261, INT32_MAX})
+    EXPECT_EQ(pieces.bytesOf(unknown), "");
+
+  file["decoder"] = Json::parse(
+      R"({"type": "Metaspace", "replacement": "\u2581",
+          "prepend_scheme": "always", "split": true})");
+  EXPECT_EQ(loaded(file).bytesOf(258), " a");
+  EXPECT_EQ(loaded(smallFile()).bytesOf(3), " ab") << "joined by spaces";
+  Tokenizer bytes = loaded(readInput("byte-level.json"));
+  for (int32_t byte = 0; byte != 256; ++byte)
+    EXPECT_EQ(bytes.bytesOf(byte), std::string(1, static_cast<char>(byte)));
+}
+
+/// A text in the middle of another is the bytes of its tokens.
+TEST(Decode, AddsUpTheBytesOfTokens) {
+  std::mt19937 random(3);
+  for (const char *name : {"byte-level.json", "pieces.json"}) {
+    Tokenizer tokenizer = loaded(readInput(name));
+    int compared = 0;
+    for (int round = 0; round != 2000; ++round) {
+      Ids ids(1 + random() % 4);
+      std::string bytes;
+      for (int32_t &id : ids) {
+        id = static_cast<int32_t>(random() % tokenizer.vocabularySize());
+        bytes += tokenizer.bytesOf(id);
+      }
+      if (findInvalidUtf8(bytes))
+        continue;
+      StreamingDecoder decoder(tokenizer, /*skipSpecialTokens=*/true);
+      decoder.skip(encoded(tokenizer, "a"));
+      std::string text;
+      for (int32_t id : ids)
+        text += decoder.decode(id);
+      EXPECT_EQ(text + decoder.flush(), bytes);
+      ++compared;
+    }
+    EXPECT_GT(compared, 100);
+  }
+}
+
 TEST(Decode, SkipsUnknownIds) {
   Tokenizer tokenizer = loaded(pieceFile());
   EXPECT_EQ(

@@ -103,6 +103,14 @@ TEST_P(SharedTokenizer, AgreesOnEveryCase) {
     EXPECT_EQ(ids, expected);
     EXPECT_EQ(tokenizer->decode(ids, false), text);
     EXPECT_EQ(streamed(*tokenizer, ids, false), text);
+    StreamingDecoder continuation(*tokenizer, false);
+    continuation.skip(encoded(*tokenizer, "a"));
+    std::string continued, bytes;
+    for (int32_t id : ids) {
+      continued += continuation.decode(id);
+      bytes += tokenizer->bytesOf(id);
+    }
+    EXPECT_EQ(bytes, continued + continuation.flush());
   }
   EXPECT_EQ(count, 47u);
 }

@@ -21,7 +21,8 @@ namespace sandwich {
 inline constexpr int beatMilliseconds = 100;
 /// From one look at the beats of the others to the next.
 inline constexpr int lookMilliseconds = 50;
-/// So many looks in a row that find no beat are a failure.
+/// So many looks in a row that find no beat of a host are a failure; for ranks,
+/// `RankGroupOptions::hangSeconds` says how many.
 inline constexpr int mostMissedLooks = 20;
 /// The same before the first beat, while the program starts.
 inline constexpr int mostFirstLooks = 600;

@@ -58,6 +58,14 @@ struct RankGroupOptions {
   std::function<void(const Error &)> onOwnHang = {};
   /// How the ranks of this host sum.
   Collectives collectives = Collectives::RankShifted;
+  /// Seconds after which a rank of this host that does not answer any more, as
+  /// one that was stopped, fails; and about those after which one does whose
+  /// threads work or sleep where the others wait for it. From
+  /// `leastHangSeconds` to `mostHangSeconds`: as ranks beat ten times in a
+  /// second, fewer say nothing, and a busy machine may need more.
+  double hangSeconds = 1;
+  static constexpr double leastHangSeconds = 0.3;
+  static constexpr double mostHangSeconds = 86400;
 };
 
 /// How many of the artifact's ranks each host runs. Errors: they cannot be
@@ -77,7 +85,8 @@ public:
                                         const HostCommunicator *hosts);
 
   /// Starts the other ranks of `artifact`, which begin to load. Errors: no
-  /// program to run them; memory or processes that the system does not grant.
+  /// program to run them; memory or processes that the system does not grant;
+  /// InvalidArgument for `hangSeconds` out of range.
   static Result<std::unique_ptr<RankGroup>>
   start(const Artifact &artifact, const RankSetup &setup,
         const RankGroupOptions &options = {});

@@ -106,6 +106,12 @@ public:
   /// The token with this id as the file writes it; nothing for an unknown id.
   std::optional<std::string_view> tokenOf(int32_t id) const;
 
+  /// The bytes that `id` adds to a text that has begun, as a continued prompt
+  /// has: `decode` of several ids is these, one after the other, where they are
+  /// UTF-8 and but for what a decoder takes away at the ends of a whole text.
+  /// Nothing for special tokens and unknown ids.
+  std::string bytesOf(int32_t id) const;
+
   /// Whether `id` is an added token marked special.
   bool isSpecial(int32_t id) const;
 

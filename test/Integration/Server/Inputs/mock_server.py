@@ -114,6 +114,8 @@ class Mock:
         # Whether those without it hear of that only when the gate opens.
         self.holds_refusals = False
         self.draining = False
+        # Whether /status says which models have a chat template.
+        self.tells_templates = True
         self.load = load
         self.pace = 0.02 if load else 0.002
         self.server = Server(("127.0.0.1", port), Handler)
@@ -153,7 +155,9 @@ class Mock:
 
     def status(self):
         with self.lock:
-            models = [model.fields for model in self.models]
+            models = [{name: value for name, value in model.fields.items()
+                       if self.tells_templates or name != "has_chat_template"}
+                      for model in self.models]
             return json.loads(json.dumps({
                 "version": "0.1.0",
                 "uptime_seconds": time.monotonic() - self.begun,
