@@ -106,7 +106,7 @@ class Proxy(OperationTest):
         """The proxy lets pass what the server takes."""
         server, front = self.start_behind()
         for size, status in (15 << 20, 400), (17 << 20, 413):
-            answer = ask(path="/tokenize", body={"prompt": "a" * size}, **front)
+            answer = ask(path="/tokenize", body={"text": "a" * size}, **front)
             self.assertEqual(answer.status, status, answer.describe())
         self.assertEqual(metric(server.address, "sandwich_requests_total"), 0)
 

@@ -80,7 +80,7 @@ class Answer:
     def __init__(self):
         self.status = None
         self.headers = {}
-        self.body = b""
+        self.body = bytearray()
         # Of a stream, the data of its events; of its error events apart.
         self.events = []
         self.errors = []
@@ -131,7 +131,7 @@ class Answer:
     def describe(self):
         return (f"status {self.status}, {len(self.body)} bytes, "
                 f"{len(self.events)} events, errors {self.errors}, "
-                f"broken {self.broken!r}: {self.body[-300:]!r}")
+                f"broken {self.broken!r}: {bytes(self.body[-300:])!r}")
 
 
 class Request(threading.Thread):
@@ -229,10 +229,12 @@ def metric(address, name, **labels):
 #===------------------------------------------------------------------------===#
 
 class Program:
-    """One that runs until it is stopped, and what it writes."""
+    """One that runs until it is stopped, by the signal `end`, and what it
+    writes."""
 
-    def __init__(self, command, **options):
+    def __init__(self, command, end=signal.SIGKILL, **options):
         self.lines = []
+        self.end = end
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors="replace", **options)
@@ -284,7 +286,7 @@ class Program:
     def close(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
+            self.process.send_signal(self.end)
         self.process.wait()
         self.reader.join(PATIENCE)
         self.process.stderr.close()
@@ -423,6 +425,6 @@ class OperationTest(unittest.TestCase):
         self.write("nginx.conf", text)
         self.proxy = self.keep(Program(
             [find_program("nginx"), "-p", self.folder, "-e", "stderr", "-c",
-             configuration]))
+             configuration], end=signal.SIGTERM))
         self.proxy.wait_to_listen(address)
         return {"address": "unix:" + address, "certificate": certificate}
