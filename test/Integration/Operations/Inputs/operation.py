@@ -80,7 +80,7 @@ class Answer:
     def __init__(self):
         self.status = None
         self.headers = {}
-        self.body = b""
+        self.body = bytearray()
         # Of a stream, the data of its events; of its error events apart.
         self.events = []
         self.errors = []
@@ -131,7 +131,7 @@ class Answer:
     def describe(self):
         return (f"status {self.status}, {len(self.body)} bytes, "
                 f"{len(self.events)} events, errors {self.errors}, "
-                f"broken {self.broken!r}: {self.body[-300:]!r}")
+                f"broken {self.broken!r}: {bytes(self.body[-300:])!r}")
 
 
 class Request(threading.Thread):
@@ -229,10 +229,12 @@ def metric(address, name, **labels):
 #===------------------------------------------------------------------------===#
 
 class Program:
-    """One that runs until it is stopped, and what it writes."""
+    """One that runs until it is stopped, by the signal `end`, and what it
+    writes."""
 
-    def __init__(self, command, **options):
+    def __init__(self, command, end=signal.SIGKILL, **options):
         self.lines = []
+        self.end = end
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors="replace", **options)
@@ -264,6 +266,14 @@ class Program:
             return None
         return wait_until(found, f"'{pattern}' is written: {self.log()}")
 
+    def wait_to_listen(self, path):
+        """Until it takes connections at the socket `path`."""
+        def listens():
+            assert self.process.poll() is None, self.log()
+            with socket.socket(socket.AF_UNIX) as probe:
+                return probe.connect_ex(path) == 0
+        wait_until(listens, "it listens: " + self.log())
+
     def signal(self, number):
         self.process.send_signal(number)
 
@@ -276,7 +286,7 @@ class Program:
     def close(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
+            self.process.send_signal(self.end)
         self.process.wait()
         self.reader.join(PATIENCE)
         self.process.stderr.close()
@@ -389,8 +399,7 @@ class OperationTest(unittest.TestCase):
         self.proxy = self.keep(Program(
             [find_program("haproxy"), "-db", "-f",
              self.adapt("haproxy.cfg", places)]))
-        wait_until(lambda: os.path.exists(address) or
-                   self.proxy.process.poll() is not None, "the proxy listens")
+        self.proxy.wait_to_listen(address)
         return {"address": "unix:" + address, "certificate": certificate}
 
     def start_nginx(self, upstream):
@@ -409,14 +418,13 @@ class OperationTest(unittest.TestCase):
         text = "daemon off;\n"
         with open(configuration, encoding="utf-8") as file:
             text += file.read().replace("http {", "http {" + "".join(
-                f"{kind}_temp_path {self.path(kind)};" for kind in
+                f"{kind}_temp_path {self.path(kind + '_files')};" for kind in
                 ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")), 1)
         if os.geteuid() == 0:
             text = "user root;\n" + text
         self.write("nginx.conf", text)
         self.proxy = self.keep(Program(
             [find_program("nginx"), "-p", self.folder, "-e", "stderr", "-c",
-             configuration]))
-        wait_until(lambda: os.path.exists(address) or
-                   self.proxy.process.poll() is not None, "the proxy listens")
+             configuration], end=signal.SIGTERM))
+        self.proxy.wait_to_listen(address)
         return {"address": "unix:" + address, "certificate": certificate}
