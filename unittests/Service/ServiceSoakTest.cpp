@@ -213,13 +213,13 @@ void ServiceSoakTest::serve(unsigned count, uint64_t seed, Totals &totals) {
 #ifdef SANDWICH_MEASURE_MEMORY
 namespace {
 /// Memory of this process in bytes.
-struct MemoryInUse {
+struct ProcessMemory {
   int64_t resident;
   int64_t allocated;
 };
 } // namespace
 
-static MemoryInUse measureMemory() {
+static ProcessMemory measureMemory() {
   // What is free must not look like what is lost.
   (void)::malloc_trim(0);
   std::ifstream status("/proc/self/status");
@@ -237,11 +237,11 @@ TEST_F(ServiceSoakTest, TenThousandRequestsLoseNothing) {
   Totals totals;
   serve(first, 1, totals);
 #ifdef SANDWICH_MEASURE_MEMORY
-  const MemoryInUse before = measureMemory();
+  const ProcessMemory before = measureMemory();
 #endif
   serve(all - first, 2, totals);
 #ifdef SANDWICH_MEASURE_MEMORY
-  const MemoryInUse after = measureMemory();
+  const ProcessMemory after = measureMemory();
   // 16 bytes lost of each request would be seen; pages that the threads'
   // allocators keep are not.
   EXPECT_LT(after.allocated - before.allocated, int64_t{64} << 10);
