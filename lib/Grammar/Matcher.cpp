@@ -58,9 +58,7 @@ bool Matcher::accept(int32_t given) {
       follower.add(edge.target, place.context);
   }
   Positions next = follower.finish();
-  const Tokens &tokens = vocabulary.tokens;
-  const std::string_view bytes =
-      token + 1 < tokens.begins.size() ? tokens.at(token) : std::string_view();
+  const std::string_view bytes = grammar->parts().vocabulary->bytesOf(given);
   if (!bytes.empty()) {
     Positions spelled = positions;
     for (char byte : bytes) {

@@ -27,6 +27,13 @@ TokenVocabulary::~TokenVocabulary() = default;
 
 size_t TokenVocabulary::size() const { return contents->modelTokens; }
 
+std::string_view TokenVocabulary::bytesOf(int32_t token) const {
+  const Tokens &tokens = contents->tokens;
+  return token >= 0 && size_t(token) + 1 < tokens.begins.size()
+             ? tokens.at(static_cast<uint32_t>(token))
+             : std::string_view();
+}
+
 static Status check(const std::vector<std::string> &tokens,
                     const std::vector<int32_t> &endTokens, size_t modelTokens) {
   if (modelTokens > size_t(std::numeric_limits<int32_t>::max()) ||

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sandwich {
@@ -43,6 +44,9 @@ public:
 
   /// Of the model.
   size_t size() const;
+
+  /// What `token` adds to a text; nothing for one that no grammar may spell.
+  std::string_view bytesOf(int32_t token) const;
 
   /// For this room.
   struct Index;
