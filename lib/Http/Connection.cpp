@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <poll.h>
 
 using namespace sandwich;
 
@@ -32,13 +31,14 @@ namespace http = boost::beast::http;
 using asio::redirect_error;
 using asio::use_awaitable;
 
-/// What one read takes at most, and a client may send ahead of its answer.
+/// What one read takes at most, and a client may send ahead of its answer; more
+/// ends its connection.
 static constexpr size_t readBytes = 4 << 10;
 static constexpr size_t mostAhead = 64 << 10;
 
 HttpConnection::HttpConnection(Socket socket, HttpConnections &server)
     : stream(std::move(socket)), server(server),
-      watchEnded(stream.get_executor()), watchPause(stream.get_executor()) {
+      watchEnded(stream.get_executor()) {
   server.open.insert(this);
 }
 
@@ -279,16 +279,10 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   answering.reset();
   --server.answering;
   stream.cancel();
-  watchPause.cancel();
   ErrorCode ignored;
   while (watching)
     co_await watchEnded.async_wait(redirect_error(use_awaitable, ignored));
   co_return sent;
-}
-
-bool HttpConnection::hasLeft() {
-  pollfd socket = {.fd = stream.socket().native_handle(), .events = POLLRDHUP};
-  return ::poll(&socket, 1, 0) != 0;
 }
 
 asio::awaitable<void>
@@ -300,16 +294,9 @@ HttpConnection::watch(std::shared_ptr<HttpExchangeState> exchange) {
         buffer.prepare(readBytes), redirect_error(use_awaitable, error));
     buffer.commit(count);
   }
-  if (error && error != asio::error::operation_aborted)
+  // Behind more than is read nobody would see the client leave.
+  if (error != asio::error::operation_aborted)
     exchange->close();
-  // More is left with the system, and the end of the stream lies behind it.
-  while (!error && !exchange->isClosed()) {
-    ErrorCode ignored;
-    watchPause.expires_after(std::chrono::milliseconds(100));
-    co_await watchPause.async_wait(redirect_error(use_awaitable, ignored));
-    if (!exchange->isClosed() && hasLeft())
-      exchange->close();
-  }
 }
 
 asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {

@@ -83,8 +83,6 @@ private:
   /// meanwhile.
   boost::asio::awaitable<void>
   watch(std::shared_ptr<HttpExchangeState> exchange);
-  /// Whether the client has ended its stream, in which more may be unread.
-  bool hasLeft();
   void expireAfter(double seconds);
 
   Stream stream;
@@ -98,7 +96,6 @@ private:
   std::shared_ptr<HttpExchangeState> answering;
   bool watching = false;
   boost::asio::steady_timer watchEnded;
-  boost::asio::steady_timer watchPause;
 };
 
 } // namespace sandwich

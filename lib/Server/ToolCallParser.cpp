@@ -46,8 +46,9 @@ static size_t pendingMarker(std::string_view text, std::string_view marker) {
   return 0;
 }
 
+static constexpr std::string_view spaces = " \t\r\n";
+
 static std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view spaces = " \t\r\n";
   const size_t begin = text.find_first_not_of(spaces);
   if (begin == std::string_view::npos)
     return {};
@@ -103,35 +104,58 @@ void ToolCallParser::takeCalls(Step &step, std::string_view body,
   }
 }
 
+void ToolCallParser::tell(Step &step, size_t end) {
+  const std::string_view before = std::string_view(held).substr(0, end);
+  step.text += before;
+  if (!before.empty())
+    followsCall = false;
+  held.erase(0, end);
+}
+
+bool ToolCallParser::findOpen(Step &step, bool atEnd) {
+  const size_t open = held.find(syntax.open);
+  const size_t end = open != std::string::npos ? open
+                     : atEnd                   ? held.size()
+                               : held.size() - pendingMarker(held, syntax.open);
+  // Spaces before a call, and those behind the last one, say nothing. They are
+  // known for that only when more has come.
+  const std::string_view before = std::string_view(held).substr(0, end);
+  const size_t last = before.find_last_not_of(spaces);
+  const size_t text = last == std::string_view::npos ? 0 : last + 1;
+  if (open == std::string::npos) {
+    tell(step, atEnd && (text > 0 || !followsCall) ? end : text);
+    return false;
+  }
+  tell(step, text);
+  callBegin = open - text;
+  return true;
+}
+
 void ToolCallParser::advance(Step &step, bool atEnd) {
   while (!held.empty()) {
-    if (!inCall) {
-      const size_t open = held.find(syntax.open);
-      if (open == std::string::npos) {
-        const size_t kept = atEnd ? 0 : pendingMarker(held, syntax.open);
-        step.text += held.substr(0, held.size() - kept);
-        held.erase(0, held.size() - kept);
-        return;
-      }
-      // Spaces between calls, or between a text and its calls, say nothing.
-      const std::string_view before(held.data(), open);
-      if (!trimmed(before).empty())
-        step.text += before;
-      held.erase(0, open);
-      inCall = true;
-    }
-    const size_t begin = syntax.open.size();
-    const size_t close = syntax.close.empty() ? std::string::npos
-                                              : held.find(syntax.close, begin);
-    if (close == std::string::npos && !atEnd && held.size() <= mostCallBytes)
+    if (!inCall && !findOpen(step, atEnd))
       return;
+    inCall = true;
+    const size_t begin = callBegin + syntax.open.size();
+    const size_t close =
+        syntax.close.empty()
+            ? std::string::npos
+            : held.find(syntax.close, std::max(begin, searched));
+    if (close == std::string::npos && !atEnd && held.size() <= mostCallBytes) {
+      // A call may be long, and comes in small pieces.
+      searched = held.size() - std::min(held.size(), syntax.close.size());
+      return;
+    }
     const size_t bodyEnd = std::min(close, held.size());
     const size_t end =
         close == std::string::npos ? bodyEnd : close + syntax.close.size();
+    const uint32_t before = count;
     takeCalls(step, std::string_view(held).substr(begin, bodyEnd - begin),
               std::string_view(held).substr(0, end));
+    followsCall = count > before;
     held.erase(0, end);
     inCall = false;
+    searched = 0;
   }
 }
 

@@ -70,15 +70,25 @@ public:
 
 private:
   void advance(Step &step, bool atEnd);
+  /// Tells the text before the next call; whether one begins, which `held`
+  /// then begins with, behind spaces.
+  bool findOpen(Step &step, bool atEnd);
+  /// Tells what is held up to `end`.
+  void tell(Step &step, size_t end);
   /// Takes `body` as calls, or `raw` as text.
   void takeCalls(Step &step, std::string_view body, std::string_view raw);
   std::optional<std::vector<ToolCallPart>> parse(std::string_view body) const;
 
   const ToolCallSyntax syntax;
   const std::string idPrefix;
-  /// Not told yet; begins with `open` where `inCall`.
+  /// Not told yet; begins with `callBegin` spaces and `open` where `inCall`.
   std::string held;
   bool inCall = false;
+  size_t callBegin = 0;
+  /// Up to where `held` has no `close`.
+  size_t searched = 0;
+  /// Nothing was told since the last call.
+  bool followsCall = false;
   /// Without `open`: the text is none of calls.
   bool isText = false;
   uint32_t count = 0;

@@ -268,14 +268,13 @@ TEST_F(HttpServerTest, SeesClientsLeaveThatHaveSentMoreRequests) {
   EXPECT_TRUE(becomesTrue([&] { return closed == 1; }));
 }
 
-TEST_F(HttpServerTest, SeesClientsLeaveThatHaveSentMoreThanItReads) {
+TEST_F(HttpServerTest, EndsClientsThatSendMuchAhead) {
   start();
   RawClient client = connect();
-  EXPECT_TRUE(client.send(keepRequest + std::string(200 << 10, ' ')));
+  client.send(keepRequest + std::string(200 << 10, ' '));
   auto exchange = takeKept();
-  EXPECT_EQ(closed, 0);
-  client.leave();
   EXPECT_TRUE(becomesTrue([&] { return closed == 1; }));
+  EXPECT_EQ(client.readAll(), "");
 }
 
 // A request that arrives together with the end of the answer before it.
@@ -370,7 +369,7 @@ TEST_F(HttpServerTest, RefusesBodiesWithoutAClearEnd) {
     EXPECT_TRUE(startsWith(answer, "HTTP/1."));
     EXPECT_TRUE(contains(answer, " 400 Bad Request\r\n")) << headers;
     // No other request is found in what may be the body.
-    EXPECT_EQ(answer.find("HTTP/1.", 1), std::string::npos) << headers;
+    EXPECT_FALSE(contains(answer, " 200 OK\r\n")) << headers;
   }
 }
 
