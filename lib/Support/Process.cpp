@@ -86,10 +86,25 @@ static void handleInterrupts(struct sigaction &action) {
     ::sigaction(SIGHUP, &action, nullptr);
 }
 
+/// Ends the process as the signal does that nobody handles. May be called in a
+/// signal handler.
+[[noreturn]] static void endBy(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, signal);
+  (void)::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  (void)::raise(signal);
+  // The first process of a container outlives what nobody handles.
+  ::_exit(128 + signal);
+}
+
 void sandwich::catchInterrupts() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { wasInterrupted = true; };
-  action.sa_flags = SA_RESETHAND;
+  action.sa_handler = [](int signal) {
+    if (wasInterrupted.exchange(true))
+      endBy(signal);
+  };
   handleInterrupts(action);
 }
 

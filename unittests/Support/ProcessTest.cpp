@@ -10,6 +10,7 @@
 #include "SystemCallFilter.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -48,6 +49,27 @@ bool removeCalls(uint32_t first, uint32_t second) {
     if ((::fcntl(i, F_GETFD) >= 0) != (i <= STDERR_FILENO || i == kept))
       ::_exit(leftSome);
   ::_exit(closedAll);
+}
+
+/// Ends by the second of two signals that ask for it.
+[[noreturn]] void interruptTwice(int first, int second) {
+  // Those who run the tests may have let it be ignored.
+  std::signal(SIGHUP, SIG_DFL);
+  catchInterrupts();
+  if (interrupted())
+    ::_exit(cannotTell);
+  (void)::raise(first);
+  if (!interrupted())
+    ::_exit(reportedFailure);
+  (void)::raise(second);
+  ::_exit(closedAll);
+}
+
+TEST(ProcessDeathTest, EndsByTheSecondInterrupt) {
+  for (int first : {SIGINT, SIGTERM, SIGHUP})
+    for (int second : {SIGINT, SIGTERM, SIGHUP})
+      EXPECT_EXIT(interruptTwice(first, second),
+                  testing::KilledBySignal(second), "");
 }
 
 TEST(ProcessDeathTest, ClosesDescriptors) {

@@ -38,8 +38,8 @@ Status finishStandardOutput();
 /// Whether the reader of standard output went away.
 bool outputClosed();
 
-/// From now on SIGINT and SIGTERM only make `interrupted` true; the second one
-/// ends the process.
+/// From now on SIGINT, SIGTERM and SIGHUP only make `interrupted` true; a
+/// second one, the same or another, ends the process.
 void catchInterrupts();
 
 /// As `catchInterrupts`, for a tool that cannot look at `interrupted` all the
