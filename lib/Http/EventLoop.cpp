@@ -28,6 +28,18 @@ void EventLoop::run() {
   context->run();
 }
 
+bool EventLoop::runUntil(const std::function<bool()> &isDone,
+                         const std::function<bool()> &stop) {
+  const auto busy = asio::make_work_guard(*context);
+  while (!isDone()) {
+    if (stop && stop())
+      return false;
+    context->restart();
+    context->run_one_for(std::chrono::milliseconds(100));
+  }
+  return true;
+}
+
 void EventLoop::stop() {
   // Behind what was posted before, and also seen by a `run` that comes later.
   asio::post(*context, [context = context.get()] { context->stop(); });

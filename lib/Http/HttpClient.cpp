@@ -433,37 +433,64 @@ HttpCallId HttpClient::send(HttpRequest request, HttpCallbacks callbacks) {
 
 void HttpClient::cancel(HttpCallId id) { implementation->cancel(id); }
 
-Result<HttpAnswer> HttpClient::ask(HttpRequest request, size_t mostBytes) {
+namespace {
+/// An answer that is waited for.
+struct AwaitedAnswer {
   HttpAnswer answer;
   std::optional<HttpFailure> failure;
-  bool isOver = false;
-  // Of the callback, too, which may not have returned when this does.
-  const auto ended = std::make_shared<std::promise<void>>();
-  EventLoop *const loop = implementation->loop;
-  send(std::move(request),
-       {.onHead = [&](const HttpResponseHead &head) { answer.head = head; },
-        .onBody =
-            [&](std::string_view piece) {
-              if (piece.size() > mostBytes - answer.body.size())
-                return false;
-              answer.body += piece;
-              return true;
-            },
-        .onEnd =
-            [&, ended](const HttpFailure *reason) {
-              if (reason)
-                failure = *reason;
-              isOver = true;
-              if (loop)
-                loop->stop();
-              ended->set_value();
-            }});
-  while (loop && !isOver)
-    loop->run();
-  ended->get_future().wait();
-  if (!failure)
-    return answer;
-  if (failure->kind == HttpFailureKind::Cancelled)
+  std::atomic<bool> isOver = false;
+  std::promise<void> ended;
+};
+} // namespace
+
+static HttpCallbacks fill(const std::shared_ptr<AwaitedAnswer> &awaited,
+                          size_t mostBytes) {
+  return {.onHead =
+              [awaited](const HttpResponseHead &head) {
+                awaited->answer.head = head;
+              },
+          .onBody =
+              [awaited, mostBytes](std::string_view piece) {
+                std::string &body = awaited->answer.body;
+                if (piece.size() > mostBytes - body.size())
+                  return false;
+                body += piece;
+                return true;
+              },
+          .onEnd =
+              [awaited](const HttpFailure *reason) {
+                if (reason)
+                  awaited->failure = *reason;
+                awaited->isOver = true;
+                awaited->ended.set_value();
+              }};
+}
+
+/// Returns whether the answer is there before `stop` says that nobody waits.
+static bool wait(AwaitedAnswer &awaited, EventLoop *loop,
+                 const std::function<bool()> &stop) {
+  if (loop)
+    return loop->runUntil([&] { return awaited.isOver.load(); }, stop);
+  const std::future<void> ended = awaited.ended.get_future();
+  while (ended.wait_for(std::chrono::milliseconds(100)) !=
+         std::future_status::ready)
+    if (stop && stop())
+      return false;
+  return true;
+}
+
+Result<HttpAnswer> HttpClient::ask(HttpRequest request, size_t mostBytes,
+                                   const std::function<bool()> &stop) {
+  // Of the callbacks, too, which may not have returned when this does.
+  const auto awaited = std::make_shared<AwaitedAnswer>();
+  const HttpCallId id = send(std::move(request), fill(awaited, mostBytes));
+  if (!wait(*awaited, implementation->loop, stop)) {
+    cancel(id);
+    return makeError(ErrorKind::Cancelled, "interrupted");
+  }
+  if (!awaited->failure)
+    return std::move(awaited->answer);
+  if (awaited->failure->kind == HttpFailureKind::Cancelled)
     return makeError("the answer has more than ", mostBytes, " bytes");
-  return makeError(failure->message);
+  return makeError(awaited->failure->message);
 }

@@ -87,6 +87,10 @@ bool StreamedAnswer::readBody(std::string_view piece) {
 }
 
 void StreamedAnswer::addPiece() {
+  if (pieces == mostPieces) {
+    fail("endless stream", "it goes on behind the tokens that were asked for");
+    return;
+  }
   if (pieces++ == 0)
     request.firstToken = arrived;
   else

@@ -30,7 +30,8 @@ public:
   /// Times are seconds after `origin`. `asked` has the tokens that were asked
   /// for.
   StreamedAnswer(Clock::time_point origin, const ServedRequest &asked)
-      : origin(origin), request(asked) {}
+      : origin(origin), request(asked),
+        mostPieces(2 * asked.outputTokens + 64) {}
 
   void readHead(const HttpResponseHead &head);
   /// False: the rest need not come.
@@ -51,6 +52,8 @@ private:
 
   const Clock::time_point origin;
   ServedRequest request;
+  /// Each is remembered. No server sends more than a piece for each token.
+  const uint64_t mostPieces;
   unsigned status = 0;
   bool isStream = false;
   std::string contentType;

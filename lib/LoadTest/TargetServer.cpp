@@ -23,8 +23,9 @@ static constexpr ServingRequest probeRequest = {8, 2, std::nullopt};
 static constexpr uint64_t fewWords = 32, manyWords = 288;
 
 TargetServer::TargetServer(EventLoop &loop, TargetOptions given,
-                           PromptMaker prompts)
-    : eventLoop(&loop), options(std::move(given)), prompts(prompts) {
+                           PromptMaker prompts, std::function<bool()> stop)
+    : eventLoop(&loop), stop(std::move(stop)), options(std::move(given)),
+      prompts(prompts) {
   if (options.address.basePath.empty())
     options.address.basePath = "/v1";
   HttpClientLimits limits;
@@ -89,6 +90,7 @@ HttpCallId TargetServer::send(const ServingRequest &request,
                /*streams=*/true));
   asked.sent = asked.arrival =
       std::chrono::duration<double>(Clock::now() - origin).count();
+  asked.outputTokens = outputTokens;
   auto answer = std::make_shared<StreamedAnswer>(origin, asked);
   return client->send(
       std::move(message),
@@ -106,6 +108,12 @@ HttpCallId TargetServer::send(const ServingRequest &request,
 // Finding out what the server takes
 //===----------------------------------------------------------------------===//
 
+Result<HttpAnswer> TargetServer::ask(HttpClient &asked,
+                                     HttpRequest request) const {
+  constexpr size_t mostBytes = size_t{16} << 20;
+  return asked.ask(std::move(request), mostBytes, stop);
+}
+
 /// The first model of a list, if it is one.
 static const Json *firstModel(const Json &list) {
   if (!list.is_object())
@@ -117,8 +125,15 @@ static const Json *firstModel(const Json &list) {
   return &data->front();
 }
 
+static bool isPlainName(const std::string &name) {
+  constexpr size_t mostBytes = 300;
+  return !name.empty() && name.size() <= mostBytes &&
+         std::ranges::none_of(
+             name, [](unsigned char c) { return c < ' ' || c == 0x7F; });
+}
+
 Status TargetServer::findModel() {
-  const Result<HttpAnswer> answer = client->ask(makeRequest("/models", ""));
+  const Result<HttpAnswer> answer = ask(*client, makeRequest("/models", ""));
   if (!answer)
     return answer.error();
   const Result<Json> list = parseJson(answer->body);
@@ -131,8 +146,13 @@ Status TargetServer::findModel() {
     return makeError("the server lists no models (HTTP ", answer->head.status,
                      "); --model names one");
   }
+  // It is shown on terminals.
+  const auto &name = id->get_ref<const std::string &>();
+  if (options.model.empty() && !isPlainName(name))
+    return makeError("the first model that the server lists has a name that "
+                     "cannot be shown; --model names one");
   if (options.model.empty())
-    options.model = id->get<std::string>();
+    options.model = name;
   if (options.model != *id)
     return {};
   // vLLM tells it.
@@ -158,35 +178,21 @@ bool TargetServer::leaveOut(const ServingFailure &failure) {
          tryWithout(options.includeUsage, "stream_options");
 }
 
-Status TargetServer::negotiate(const std::function<bool()> &stop) {
+Status TargetServer::negotiate() {
   while (true) {
-    std::optional<ServedRequest> answer;
+    const auto answer = std::make_shared<std::optional<ServedRequest>>();
     const HttpCallId id =
-        send(probeRequest, Clock::now(), [&](const ServedRequest &ended) {
-          answer = ended;
-          eventLoop->stop();
-        });
-    // Asks whether to stop from time to time.
-    const auto looks = std::make_shared<std::function<void()>>();
-    const std::weak_ptr<std::function<void()>> again = looks;
-    *looks = [&, again] {
-      if (stop && stop())
-        client->cancel(id);
-      eventLoop->callAt(Clock::now() + std::chrono::milliseconds(100), [again] {
-        if (const auto look = again.lock())
-          (*look)();
-      });
-    };
-    (*looks)();
-    while (!answer)
-      eventLoop->run();
-    if (stop && stop())
-      return makeError("interrupted");
-    if (answer->isServed() || answer->refused)
+        send(probeRequest, Clock::now(),
+             [answer](ServedRequest ended) { *answer = std::move(ended); });
+    if (!eventLoop->runUntil([&] { return answer->has_value(); }, stop)) {
+      client->cancel(id);
+      return makeError(ErrorKind::Cancelled, "interrupted");
+    }
+    if (!(*answer)->failure)
       break;
-    if (!leaveOut(*answer->failure))
-      return makeError("a first request failed: ", answer->failure->kind, ": ",
-                       answer->failure->message);
+    if (!leaveOut(*(*answer)->failure))
+      return makeError("a first request failed: ", (*answer)->failure->kind,
+                       ": ", (*answer)->failure->message);
   }
   options.ignoreEndOfText = options.ignoreEndOfText.value_or(true);
   options.includeUsage = options.includeUsage.value_or(true);
@@ -208,9 +214,11 @@ static std::optional<uint64_t> countListed(const Json &answer) {
 
 std::optional<uint64_t> TargetServer::countTokens(uint64_t words) {
   const std::string text = Json(prompts.words(words, prompted++)).dump();
-  const Result<HttpAnswer> completed = client->ask(makeRequest(
-      options.endpoint == Endpoint::Chat ? "/chat/completions" : "/completions",
-      makeBody(text, 1, /*streams=*/false)));
+  const Result<HttpAnswer> completed =
+      ask(*client,
+          makeRequest(options.endpoint == Endpoint::Chat ? "/chat/completions"
+                                                         : "/completions",
+                      makeBody(text, 1, /*streams=*/false)));
   if (completed && completed->head.status == 200)
     if (const Result<StreamChunk> answer = parseStreamChunk(completed->body);
         answer && answer->promptTokens)
@@ -220,9 +228,11 @@ std::optional<uint64_t> TargetServer::countTokens(uint64_t words) {
   beside.basePath.clear();
   const std::unique_ptr<HttpClient> other =
       HttpClient::create({beside, HttpClientLimits()}, *eventLoop);
-  const Result<HttpAnswer> tokenized = other->ask(makeRequest(
-      "/tokenize", "{\"model\":" + Json(options.model).dump() +
-                       ",\"content\":" + text + ",\"prompt\":" + text + "}"));
+  const Result<HttpAnswer> tokenized =
+      ask(*other,
+          makeRequest("/tokenize", "{\"model\":" + Json(options.model).dump() +
+                                       ",\"content\":" + text +
+                                       ",\"prompt\":" + text + "}"));
   if (tokenized && tokenized->head.status == 200)
     if (const Result<Json> answer = parseJson(tokenized->body))
       return countListed(*answer);
@@ -232,6 +242,8 @@ std::optional<uint64_t> TargetServer::countTokens(uint64_t words) {
 Status TargetServer::measureWords() {
   const std::optional<uint64_t> few = countTokens(fewWords);
   const std::optional<uint64_t> many = countTokens(manyWords);
+  if (stop && stop())
+    return makeError(ErrorKind::Cancelled, "interrupted");
   if (!few || !many || *many <= *few) {
     report(options.log, LogLevel::Warning,
            "the server does not tell how many tokens a prompt has; a word is "
@@ -254,9 +266,9 @@ TargetServer::connect(EventLoop &loop, TargetOptions options,
   SANDWICH_ASSIGN_OR_RETURN(PromptMaker prompts,
                             PromptMaker::create(options.prompts));
   std::unique_ptr<TargetServer> server(
-      new TargetServer(loop, std::move(options), prompts));
+      new TargetServer(loop, std::move(options), prompts, stop));
   SANDWICH_RETURN_IF_ERROR(server->findModel());
-  SANDWICH_RETURN_IF_ERROR(server->negotiate(stop));
+  SANDWICH_RETURN_IF_ERROR(server->negotiate());
   if (!prompts.asTokens())
     SANDWICH_RETURN_IF_ERROR(server->measureWords());
   return server;

@@ -404,6 +404,31 @@ TEST_F(ServedClientTest, LivesOnALoopOfItsUser) {
   EXPECT_EQ(order, (std::vector<std::string>{"first", "second"}));
 }
 
+TEST_F(ServedClientTest, NobodyHasToWaitForAnAnswer) {
+  start();
+  const auto answer = client->ask(keepRequest, 1000, [] { return true; });
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::Cancelled);
+  EXPECT_EQ(answer.error().message, "interrupted");
+  EventLoop loop;
+  auto onLoop =
+      HttpClient::create({addressOf(server->port()), HttpClientLimits()}, loop);
+  int asked = 0;
+  EXPECT_FALSE(onLoop->ask(keepRequest, 1000, [&] { return ++asked == 3; }));
+  EXPECT_EQ(asked, 3);
+}
+
+TEST(EventLoopTest, RunsUntilSomethingIsDone) {
+  EventLoop loop;
+  int done = 0;
+  for (int i = 0; i < 5; ++i)
+    loop.post([&] { ++done; });
+  EXPECT_TRUE(loop.runUntil([&] { return done == 3; }));
+  EXPECT_EQ(done, 3);
+  EXPECT_TRUE(loop.runUntil([&] { return done == 5; }, [] { return false; }));
+  EXPECT_FALSE(loop.runUntil([&] { return done == 6; }, [] { return true; }));
+}
+
 TEST(EventLoopTest, RunsWorkInTimeAndOrder) {
   EventLoop loop;
   std::string order;

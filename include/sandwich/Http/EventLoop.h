@@ -34,6 +34,11 @@ public:
 
   /// Until `stop`; may be called again then, and goes on where it stopped.
   void run();
+  /// Until `isDone`, which is asked after all that is run. False: `stop`, which
+  /// may be empty, said before that nobody waits for it any more; it is asked
+  /// as often, and some ten times a second.
+  bool runUntil(const std::function<bool()> &isDone,
+                const std::function<bool()> &stop = {});
 
   // From any thread.
 

@@ -149,9 +149,11 @@ public:
 
   /// Sends a request and returns its answer, of whose body at most `mostBytes`
   /// are taken. Runs the loop meanwhile, if the client lives on one. Not to be
-  /// called by a callback. Error: there is no complete answer, and why.
+  /// called by a callback. `stop`, which may be empty, is asked some ten times
+  /// a second. Error: there is no complete answer, and why.
   Result<HttpAnswer> ask(HttpRequest request,
-                         size_t mostBytes = size_t{1} << 20);
+                         size_t mostBytes = size_t{1} << 20,
+                         const std::function<bool()> &stop = {});
 
 private:
   class Implementation;

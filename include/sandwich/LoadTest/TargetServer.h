@@ -94,7 +94,8 @@ public:
   std::optional<uint64_t> contextTokens() const { return context; }
 
 private:
-  TargetServer(EventLoop &loop, TargetOptions options, PromptMaker prompts);
+  TargetServer(EventLoop &loop, TargetOptions options, PromptMaker prompts,
+               std::function<bool()> stop);
 
   std::string path(const char *name) const;
   HttpRequest makeRequest(const std::string &path, std::string body) const;
@@ -102,8 +103,9 @@ private:
                        bool streams) const;
   std::string makePrompt(uint64_t tokens);
 
+  Result<HttpAnswer> ask(HttpClient &asked, HttpRequest request) const;
   Status findModel();
-  Status negotiate(const std::function<bool()> &stop);
+  Status negotiate();
   /// Leaves out what `failure` says that the server does not take; false: it
   /// says nothing of that kind.
   bool leaveOut(const ServingFailure &failure);
@@ -112,6 +114,8 @@ private:
   std::optional<uint64_t> countTokens(uint64_t words);
 
   EventLoop *eventLoop;
+  /// Asked while the server is found out about.
+  std::function<bool()> stop;
   TargetOptions options;
   PromptMaker prompts;
   /// So that no prompt comes twice.
