@@ -95,7 +95,7 @@ sandwich::renderChat(const LoadedModel &model, const ChatRequest &request) {
     if (auto error = cutAfterLastMessage(request, *rendered))
       return *std::move(error);
   Result<std::vector<int32_t>> tokens = model.tokenizer()->encode(
-      rendered->text, {.specialTokenRanges = rendered->trusted});
+      rendered->text, {.parseSpecialTokens = true, .trustedRanges = rendered->trusted});
   if (!tokens)
     return ApiError::ofField("messages", "messages: " + tokens.error().message);
   return ChatPrompt{.tokens = *std::move(tokens),
