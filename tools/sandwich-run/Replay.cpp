@@ -11,6 +11,7 @@
 #include "Hosts.h"
 #include "Measurement.h"
 #include "ReplayPage.h"
+#include "SpeculationArguments.h"
 #include "Terminal.h"
 
 #include "sandwich/Artifact/OutputPlace.h"
@@ -51,6 +52,7 @@ struct ReplayArguments {
   GoodputOptions goodput;
   bool prefixCache = true;
   std::string page;
+  tool::SpeculationArguments speculation;
   tool::EngineArguments engine;
   bool json = false;
   bool quiet = false;
@@ -185,9 +187,11 @@ Result<Experiment> Experiment::create(const ReplayArguments &arguments) {
   serving.scheduling.firstTokenObjective = objectives.firstToken;
   serving.scheduling.tokenObjective = objectives.token;
   makeRoomFor(trace.requests, serving.scheduling);
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<Service> service,
-      Service::create(std::move(engine), std::nullopt, serving));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> draft,
+                            arguments.speculation.apply(serving, options));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Service> service,
+                            Service::create(std::move(engine), std::nullopt,
+                                            serving, std::move(draft)));
   return Experiment(arguments, std::move(trace), std::move(service));
 }
 
@@ -392,12 +396,21 @@ static std::string describeGoodput(const Goodput &goodput, double attainment) {
 }
 
 Status Experiment::report(bool complete) const {
+  const SpeculationStatistics speculation =
+      service->statistics().scheduler.speculation;
   if (arguments.json) {
     Json json = toJson();
     json["interrupted"] = !complete;
+    if (arguments.speculation.isOn())
+      json["speculation"] = {{"steps", speculation.steps},
+                             {"proposed_tokens", speculation.proposedTokens},
+                             {"accepted_tokens", speculation.acceptedTokens},
+                             {"seconds", speculation.seconds}};
     return tool::writeJson(json);
   }
   std::string text = describe();
+  if (arguments.speculation.isOn())
+    text += tool::describe(speculation) + "\n";
   if (arguments.findsGoodput && complete)
     text += describeGoodput(goodput, arguments.goodput.attainment);
   return writeStandardOutput(text);
@@ -596,6 +609,7 @@ token to the next.)");
                    "file")
       ->check(findOutputNameProblem)
       ->type_name("FILE");
+  addSpeculationOptions(*command, arguments->speculation);
   addEngineOptions(*command, arguments->engine);
   command->add_flag("-q,--quiet", arguments->quiet,
                     "No progress on standard error");
