@@ -297,10 +297,10 @@ Status ApiServer::Implementation::listen() {
   return {};
 }
 
-/// Models that are alone have the machine to themselves.
+/// A model that is alone has the machine to itself.
 static Status share(std::vector<ServedModelOptions> &models,
                     std::shared_ptr<MemoryLedger> &ledger) {
-  if (models.size() < 2)
+  if (models.size() < 2 && models.front().draft.empty())
     return {};
   ledger = std::make_shared<MemoryLedger>();
   SANDWICH_ASSIGN_OR_RETURN(const std::shared_ptr<CoreArbiter> arbiter,
@@ -395,9 +395,8 @@ Result<std::unique_ptr<ApiServer>> ApiServer::create(ApiServerOptions options) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<ModelRegistry> models,
                             ModelRegistry::create(std::move(options.models),
                                                   std::move(options.aliases)));
-  auto made =
-      std::make_unique<Implementation>(std::move(options), std::move(models),
-                                       std::move(ledger));
+  auto made = std::make_unique<Implementation>(
+      std::move(options), std::move(models), std::move(ledger));
   SANDWICH_RETURN_IF_ERROR(made->listen());
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(made)));
 }

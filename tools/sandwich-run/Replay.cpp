@@ -194,8 +194,7 @@ Json Experiment::describeService() const {
 Status Experiment::report(bool complete) const {
   std::string text = tool::describePlacement(service->rankPlacement());
   if (arguments.speculation.isOn())
-    text +=
-        tool::describe(service->statistics().scheduler.speculation) + "\n";
+    text += tool::describe(service->statistics().scheduler.speculation) + "\n";
   return writeReport(arguments.serving, rates, describeService(), text,
                      complete);
 }

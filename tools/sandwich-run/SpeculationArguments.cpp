@@ -9,40 +9,31 @@
 #include "SpeculationArguments.h"
 
 #include "sandwich/Artifact/Artifact.h"
-#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Service/DraftEngine.h"
 
 #include <utility>
 
 using namespace sandwich;
 
+void tool::SpeculationArguments::set(ServiceOptions &options) const {
+  options.proposedTokens = tokens;
+  options.alwaysProposes = always;
+  if (source == "ngram")
+    options.proposals = ProposalSource::PromptLookup;
+  else if (isOn())
+    options.proposals = ProposalSource::Draft;
+}
+
 Result<std::unique_ptr<Engine>>
 tool::SpeculationArguments::apply(ServiceOptions &options,
                                   const EngineOptions &target) const {
-  options.proposedTokens = tokens;
-  options.alwaysProposes = always;
-  if (!isOn())
+  set(options);
+  if (options.proposals != ProposalSource::Draft)
     return std::unique_ptr<Engine>();
-  if (source == "ngram") {
-    options.proposals = ProposalSource::PromptLookup;
-    return std::unique_ptr<Engine>();
-  }
-  options.proposals = ProposalSource::Draft;
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(source));
-  EngineOptions draft;
-  // Texts with what is proposed for them.
-  const uint64_t proposed =
-      checkedMultiply<uint64_t>(target.maxSequences, tokens).value_or(0);
-  if (target.kvCacheTokens > 0)
-    draft.kvCacheTokens = checkedAdd<uint64_t>(target.kvCacheTokens, proposed)
-                              .value_or(target.kvCacheTokens);
-  draft.maxSequences = target.maxSequences;
-  draft.prefixCache = target.prefixCache;
-  draft.weightPlacement = target.weightPlacement;
-  draft.verifyWeights = target.verifyWeights;
-  draft.numaNode = target.numaNode;
-  draft.log = target.log;
   options.log = target.log;
-  return Engine::create(std::move(artifact), draft);
+  return Engine::create(std::move(artifact),
+                        draftEngineOptions(target, tokens));
 }
 
 void tool::addSpeculationOptions(CLI::App &command,

@@ -28,7 +28,9 @@ struct SpeculationArguments {
   bool always = false;
 
   bool isOn() const { return source != "none"; }
-  /// Sets what `options` say of it. Returns the engine of the smaller model, or
+  /// Sets what `options` say of it.
+  void set(ServiceOptions &options) const;
+  /// The same. Returns the engine of the smaller model, or
   /// null if there is none; it gets as much KV cache as `target`, whose texts
   /// it follows. Errors: those of loading it.
   Result<std::unique_ptr<Engine>> apply(ServiceOptions &options,
