@@ -12,7 +12,7 @@ runtime=(
   libhwloc-dev libtbb-dev libprotobuf-dev protobuf-compiler libgtest-dev
   nlohmann-json3-dev libpcre2-dev libutf8proc-dev libxxhash-dev libcli11-dev
   libsodium-dev libhwy-dev libboost1.81-dev prometheus-cpp-dev
-  python3 python3-jsonschema python3-jinja2 python3-numpy
+  python3 python3-jinja2 python3-jsonschema python3-numpy
 )
 compiler=(
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools liblld-22-dev

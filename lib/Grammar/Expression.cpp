@@ -174,7 +174,7 @@ Expression ExpressionPool::literals(std::vector<std::string> texts) {
 }
 
 /// Beginnings that lie deeper than this in each other are not shared.
-static constexpr unsigned mostNesting = 200;
+static constexpr unsigned mostNesting = 1000;
 
 /// What follows the first `depth` bytes, which all of `sorted` have in common.
 Expression ExpressionPool::literalsFrom(std::span<const std::string> sorted,
@@ -379,6 +379,26 @@ Expression ExpressionPool::repeat(Expression part, uint32_t least,
 // Derivatives
 //===----------------------------------------------------------------------===//
 
+/// Each of the alternatives of `left` before `right`. So derivatives are sets
+/// of Antimirov's partial derivatives (1996), of which there are few, and not
+/// as many expressions as there are ways to nest them.
+Expression ExpressionPool::distribute(Expression left, Expression right) {
+  const Node node = at(left);
+  if (node.kind != Kind::Either)
+    return concat(left, right);
+  std::vector<Expression> parts(node.second);
+  for (uint32_t i = 0; i < node.second; ++i)
+    parts[i] = concat(lists[node.first + i], right);
+  return either(std::move(parts));
+}
+
+/// The last of `boundaries` up to `byte`, or 0: the first of its class.
+static uint8_t firstOfClass(const ByteSet &boundaries, uint8_t byte) {
+  while (byte > 0 && !boundaries.test(byte))
+    --byte;
+  return byte;
+}
+
 Expression ExpressionPool::derivative(Expression expression, uint8_t byte) {
   const Node node = at(expression);
   switch (node.kind) {
@@ -389,12 +409,6 @@ Expression ExpressionPool::derivative(Expression expression, uint8_t byte) {
     return byteSets[node.first].test(byte) ? empty : nothing;
   case Kind::Complement:
     return complement(derivative(Expression{node.first}, byte));
-  case Kind::Repeat: {
-    const uint32_t least = node.least == 0 ? 0 : node.least - 1;
-    const uint32_t most = node.most == unlimited ? unlimited : node.most - 1;
-    return concat(derivative(Expression{node.first}, byte),
-                  repeat(Expression{node.first}, least, most));
-  }
   case Kind::Either:
   case Kind::Both: {
     std::vector<Expression> parts(node.second);
@@ -403,15 +417,36 @@ Expression ExpressionPool::derivative(Expression expression, uint8_t byte) {
     return node.kind == Kind::Either ? either(std::move(parts))
                                      : both(std::move(parts));
   }
+  case Kind::Repeat:
   case Kind::Concat:
     break;
   }
-  // Along the sequence as far as its parts may be empty.
+  // The same are parts of many alternatives.
+  byte = firstOfClass(boundaries(expression), byte);
+  const uint64_t key = uint64_t(expression) << 8 | byte;
+  if (const auto known = derivatives.find(key); known != derivatives.end())
+    return known->second;
+  const Expression result = node.kind == Kind::Repeat
+                                ? derivativeOfRepeat(node, byte)
+                                : derivativeOfConcat(node, byte);
+  if (!budget.exhausted())
+    derivatives.emplace(key, result);
+  return result;
+}
+
+Expression ExpressionPool::derivativeOfRepeat(const Node &node, uint8_t byte) {
+  const uint32_t least = node.least == 0 ? 0 : node.least - 1;
+  const uint32_t most = node.most == unlimited ? unlimited : node.most - 1;
+  return distribute(derivative(Expression{node.first}, byte),
+                    repeat(Expression{node.first}, least, most));
+}
+
+/// Along the sequence as far as its parts may be empty.
+Expression ExpressionPool::derivativeOfConcat(Node sequence, uint8_t byte) {
   std::vector<Expression> parts;
-  Node sequence = node;
   while (true) {
-    parts.push_back(concat(derivative(Expression{sequence.first}, byte),
-                           Expression{sequence.second}));
+    parts.push_back(distribute(derivative(Expression{sequence.first}, byte),
+                               Expression{sequence.second}));
     if (!isNullable(Expression{sequence.first}) || budget.exhausted())
       break;
     const Node rest = at(Expression{sequence.second});

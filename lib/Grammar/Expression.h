@@ -27,6 +27,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace sandwich::grammar {
@@ -139,6 +140,9 @@ private:
   template <typename Combine>
   void mergeBytes(std::vector<Expression> &parts, Combine combine);
   Expression prepend(Expression left, Expression right);
+  Expression distribute(Expression left, Expression right);
+  Expression derivativeOfRepeat(const Node &node, uint8_t byte);
+  Expression derivativeOfConcat(Node sequence, uint8_t byte);
   Expression literalsFrom(std::span<const std::string> sorted, size_t depth,
                           unsigned nesting);
 
@@ -149,6 +153,8 @@ private:
   std::vector<Expression> lists;
   /// Nodes by hash, a power of two of places.
   std::vector<uint32_t> places;
+  /// Those of sequences and repetitions, by expression and byte.
+  std::unordered_map<uint64_t, Expression> derivatives;
 };
 
 } // namespace sandwich::grammar

@@ -209,6 +209,9 @@ Expression NumberWriter::multiples(int power) {
           {point, digit, pool.repeat(digit, 0, count - 1), zeros})));
 }
 
+/// As many as those of doubles have; larger ones are none to most readers.
+static constexpr uint32_t mostExponentDigits = 3;
+
 Expression sandwich::grammar::numbers(ExpressionPool &pool,
                                       const NumberBounds &bounds) {
   NumberWriter writer(pool, bounds.integer);
@@ -220,7 +223,7 @@ Expression sandwich::grammar::numbers(ExpressionPool &pool,
     const Expression exponent = pool.concat(
         {pool.either(pool.bytes('e', 'e'), pool.bytes('E', 'E')),
          pool.optional(pool.either(pool.bytes('+', '+'), minus)),
-         pool.repeat(pool.bytes('0', '9'), 1, ExpressionPool::unlimited)});
+         pool.repeat(pool.bytes('0', '9'), 1, mostExponentDigits)});
     return pool.concat(number, pool.optional(exponent));
   }
   std::vector<Expression> positive = {writer.all()};

@@ -331,10 +331,10 @@ Status ApiServer::Implementation::listen() {
   return {};
 }
 
-/// Models that are alone have the machine to themselves.
+/// A model that is alone has the machine to itself.
 static Status share(std::vector<ServedModelOptions> &models,
                     std::shared_ptr<MemoryLedger> &ledger) {
-  if (models.size() < 2)
+  if (models.size() < 2 && models.front().draft.empty())
     return {};
   ledger = std::make_shared<MemoryLedger>();
   SANDWICH_ASSIGN_OR_RETURN(const std::shared_ptr<CoreArbiter> arbiter,

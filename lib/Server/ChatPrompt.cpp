@@ -73,9 +73,8 @@ sandwich::renderChat(const LoadedModel &model, const ChatRequest &request) {
                                model.templateProblem +
                                "; /v1/completions takes prompts as they are",
                     .code = "chat_template_missing"};
-  const bool hasTools =
-      !request.tools.is_null() &&
-      request.toolChoice.kind != ToolChoice::Kind::None;
+  const bool hasTools = !request.tools.is_null() &&
+                        request.toolChoice.kind != ToolChoice::Kind::None;
   if (hasTools && !model.toolCalls)
     return ApiError::ofField("tools", "the chat template of '" + model.name +
                                           "' knows no tools");
@@ -83,10 +82,10 @@ sandwich::renderChat(const LoadedModel &model, const ChatRequest &request) {
   if (!chosen)
     return ApiError{.message = chosen.error().message,
                     .code = "chat_template_missing"};
-  Result<RenderedText> rendered = chosen->render(
-      variablesOf(request, hasTools),
-      {.trustedVariables = model.templates->specialTokens(),
-       .now = localTime()});
+  Result<RenderedText> rendered =
+      chosen->render(variablesOf(request, hasTools),
+                     {.trustedVariables = model.templates->specialTokens(),
+                      .now = localTime()});
   if (!rendered)
     return ApiError::ofField("messages",
                              "the chat template refuses the conversation: " +
@@ -95,7 +94,8 @@ sandwich::renderChat(const LoadedModel &model, const ChatRequest &request) {
     if (auto error = cutAfterLastMessage(request, *rendered))
       return *std::move(error);
   Result<std::vector<int32_t>> tokens = model.tokenizer()->encode(
-      rendered->text, {.specialTokenRanges = rendered->trusted});
+      rendered->text,
+      {.parseSpecialTokens = true, .trustedRanges = rendered->trusted});
   if (!tokens)
     return ApiError::ofField("messages", "messages: " + tokens.error().message);
   return ChatPrompt{.tokens = *std::move(tokens),

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GenerationSetup.h"
+#include "OutputConstraint.h"
 
 #include <variant>
 
@@ -65,6 +66,11 @@ encode(const Prompt &prompt, const CompletionRequest &request,
 /// What the service gets of each prompt.
 static std::variant<std::vector<GenerationAnswer::Prompt>, ApiError>
 preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
+  ConstraintOrError format = constrainFormat(request.parameters, model);
+  if (auto *error = std::get_if<ApiError>(&format))
+    return std::move(*error);
+  const auto constraint =
+      std::get<std::shared_ptr<const TokenConstraint>>(std::move(format));
   std::vector<GenerationAnswer::Prompt> prompts;
   for (const Prompt &each : request.prompts) {
     auto encoded = encode(each, request, model);
@@ -83,6 +89,7 @@ preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
     prepared.request = std::move(std::get<GenerationRequest>(made));
     prepared.request.maxTokens = std::get<uint64_t>(tokens);
     prepared.request.prompt = std::move(prompt.tokens);
+    prepared.request.constraint = constraint;
     if (request.echo)
       prepared.echo = std::move(prompt.text);
     // Where no token is made, the prompt is computed to be scored, or for

@@ -221,11 +221,18 @@ static void collect(const ServedModel &model, Families &families) {
   };
   phase("prefill", scheduler.prefill, scheduler.phase == StepPhase::Prefill);
   phase("decode", scheduler.decode, scheduler.phase == StepPhase::Decode);
-  gauge("sandwich_stalled_seconds",
-        "Seconds without the end of a step while there is something to compute.",
-        statistics.stalledSeconds);
+  gauge(
+      "sandwich_stalled_seconds",
+      "Seconds without the end of a step while there is something to compute.",
+      statistics.stalledSeconds);
   counter("sandwich_rank_restarts_total", "How often ranks were started anew.",
           statistics.rankRestarts);
+  counter("vllm:spec_decode_num_draft_tokens_total",
+          "Tokens proposed by speculative decoding.",
+          scheduler.speculation.proposedTokens);
+  counter("vllm:spec_decode_num_accepted_tokens_total",
+          "Those of them that were drawn.",
+          scheduler.speculation.acceptedTokens);
   counter("sandwich_requests_total", "Requests taken.", statistics.requests);
   counter("sandwich_refused_requests_total",
           "Requests that the scheduler refused.", statistics.refusedRequests);

@@ -18,8 +18,7 @@ static ConstraintOrError compile(const GrammarSource &source,
     return ApiError::ofField(param, param + " cannot be used with '" +
                                         model.name +
                                         "': " + model.grammarProblem);
-  Result<std::shared_ptr<const Grammar>> grammar =
-      model.grammars->find(source);
+  Result<std::shared_ptr<const Grammar>> grammar = model.grammars->find(source);
   if (!grammar)
     return ApiError::ofField(param, param + ": " + grammar.error().message);
   return std::shared_ptr<const TokenConstraint>(
@@ -31,13 +30,11 @@ static std::optional<ApiError>
 findContradiction(const GenerationParameters &parameters,
                   const std::string &param) {
   if (parameters.sampling.ignoreEndOfText)
-    return ApiError::ofField("ignore_eos",
-                             "ignore_eos and " + param +
-                                 " contradict each other");
+    return ApiError::ofField("ignore_eos", "ignore_eos and " + param +
+                                               " contradict each other");
   if (parameters.sampling.minTokens > 0)
-    return ApiError::ofField("min_tokens",
-                             "min_tokens and " + param +
-                                 " contradict each other");
+    return ApiError::ofField("min_tokens", "min_tokens and " + param +
+                                               " contradict each other");
   return std::nullopt;
 }
 
@@ -83,9 +80,8 @@ static GrammarSource callOf(const std::string &name, const Json &parameters,
   if (!syntax.open.empty())
     parts.push_back(tagOf(syntax.open, model));
   parts.push_back(GrammarSource::literal(
-      syntax.padding + (syntax.isList ? "[" : "") +
-      "{\"name\": " + Json(name).dump() + ", \"" + syntax.argumentsKey +
-      "\": "));
+      syntax.padding + (syntax.isList ? "[" : "") + "{\"name\": " +
+      Json(name).dump() + ", \"" + syntax.argumentsKey + "\": "));
   parts.push_back(GrammarSource::jsonSchema(parameters));
   parts.push_back(GrammarSource::literal(
       std::string("}") + (syntax.isList ? "]" : "") + syntax.padding));

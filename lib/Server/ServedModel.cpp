@@ -11,6 +11,7 @@
 #include "LoadedModel.h"
 
 #include "sandwich/Runtime/Text/ArtifactTokenizer.h"
+#include "sandwich/Service/DraftEngine.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -77,11 +78,22 @@ Status ServedModel::open(MemoryLedger *ledger) {
     contextLength = artifact->manifest().model().context_length();
     if (options.contextLength)
       contextLength = std::min(contextLength, *options.contextLength);
+    if (hasDraft()) {
+      SANDWICH_ASSIGN_OR_RETURN(draft, Artifact::open(options.draft));
+    }
     if (!ledger)
       return {};
     SANDWICH_ASSIGN_OR_RETURN(const MemoryNeeds needs,
                               Engine::memoryNeeds(*artifact, engineOptions()));
     ledger->expect(artifact->path(), needs);
+    if (!draft)
+      return {};
+    SANDWICH_ASSIGN_OR_RETURN(
+        const MemoryNeeds draftNeeds,
+        Engine::memoryNeeds(
+            *draft, draftEngineOptions(engineOptions(),
+                                       options.service.proposedTokens)));
+    ledger->expect(draft->path(), draftNeeds);
     return {};
   };
   return noteFailure(read());
@@ -118,7 +130,8 @@ static void readTemplates(const Artifact &artifact, LoadedModel &model,
     return;
   model.templates = *std::move(read);
   std::string text(file.value_or(""));
-  if (Result<Json> json = parseJson(configuration.value_or("{}")); json && !file)
+  if (Result<Json> json = parseJson(configuration.value_or("{}"));
+      json && !file)
     if (const auto found = json->find("chat_template"); found != json->end())
       text = found->is_string() ? found->get<std::string>() : found->dump();
   model.toolCalls = findToolCallSyntax(text);
@@ -187,17 +200,24 @@ Result<std::unique_ptr<LoadedModel>> ServedModel::make() {
   if (engine->blockPool().blockCount() < blocks)
     return makeError(options.artifact, ": the KV cache has ",
                      engine->blockPool().blockCount(),
-                     " blocks, and a text of ", contextLength,
-                     " tokens needs ", blocks,
+                     " blocks, and a text of ", contextLength, " tokens needs ",
+                     blocks,
                      "; give it more --kv-memory, or the model a smaller "
                      "--context-length");
   ServiceOptions serving = options.service;
   serving.scheduling.maxWaitingTokens =
       std::max(serving.scheduling.maxWaitingTokens, engine->contextLength());
+  std::unique_ptr<Engine> draftEngine;
+  if (draft) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        draftEngine,
+        Engine::create(*std::exchange(draft, std::nullopt),
+                       draftEngineOptions(loading, serving.proposedTokens)));
+  }
   SANDWICH_ASSIGN_OR_RETURN(
       made->service,
-      Service::create(std::move(engine),
-                      std::exchange(tokenizer, std::nullopt), serving));
+      Service::create(std::move(engine), std::exchange(tokenizer, std::nullopt),
+                      serving, std::move(draftEngine)));
   readTemplates(made->service->artifact(), *made, options.service.log);
   indexVocabulary(*made, options.service.log);
   return made;

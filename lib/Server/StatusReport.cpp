@@ -51,20 +51,19 @@ static Json describeStatus(const ServedModel &model,
   }
   const ServiceStatistics statistics = loaded->service->statistics();
   const SchedulerStatistics &scheduler = statistics.scheduler;
-  json.update(
-      {{"state", "ready"},
-       {"context_length", loaded->contextLength},
-       {"architecture", manifest.model().architecture()},
-       {"target", manifest.target().name()},
-       {"weights_dtype", manifest.target().dtype()},
-       {"ranks", std::max(1u, manifest.ranks())},
-       {"plan",
-        {{"prefill_cores", std::move(prefill)},
-         {"decode_cores", std::move(decode)}}},
-       {"running_requests", scheduler.runningRequests},
-       {"running_texts", scheduler.runningTexts},
-       {"waiting_requests", scheduler.waitingRequests},
-       {"kv_blocks",
+  json.update({{"state", "ready"},
+               {"context_length", loaded->contextLength},
+               {"architecture", manifest.model().architecture()},
+               {"target", manifest.target().name()},
+               {"weights_dtype", manifest.target().dtype()},
+               {"ranks", std::max(1u, manifest.ranks())},
+               {"plan",
+                {{"prefill_cores", std::move(prefill)},
+                 {"decode_cores", std::move(decode)}}},
+               {"running_requests", scheduler.runningRequests},
+               {"running_texts", scheduler.runningTexts},
+               {"waiting_requests", scheduler.waitingRequests},
+               {"kv_blocks",
                 {{"used", scheduler.usedBlocks},
                  {"cached", statistics.idleCachedBlocks},
                  {"total", statistics.blockCount}}},
@@ -80,7 +79,9 @@ static Json describeStatus(const ServedModel &model,
                  {"prefill_steps", scheduler.prefill.steps},
                  {"decode_steps", scheduler.decode.steps},
                  {"prefill_seconds", scheduler.prefill.seconds},
-                 {"decode_seconds", scheduler.decode.seconds}}}});
+                 {"decode_seconds", scheduler.decode.seconds},
+                 {"drafted_tokens", scheduler.speculation.proposedTokens},
+                 {"accepted_tokens", scheduler.speculation.acceptedTokens}}}});
   return json;
 }
 

@@ -109,6 +109,12 @@ void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
   if (const auto *missing = std::get_if<ApiError>(&found))
     return call.respond(toResponse(*missing));
   const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
+  const uint64_t vocabulary = loaded.service->model().vocab_size();
+  for (int32_t token : tokens)
+    if (static_cast<uint64_t>(token) >= vocabulary)
+      return call.respond(toResponse(ApiError::ofField(
+          "tokens", "tokens has the token " + std::to_string(token) +
+                        ", and the model has " + std::to_string(vocabulary))));
   call.respond(toResponse(
       Json{{"prompt",
             loaded.tokenizer()->decode(tokens, /*skipSpecialTokens=*/false)}}));

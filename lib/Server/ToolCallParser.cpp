@@ -115,8 +115,8 @@ void ToolCallParser::tell(Step &step, size_t end) {
 bool ToolCallParser::findOpen(Step &step, bool atEnd) {
   const size_t open = held.find(syntax.open);
   const size_t end = open != std::string::npos ? open
-                     : atEnd                   ? held.size()
-                               : held.size() - pendingMarker(held, syntax.open);
+                     : atEnd ? held.size()
+                             : held.size() - pendingMarker(held, syntax.open);
   // Spaces before a call, and those behind the last one, say nothing. They are
   // known for that only when more has come.
   const std::string_view before = std::string_view(held).substr(0, end);

@@ -90,7 +90,8 @@ Service::create(std::unique_ptr<Engine> engine,
       StepCostModel::create(initialCosts(*engine, options)));
   SchedulerOptions scheduling = options.scheduling;
   scheduling.limits = limitsOf(*engine, options.maxSequences);
-  scheduling.speculation.maxTokens = proposer ? options.proposedTokens : 0;
+  scheduling.speculation = {.maxTokens = proposer ? options.proposedTokens : 0,
+                            .always = options.alwaysProposes};
   std::unique_ptr<Service> service(
       new Service(std::move(engine), std::move(tokenizer), options));
   service->proposer = std::move(proposer);

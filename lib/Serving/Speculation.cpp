@@ -148,7 +148,7 @@ std::vector<ProposalRequest> Scheduler::wantedProposals() {
   const StepShape streams = streamsShape();
   if (wanted.empty() || !canMix(streams.decodeSequences))
     return {};
-  if (proposesAtNoCost(streams))
+  if (options.speculation.always || proposesAtNoCost(streams))
     return wanted;
   if (const uint64_t depth = bestDepth(wanted, streams); depth > 0) {
     for (ProposalRequest &each : wanted)
@@ -242,7 +242,9 @@ std::vector<uint64_t> Scheduler::chooseProposals(const StepPlan &plan) const {
       gains.push({gain.drawn * rates[i], i});
     drawn += gain.drawn;
     const double seconds = costs.seconds(shape);
-    if (drawn / seconds <= bestRate || (without > 0 && seconds > patience))
+    const bool pays =
+        drawn / seconds > bestRate && (without == 0 || seconds <= patience);
+    if (!pays && !options.speculation.always)
       continue;
     bestRate = drawn / seconds;
     best = counts;

@@ -204,6 +204,14 @@ Status Evaluator::print(const Value &value) {
   return {};
 }
 
+Status Evaluator::printText(const Value &value) {
+  if (!value.isString())
+    return makeError("a block gives a ", typeName(value),
+                     ", which must be a string");
+  print(value.text());
+  return {};
+}
+
 Result<Value> Evaluator::capture(const StatementList &statements,
                                  Scope &around) {
   const InnerScope inner(*this, around);
@@ -320,14 +328,14 @@ Status Evaluator::executeCall(const CallStatement &statement) {
       {"caller", Origin::Template,
        state.make<Macro>(statement.caller, captureScope())});
   SANDWICH_ASSIGN_OR_RETURN(Value value, call(callee, std::move(arguments)));
-  return print(value);
+  return printText(value);
 }
 
 Status Evaluator::executeFilter(const FilterStatement &statement) {
   SANDWICH_ASSIGN_OR_RETURN(Value text, capture(statement.body, *scope));
   SANDWICH_ASSIGN_OR_RETURN(text,
                             applyFilters(*statement.filters, std::move(text)));
-  return print(text);
+  return printText(text);
 }
 
 Status Evaluator::executeOutput(const OutputStatement &statement) {

@@ -93,6 +93,8 @@ private:
                        Loop *loop);
   void print(const MarkedText &text);
   Status print(const Value &value);
+  /// The same for what blocks give, which jinja2 takes strings from only.
+  Status printText(const Value &value);
   /// The text of `statements`, in a scope within `around`.
   Result<Value> capture(const StatementList &statements, Scope &around);
   /// What `filters` make of a block's text.

@@ -412,9 +412,10 @@ Result<Value> PercentFormatter::run() {
     SANDWICH_RETURN_IF_ERROR(state.check());
   }
   const size_t given = arguments.isTuple() ? arguments.items().size() : 1;
-  const bool mayBeUnused =
-      !arguments.isTuple() &&
-      (usedKeys || arguments.is(Value::Kind::Dictionary) || arguments.isList());
+  // As in Python, whatever has items by key or place.
+  const bool mayBeUnused = usedKeys || arguments.is(Value::Kind::Dictionary) ||
+                           arguments.is(Value::Kind::Range) ||
+                           arguments.isUndefined() || arguments.isList();
   if (used < given && !mayBeUnused)
     return makeError("not all arguments are used by the format");
   return output.finish();

@@ -186,6 +186,9 @@ Status Lexer::lexText() {
 }
 
 Status Lexer::lexComment() {
+  // jinja2 looks for the end of a comment only where anything follows.
+  if (position == source.size())
+    return {};
   const size_t mark = source.find("#}", position);
   if (mark == source.npos)
     return error("a comment has no end, #}");
@@ -199,6 +202,8 @@ Status Lexer::lexComment() {
 }
 
 Status Lexer::lexRaw() {
+  if (position == source.size())
+    return {};
   for (size_t tag = source.find("{%", position); tag != source.npos;
        tag = source.find("{%", tag + 1)) {
     const char sign = signAt(source, tag + 2);

@@ -1058,7 +1058,6 @@ Result<StatementPointer> Parser::parseMacro(uint32_t line) {
 
 Result<StatementPointer> Parser::parseCallBlock(uint32_t line) {
   auto node = std::make_unique<CallStatement>(line);
-  node->caller.name = "caller";
   if (isOperator("("))
     SANDWICH_RETURN_IF_ERROR(parseSignature(node->caller));
   SANDWICH_ASSIGN_OR_RETURN(ExpressionPointer call, parseExpression());

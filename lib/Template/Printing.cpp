@@ -254,7 +254,10 @@ void Representation::addRange(const Range &range) {
 Status Representation::addObject(Object &object) {
   if (object.kind() == Object::Kind::Macro) {
     const auto &macro = static_cast<const Macro &>(object);
-    write("<Macro '" + macro.description.name + "'>");
+    // What a call block gives has no name.
+    write(macro.description.name.empty()
+              ? "<Macro anonymous>"
+              : "<Macro '" + macro.description.name + "'>");
     return {};
   }
   if (object.kind() != Object::Kind::Namespace)

@@ -10,6 +10,7 @@
 #include "Commands.h"
 #include "Hosts.h"
 #include "SamplingArguments.h"
+#include "SpeculationArguments.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
@@ -40,6 +41,7 @@ struct Arguments {
   uint64_t maxTokens = 128;
   uint32_t continuations = 1;
   tool::SamplingArguments sampling;
+  tool::SpeculationArguments speculation;
   tool::EngineArguments engine;
   bool json = false;
 };
@@ -380,9 +382,12 @@ static Status run(const Arguments &arguments) {
   serving.measuringSeconds = 0;
   serving.scheduling.maxWaitingTokens =
       std::max(serving.scheduling.maxWaitingTokens, engine->contextLength());
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<Service> service,
-      Service::create(std::move(engine), std::move(tokenizer), serving));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> draft,
+                            arguments.speculation.apply(serving, options));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Service> service,
+                            Service::create(std::move(engine),
+                                            std::move(tokenizer), serving,
+                                            std::move(draft)));
 
   catchInterrupts();
   const uint64_t room = tokensOfEach(service->statistics().blockCount,
@@ -396,6 +401,9 @@ static Status run(const Arguments &arguments) {
   if (interrupted())
     tool::writeLog("info: interrupted");
   tool::writeLog("info: " + generation.summary());
+  if (arguments.speculation.isOn())
+    tool::writeLog("info: " +
+                   tool::describe(service->statistics().scheduler.speculation));
   return arguments.json ? tool::writeJson(generation.toJson()) : Status();
 }
 
@@ -456,6 +464,7 @@ stopped, and with -n above 1 there is one object for each of "continuations".)")
                        "of the most probable ones with theirs")
           ->check(CLI::Range(uint32_t{0}, SamplingOptions::maxLogProbabilities))
           ->type_name("N");
+  addSpeculationOptions(*command, arguments->speculation);
   addEngineOptions(*command, arguments->engine);
   logProbabilities->needs(command->add_flag(
       "--json", arguments->json, "Prints one JSON object instead of the text"));

@@ -11,6 +11,7 @@
 #include "Hosts.h"
 #include "Measurement.h"
 #include "ServingArguments.h"
+#include "SpeculationArguments.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Measurement/RateExperiment.h"
@@ -34,6 +35,7 @@ struct ReplayArguments {
   tool::ServingArguments serving;
   uint64_t batch = usualMaxBatch;
   bool prefixCache = true;
+  tool::SpeculationArguments speculation;
   tool::EngineArguments engine;
 
   /// Those that the scheduler goes by: none where the same times are compared
@@ -134,9 +136,11 @@ Result<Experiment> Experiment::create(const ReplayArguments &arguments) {
   serving.scheduling.firstTokenObjective = objectives.firstToken;
   serving.scheduling.tokenObjective = objectives.token;
   makeRoomFor(trace.requests, serving.scheduling);
-  SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<Service> service,
-      Service::create(std::move(engine), std::nullopt, serving));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> draft,
+                            arguments.speculation.apply(serving, options));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Service> service,
+                            Service::create(std::move(engine), std::nullopt,
+                                            serving, std::move(draft)));
   RateExperimentOptions rates = arguments.serving.experiment();
   if (arguments.drawsArrivalsWithLengths())
     rates.rates.clear();
@@ -173,16 +177,25 @@ Status Experiment::run() {
 
 Json Experiment::describeService() const {
   const ServiceStatistics statistics = service->statistics();
-  return {{"model", service->model().name()},
-          {"trace", arguments.serving.trace},
-          {"steps", statistics.scheduler.steps},
-          {"preemptions", statistics.scheduler.preemptions},
-          {"cached_prompt_tokens", statistics.blocks.promptTokensHit}};
+  Json json = {{"model", service->model().name()},
+               {"trace", arguments.serving.trace},
+               {"steps", statistics.scheduler.steps},
+               {"preemptions", statistics.scheduler.preemptions},
+               {"cached_prompt_tokens", statistics.blocks.promptTokensHit}};
+  const SpeculationStatistics &speculation = statistics.scheduler.speculation;
+  if (arguments.speculation.isOn())
+    json["speculation"] = {{"steps", speculation.steps},
+                           {"proposed_tokens", speculation.proposedTokens},
+                           {"accepted_tokens", speculation.acceptedTokens},
+                           {"seconds", speculation.seconds}};
+  return json;
 }
 
 Status Experiment::report(bool complete) const {
-  return writeReport(arguments.serving, rates, describeService(),
-                     tool::describePlacement(service->rankPlacement()),
+  std::string text = tool::describePlacement(service->rankPlacement());
+  if (arguments.speculation.isOn())
+    text += tool::describe(service->statistics().scheduler.speculation) + "\n";
+  return writeReport(arguments.serving, rates, describeService(), text,
                      complete);
 }
 
@@ -294,6 +307,7 @@ token to the next.)");
   command->add_flag("!--no-prefix-cache", arguments->prefixCache,
                     "Keeps no KV cache blocks for prompts that begin alike");
   addPageOption(*command, arguments->serving);
+  addSpeculationOptions(*command, arguments->speculation);
   addEngineOptions(*command, arguments->engine);
   addReportOptions(*command, arguments->serving);
   command->callback([arguments, &action] {

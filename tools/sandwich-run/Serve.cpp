@@ -9,6 +9,7 @@
 #include "Arguments.h"
 #include "Commands.h"
 #include "Hosts.h"
+#include "SpeculationArguments.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
@@ -47,6 +48,7 @@ struct ServeArguments {
   LogFormat logFormat = LogFormat::Text;
   bool logsRequests = true;
   bool logsPrompts = false;
+  tool::SpeculationArguments speculation;
   tool::EngineArguments engine;
 };
 } // namespace
@@ -81,6 +83,9 @@ modelOptions(const ServeArguments &arguments) {
     model.service.restartRanks = arguments.restarts > 0;
     model.service.mostRestarts = arguments.restarts;
     model.service.log = model.engine.log;
+    arguments.speculation.set(model.service);
+    if (model.service.proposals == ProposalSource::Draft)
+      model.draft = arguments.speculation.source;
     models.push_back(std::move(model));
   }
   return models;
@@ -361,6 +366,7 @@ the second one ends at once. There is no TLS: put a proxy in front.)");
   addNetworkOptions(*command, *arguments);
   addServingOptions(*command, *arguments);
   addOperationOptions(*command, *arguments);
+  addSpeculationOptions(*command, arguments->speculation);
   addEngineOptions(*command, arguments->engine);
   command->callback([arguments, &action] {
     if (arguments->artifacts.size() > 1 &&

@@ -38,7 +38,7 @@ static std::vector<GrammarSource> variousGrammars() {
     sources.push_back(GrammarSource::jsonSchema(parsed(schema)));
   sources.push_back(GrammarSource::jsonObject());
   sources.push_back(GrammarSource::regularExpression("(a|ab|abc|\u00e9)*x?"));
-  sources.push_back(GrammarSource::regularExpression(".*hello.{3,20}"));
+  sources.push_back(GrammarSource::regularExpression(".*hello.{3,8}"));
   sources.push_back(GrammarSource::oneOf({"true", "true,", "tr", "12", ""}));
   // Each part may end where the next begins.
   sources.push_back(GrammarSource::sequence(
@@ -220,9 +220,6 @@ TEST(Vocabulary, MayHaveLongAndEqualTokens) {
   EXPECT_EQ(vocabulary->bytesOf(257), longest);
   for (int32_t none : {-1, endToken, 266, 267, INT32_MAX})
     EXPECT_EQ(vocabulary->bytesOf(none), "");
-  const GrammarPointer grammar = compiled(
-      GrammarSource::regularExpression("a{0,30000}|a{65535,}b*"), vocabulary);
-  EXPECT_FALSE(grammar) << "too many states";
   const GrammarPointer any =
       compiled(GrammarSource::jsonSchema(
                    parsed(R"({"type":"string","maxLength":65536})")),

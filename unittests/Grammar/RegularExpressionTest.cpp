@@ -141,11 +141,11 @@ TEST(RegularExpression, ThatExplodesIsRefused) {
         "(.{0,300}\\d){300}"})
     EXPECT_EQ(patternRefusal(pattern), reason) << pattern;
   std::string options;
-  for (int i = 0; i < 20000; ++i)
-    options += "a?";
+  for (int i = 0; i < 10000; ++i)
+    options += "a?b?";
   EXPECT_EQ(patternRefusal(options), reason);
   EXPECT_EQ(patternRefusal(std::string(2 << 20, 'a')),
-            "the grammar has 2097170 bytes; at most 1048576 are accepted");
+            "the grammar has 2097172 bytes; at most 1048576 are accepted");
 }
 
 TEST(RegularExpression, MayBeLong) {
@@ -204,23 +204,29 @@ private:
 
 TEST(RegularExpression, AgreesWithTheStandardLibrary) {
   PatternWriter writer(1);
-  int matches = 0, others = 0;
+  int matches = 0, others = 0, refused = 0;
   for (int round = 0; round < 400; ++round) {
     const std::string pattern = writer.alternatives(2);
     SCOPED_TRACE(pattern);
     const std::regex reference(pattern);
-    const GrammarPointer grammar =
-        compiled(GrammarSource::regularExpression(pattern), bytesVocabulary());
-    ASSERT_TRUE(grammar);
+    auto grammar = Grammar::compile(GrammarSource::regularExpression(pattern),
+                                    bytesVocabulary());
+    if (!grammar) {
+      EXPECT_EQ(grammar.error().message,
+                "the grammar is too large or too complex to compile");
+      ++refused;
+      continue;
+    }
     for (int i = 0; i < 25; ++i) {
       const std::string text = writer.word();
       const bool expected = std::regex_match(text, reference);
-      EXPECT_EQ(accepts(grammar, text), expected) << text;
+      EXPECT_EQ(accepts(*grammar, text), expected) << text;
       ++(expected ? matches : others);
     }
   }
   EXPECT_GT(matches, 1000);
   EXPECT_GT(others, 1000);
+  EXPECT_LT(refused, 8);
 }
 
 TEST(Choices, AreTheOnlyTexts) {

@@ -110,6 +110,8 @@ Status sandwich::test::writeHashModel(const std::string &path,
   SANDWICH_ASSIGN_OR_RETURN(uint64_t offset, writer.beginTensor(tensor));
   static_cast<void>(offset);
   std::vector<uint32_t> weights = makeWeights(options.spoils);
+  if (options.otherWeights)
+    std::reverse(weights.begin(), weights.end() - 1);
   SANDWICH_RETURN_IF_ERROR(
       writer.appendWeights(std::as_bytes(std::span(weights))));
   constexpr uint64_t region = uint64_t{2} << 20;

@@ -34,6 +34,8 @@ struct HashModelOptions {
   bool withTokenizer = true;
   /// Whether all logits behind the last token are no numbers.
   bool spoils = true;
+  /// Another model with the same vocabulary.
+  bool otherWeights = false;
   /// 1, 2 or 4.
   uint32_t ranks = 1;
   /// Of several ranks: the size of each one's shard, in regions of 2 MiB.

@@ -210,7 +210,7 @@ TEST_F(RestartTest, AStoppedRankIsFoundKilledAndReplaced) {
   ASSERT_TRUE(later.submit(*service, {1, 2, 3}, 20));
   EXPECT_EQ(later.failure(), std::nullopt);
   EXPECT_EQ(later.tokens, greedy({1, 2, 3}, 20));
-  EXPECT_EQ(service->statistics().restarts, 1u);
+  EXPECT_EQ(service->statistics().rankRestarts, 1u);
 }
 
 TEST_F(RestartTest, ARankThatComputesForEverIsReplaced) {
@@ -256,7 +256,7 @@ TEST_F(RestartTest, RanksFailAgainAndAgainUnderLoad) {
     EXPECT_EQ(after.tokens, greedy({7, 8, round}, 3));
     EXPECT_TRUE(isGone(ranks.front()));
   }
-  EXPECT_EQ(service->statistics().restarts, 6u);
+  EXPECT_EQ(service->statistics().rankRestarts, 6u);
   EXPECT_EQ(ledger->holdings().at(0).bytes, held);
   EXPECT_GT(ledger->holdings().at(0).inUse, 0u);
   service.reset();
@@ -289,5 +289,5 @@ TEST_F(RestartTest, RestartsAreNotWithoutEnd) {
   EXPECT_NE(refused->message.find("no restart is left of the 1 in 600 seconds"),
             std::string::npos)
       << refused->message;
-  EXPECT_EQ(service->statistics().restarts, 1u);
+  EXPECT_EQ(service->statistics().rankRestarts, 1u);
 }

@@ -395,6 +395,17 @@ TEST(SpeculationTest, StreamsWithoutProposalsDoNotWaitForOthers) {
   EXPECT_LE(plan.predictedSeconds, 1.8 * 1.02);
 }
 
+TEST(SpeculationTest, TakesAllWhereItIsToldTo) {
+  SchedulerOptions options = usualOptions();
+  options.speculation.always = true;
+  GuessingService service(0, 6, options);
+  service.admit(requestOf(16, 300));
+  service.admit(requestOf(16, 300));
+  service.guessAndStep(1);
+  for (int i = 0; i < 100; ++i)
+    EXPECT_EQ(service.guessAndStep(1).shape.promptTokens, 2u * 7);
+}
+
 TEST(SpeculationTest, RefusesTooManyTokens) {
   auto pool = *BlockPool::create(10);
   SchedulerOptions options = usualOptions();

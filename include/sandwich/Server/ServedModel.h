@@ -29,6 +29,8 @@ struct ServedModelOptions {
   std::string artifact;
   EngineOptions engine = {};
   ServiceOptions service = {};
+  /// With `ProposalSource::Draft`: the artifact of the smaller model.
+  std::string draft = {};
   /// Tokens of a prompt and its text together, at most the model's; nothing:
   /// the model's.
   std::optional<uint64_t> contextLength = {};
@@ -66,11 +68,15 @@ public:
 private:
   Status noteFailure(Status status);
   EngineOptions engineOptions() const;
+  bool hasDraft() const {
+    return options.service.proposals == ProposalSource::Draft;
+  }
   Result<std::unique_ptr<LoadedModel>> make();
 
   ServedModelOptions options;
   /// From `open` to `load`.
   std::optional<Artifact> artifact;
+  std::optional<Artifact> draft;
   std::optional<Tokenizer> tokenizer;
   uint64_t contextLength = 0;
   std::atomic<State> currentState = State::Loading;

@@ -121,6 +121,8 @@ struct ServiceOptions {
   /// Of each text in one step, at most; the scheduler takes as many of them as
   /// pay, by what it has measured, or none.
   uint64_t proposedTokens = 8;
+  /// See `SpeculationOptions::always`.
+  bool alwaysProposes = false;
   /// Sequences that generate at a time; 0: as many as a decode step takes.
   uint64_t maxSequences = 0;
   /// What steps take before any was run. Nothing: what the artifact says; else

@@ -19,6 +19,9 @@ struct SpeculationOptions {
 
   /// Tokens that may be proposed for a text in one step; 0: none.
   uint64_t maxTokens = 0;
+  /// Takes all that is proposed and has room, whether it pays or not: to
+  /// measure what it costs, and for tests.
+  bool always = false;
 };
 
 struct SpeculationStatistics {

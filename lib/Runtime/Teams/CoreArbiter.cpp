@@ -32,34 +32,47 @@ CoreMember &CoreArbiter::memberOf(CoreSharing::Member number) const {
   return **std::ranges::find(members, number, &CoreMember::number);
 }
 
-void CoreArbiter::grant(double time) {
+CoreArbiter::Wakes CoreArbiter::grant(double time) {
+  Wakes wakes;
   for (const CoreSharing::Grant &grant : sharing.grant(time)) {
     for (const CoreSharing::Member number : grant.displaced)
       if (const CoreMember &other = memberOf(number); other.displaced)
         other.displaced();
     CoreMember &member = memberOf(grant.member);
     member.granted = true;
-    member.changed.notify_one();
+    if (member.waits)
+      wakes.push_back(member.changed);
   }
-  // Those who wait look at the clock for it.
+  // One of those who wait has to look at the clock for all.
   if (sharing.retryAt())
     for (CoreMember *member : members)
-      member->changed.notify_one();
+      if (member->waits && !member->granted)
+        wakes.push_back(member->changed);
+  return wakes;
+}
+
+void CoreArbiter::wake(const Wakes &wakes) {
+  for (const auto &each : wakes)
+    each->notify_one();
 }
 
 void CoreArbiter::await(CoreMember &member,
                         std::unique_lock<std::mutex> &lock) {
   const std::optional<double> retry = sharing.retryAt();
   if (!retry) {
-    member.changed.wait(lock);
+    member.changed->wait(lock);
     return;
   }
   const auto moment =
       start + std::chrono::ceil<std::chrono::steady_clock::duration>(
                   std::chrono::duration<double>(*retry));
-  if (member.changed.wait_until(lock, moment) == std::cv_status::timeout &&
-      !member.granted)
-    grant(now());
+  if (member.changed->wait_until(lock, moment) != std::cv_status::timeout ||
+      member.granted)
+    return;
+  const Wakes wakes = grant(now());
+  lock.unlock();
+  wake(wakes);
+  lock.lock();
 }
 
 std::vector<CoreArbiter::MemberUse> CoreArbiter::uses() const {
@@ -130,20 +143,33 @@ CoreLease CoreMember::acquire(const CoreDemand &demand) {
   std::unique_lock lock(arbiter->mutex);
   const double asked = arbiter->now();
   arbiter->sharing.request(number, demand, asked);
-  arbiter->grant(asked);
-  const bool waits = !granted;
-  while (!granted)
-    arbiter->await(*this, lock);
-  const double waited = waits ? arbiter->now() - asked : 0;
+  const CoreArbiter::Wakes wakes = arbiter->grant(asked);
+  if (!wakes.empty()) {
+    lock.unlock();
+    CoreArbiter::wake(wakes);
+    lock.lock();
+  }
+  double waited = 0;
+  if (!granted) {
+    waits = true;
+    while (!granted)
+      arbiter->await(*this, lock);
+    waits = false;
+    waited = arbiter->now() - asked;
+  }
   granted = false;
   held = true;
   return {*this, waited};
 }
 
 void CoreMember::release() {
-  std::lock_guard lock(arbiter->mutex);
-  const double time = arbiter->now();
-  held = false;
-  arbiter->sharing.release(number, time);
-  arbiter->grant(time);
+  CoreArbiter::Wakes wakes;
+  {
+    std::lock_guard lock(arbiter->mutex);
+    const double time = arbiter->now();
+    held = false;
+    arbiter->sharing.release(number, time);
+    wakes = arbiter->grant(time);
+  }
+  CoreArbiter::wake(wakes);
 }

@@ -53,9 +53,28 @@ AddedTokenFinder::longestAt(std::string_view text) const {
   return longest;
 }
 
+size_t SpecialTokenPlaces::reach(size_t offset) const {
+  if (isEverywhere)
+    return std::string_view::npos;
+  auto range = std::ranges::partition_point(
+      ranges, [&](const ByteRange &each) { return each.end <= offset; });
+  return range != ranges.end() && range->begin <= offset ? range->end : offset;
+}
+
+size_t SpecialTokenPlaces::nextAfter(size_t offset) const {
+  auto range = std::ranges::partition_point(
+      ranges, [&](const ByteRange &each) { return each.begin <= offset; });
+  return range == ranges.end() ? std::string_view::npos : range->begin;
+}
+
+bool AddedTokenFinder::hasSpecialTokens() const {
+  return std::ranges::any_of(
+      tokens, [](const auto &token) { return token.second->special; });
+}
+
 std::vector<TextPart>
 AddedTokenFinder::split(std::string_view text,
-                        SpecialTokens specialTokens) const {
+                        const SpecialTokenPlaces &places) const {
   std::vector<TextPart> parts;
   size_t end = 0; // of the last token found
   // The whitespace that was taken along last; a token inside of it takes the
@@ -71,11 +90,20 @@ AddedTokenFinder::split(std::string_view text,
       ++i;
       continue;
     }
+    if (const size_t reach = places.reach(i);
+        found->second->special && found->first.size() > reach - i) {
+      const size_t end = i + found->first.size();
+      // What follows a part that may hold special tokens does not take them
+      // away by making longer ones of them.
+      found = longestAt(text.substr(i, reach - i));
+      if (!found) {
+        i = reach > i ? i + 1 : std::min(end, places.nextAfter(i));
+        continue;
+      }
+    }
     const AddedToken &token = *found->second;
     TextRange range{i, i + found->first.size()};
     i = range.end;
-    if (token.special && specialTokens == SpecialTokens::Text)
-      continue;
     std::string_view before = text.substr(0, range.begin);
     std::string_view after = text.substr(range.end);
     if (token.singleWord &&

@@ -26,6 +26,40 @@ static Error tooLong(const std::string &name, size_t maxBytes) {
   return makeError(name, ": the text grows beyond ", maxBytes, " bytes");
 }
 
+bool ByteMarks::all(size_t begin, size_t end) const {
+  return std::find(marks.begin() + static_cast<ptrdiff_t>(begin),
+                   marks.begin() + static_cast<ptrdiff_t>(end),
+                   false) == marks.begin() + static_cast<ptrdiff_t>(end);
+}
+
+void ByteMarks::append(size_t count, bool mark) {
+  if (areWanted)
+    marks.insert(marks.end(), count, mark);
+}
+
+void ByteMarks::append(const ByteMarks &other, size_t begin, size_t end) {
+  if (areWanted)
+    marks.insert(marks.end(),
+                 other.marks.begin() + static_cast<ptrdiff_t>(begin),
+                 other.marks.begin() + static_cast<ptrdiff_t>(end));
+}
+
+std::vector<ByteRange> ByteMarks::ranges() const {
+  std::vector<ByteRange> ranges;
+  for (size_t i = 0; i != marks.size(); ++i) {
+    if (!marks[i])
+      continue;
+    if (ranges.empty() || ranges.back().end != i)
+      ranges.push_back({i, i});
+    ranges.back().end = i + 1;
+  }
+  return ranges;
+}
+
+ByteMarks ByteMarks::none() const {
+  return areWanted ? ByteMarks(std::vector<bool>()) : ByteMarks();
+}
+
 namespace {
 
 class Prepend final : public Normalizer {
@@ -33,12 +67,18 @@ public:
   Prepend(std::string name, std::string prefix)
       : name(std::move(name)), prefix(std::move(prefix)) {}
 
-  Status apply(std::string &text, size_t maxBytes,
+  Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
                SearchBuffers &) const override {
     if (text.empty())
       return {};
     if (prefix.size() + text.size() > maxBytes)
       return tooLong(name, maxBytes);
+    if (marks.wanted()) {
+      ByteMarks longer = marks.none();
+      longer.append(prefix.size(), marks.at(0));
+      longer.append(marks, 0, text.size());
+      marks = std::move(longer);
+    }
     text.insert(0, prefix);
     return {};
   }
@@ -54,7 +94,7 @@ public:
       : name(std::move(name)), pattern(std::move(pattern)),
         content(std::move(content)) {}
 
-  Status apply(std::string &text, size_t maxBytes,
+  Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
                SearchBuffers &buffers) const override {
     std::vector<TextRange> matches;
     SANDWICH_RETURN_IF_ERROR(pattern.findAll(text, buffers, matches));
@@ -67,14 +107,20 @@ public:
       return tooLong(name, maxBytes);
     std::string replaced;
     replaced.reserve(size);
+    ByteMarks kept = marks.none();
     size_t end = 0;
     for (const TextRange &match : matches) {
       replaced.append(text, end, match.begin - end);
       replaced += content;
+      kept.append(marks, end, match.begin);
+      kept.append(content.size(), match.size() > 0 && marks.wanted() &&
+                                      marks.all(match.begin, match.end));
       end = match.end;
     }
     replaced.append(text, end);
+    kept.append(marks, end, text.size());
     text = std::move(replaced);
+    marks = std::move(kept);
     return {};
   }
 
@@ -88,7 +134,8 @@ class Strip final : public Normalizer {
 public:
   Strip(bool left, bool right) : left(left), right(right) {}
 
-  Status apply(std::string &text, size_t, SearchBuffers &) const override {
+  Status apply(std::string &text, ByteMarks &marks, size_t,
+               SearchBuffers &) const override {
     size_t end = text.size();
     while (right && end > 0) {
       std::string_view kept(text.data(), end);
@@ -101,6 +148,9 @@ public:
     while (left && begin < text.size() &&
            isWhitespace(firstCharacter(std::string_view(text).substr(begin))))
       begin += characterLength(text[begin]);
+    ByteMarks kept = marks.none();
+    kept.append(marks, begin, text.size());
+    marks = std::move(kept);
     text.erase(0, begin);
     return {};
   }
@@ -112,9 +162,25 @@ private:
 
 class Lowercase final : public Normalizer {
 public:
-  Status apply(std::string &text, size_t, SearchBuffers &) const override {
+  Status apply(std::string &text, ByteMarks &marks, size_t,
+               SearchBuffers &) const override {
+    if (marks.wanted())
+      changeMarks(text, marks);
     text = toLowercase(text);
     return {};
+  }
+
+private:
+  /// A character becomes as many marks as it becomes bytes.
+  static void changeMarks(std::string_view text, ByteMarks &marks) {
+    ByteMarks changed = marks.none();
+    for (size_t i = 0; i < text.size();) {
+      const size_t end = i + characterLength(text[i]);
+      changed.append(toLowercase(text.substr(i, end - i)).size(),
+                     marks.all(i, end));
+      i = end;
+    }
+    marks = std::move(changed);
   }
 };
 
@@ -123,18 +189,47 @@ public:
   UnicodeForm(std::string name, NormalizationForm form)
       : name(std::move(name)), form(form) {}
 
-  Status apply(std::string &text, size_t maxBytes,
+  Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
                SearchBuffers &) const override {
     std::optional<std::string> normalized = toNormalizationForm(text, form);
     if (!normalized)
       return makeError(name, ": out of memory");
     if (normalized->size() > maxBytes)
       return tooLong(name, maxBytes);
+    if (marks.wanted() && !changeMarks(text, marks))
+      return makeError(name, ": out of memory");
     text = *std::move(normalized);
     return {};
   }
 
 private:
+  /// What the marks become; false if memory ran out. A text divides before each
+  /// ASCII character, and within a part that changes nobody can tell which byte
+  /// became which.
+  bool changeMarks(std::string_view text, ByteMarks &marks) const {
+    ByteMarks changed = marks.none();
+    for (size_t begin = 0; begin < text.size();) {
+      size_t end = begin + 1;
+      while (end < text.size() && static_cast<unsigned char>(text[end]) >= 0x80)
+        ++end;
+      const std::string_view part = text.substr(begin, end - begin);
+      if (part.size() == 1) {
+        changed.append(marks, begin, end);
+      } else {
+        std::optional<std::string> rewritten = toNormalizationForm(part, form);
+        if (!rewritten)
+          return false;
+        if (*rewritten == part)
+          changed.append(marks, begin, end);
+        else
+          changed.append(rewritten->size(), marks.all(begin, end));
+      }
+      begin = end;
+    }
+    marks = std::move(changed);
+    return true;
+  }
+
   std::string name;
   NormalizationForm form;
 };
@@ -197,9 +292,9 @@ Result<NormalizerSteps> tokenizer::readNormalizer(const JsonField &field) {
 }
 
 Status tokenizer::normalize(const NormalizerSteps &steps, std::string &text,
-                            SearchBuffers &buffers) {
+                            ByteMarks &marks, SearchBuffers &buffers) {
   size_t maxBytes = maxRewrittenBytes(text.size());
   for (const auto &step : steps)
-    SANDWICH_RETURN_IF_ERROR(step->apply(text, maxBytes, buffers));
+    SANDWICH_RETURN_IF_ERROR(step->apply(text, marks, maxBytes, buffers));
   return {};
 }

@@ -56,9 +56,12 @@ struct Tokenizer::Description {
   Status finish();
   /// What the decoder is given for `id`, or nothing.
   std::optional<std::string_view> decodedToken(int32_t id) const;
+  /// Appends the ids of a part of a text between added tokens. `marks` are the
+  /// bytes where special tokens may be, if that is not the same everywhere.
   Status encodeText(std::string text, bool beginsInput,
-                    SpecialTokens specialTokens, Model::Session &session,
-                    SearchBuffers &buffers, std::vector<int32_t> &ids) const;
+                    const SpecialTokenPlaces &places, ByteMarks marks,
+                    Model::Session &session, SearchBuffers &buffers,
+                    std::vector<int32_t> &ids) const;
 };
 
 Status Tokenizer::Description::read(const JsonField &file) {
@@ -113,7 +116,8 @@ Status Tokenizer::Description::finish() {
       continue;
     }
     std::string content = token.content;
-    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content, buffers));
+    ByteMarks noMarks;
+    SANDWICH_RETURN_IF_ERROR(normalize(normalizer, content, noMarks, buffers));
     if (content != token.content)
       normalizedContents.emplace(token.id, content);
     normalizedTokens.add(token, std::move(content));
@@ -226,12 +230,16 @@ Status Tokenizer::Description::readConfiguration(const JsonField &file) {
 }
 
 Status Tokenizer::Description::encodeText(std::string text, bool beginsInput,
-                                          SpecialTokens specialTokens,
+                                          const SpecialTokenPlaces &places,
+                                          ByteMarks marks,
                                           Model::Session &session,
                                           SearchBuffers &buffers,
                                           std::vector<int32_t> &ids) const {
-  SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text, buffers));
-  for (const TextPart &part : normalizedTokens.split(text, specialTokens)) {
+  SANDWICH_RETURN_IF_ERROR(normalize(normalizer, text, marks, buffers));
+  const std::vector<ByteRange> ranges = marks.ranges();
+  for (const TextPart &part : normalizedTokens.split(
+           text,
+           marks.wanted() ? SpecialTokenPlaces::within(ranges) : places)) {
     if (part.tokenId >= 0) {
       ids.push_back(part.tokenId);
       continue;
@@ -318,6 +326,20 @@ Tokenizer::fromText(std::string_view tokenizerText,
   return Tokenizer(std::move(description));
 }
 
+/// The bytes of `part` that lie in `ranges`.
+static ByteMarks marksOf(const TextRange &part,
+                         std::span<const ByteRange> ranges) {
+  std::vector<bool> marks(part.size());
+  auto range = std::ranges::partition_point(
+      ranges, [&](const ByteRange &each) { return each.end <= part.begin; });
+  for (; range != ranges.end() && range->begin < part.end; ++range) {
+    const size_t end = std::min(range->end, part.end);
+    for (size_t i = std::max(range->begin, part.begin); i < end; ++i)
+      marks[i - part.begin] = true;
+  }
+  return ByteMarks(std::move(marks));
+}
+
 Result<std::vector<int32_t>>
 Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
   if (text.size() > maxTextBytes)
@@ -330,19 +352,29 @@ Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
   const PostProcessor &postProcessor = description->postProcessor;
   if (options.addSpecialTokens)
     ids = postProcessor.prefix;
-  SpecialTokens specialTokens =
-      options.parseSpecialTokens ? SpecialTokens::Found : SpecialTokens::Text;
-  std::unique_ptr<Model::Session> session =
-      description->model->startSession(specialTokens);
+  const bool isEverywhere =
+      options.parseSpecialTokens && !options.trustedRanges;
+  const bool isSomewhere = options.parseSpecialTokens && options.trustedRanges;
+  const auto places = isEverywhere ? SpecialTokenPlaces::everywhere()
+                      : isSomewhere
+                          ? SpecialTokenPlaces::within(*options.trustedRanges)
+                          : SpecialTokenPlaces::nowhere();
+  std::unique_ptr<Model::Session> session = description->model->startSession(
+      isEverywhere ? SpecialTokens::Found : SpecialTokens::Text);
   SearchBuffers buffers;
-  for (const TextPart &part :
-       description->rawTokens.split(text, specialTokens)) {
-    if (part.tokenId >= 0)
+  for (const TextPart &part : description->rawTokens.split(text, places)) {
+    if (part.tokenId >= 0) {
       ids.push_back(part.tokenId);
-    else
-      SANDWICH_RETURN_IF_ERROR(description->encodeText(
-          std::string(text.substr(part.range.begin, part.range.size())),
-          part.range.begin == 0, specialTokens, *session, buffers, ids));
+      continue;
+    }
+    // Only special tokens that are looked for in the normalized text need it.
+    ByteMarks marks;
+    if (isSomewhere && description->normalizedTokens.hasSpecialTokens())
+      marks = marksOf(part.range, *options.trustedRanges);
+    SANDWICH_RETURN_IF_ERROR(description->encodeText(
+        std::string(text.substr(part.range.begin, part.range.size())),
+        part.range.begin == 0, places, std::move(marks), *session, buffers,
+        ids));
   }
   if (options.addSpecialTokens)
     ids.insert(ids.end(), postProcessor.suffix.begin(),

@@ -60,7 +60,7 @@ COMMON = {
     "length_penalty": [2, "1"],
 }
 OF_COMPLETIONS = {
-    "prompt": [None, 5, True, {}, [], "", [""], [[]], ["x", 5], [5, "x"],
+    "prompt": [None, 5, True, {}, [], [[]], ["x", 5], [5, "x"],
                [[5], "x", [True]], [-1], [1.5], [VOCABULARY], [1 << 40],
                ["x"] * 1025, [["x"]]],
     "echo": [1, "x"],

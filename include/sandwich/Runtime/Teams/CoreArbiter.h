@@ -53,9 +53,14 @@ public:
 private:
   friend class CoreMember;
 
+  /// Members to be woken once the mutex is free: who wakes needs it first. They
+  /// may end before they are woken.
+  using Wakes = std::vector<std::shared_ptr<std::condition_variable>>;
+
   double now() const;
   /// Lets members know what they got. Under the mutex.
-  void grant(double time);
+  [[nodiscard]] Wakes grant(double time);
+  static void wake(const Wakes &wakes);
   /// Waits for what may let `member` have its cores, and looks then.
   void await(CoreMember &member, std::unique_lock<std::mutex> &lock);
   CoreMember &memberOf(CoreSharing::Member number) const;
@@ -129,7 +134,10 @@ private:
   // Under the arbiter's mutex.
   CoreSharing::Member number = 0;
   bool granted = false;
-  std::condition_variable changed;
+  /// Whether it sleeps until it gets what it asked for.
+  bool waits = false;
+  const std::shared_ptr<std::condition_variable> changed =
+      std::make_shared<std::condition_variable>();
   std::function<void()> displaced;
 };
 

@@ -18,6 +18,7 @@
 #ifndef SANDWICH_RUNTIME_TEXT_TOKENIZER_H
 #define SANDWICH_RUNTIME_TEXT_TOKENIZER_H
 
+#include "sandwich/Support/ByteRange.h"
 #include "sandwich/Support/Result.h"
 
 #include <cstddef>
@@ -42,6 +43,15 @@ struct EncodingOptions {
   /// the opposite `split_special_tokens`. Added tokens that are not special are
   /// found either way.
   bool parseSpecialTokens = false;
+  /// With `parseSpecialTokens`, where special tokens may be written out: only
+  /// those that lie within one of these ranges of bytes of the text are taken
+  /// for tokens. What a template wrote of a prompt is such a range
+  /// (`RenderedText::trusted`), what users wrote is not. In order, and none
+  /// touches the next; they must outlive the call. Nothing: all of the text.
+  ///
+  /// Everything else sees the text as a whole: where the rest of the text holds
+  /// no special token, the ids are those of the text without ranges.
+  std::optional<std::span<const ByteRange>> trustedRanges = {};
 };
 
 /// A tokenizer as its file describes it. Copies share one immutable
