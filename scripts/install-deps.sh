@@ -2,9 +2,11 @@
 # Installs what Sandwich needs on Debian 12. Says what it installs, needs root
 # or sudo only when something is missing, and does nothing otherwise.
 #
-#   scripts/install-deps.sh             to build and test everything
-#   scripts/install-deps.sh --runtime   for the runtime-only preset, no LLVM
-#   scripts/install-deps.sh --page      to test the chat page in a browser, too
+#   scripts/install-deps.sh                  to build and test everything
+#   scripts/install-deps.sh --runtime        for the runtime-only preset, no LLVM
+#   scripts/install-deps.sh --runtime-build  for that preset without its tests
+#   scripts/install-deps.sh --page           to test the chat page, too
+#   scripts/install-deps.sh --operations     to test what is in packaging/, too
 set -euo pipefail
 
 runtime=(
@@ -23,13 +25,17 @@ compiler=(
 hosts=(libopenmpi-dev openmpi-bin iproute2)
 # The test of the chat page, which is left out without them.
 page=(chromium fonts-dejavu-core)
+# Proxies, and what makes containers: tests skip what is not there.
+operations=(haproxy nginx-light openssl systemd buildah debootstrap)
 
 packages=("${runtime[@]}" "${compiler[@]}" "${hosts[@]}")
 case "${1:-}" in
   "") ;;
   --runtime) packages=("${runtime[@]}" llvm-22-tools) ;;
+  --runtime-build) packages=("${runtime[@]}") ;;
   --page) packages+=("${page[@]}") ;;
-  *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  --operations) packages+=("${operations[@]}") ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 
 missing=()

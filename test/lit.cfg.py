@@ -7,6 +7,7 @@
 #   hosts          mpirun is installed, and this user may make network
 #                  namespaces and connect them
 #   chromium       Debian's chromium is installed
+#   haproxy, nginx the proxies are installed
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
@@ -52,6 +53,10 @@ if subprocess.run([python, "-c", "import torch"],
                   stderr=subprocess.DEVNULL).returncode == 0:
     config.available_features.add("torch")
 
+for proxy in "haproxy", "nginx":
+    # Where users do not look.
+    if shutil.which(proxy, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
+        config.available_features.add(proxy)
 if shutil.which("chromium"):
     config.available_features.add("chromium")
 if config.sandwich_has_mpi:

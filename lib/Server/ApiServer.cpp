@@ -50,6 +50,7 @@ public:
   Status listen();
   Status load();
   void tick();
+  Status check() const;
   bool drain(double seconds);
 
   std::unique_ptr<HttpServer> http;
@@ -75,6 +76,8 @@ private:
                 std::shared_ptr<HttpExchange> exchange);
   std::string nextId();
 
+  /// A model that was served and failed, or null.
+  const ServedModel *findFailed() const;
   HttpResponse health(const HttpRequest &request) const;
   HttpResponse ready(const HttpRequest &request) const;
   HttpResponse status(const HttpRequest &request) const;
@@ -230,11 +233,39 @@ void ApiServer::Implementation::dispatch(
 // How it is
 //===----------------------------------------------------------------------===//
 
+/// Of a model that can be asked no more, or of none.
+static Status checkRunning(const ServedModel &model) {
+  const LoadedModel *loaded = model.loaded();
+  return loaded ? loaded->service->checkRunning() : Status();
+}
+
+const ServedModel *ApiServer::Implementation::findFailed() const {
+  for (const std::unique_ptr<ServedModel> &model : models->models())
+    if (!checkRunning(*model))
+      return model.get();
+  return nullptr;
+}
+
+Status ApiServer::Implementation::check() const {
+  Status first;
+  for (const std::unique_ptr<ServedModel> &model : models->models()) {
+    const Status running = checkRunning(*model);
+    if (running)
+      return {};
+    if (first)
+      first = running.error().inContext(model->name());
+  }
+  return first;
+}
+
 HttpResponse ApiServer::Implementation::health(const HttpRequest &) const {
   std::lock_guard lock(watchdogMutex);
   for (const auto &[name, watchdog] : watchdogs)
     if (watchdog.stalled())
       return toResponse(Json{{"status", "stalled"}, {"model", name}}, 503);
+  if (const ServedModel *failed = findFailed())
+    return toResponse(Json{{"status", "failed"}, {"model", failed->name()}},
+                      503);
   return toResponse(Json{{"status", "ok"}});
 }
 
@@ -243,6 +274,9 @@ HttpResponse ApiServer::Implementation::ready(const HttpRequest &) const {
     return toResponse(Json{{"status", "draining"}}, 503);
   if (!models->allReady())
     return toResponse(Json{{"status", "loading"}}, 503);
+  if (const ServedModel *failed = findFailed())
+    return toResponse(Json{{"status", "failed"}, {"model", failed->name()}},
+                      503);
   return toResponse(Json{{"status", "ready"}});
 }
 
@@ -410,5 +444,7 @@ Status ApiServer::load() { return implementation->load(); }
 void ApiServer::tick() { implementation->tick(); }
 
 void ApiServer::stop() { implementation->http->stop(); }
+
+Status ApiServer::check() const { return implementation->check(); }
 
 bool ApiServer::drain(double seconds) { return implementation->drain(seconds); }

@@ -192,11 +192,27 @@ ServiceStatistics Service::statistics() {
 // Requests
 //===----------------------------------------------------------------------===//
 
+static Error errorOfFork() {
+  return makeError(ErrorKind::Unavailable,
+                   "this process is a fork of the one that began the service, "
+                   "and has none");
+}
+
+Status Service::running() const {
+  // Ranks that are restarted are not to be asked, only waited for.
+  return restartsRanks ? failedForGood : engine->checkRunning();
+}
+
+Status Service::checkRunning() {
+  if (isFork())
+    return errorOfFork();
+  std::lock_guard lock(meeting->mutex);
+  return running();
+}
+
 Status Service::check(const GenerationRequest &request) const {
   if (isFork())
-    return makeError(ErrorKind::Unavailable,
-                     "this process is a fork of the one that began the "
-                     "service, and has none");
+    return errorOfFork();
   // Before anything that takes time in proportion to the prompt.
   SANDWICH_RETURN_IF_ERROR(
       checkPromptLength(engine->model(), request.prompt.size()));
@@ -244,9 +260,7 @@ Result<RequestId> Service::submit(GenerationRequest request,
                      " sequences that one step takes");
   std::shared_ptr<LiveRequest> made = makeLive(request, std::move(callbacks));
   std::lock_guard lock(meeting->mutex);
-  // Ranks that are restarted are not to be asked, only waited for.
-  SANDWICH_RETURN_IF_ERROR(restartsRanks ? failedForGood
-                                         : engine->checkRunning());
+  SANDWICH_RETURN_IF_ERROR(running());
   if (draining || stopping)
     return makeError(ErrorKind::Unavailable,
                      "the service ends, and takes no more requests");

@@ -128,11 +128,11 @@ static Result<ApiServerOptions> serverOptions(const ServeArguments &arguments) {
   return options;
 }
 
-/// Waits, and keeps an eye on the server, until somebody asks for the end or
-/// `ended` is true.
+/// Waits, and keeps an eye on the server, until somebody asks for the end,
+/// `ended` is true, or nothing can be served any more.
 static void watch(ApiServer &server, const std::atomic<bool> &ended) {
   constexpr std::chrono::milliseconds often(50);
-  while (!interrupted() && !ended) {
+  while (!interrupted() && !ended && server.check()) {
     server.tick();
     std::this_thread::sleep_for(often);
   }
@@ -166,6 +166,12 @@ static Status serve(ServeArguments &arguments) {
 
   const std::atomic<bool> never = false;
   watch(*server, never);
+  if (Status served = server->check(); !served) {
+    // Requests have their errors when this returns. Whoever has started the
+    // server is told by its status that it is to be started again.
+    (void)server->drain(0);
+    return served;
+  }
   tool::writeLog("info: shutting down: no more requests are taken, and those "
                  "that run have " +
                  std::to_string(static_cast<uint64_t>(arguments.drainSeconds)) +

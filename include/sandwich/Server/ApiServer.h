@@ -71,6 +71,10 @@ public:
   /// To be called a few times a second: tells of models that stall.
   void tick();
 
+  /// Error: all models have failed while they were served, and no request will
+  /// be answered any more.
+  Status check() const;
+
   /// Takes no more requests, waits at most `seconds` until those that are there
   /// have ended, and ends the others with an error. Whether all ended by
   /// themselves.

@@ -217,6 +217,10 @@ public:
   /// Whether all ended by themselves.
   bool drainWithin(double seconds);
 
+  /// Unavailable where the ranks have failed and are not started anew: no
+  /// request is served any more.
+  Status checkRunning();
+
   ServiceStatistics statistics();
   /// After how many seconds, at least 1, a request of `promptTokens` tokens
   /// that was refused as Overloaded may be tried again; see
@@ -237,6 +241,8 @@ private:
   /// Whether this process is a fork of the one that created the service: its
   /// thread is missing, and the mutex may be held for ever.
   bool isFork() const { return ::getpid() != process; }
+  /// `checkRunning`, of a process that has the service, under the mutex.
+  Status running() const;
   Status check(const GenerationRequest &request) const;
   std::shared_ptr<LiveRequest> makeLive(const GenerationRequest &request,
                                         GenerationCallbacks callbacks) const;

@@ -85,12 +85,45 @@ class Ranks(OperationTest):
         server = self.start("--restarts=0")
         stream = self.stream(server.address, ENDLESS).wait_for_tokens()
         os.kill(find_rank(server), signal.SIGKILL)
+        answer = stream.wait()
+        self.assertEqual(len(answer.errors), 1, answer.describe())
+        # Whoever has started it is to start it again.
+        self.assertEqual(server.wait(), 1, server.log())
+        server.wait_for(r"^error: .*rank 1 \(process \d+\) was killed")
+
+    def test_too_many_restarts(self):
+        server = self.start("--restarts=2")
+        for _ in range(2):
+            self.let_fail(server, signal.SIGKILL)
+        stream = self.stream(server.address, ENDLESS).wait_for_tokens()
+        os.kill(find_rank(server), signal.SIGKILL)
+        answer = stream.wait()
+        self.assertEqual(len(answer.errors), 1, answer.describe())
+        self.assertEqual(server.wait(), 1, server.log())
+        server.wait_for(r"^error: .*rank 1 \(process \d+\) was killed")
+
+    def test_another_model_goes_on(self):
+        """Then it does not end, but is not healthy any more."""
+        server = self.start("other=" + self.artifact, "--restarts=0")
+        named = os.path.basename(self.artifact).split(".")[0]
+
+        def body(model, tokens=1, **others):
+            return completion(tokens, model=model, **others)
+
+        stream = Request(server.address, body=body(named, ENDLESS, stream=True))
+        stream.wait_for_tokens()
+        # The first model's ranks were started first.
+        os.kill(find_rank(server), signal.SIGKILL)
         self.assertTrue(stream.wait().has_failed_visibly())
-        self.check_error(ask(server.address, "/v1/completions", completion(1)),
+        self.check_error(ask(server.address, "/v1/completions", body(named)),
                          503, "rank 1")
-        # Whoever watches it finds out, and starts it again.
-        self.assertNotEqual(ask(server.address, "/health").status, 200)
-        self.assertNotEqual(ask(server.address, "/ready").status, 200)
+        self.check_complete(ask(server.address, "/v1/completions",
+                                body("other", 20)), 20)
+        for path in "/health", "/ready":
+            answer = ask(server.address, path)
+            self.assertEqual(answer.status, 503)
+            self.assertEqual(answer.json(), {"status": "failed",
+                                             "model": named})
         server.signal(signal.SIGTERM)
         self.assertEqual(server.wait(), 0, server.log())
 

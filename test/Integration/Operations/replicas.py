@@ -22,12 +22,15 @@ EACH = 3
 
 
 class Replicas(OperationTest):
+    # Longer than the time from one comment to the next.
+    silence = "30s"
+
     def setUp(self):
         super().setUp()
         self.servers = [self.start("--drain-seconds=300")
                         for _ in range(REPLICAS)]
         self.names = [server.name for server in self.servers]
-        self.front = self.start_haproxy(self.servers)
+        self.front = self.start_haproxy(self.servers, self.silence)
         # Where replicas are checked, they are taken to be there at first.
         self.check_complete(self.ask(5), 5)
 
@@ -99,6 +102,24 @@ class Replicas(OperationTest):
             self.check_complete(request.wait(), 2000)
         self.assertEqual(leaving.wait(), 0, leaving.log())
 
+    def test_none_is_there(self):
+        for server in self.servers:
+            server.signal(signal.SIGKILL)
+            server.wait()
+        answer = self.ask(5)
+        self.assertGreaterEqual(answer.status, 500, answer.describe())
+        self.assertTrue(answer.has_failed_visibly(), answer.describe())
+
+    def test_metrics_are_not_for_clients(self):
+        self.assertEqual(ask(path="/metrics", **self.front).status, 404)
+        self.assertEqual(ask(path="/v1/models", **self.front).status, 200)
+
+
+class Hangs(Replicas):
+    silence = "12s"
+    test_killed_under_load = test_shutdown_under_load = None
+    test_none_is_there = test_metrics_are_not_for_clients = None
+
     def test_hangs(self):
         """A replica that no longer answers loses its requests visibly, and gets
         no others."""
@@ -116,18 +137,6 @@ class Replicas(OperationTest):
         hanging.signal(signal.SIGCONT)
         wait_until(lambda: self.ask(1).server == self.names[1],
                    "it is back among the others")
-
-    def test_none_is_there(self):
-        for server in self.servers:
-            server.signal(signal.SIGKILL)
-            server.wait()
-        answer = self.ask(5)
-        self.assertGreaterEqual(answer.status, 500, answer.describe())
-        self.assertTrue(answer.has_failed_visibly(), answer.describe())
-
-    def test_metrics_are_not_for_clients(self):
-        self.assertEqual(ask(path="/metrics", **self.front).status, 404)
-        self.assertEqual(ask(path="/v1/models", **self.front).status, 200)
 
 
 class Overload(OperationTest):

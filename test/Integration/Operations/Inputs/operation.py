@@ -381,8 +381,9 @@ class OperationTest(unittest.TestCase):
             text = text.replace(old, new)
         return self.write(name, text)
 
-    def start_haproxy(self, servers):
-        """In front of three servers; returns how it is asked."""
+    def start_haproxy(self, servers, silence="30s"):
+        """In front of three servers; returns how it is asked. A stream from
+        which nothing comes for `silence` is given up."""
         certificate, key = self.make_certificate()
         both = self.path("both.pem")
         with open(both, "w", encoding="utf-8") as file:
@@ -392,7 +393,8 @@ class OperationTest(unittest.TestCase):
         address = self.path("proxy")
         places = {"/etc/haproxy/sandwich.pem": both,
                   "bind 127.0.0.1:8443": f"bind unix@{address}",
-                  "log stdout": "log stderr"}
+                  "log stdout": "log stderr",
+                  "set-timeout server 30s": "set-timeout server " + silence}
         for number, server in enumerate(servers, 1):
             places[f"127.0.0.1:{8080 + number}"] = \
                 server.address[len("http://"):]
