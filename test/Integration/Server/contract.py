@@ -656,26 +656,30 @@ class Health(ContractTest):
         self.assertEqual(self.server.get("/version").status, 200)
 
     def test_503_while_draining(self):
-        with Server(sys.argv[1], options=(*self.options, "--drain-seconds=100")
-                    ) as server:
+        with Server(sys.argv[1], options=self.options) as server:
             stream = server.stream(COMPLETIONS, {
-                "prompt": "A", "max_tokens": 3000, "ignore_eos": True})
-            events = stream.chunks()
-            next(events)
-            # A connection that is open already can still ask.
-            with server.raw() as other:
-                other.send(b"GET /ready HTTP/1.1\r\nHost: x\r\n"
-                           b"Connection: keep-alive\r\n\r\n")
-                self.assertEqual(other.read_answer().status, 200)
-                server.drain()
-                server.wait_until("draining", lambda: server.get(
-                    "/ready").status == 503)
-                answer = server.post(COMPLETIONS, {"prompt": "A"})
+                "prompt": "A", "max_tokens": CONTEXT - 8, "ignore_eos": True})
+            next(iter(stream))
+            server.drain()
+            server.wait_until("draining", lambda: server.get(
+                "/ready").status == 503)
+            for path, body in ((COMPLETIONS, {"prompt": "A"}),
+                               (CHAT, {"messages": []})):
+                answer = server.post(path, body)
                 self.refuse(answer, 503, None, kind="server_error")
                 self.assertIn("retry-after", answer.headers)
-                self.assertEqual(server.get("/health").status, 200)
-            # The text is told to its end.
-            last = list(events)[-1]
+            self.assertEqual(server.get("/health").status, 200)
+            # The server need not wait for it any more.
+            stream.close()
+
+    def test_texts_end_while_draining(self):
+        with Server(sys.argv[1], options=(*self.options, "--drain-seconds=1000")
+                    ) as server:
+            chunks = server.stream(COMPLETIONS, {
+                "prompt": "A", "max_tokens": 400, "ignore_eos": True}).chunks()
+            next(chunks)
+            server.drain()
+            last = list(chunks)[-1]
             self.assertEqual(last["choices"][0]["finish_reason"], "length")
 
     def test_metrics_have_the_names_of_vllm(self):

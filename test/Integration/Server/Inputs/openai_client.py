@@ -10,6 +10,9 @@ import unittest
 
 import openai
 
+# Only what hangs takes so long, in seconds.
+PATIENCE = 120
+
 MODEL = "served"
 MESSAGES = [{"role": "user", "content": "Who is a hacker?"}]
 TOOLS = [{"type": "function", "function": {
@@ -25,7 +28,7 @@ SCHEMA = {"type": "object", "properties": {
 
 class Client(unittest.TestCase):
     def setUp(self):
-        self.client = openai.OpenAI(max_retries=0)
+        self.client = openai.OpenAI(max_retries=0, timeout=PATIENCE)
         self.addCleanup(self.client.close)
 
     def test_models(self):
@@ -157,7 +160,7 @@ class Client(unittest.TestCase):
 
 class AsyncClient(unittest.IsolatedAsyncioTestCase):
     async def test_many_at_a_time(self):
-        async with openai.AsyncOpenAI(max_retries=0) as client:
+        async with openai.AsyncOpenAI(max_retries=0, timeout=PATIENCE) as client:
             answers = await asyncio.gather(*(
                 client.chat.completions.create(
                     model=MODEL, messages=MESSAGES, max_completion_tokens=8,
@@ -166,7 +169,7 @@ class AsyncClient(unittest.IsolatedAsyncioTestCase):
             len({each.choices[0].message.content for each in answers}), 1)
 
     async def test_streams(self):
-        async with openai.AsyncOpenAI(max_retries=0) as client:
+        async with openai.AsyncOpenAI(max_retries=0, timeout=PATIENCE) as client:
             stream = await client.chat.completions.create(
                 model=MODEL, messages=MESSAGES, max_completion_tokens=8,
                 stream=True)
@@ -175,7 +178,7 @@ class AsyncClient(unittest.IsolatedAsyncioTestCase):
         self.assertIn(reasons[-1], ("stop", "length"))
 
     async def test_abort(self):
-        async with openai.AsyncOpenAI(max_retries=0) as client:
+        async with openai.AsyncOpenAI(max_retries=0, timeout=PATIENCE) as client:
             task = asyncio.create_task(client.completions.create(
                 model=MODEL, prompt="A", max_tokens=8000,
                 extra_body={"ignore_eos": True}))
