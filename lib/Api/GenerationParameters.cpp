@@ -24,6 +24,11 @@ static void readLogitBias(ObjectReader &reader, SamplingOptions &sampling) {
   const Json *biases = reader.object("logit_bias");
   if (!biases)
     return;
+  if (biases->size() > GenerationParameters::mostBiases)
+    return reader.refuse(
+        "logit_bias", "logit_bias names " + std::to_string(biases->size()) +
+                          " tokens; it must name at most " +
+                          std::to_string(GenerationParameters::mostBiases));
   constexpr double most = SamplingOptions::maxLogitBias;
   for (const auto &[name, value] : biases->items()) {
     int32_t token = -1;
@@ -241,8 +246,10 @@ GenerationParameters sandwich::readGenerationParameters(ObjectReader &reader) {
   parameters.skipSpecialTokens =
       reader.boolean("skip_special_tokens").value_or(true);
   readStreaming(reader, parameters);
-  parameters.priority = static_cast<uint32_t>(
-      reader.integer("priority", 0, maxPriority).value_or(0));
+  // As in vLLM, who has the smaller number comes first; none is the first.
+  parameters.priority =
+      maxPriority - static_cast<uint32_t>(
+                        reader.integer("priority", 0, maxPriority).value_or(0));
   parameters.cacheSalt =
       reader.string("cache_salt", GenerationParameters::nameBytes).value_or("");
   readFormat(reader, parameters.format);

@@ -76,7 +76,10 @@ void HttpExchangeState::write(std::string_view piece) {
     return;
   if (prepared)
     releaseHead();
-  if (piece.size() > mostPending - output.pieces.size()) {
+  // A piece of any size may be the only one.
+  if (!output.pieces.empty() &&
+      piece.size() >
+          mostPending - std::min(mostPending, output.pieces.size())) {
     overflown = true;
     output.pieces = {};
   } else {

@@ -153,7 +153,7 @@ Status TargetServer::findModel() {
                      "cannot be shown; --model names one");
   if (options.model.empty())
     options.model = name;
-  if (options.model != *id)
+  if (options.model != name)
     return {};
   // vLLM tells it.
   if (const auto length = model->find("max_model_len");

@@ -96,6 +96,9 @@ private:
   uint64_t firstId = 0;
   std::atomic<uint64_t> lastId = 0;
   std::atomic<bool> draining = false;
+  /// Of requests that wait for a worker.
+  std::atomic<size_t> queuedCalls = 0;
+  std::atomic<size_t> queuedBytes = 0;
   mutable std::mutex watchdogMutex;
   /// By model.
   std::map<std::string, ServiceWatchdog> watchdogs;
@@ -204,14 +207,34 @@ std::string ApiServer::Implementation::nextId() {
   return text;
 }
 
+/// Requests, and bytes of them, that may wait for a worker.
+static constexpr size_t mostQueuedCalls = 512;
+static constexpr size_t mostQueuedBytes = size_t{256} << 20;
+
 void ApiServer::Implementation::dispatch(
     const Route &route, HttpRequest request,
     std::shared_ptr<HttpExchange> exchange) {
+  const size_t bytes = request.body.size();
+  if (queuedCalls >= mostQueuedCalls ||
+      (queuedBytes > 0 && bytes + queuedBytes > mostQueuedBytes)) {
+    (void)exchange->respond(toResponse(ApiError::overloaded(
+        "more requests come than can be read; try again later", 1)));
+    return;
+  }
+  ++queuedCalls;
+  queuedBytes += bytes;
+  auto left = std::make_shared<std::atomic<bool>>(false);
+  exchange->onClosed([left] { *left = true; });
   auto call = std::make_shared<Call>(Call{.request = std::move(request),
                                           .exchange = std::move(exchange),
                                           .receivedAt = Clock::now(),
                                           .id = nextId()});
-  boost::asio::post(workers, [this, call, answer = route.answer] {
+  boost::asio::post(workers, [this, call, left, bytes, answer = route.answer] {
+    --queuedCalls;
+    queuedBytes -= bytes;
+    // Nobody waits for it any more.
+    if (*left)
+      return;
     const EndpointContext context = {.models = *models,
                                      .onOver =
                                          [this](RequestRecord record) {
@@ -334,7 +357,7 @@ Status ApiServer::Implementation::listen() {
 /// A model that is alone has the machine to itself.
 static Status share(std::vector<ServedModelOptions> &models,
                     std::shared_ptr<MemoryLedger> &ledger) {
-  if (models.size() < 2 && models.front().draft.empty())
+  if (models.empty() || (models.size() == 1 && models.front().draft.empty()))
     return {};
   ledger = std::make_shared<MemoryLedger>();
   SANDWICH_ASSIGN_OR_RETURN(const std::shared_ptr<CoreArbiter> arbiter,
@@ -400,9 +423,11 @@ bool ApiServer::Implementation::drain(double seconds) {
     }
   // Answers are on their way to their clients.
   constexpr std::chrono::milliseconds often(5);
-  for (int i = 0; i < 400 && http->answering() > 0; ++i)
+  const Clock::time_point sent =
+      std::max(end, Clock::now() + std::chrono::seconds(2));
+  while (http->answering() > 0 && Clock::now() < sent)
     std::this_thread::sleep_for(often);
-  return all;
+  return all && http->answering() == 0;
 }
 
 ApiServer::Implementation::~Implementation() {

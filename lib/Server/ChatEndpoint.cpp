@@ -30,9 +30,10 @@ static std::optional<ApiError> constrain(const ChatRequest &request,
   const bool mayCall = request.toolChoice.kind != ToolChoice::Kind::None;
   const bool mustCall =
       mayCall && request.toolChoice.kind != ToolChoice::Kind::Auto;
-  if (mayCall)
-    prepared.toolCalls = model.toolCalls;
   const OutputFormat &format = request.parameters.format;
+  // Texts that are kept to a format are no calls, whatever they look like.
+  if (mayCall && format.kind == OutputFormat::Kind::Text)
+    prepared.toolCalls = model.toolCalls;
   if (mustCall && format.kind != OutputFormat::Kind::Text)
     return ApiError::ofField(format.param,
                              format.param + " and a tool_choice that demands "
@@ -90,6 +91,10 @@ void sandwich::answerChat(Call &call, const EndpointContext &context) {
   if (const auto *error = std::get_if<ApiError>(&made))
     return refuse(call, context, ready.model->name, *error);
   auto &prepared = std::get<PreparedChat>(made);
+  std::vector<GenerationAnswer::Prompt> prompts;
+  prompts.push_back(std::move(prepared.prompt));
+  if (auto error = checkAnswerSize(prompts, parameters, *ready.model))
+    return refuse(call, context, ready.model->name, *error);
 
   AnswerShape::Identity identity =
       identityOf(call, *ready.model, parameters, "chatcmpl-");
@@ -98,11 +103,11 @@ void sandwich::answerChat(Call &call, const EndpointContext &context) {
     record.prompt = std::move(prepared.text);
   GenerationAnswer::Options options = answerOptions(call, parameters);
   options.toolCalls = std::move(prepared.toolCalls);
+  for (const Json &tool : request.tools)
+    options.tools.insert(tool["function"]["name"].get<std::string>());
   auto answer = std::make_shared<GenerationAnswer>(
       call.exchange, chatShape(std::move(identity), ready.model->tokenizer()),
       std::move(options), *ready.model->service, *ready.metrics,
       std::move(record), context.onOver);
-  std::vector<GenerationAnswer::Prompt> prompts;
-  prompts.push_back(std::move(prepared.prompt));
   answer->start(std::move(prompts));
 }

@@ -90,18 +90,20 @@ preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
     prepared.request.maxTokens = std::get<uint64_t>(tokens);
     prepared.request.prompt = std::move(prompt.tokens);
     prepared.request.constraint = constraint;
-    if (request.echo)
+    if (request.echo) {
       prepared.echo = std::move(prompt.text);
-    // Where no token is made, the prompt is computed to be scored, or for
-    // nothing.
-    if (request.echo)
       prepared.request.promptLogProbabilities =
           request.parameters.sampling.logProbabilities;
+    }
+    // Where no token is made, the prompt is computed to be scored, or for
+    // nothing.
     if (prepared.request.maxTokens == 0 &&
         !prepared.request.promptLogProbabilities)
       prepared.request.promptLogProbabilities = 0;
     prompts.push_back(std::move(prepared));
   }
+  if (auto error = checkAnswerSize(prompts, request.parameters, model))
+    return *std::move(error);
   return prompts;
 }
 

@@ -8,6 +8,9 @@
 
 #include "GenerationAnswer.h"
 
+#include "sandwich/Support/Process.h"
+
+#include <exception>
 #include <utility>
 
 using namespace sandwich;
@@ -37,14 +40,14 @@ Result<RequestId> GenerationAnswer::submit(size_t prompt, Prompt &what) {
   const auto self = shared_from_this();
   GenerationCallbacks callbacks;
   callbacks.onToken = [self, prompt](const GeneratedToken &token) {
-    self->onToken(prompt, token);
+    self->guard([&] { self->onToken(prompt, token); });
   };
   if (what.request.promptLogProbabilities)
     callbacks.onPromptToken = [self, prompt](const ScoredToken &token) {
-      self->onPromptToken(prompt, token);
+      self->guard([&] { self->onPromptToken(prompt, token); });
     };
   callbacks.onEnd = [self, prompt](const RequestEnd &end) {
-    self->onEnd(prompt, end);
+    self->guard([&] { self->onEnd(prompt, end); });
   };
   return service.submit(std::move(what.request), std::move(callbacks));
 }
@@ -60,6 +63,22 @@ GenerationAnswer::placesIn(const Prompt &prompt) const {
   return TokenPlaces(tokenizer, !hasSpecial, {}, 0);
 }
 
+void GenerationAnswer::guard(const std::function<void()> &work) {
+  runCatching("make an answer", work, [this](const char *reason) {
+    std::lock_guard lock(mutex);
+    if (!std::exchange(over, true)) {
+      record.status = 500;
+      try {
+        fail(ApiError::ofStatus(500, reason));
+      } catch (const std::exception &) {
+        // Not even for that; the connection ends with the answer.
+        cancelAll();
+      }
+    }
+    concludeIfOver();
+  });
+}
+
 void GenerationAnswer::start(std::vector<Prompt> prompts) {
   // Tokens that come while others are submitted wait for this.
   std::unique_lock lock(mutex);
@@ -71,7 +90,7 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
       if (options.toolCalls)
         choice.calls.emplace(*options.toolCalls,
                              "call_" + record.id + "_" +
-                                 std::to_string(choice.part.index) + "_");
+                                 std::to_string(choice.part.index) + "_", options.tools);
       if (shape->of().scored)
         choice.places.emplace(
             service.tokenizer(), prompts[i].request.skipSpecialTokens,

@@ -23,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace sandwich {
@@ -35,6 +36,8 @@ public:
   using Clock = std::chrono::steady_clock;
 
   struct Options {
+    /// The names that calls may have.
+    std::set<std::string> tools = {};
     bool streams = false;
     bool includesUsage = false;
     bool continuousUsage = false;
@@ -87,6 +90,8 @@ private:
 
   Result<RequestId> submit(size_t prompt, Prompt &what);
   void onPromptToken(size_t prompt, const ScoredToken &token);
+  /// What callbacks do must not throw: the answer ends with an error then.
+  void guard(const std::function<void()> &work);
   void onToken(size_t prompt, const GeneratedToken &token);
   void onEnd(size_t prompt, const RequestEnd &end);
   void onLeft();

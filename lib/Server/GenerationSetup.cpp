@@ -80,6 +80,59 @@ sandwich::chooseMaxTokens(const LoadedModel &model, uint64_t promptTokens,
   return *wanted;
 }
 
+/// Log-probabilities of one answer that are kept until it is sent: about a
+/// quarter of a gigabyte as JSON.
+static constexpr uint64_t mostScores = uint64_t{1} << 20;
+/// Bytes that are told before the first token of a stream, of several texts.
+static constexpr uint64_t mostEchoBytes = uint64_t{512} << 10;
+
+std::optional<ApiError>
+sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
+                          const GenerationParameters &parameters,
+                          const LoadedModel &model) {
+  if (prompts.size() > model.maxWaitingRequests)
+    return ApiError::ofField(
+        "prompt", "prompt has " + std::to_string(prompts.size()) +
+                      " prompts, and the queue holds " +
+                      std::to_string(model.maxWaitingRequests));
+  uint64_t promptTokens = 0, scoredTokens = 0, echoBytes = 0;
+  for (const GenerationAnswer::Prompt &each : prompts) {
+    const bool scores = parameters.sampling.logProbabilities.has_value();
+    promptTokens += each.request.prompt.size();
+    if (scores && each.request.promptLogProbabilities)
+      scoredTokens += each.request.prompt.size();
+    if (scores && !parameters.stream)
+      scoredTokens += each.request.maxTokens;
+    echoBytes += each.echo.size();
+  }
+  if (promptTokens > model.maxWaitingTokens)
+    return ApiError::ofField("prompt",
+                             "the prompts have " +
+                                 std::to_string(promptTokens) +
+                                 " tokens, and the queue holds " +
+                                 std::to_string(model.maxWaitingTokens));
+  // No product of these exceeds 64 bits: tokens are below 2^40.
+  const uint64_t scores =
+      scoredTokens * parameters.continuations *
+      (parameters.sampling.logProbabilities.value_or(0) + 1);
+  if (scores > mostScores)
+    return ApiError::ofField(
+        "logprobs", "logprobs would tell " + std::to_string(scores) +
+                        " log-probabilities in one answer, and at most " +
+                        std::to_string(mostScores) +
+                        " can be; ask for fewer, for fewer tokens, or for a "
+                        "stream");
+  const uint64_t told = echoBytes * parameters.continuations + 128 * scores;
+  if (parameters.stream && parameters.continuations > 1 &&
+      told > mostEchoBytes)
+    return ApiError::ofField("echo",
+                             "echo would begin the stream with about " +
+                                 std::to_string(told) + " bytes, and at most " +
+                                 std::to_string(mostEchoBytes) +
+                                 " can be where n is above 1");
+  return std::nullopt;
+}
+
 static int64_t unixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())

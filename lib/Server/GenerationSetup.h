@@ -30,6 +30,14 @@ chooseMaxTokens(const LoadedModel &model, uint64_t promptTokens,
                 const std::optional<uint64_t> &wanted,
                 const std::optional<uint64_t> &usual);
 
+/// Whether an answer of this size can be made at all: its prompts fit into the
+/// queue, and what is kept of it until it is sent into memory. Errors name the
+/// field and both numbers.
+std::optional<ApiError>
+checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
+                const GenerationParameters &parameters,
+                const LoadedModel &model);
+
 /// Who an answer is from.
 AnswerShape::Identity identityOf(const Call &call, const LoadedModel &model,
                                  const GenerationParameters &parameters,

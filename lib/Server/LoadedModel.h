@@ -27,6 +27,9 @@ struct LoadedModel {
   std::string name;
   /// Tokens of a prompt and its text together.
   uint64_t contextLength = 0;
+  /// Prompts, and their tokens, that may wait for their first step.
+  uint64_t maxWaitingRequests = 0;
+  uint64_t maxWaitingTokens = 0;
   /// Seconds since 1970.
   int64_t created = 0;
   /// The same as long as artifact and program are the same: OpenAI's

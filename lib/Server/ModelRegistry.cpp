@@ -27,6 +27,8 @@ static Status checkName(const std::string &name) {
 Result<std::unique_ptr<ModelRegistry>>
 ModelRegistry::create(std::vector<ServedModelOptions> models,
                       std::map<std::string, std::string> aliases) {
+  if (models.empty())
+    return makeError("a server needs at least one model");
   std::unique_ptr<ModelRegistry> made(new ModelRegistry);
   for (ServedModelOptions &options : models) {
     SANDWICH_RETURN_IF_ERROR(checkName(options.name));

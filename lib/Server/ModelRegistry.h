@@ -56,11 +56,12 @@ public:
 private:
   ModelRegistry() = default;
 
-  std::vector<std::unique_ptr<ServedModel>> all;
+  prometheus::Registry registry;
   std::vector<std::unique_ptr<ModelMetrics>> metrics;
   std::map<std::string, std::string> otherNames;
   std::map<std::string, size_t> byName;
-  prometheus::Registry registry;
+  /// End first: their last requests are counted.
+  std::vector<std::unique_ptr<ServedModel>> all;
 };
 
 } // namespace sandwich

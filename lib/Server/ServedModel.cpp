@@ -207,6 +207,8 @@ Result<std::unique_ptr<LoadedModel>> ServedModel::make() {
   ServiceOptions serving = options.service;
   serving.scheduling.maxWaitingTokens =
       std::max(serving.scheduling.maxWaitingTokens, engine->contextLength());
+  made->maxWaitingRequests = serving.scheduling.maxWaitingRequests;
+  made->maxWaitingTokens = serving.scheduling.maxWaitingTokens;
   std::unique_ptr<Engine> draftEngine;
   if (draft) {
     SANDWICH_ASSIGN_OR_RETURN(

@@ -81,7 +81,7 @@ ToolCallParser::parse(std::string_view body) const {
   const Json list = json->is_array() ? *std::move(json) : Json::array({*json});
   for (const Json &each : list) {
     std::optional<ToolCallPart> call = readCall(each);
-    if (!call)
+    if (!call || (!tools.empty() && !tools.contains(call->name)))
       return std::nullopt;
     calls.push_back(*std::move(call));
   }

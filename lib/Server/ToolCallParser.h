@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,9 +55,12 @@ struct ToolCallPart {
 /// call and is none is told as text.
 class ToolCallParser {
 public:
-  /// `idPrefix` makes the calls' ids unique.
-  ToolCallParser(ToolCallSyntax syntax, std::string idPrefix)
-      : syntax(std::move(syntax)), idPrefix(std::move(idPrefix)) {}
+  /// `idPrefix` makes the calls' ids unique. Only calls of `tools` are calls;
+  /// none: of any name.
+  ToolCallParser(ToolCallSyntax syntax, std::string idPrefix,
+                 std::set<std::string> tools = {})
+      : syntax(std::move(syntax)), idPrefix(std::move(idPrefix)),
+        tools(std::move(tools)) {}
 
   struct Step {
     std::string text = {};
@@ -81,6 +85,7 @@ private:
 
   const ToolCallSyntax syntax;
   const std::string idPrefix;
+  const std::set<std::string> tools;
   /// Not told yet; begins with `callBegin` spaces and `open` where `inCall`.
   std::string held;
   bool inCall = false;

@@ -149,12 +149,14 @@ static Status serve(ServeArguments &arguments) {
   std::atomic<bool> done = false;
   std::thread loader([&] {
     (void)blockSignals();
-    loaded = server->load();
+    runCatching("load", [&] { loaded = server->load(); },
+                [&](const char *reason) { loaded = makeError(reason); });
     done = true;
   });
   watch(*server, done);
   if (!done) {
-    // Nothing was begun that would have to be finished.
+    // Models that are ready finish what they have begun.
+    (void)server->drain(arguments.drainSeconds);
     server->stop();
     tool::writeLog("info: ended while loading");
     std::_Exit(0);

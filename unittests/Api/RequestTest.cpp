@@ -105,7 +105,7 @@ TEST(GenerationParameters, AreRead) {
   EXPECT_TRUE(parameters.stream);
   EXPECT_TRUE(parameters.includeUsage);
   EXPECT_FALSE(parameters.continuousUsage);
-  EXPECT_EQ(parameters.priority, 7u);
+  EXPECT_EQ(parameters.priority, 0u);
   EXPECT_EQ(parameters.cacheSalt, "s");
 }
 

@@ -42,6 +42,8 @@ struct GenerationParameters {
   static constexpr int64_t mostTexts = 1024;
   static constexpr int64_t mostTokens = int64_t{1} << 40;
   static constexpr size_t nameBytes = 1024;
+  /// Tokens that `logit_bias` may name; each text keeps them.
+  static constexpr size_t mostBiases = 1024;
 
   /// Empty: the only one there is.
   std::string model;
@@ -57,6 +59,7 @@ struct GenerationParameters {
   /// The usage in a last chunk, and in every one.
   bool includeUsage = false;
   bool continuousUsage = false;
+  /// The scheduler's: the higher comes first.
   uint32_t priority = 0;
   /// Requests with other salts share no prefix with this one.
   std::string cacheSalt;

@@ -210,6 +210,7 @@ std::string ReplayPage::draw() const {
         "requests within the SLO (%)",
         [&](const ReplayRun &run) {
           std::vector<double> scales;
+          scales.reserve(run.served.size());
           for (const ServedRequest &request : run.served)
             scales.push_back(keptScale(request, objectives));
           return scales;

@@ -47,7 +47,7 @@ struct Entry {
   /// Weights that are read again and again keep nothing from others.
   bool weightsStream = false;
   bool expected = false;
-  MemoryInUse use = {};
+  ReservationUse use = {};
 
   bool sharesTheRest() const { return expected && !needs.kvMemory; }
 
@@ -171,7 +171,7 @@ void MemoryReservation::release() {
   state.reset();
 }
 
-void MemoryReservation::setUse(MemoryInUse use) {
+void MemoryReservation::setUse(ReservationUse use) {
   if (!state || ::getpid() != process)
     return;
   std::lock_guard lock(state->mutex);

@@ -159,8 +159,17 @@ class RandomDisconnects(ServerTest):
             each.join()
         self.server.wait_until_idle()
 
+    def fill_cache(self):
+        """Uses each block of the KV cache once, as a page takes memory from
+        its first use on."""
+        source = random.Random(3)
+        for _ in range(14):
+            self.server.complete(prompt=[source.randrange(2000)
+                                         for _ in range(2000)], max_tokens=1)
+
     def test_random_moments(self):
         # What it takes once, such as buffers of its threads.
+        self.fill_cache()
         self.run_clients(160, 1000)
         descriptors = self.server.descriptors()
         before = self.server.resident_bytes()

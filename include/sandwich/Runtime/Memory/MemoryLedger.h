@@ -34,7 +34,7 @@
 namespace sandwich {
 
 /// How much of what was reserved the system knows of already.
-struct MemoryInUse {
+struct ReservationUse {
   /// Whether all of it is in the address space, and what ranks exchange data in
   /// was taken.
   bool mapped = false;
@@ -57,7 +57,7 @@ public:
 
   /// From now on `use` tells. Returns when no call of what told before is under
   /// way any more. Before the first call nothing is in use.
-  void setUse(MemoryInUse use);
+  void setUse(ReservationUse use);
 
 private:
   friend class MemoryLedger;

@@ -66,9 +66,10 @@ class Client(unittest.TestCase):
         self.assertEqual(chunks[-1].usage.completion_tokens, 8)
 
     def test_stream_helper(self):
-        """The client puts the chunks together by itself."""
+        """The client puts the chunks together by itself, and takes no text that
+        did not end."""
         with self.client.chat.completions.stream(
-                model=MODEL, messages=MESSAGES, max_completion_tokens=8,
+                model=MODEL, messages=MESSAGES, stop=["e", "a", "."],
                 seed=1) as stream:
             text = "".join(event.delta for event in stream
                            if event.type == "content.delta")
