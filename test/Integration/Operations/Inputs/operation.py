@@ -318,7 +318,7 @@ class OperationTest(unittest.TestCase):
 
     @classmethod
     def main(cls):
-        cls.artifact = sys.argv.pop(1)
+        cls.artifact = os.path.abspath(sys.argv.pop(1))
         unittest.main(verbosity=2)
 
     def setUp(self):
