@@ -90,7 +90,8 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
       if (options.toolCalls)
         choice.calls.emplace(*options.toolCalls,
                              "call_" + record.id + "_" +
-                                 std::to_string(choice.part.index) + "_", options.tools);
+                                 std::to_string(choice.part.index) + "_",
+                             options.tools);
       if (shape->of().scored)
         choice.places.emplace(
             service.tokenizer(), prompts[i].request.skipSpecialTokens,

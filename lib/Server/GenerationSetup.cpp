@@ -91,10 +91,10 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
                           const GenerationParameters &parameters,
                           const LoadedModel &model) {
   if (prompts.size() > model.maxWaitingRequests)
-    return ApiError::ofField(
-        "prompt", "prompt has " + std::to_string(prompts.size()) +
-                      " prompts, and the queue holds " +
-                      std::to_string(model.maxWaitingRequests));
+    return ApiError::ofField("prompt",
+                             "prompt has " + std::to_string(prompts.size()) +
+                                 " prompts, and the queue holds " +
+                                 std::to_string(model.maxWaitingRequests));
   uint64_t promptTokens = 0, scoredTokens = 0, echoBytes = 0;
   for (const GenerationAnswer::Prompt &each : prompts) {
     const bool scores = parameters.sampling.logProbabilities.has_value();
@@ -106,11 +106,10 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
     echoBytes += each.echo.size();
   }
   if (promptTokens > model.maxWaitingTokens)
-    return ApiError::ofField("prompt",
-                             "the prompts have " +
-                                 std::to_string(promptTokens) +
-                                 " tokens, and the queue holds " +
-                                 std::to_string(model.maxWaitingTokens));
+    return ApiError::ofField(
+        "prompt", "the prompts have " + std::to_string(promptTokens) +
+                      " tokens, and the queue holds " +
+                      std::to_string(model.maxWaitingTokens));
   // No product of these exceeds 64 bits: tokens are below 2^40.
   const uint64_t scores =
       scoredTokens * parameters.continuations *
@@ -123,13 +122,12 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
                         " can be; ask for fewer, for fewer tokens, or for a "
                         "stream");
   const uint64_t told = echoBytes * parameters.continuations + 128 * scores;
-  if (parameters.stream && parameters.continuations > 1 &&
-      told > mostEchoBytes)
-    return ApiError::ofField("echo",
-                             "echo would begin the stream with about " +
-                                 std::to_string(told) + " bytes, and at most " +
-                                 std::to_string(mostEchoBytes) +
-                                 " can be where n is above 1");
+  if (parameters.stream && parameters.continuations > 1 && told > mostEchoBytes)
+    return ApiError::ofField("echo", "echo would begin the stream with about " +
+                                         std::to_string(told) +
+                                         " bytes, and at most " +
+                                         std::to_string(mostEchoBytes) +
+                                         " can be where n is above 1");
   return std::nullopt;
 }
 

@@ -9,10 +9,11 @@ import subprocess
 import sys
 
 EXPECTED = {
-    ".ci", ".clang-format", ".clang-tidy", ".gitignore", "CMakeLists.txt",
+    ".ci", ".clang-format", ".clang-tidy", ".containerignore", ".gitignore",
+    "CMakeLists.txt",
     "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
-    "benchmarks", "cmake", "docs", "fuzz", "include", "lib", "models", "proto",
-    "python", "scripts", "test", "tools", "unittests",
+    "benchmarks", "cmake", "docs", "fuzz", "include", "lib", "models",
+    "packaging", "proto", "python", "scripts", "test", "tools", "unittests",
 }
 
 source = sys.argv[1]
