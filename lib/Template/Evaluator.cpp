@@ -375,6 +375,17 @@ Result<bool> Evaluator::passes(const ForStatement &statement, const Value &item,
   return isTrue(decision);
 }
 
+Result<Value> Evaluator::passedOn(const Target &target, Value item) {
+  if (target.kind != Target::Kind::Tuple)
+    return item;
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<Value> parts, collect(state, item));
+  for (size_t i = 0; i != std::min(parts.size(), target.parts.size()); ++i) {
+    SANDWICH_ASSIGN_OR_RETURN(parts[i],
+                              passedOn(target.parts[i], std::move(parts[i])));
+  }
+  return state.tuple(std::move(parts), item.origin());
+}
+
 Result<Next> Evaluator::fetchItems(const ForStatement &statement,
                                    const Value &iterable, Scope &around) {
   SANDWICH_ASSIGN_OR_RETURN(ValueIterator iterator,
@@ -389,8 +400,11 @@ Result<Next> Evaluator::fetchItems(const ForStatement &statement,
       if (!item)
         return item;
       SANDWICH_ASSIGN_OR_RETURN(bool isKept, passes(statement, *item, around));
-      if (isKept)
-        return item;
+      if (!isKept)
+        continue;
+      SANDWICH_ASSIGN_OR_RETURN(item,
+                                passedOn(statement.target, *std::move(item)));
+      return item;
     }
   });
 }

@@ -87,6 +87,9 @@ private:
   /// What fetches the items of a loop that its condition lets pass.
   Result<Next> fetchItems(const ForStatement &statement, const Value &iterable,
                           Scope &around);
+  /// The item as the condition of a loop passes it on: where it is taken apart,
+  /// as tuples.
+  Result<Value> passedOn(const Target &target, Value item);
   Result<bool> passes(const ForStatement &statement, const Value &item,
                       Scope &around);
   Result<Flow> runBody(const ForStatement &statement, Value item, Scope &around,

@@ -233,10 +233,7 @@ static Result<Value> filterTrim(RenderState &state, const Value &self,
 
 static Result<Value> filterTruncate(RenderState &state, const Value &self,
                                     BoundArguments arguments) {
-  if (self.isUndefined())
-    return self;
-  if (!self.isString())
-    return makeError("needs a string, not ", typeName(self));
+  SANDWICH_ASSIGN_OR_RETURN(size_t ownLength, lengthOf(self));
   SANDWICH_ASSIGN_OR_RETURN(int64_t length, integerOr(arguments[0], 255));
   const bool killsWords = isTrueOr(arguments[1], false);
   Value end = state.string("...", Origin::Template);
@@ -248,9 +245,11 @@ static Result<Value> filterTruncate(RenderState &state, const Value &self,
   const auto endLength = static_cast<int64_t>(end.string().characters);
   if (length < endLength || leeway < 0)
     return makeError("the length must be that of the end or more");
-  const auto size = static_cast<int64_t>(self.string().characters);
+  const auto size = static_cast<int64_t>(ownLength);
   if (size <= length || size - length <= leeway)
     return self;
+  if (!self.isString())
+    return makeError("needs a string, not ", typeName(self));
   const Value limit(length - endLength, originOf(arguments[0]));
   SANDWICH_ASSIGN_OR_RETURN(Value kept,
                             getSlice(state, self, nullptr, &limit, nullptr));

@@ -294,7 +294,7 @@ template <Alignment alignment>
 static Result<Value> stringPad(RenderState &state, const Value &self,
                                BoundArguments arguments) {
   SANDWICH_RETURN_IF_ERROR(refuseMarkup(self));
-  SANDWICH_ASSIGN_OR_RETURN(int64_t width, integerOr(arguments[0], 0));
+  SANDWICH_ASSIGN_OR_RETURN(int64_t width, integerOf(arguments[0]));
   MarkedText fill(" ", Origin::Template);
   if (arguments[1]) {
     SANDWICH_ASSIGN_OR_RETURN(const MarkedText *given, textOf(arguments[1]));
@@ -307,7 +307,7 @@ static Result<Value> stringPad(RenderState &state, const Value &self,
 
 static Result<Value> stringZeroFill(RenderState &state, const Value &self,
                                     BoundArguments arguments) {
-  SANDWICH_ASSIGN_OR_RETURN(int64_t width, integerOr(arguments[0], 0));
+  SANDWICH_ASSIGN_OR_RETURN(int64_t width, integerOf(arguments[0]));
   const MarkedText zero("0", Origin::Template);
   const MarkedText &text = self.text();
   const bool isSigned =

@@ -28,6 +28,14 @@ inline Result<int64_t> integerOr(const std::optional<Value> &argument,
   return argument->integer();
 }
 
+/// An argument that must be given, as an integer.
+inline Result<int64_t> integerOf(const std::optional<Value> &argument) {
+  if (!argument || !argument->isInteger())
+    return makeError("needs an integer, not ",
+                     argument ? typeName(*argument) : "nothing");
+  return argument->integer();
+}
+
 /// Whether the argument is true, or `otherwise` where there is none.
 inline bool isTrueOr(const std::optional<Value> &argument, bool otherwise) {
   return argument ? isTrue(*argument) : otherwise;

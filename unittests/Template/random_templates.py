@@ -31,7 +31,7 @@ VARIABLES = {
     "nested": {"x": {"y": [{"z": "deep"}]}},
 }
 
-NAMES = list(VARIABLES) + ["missing", "item"]
+NAMES = list(VARIABLES) + ["missing", "item", "v"]
 STRINGS = ["", " ", "a", "b,c,,d", "Hello", "l", "o", "x-y z", "ß", "世", "A\nb\n",
            "%s|%5.1f", "%d-%x", "{} {}", "{0}{x}", "{:>5}", "0x1F", " 12 ", "3.9", "1e3",
            "-7", "12abc", "true", "TITLE case (in brackets)", "\u00e9\u0301", "'", '"']
@@ -286,7 +286,9 @@ class Statements:
             return (self.tag(f"for {target} in {source}{test}") + inner + block(True) + other
                     + self.tag("endfor"))
         if kind < 12:
-            name = self.pick(["item", "n", "s", "v", "l"])
+            # Names that no variable has: jinja2 takes a variable for undefined
+            # in a block before the template sets it behind the block.
+            name = self.pick(["item", "v", "w2", "k"])
             if self.random.random() < 0.3:
                 return self.tag(f"set {name}{self.pick(['', ' | upper', ' | trim | length'])}") + block() + self.tag("endset")
             return self.tag(f"set {name} = {self.value()}")
