@@ -226,11 +226,11 @@ void Automaton::minimize() {
   // States before each state, by class.
   std::vector<uint32_t> begins(states * classCount + 1);
   for (size_t i = 0; i < table.size(); ++i)
-    ++begins[table[i] * classCount + i % classCount + 1];
+    ++begins[size_t(table[i]) * classCount + i % classCount + 1];
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
   std::vector<uint32_t> before(table.size()), next = begins;
   for (size_t i = 0; i < table.size(); ++i)
-    before[next[table[i] * classCount + i % classCount]++] =
+    before[next[size_t(table[i]) * classCount + i % classCount]++] =
         static_cast<uint32_t>(i / classCount);
 
   Partition partition(states);

@@ -44,13 +44,15 @@ GrammarCache::find(const GrammarSource &source) {
 GrammarCache::Compiled GrammarCache::compile(const GrammarSource &source,
                                              Entries::iterator entry,
                                              std::promise<Compiled> promise) {
-  Compiled compiled =
-      makeError(ErrorKind::Internal, "there is no memory for the grammar");
-  try {
-    compiled = Grammar::compile(source, vocabulary, options);
-  } catch (const std::bad_alloc &) {
-    // The others that wait for it must hear of it, too.
-  }
+  // Whatever happens, the others that wait must hear of it.
+  const Compiled compiled = [&]() -> Compiled {
+    try {
+      return Grammar::compile(source, vocabulary, options);
+    } catch (const std::exception &exception) {
+      return makeError(ErrorKind::Internal,
+                       "cannot compile the grammar: ", exception.what());
+    }
+  }();
   keep(entry, compiled);
   promise.set_value(compiled);
   return compiled;

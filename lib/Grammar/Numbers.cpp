@@ -209,8 +209,15 @@ Expression NumberWriter::multiples(int power) {
           {point, digit, pool.repeat(digit, 0, count - 1), zeros})));
 }
 
-/// As many as those of doubles have; larger ones are none to most readers.
-static constexpr uint32_t mostExponentDigits = 3;
+/// Of numbers that are finite as doubles, which many readers insist on.
+static Expression exponents(ExpressionPool &pool) {
+  const Expression digit = pool.bytes('0', '9');
+  return pool.concat(
+      pool.either(pool.bytes('e', 'e'), pool.bytes('E', 'E')),
+      pool.either(pool.concat(pool.optional(pool.bytes('+', '+')),
+                              pool.repeat(digit, 1, 2)),
+                  pool.concat(pool.bytes('-', '-'), pool.repeat(digit, 1, 3))));
+}
 
 Expression sandwich::grammar::numbers(ExpressionPool &pool,
                                       const NumberBounds &bounds) {
@@ -220,11 +227,7 @@ Expression sandwich::grammar::numbers(ExpressionPool &pool,
     const Expression number = pool.concat(pool.optional(minus), writer.all());
     if (bounds.integer)
       return number;
-    const Expression exponent = pool.concat(
-        {pool.either(pool.bytes('e', 'e'), pool.bytes('E', 'E')),
-         pool.optional(pool.either(pool.bytes('+', '+'), minus)),
-         pool.repeat(pool.bytes('0', '9'), 1, mostExponentDigits)});
-    return pool.concat(number, pool.optional(exponent));
+    return pool.concat(number, pool.optional(exponents(pool)));
   }
   std::vector<Expression> positive = {writer.all()};
   // Zero has no sign here.

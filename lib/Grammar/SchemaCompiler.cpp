@@ -510,17 +510,21 @@ SchemaCompiler::propertiesOf(const SchemaSet &schemas) {
   return properties;
 }
 
+Expression SchemaCompiler::namesOf(const std::vector<Property> &properties) {
+  std::vector<std::string> names;
+  names.reserve(properties.size());
+  for (const Property &property : properties)
+    names.push_back(jsonEscaped(property.name));
+  return pool.literals(std::move(names));
+}
+
 Result<std::vector<SchemaCompiler::OtherNames>>
 SchemaCompiler::namesByPattern(const SchemaSet &schemas,
                                const std::vector<Property> &properties,
                                const std::vector<std::string> &patterns) {
-  // Strings that are none of the properties.
-  std::vector<std::string> named;
-  for (const Property &property : properties)
-    named.push_back(jsonEscaped(property.name));
   const Expression others =
       pool.both(pool.repeat(anyCharacter(), 0, ExpressionPool::unlimited),
-                pool.complement(pool.literals(std::move(named))));
+                pool.complement(namesOf(properties)));
   std::vector<OtherNames> names;
   // Names of one pattern each, and then of none.
   for (size_t i = 0; i <= patterns.size(); ++i) {
@@ -569,12 +573,8 @@ SchemaCompiler::otherNames(const SchemaSet &schemas,
   if (barsAll)
     return std::vector<OtherNames>();
   if (!properties.empty()) {
-    std::vector<std::string> named;
-    for (const Property &property : properties)
-      named.push_back(jsonEscaped(property.name));
     names.text = texts.plainString;
-    names.condition.barred =
-        builder.automatonOf(pool.literals(std::move(named)));
+    names.condition.barred = builder.automatonOf(namesOf(properties));
   }
   return std::vector{std::move(names)};
 }

@@ -91,6 +91,8 @@ private:
   Result<std::vector<Property>> propertiesOf(const SchemaSet &schemas);
   /// Of `schema`, what a property must satisfy that it does not name.
   void addSchemaOfOthers(const Json &schema, SchemaSet &schemas);
+  /// The names of `properties`, as they are written between their quotes.
+  Expression namesOf(const std::vector<Property> &properties);
   Result<std::vector<OtherNames>>
   otherNames(const SchemaSet &schemas, const std::vector<Property> &properties);
   Result<std::vector<OtherNames>>

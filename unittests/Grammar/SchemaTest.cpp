@@ -61,7 +61,9 @@ TEST(Schema, OfTypes) {
       {R"({"type":"integer"})",
        {"0", "-12", "123456789012345678901"},
        {"1.0", "1e3", "\"1\"", "-"}},
-      {R"({"type":"number"})", {"0", "-1.5", "1e+3", "2E7"}, {"1e", "true"}},
+      {R"({"type":"number"})",
+       {"0", "-1.5", "1e+99", "1e-308", "2E7"},
+       {"1e", "1e100", "true"}},
       {R"({"type":"string"})", {"\"a\""}, {"1", "a"}},
       {R"({"type":"array"})", {"[]", "[1,\"a\"]"}, {"{}"}},
       {R"({"type":"object"})", {"{}", R"({"a":[]})"}, {"[]"}},
@@ -172,7 +174,7 @@ TEST(Schema, OfFormats) {
       {R"({"type":"integer","format":"int64"})",
        {"9223372036854775807"},
        {"9223372036854775808"}},
-      {R"({"type":"number","format":"double"})", {"1e300"}, {}},
+      {R"({"type":"number","format":"double"})", {"1e99"}, {}},
   });
   EXPECT_EQ(schemaRefusal(R"({"items":{"type":"string","format":"iri"}})"),
             "the schema at #/items: the format \"iri\" is not supported");
