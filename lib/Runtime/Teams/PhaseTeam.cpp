@@ -91,9 +91,9 @@ private:
   };
   void serve(Worker &worker) const;
 
-  const pid_t process;
   /// Not 0: who waits for a run sleeps.
   alignas(128) std::atomic<uint32_t> resting{0};
+  const pid_t process;
   std::vector<std::unique_ptr<Worker>> workers;
 };
 
