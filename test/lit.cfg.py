@@ -8,6 +8,8 @@
 #                  namespaces and connect them
 #   chromium       Debian's chromium is installed
 #   haproxy, nginx the proxies are installed
+#   containers     SANDWICH_TEST_CONTAINERS is set, this is root, and buildah and
+#                  debootstrap are installed
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
@@ -53,6 +55,9 @@ if subprocess.run([python, "-c", "import torch"],
                   stderr=subprocess.DEVNULL).returncode == 0:
     config.available_features.add("torch")
 
+if os.environ.get("SANDWICH_TEST_CONTAINERS") and os.geteuid() == 0 and all(
+        map(shutil.which, ("buildah", "debootstrap"))):
+    config.available_features.add("containers")
 for proxy in "haproxy", "nginx":
     # Where users do not look.
     if shutil.which(proxy, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
