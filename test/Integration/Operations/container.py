@@ -69,7 +69,6 @@ class Container(OperationTest):
             *config["Entrypoint"], "/models/long.sandwich", "--port=0",
             "--kv-memory=128MiB"), end=signal.SIGTERM))
         port = server.wait_for(r"^info: listening at http://0.0.0.0:(\d+)$")[1]
-        self.assertNotEqual(self.check_health(container, config, port), 0)
         server.wait_for("^info: ready at ")
         self.assertEqual(self.check_health(container, config, port), 0)
         address = "http://127.0.0.1:" + port
@@ -79,6 +78,7 @@ class Container(OperationTest):
         os.kill(process, signal.SIGTERM)
         self.assertEqual(server.wait(), 0, server.log())
         self.assertIsNotNone(server.find("^info: ended"))
+        self.assertNotEqual(self.check_health(container, config, port), 0)
 
     def check_health(self, container, config, port):
         kind, *command = config["Healthcheck"]["Test"]
