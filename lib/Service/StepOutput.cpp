@@ -132,6 +132,7 @@ void StepOutput::sample(const StepPlan &plan, const StepResult &result,
   // Those that are to get another token: where tokens are proposed, the texts
   // go on from row to row, each by itself.
   std::vector<Row *> going;
+  going.reserve(rows.size());
   for (Row &row : rows)
     going.push_back(&row);
   while (!going.empty()) {

@@ -35,6 +35,15 @@ static constexpr uint64_t probeTokens = 4;
 /// Proposing that takes less than this part of a step is not worth a decision.
 static constexpr double littleTime = 0.01;
 
+/// Steps without proposals before there are any, as costs may be assumed ones,
+/// and steps with proposals after which there is another one: nothing else
+/// would tell that they have become cheaper.
+static constexpr uint64_t firstPlainSteps = 4, mostWithoutPlain = 64;
+
+/// So much more tokens a second than without proposals are worth it: less is
+/// within the noise of what steps take.
+static constexpr double leastGain = 1.02;
+
 /// How much of the mean is the last one.
 static constexpr double weightOfLast = 0.1;
 
@@ -103,7 +112,7 @@ static void addProposal(StepShape &shape, uint64_t computed,
 uint64_t Scheduler::bestDepth(const std::vector<ProposalRequest> &texts,
                               const StepShape &streams) const {
   const auto count = static_cast<double>(streams.decodeSequences);
-  double best = count / costs.seconds(streams);
+  double best = leastGain * count / plainSeconds(streams);
   uint64_t bestDepth = 0;
   StepShape shape = streams;
   for (uint64_t depth = 1; depth <= options.speculation.maxTokens; ++depth) {
@@ -125,6 +134,18 @@ uint64_t Scheduler::bestDepth(const std::vector<ProposalRequest> &texts,
   return bestDepth;
 }
 
+bool Scheduler::comparesNext() const {
+  return !options.speculation.always &&
+         (plainSteps < firstPlainSteps || stepsSincePlain >= mostWithoutPlain);
+}
+
+double Scheduler::plainSeconds(StepShape streams) const {
+  // Either program could run it.
+  const double decode = costs.seconds(streams);
+  streams.phase = StepPhase::Prefill;
+  return std::min(decode, costs.seconds(streams));
+}
+
 bool Scheduler::proposesAtNoCost(const StepShape &streams) const {
   const auto deepest = static_cast<double>(options.speculation.maxTokens);
   return deepest * secondsPerProposal < littleTime * costs.seconds(streams);
@@ -133,7 +154,7 @@ bool Scheduler::proposesAtNoCost(const StepShape &streams) const {
 std::vector<ProposalRequest> Scheduler::wantedProposals() {
   std::vector<ProposalRequest> wanted;
   probing = false;
-  if (options.speculation.maxTokens == 0 || stepUnderWay)
+  if (options.speculation.maxTokens == 0 || stepUnderWay || comparesNext())
     return wanted;
   for (Entry *entry : order) {
     if (entry->outcome || !entry->running)
@@ -223,12 +244,12 @@ std::vector<uint64_t> Scheduler::chooseProposals(const StepPlan &plan) const {
     if (!text.proposal.empty())
       gains.push({rates.back(), i});
   }
-  const double alone = costs.seconds(shape);
+  const double alone = plainSeconds(shape);
   // Those that nothing is proposed for would only wait.
   const double patience =
       options.tokenObjective.value_or(options.slowdown * alone);
   double drawn = static_cast<double>(streams);
-  double bestRate = drawn / alone;
+  double bestRate = leastGain * drawn / alone;
   uint64_t without = streams;
   while (!gains.empty() &&
          shape.tokens() < std::min(limits.tokens, limits.logitRows)) {
@@ -283,12 +304,17 @@ void Scheduler::speculate(StepPlan &plan) {
                segment.samples == 1;
       });
   if (!plan.segments.empty() && onlyStreams && canMix(plan.segments.size())) {
-    std::vector<uint64_t> counts = chooseProposals(plan);
-    probed = probing || counts.empty();
-    if (counts.empty())
-      counts = probe(plan);
+    std::vector<uint64_t> counts;
+    if (!comparesNext()) {
+      counts = chooseProposals(plan);
+      probed = probing || counts.empty();
+      if (counts.empty())
+        counts = probe(plan);
+    }
     for (size_t i = 0; i < counts.size(); ++i)
       addProposals(plan.segments[i], counts[i]);
+    stepsSincePlain = counts.empty() ? 0 : stepsSincePlain + 1;
+    plainSteps += counts.empty();
   }
   for (Entry *entry : order)
     for (Text &text : entry->texts)

@@ -67,8 +67,9 @@ StepCostModel::curveOf(const std::vector<StepCosts::Point> &points) {
 StepCostModel::Curve StepCostModel::refine(const Curve &measured) {
   Curve curve;
   // A few tokens take about as long as the fewest that were measured.
-  for (double few = 1; few < measured.front().tokens; few *= growth)
-    curve.push_back({few, measured.front().seconds});
+  for (const double few : {1.0, growth})
+    if (few < measured.front().tokens)
+      curve.push_back({few, measured.front().seconds});
   curve.push_back(measured.front());
   auto goOn = [&](double until) {
     for (double next = curve.back().tokens * growth; next < until;

@@ -247,8 +247,14 @@ struct GuessingService : TestService {
 };
 } // namespace
 
+static SchedulerOptions takingAll() {
+  SchedulerOptions options = usualOptions();
+  options.speculation.always = true;
+  return options;
+}
+
 TEST(SpeculationTest, TokensThatAreRightComeTogether) {
-  GuessingService service(1, 4);
+  GuessingService service(1, 4, takingAll());
   const RequestId id = service.admit(requestOf(30, 12));
   service.guessAndStep();
   const uint64_t blocks = service.pool->freeBlocks();
@@ -272,7 +278,7 @@ TEST(SpeculationTest, TokensThatAreRightComeTogether) {
 }
 
 TEST(SpeculationTest, TokensThatAreWrongLeaveNothing) {
-  GuessingService service(0, 8);
+  GuessingService service(0, 8, takingAll());
   const RequestId id = service.admit(requestOf(30, 10));
   service.guessAndStep();
   const StepPlan plan = service.guessAndStep();
@@ -289,7 +295,7 @@ TEST(SpeculationTest, TokensThatAreWrongLeaveNothing) {
 }
 
 TEST(SpeculationTest, ATextEndsAmongTheTokensThatAreRight) {
-  GuessingService service(1, 8);
+  GuessingService service(1, 8, takingAll());
   const RequestId id = service.admit(requestOf(30, 100));
   service.guessAndStep();
   for (const ProposalRequest &text : service.scheduler->wantedProposals())
@@ -310,7 +316,7 @@ TEST(SpeculationTest, ATextEndsAmongTheTokensThatAreRight) {
 
 TEST(SpeculationTest, ProposalsNeverTakeTheLastBlocks) {
   // The text's 3 blocks are all there are.
-  SchedulerOptions options = usualOptions();
+  SchedulerOptions options = takingAll();
   options.speculation.maxTokens = 8;
   TestService service(3, options);
   service.admit(requestOf(30, 19));
@@ -361,6 +367,29 @@ TEST(SpeculationTest, ProposalsThatTakeTimeAreAskedForWhereTheyPay) {
   EXPECT_GT(cheap.rate(1, 1000, 0.005), 2.5 * none);
 }
 
+TEST(SpeculationTest, LearnsWhatStepsTakeWithoutProposals) {
+  // Steps without proposals are taken to be four times as long as they are.
+  SchedulerOptions options = usualOptions();
+  options.speculation.maxTokens = 4;
+  auto pool = *BlockPool::create(1000);
+  auto scheduler = *Scheduler::create(
+      *pool, options,
+      *StepCostModel::create({.prefill = {{1, 0.12}, {16, 0.12}},
+                              .decode = {{1, 0.4}, {64, 0.4}}}));
+  ASSERT_TRUE(scheduler->admit(requestOf(4, 2000), 0));
+  double now = 0;
+  while (!scheduler->idle()) {
+    for (const ProposalRequest &text : scheduler->wantedProposals())
+      scheduler->propose(text.request, text.text, Tokens(text.most, 2));
+    const StepPlan plan = scheduler->next(now);
+    now += plan.phase() == StepPhase::Decode ? 0.1 : 0.12;
+    std::vector<ChosenToken> sampled(1, {.token = 1});
+    (void)scheduler->complete(plan, sampled, now);
+  }
+  // Nothing is right.
+  EXPECT_LT(scheduler->statistics().speculation.steps, 100u);
+}
+
 TEST(SpeculationTest, TriesAgainWhereTextsChange) {
   GuessingService service(0);
   service.admit(requestOf(16, 3000));
@@ -386,19 +415,21 @@ TEST(SpeculationTest, StreamsWithoutProposalsDoNotWaitForOthers) {
     ASSERT_TRUE(scheduler->admit(requestOf(4, 500), 0));
   StepPlan plan = scheduler->next(0);
   const std::vector<ChosenToken> sampled(2, {.token = 1});
-  (void)scheduler->complete(plan, sampled, 1);
+  for (double now = 1; now < 6; ++now) {
+    (void)scheduler->complete(plan, sampled, now);
+    plan = scheduler->next(now);
+  }
+  (void)scheduler->complete(plan, sampled, 6);
   const std::vector<ProposalRequest> wanted = scheduler->wantedProposals();
   ASSERT_EQ(wanted.size(), 2u);
   scheduler->propose(wanted[0].request, 0, Tokens(64, 1));
-  plan = scheduler->next(1);
+  plan = scheduler->next(6);
   EXPECT_GT(plan.segments[0].proposed, 0u);
   EXPECT_LE(plan.predictedSeconds, 1.8 * 1.02);
 }
 
 TEST(SpeculationTest, TakesAllWhereItIsToldTo) {
-  SchedulerOptions options = usualOptions();
-  options.speculation.always = true;
-  GuessingService service(0, 6, options);
+  GuessingService service(0, 6, takingAll());
   service.admit(requestOf(16, 300));
   service.admit(requestOf(16, 300));
   service.guessAndStep(1);

@@ -379,6 +379,11 @@ private:
   double acceptanceOf(const Text &text) const;
   /// Tokens of use that may be proposed for it.
   uint64_t mostProposals(const Entry &entry, const Text &text) const;
+  /// Whether the next step of streams is to be one without proposals, to see
+  /// what these save.
+  bool comparesNext() const;
+  /// What a step of `streams` takes without proposals.
+  double plainSeconds(StepShape streams) const;
   /// Whether proposing takes so little time beside a step of `streams` that all
   /// texts are asked for proposals in any case.
   bool proposesAtNoCost(const StepShape &streams) const;
@@ -440,6 +445,10 @@ private:
   /// has of proposals.
   bool probing = false;
   bool probed = false;
+  /// Steps of streams alone without proposals, and those with some since the
+  /// last of these.
+  uint64_t plainSteps = 0;
+  uint64_t stepsSincePlain = 0;
   /// What a token proposed for each text takes.
   double secondsPerProposal = 0;
   uint64_t promptTokens = 0;
