@@ -149,8 +149,9 @@ static Status serve(ServeArguments &arguments) {
   std::atomic<bool> done = false;
   std::thread loader([&] {
     (void)blockSignals();
-    runCatching("load", [&] { loaded = server->load(); },
-                [&](const char *reason) { loaded = makeError(reason); });
+    runCatching(
+        "load", [&] { loaded = server->load(); },
+        [&](const char *reason) { loaded = makeError(reason); });
     done = true;
   });
   watch(*server, done);
