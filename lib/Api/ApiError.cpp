@@ -25,12 +25,22 @@ ApiError ApiError::invalidKey() {
           .code = "invalid_api_key"};
 }
 
+ApiError ApiError::unknownHost(const std::string &host) {
+  return {.status = 403,
+          .message = "this server is asked as 'localhost' or by an address, "
+                     "and the request is for '" +
+                     host + "'; --allowed-host allows other names",
+          .type = "permission_error",
+          .code = "unknown_host"};
+}
+
 ApiError ApiError::unknownPath(const std::string &path) {
   return {.status = 404,
           .message = "there is no '" + path +
                      "' here; see /v1/models, "
                      "/v1/completions, /v1/chat/completions, /tokenize, "
-                     "/detokenize, /health, /ready, /metrics and /version",
+                     "/detokenize, /health, /ready, /status, /metrics and "
+                     "/version",
           .code = "unknown_url"};
 }
 

@@ -10,25 +10,6 @@
 
 using namespace sandwich;
 
-static bool isToken(const Json &value) {
-  return value.is_number_integer() && value >= 0 && value <= INT32_MAX;
-}
-
-/// The tokens of a prompt that is a list of numbers.
-static std::optional<std::vector<int32_t>>
-readTokens(ObjectReader &reader, const std::string &name, const Json &list) {
-  std::vector<int32_t> tokens;
-  tokens.reserve(list.size());
-  for (const Json &each : list) {
-    if (!isToken(each)) {
-      reader.refuseValue(name, each, "a list of token ids");
-      return std::nullopt;
-    }
-    tokens.push_back(each.get<int32_t>());
-  }
-  return tokens;
-}
-
 static void addPrompt(ObjectReader &reader, const std::string &name,
                       const Json &value, std::vector<Prompt> &prompts) {
   if (value.is_string())
@@ -36,8 +17,8 @@ static void addPrompt(ObjectReader &reader, const std::string &name,
   else if (!value.is_array())
     reader.refuseValue(name, value,
                        "a string, a list of strings, or token ids");
-  else if (auto tokens = readTokens(reader, name, value))
-    prompts.emplace_back(*std::move(tokens));
+  else
+    prompts.emplace_back(reader.tokenIds(name, value));
 }
 
 static std::vector<Prompt> readPrompts(ObjectReader &reader) {

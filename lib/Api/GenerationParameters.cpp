@@ -25,10 +25,10 @@ static void readLogitBias(ObjectReader &reader, SamplingOptions &sampling) {
   if (!biases)
     return;
   if (biases->size() > GenerationParameters::mostBiases)
-    return reader.refuse(
-        "logit_bias", "logit_bias names " + std::to_string(biases->size()) +
-                          " tokens; it must name at most " +
-                          std::to_string(GenerationParameters::mostBiases));
+    return reader.refuse("logit_bias",
+                         "logit_bias names " + std::to_string(biases->size()) +
+                             " tokens; it must name at most " +
+                             std::to_string(GenerationParameters::mostBiases));
   constexpr double most = SamplingOptions::maxLogitBias;
   for (const auto &[name, value] : biases->items()) {
     int32_t token = -1;
@@ -113,11 +113,7 @@ static void readStopTokens(ObjectReader &reader, StopOptions &stop) {
                          "stop_token_ids has " + std::to_string(list->size()) +
                              " tokens; it must have at most " +
                              std::to_string(StopOptions::maxTokens));
-  for (const Json &token : *list) {
-    if (!token.is_number_integer() || token < 0 || token > INT32_MAX)
-      return reader.refuseValue("stop_token_ids", token, "a token id");
-    stop.tokens.push_back(token.get<int32_t>());
-  }
+  stop.tokens = reader.tokenIds("stop_token_ids", *list);
 }
 
 //===----------------------------------------------------------------------===//

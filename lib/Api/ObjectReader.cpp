@@ -169,6 +169,20 @@ const Json *ObjectReader::list(std::string_view name) {
   return value;
 }
 
+std::vector<int32_t> ObjectReader::tokenIds(std::string_view name,
+                                            const Json &list) {
+  std::vector<int32_t> ids;
+  ids.reserve(list.size());
+  for (const Json &each : list) {
+    if (!each.is_number_integer() || each < 0 || each > INT32_MAX) {
+      refuseValue(name, each, "a list of token ids");
+      return {};
+    }
+    ids.push_back(each.get<int32_t>());
+  }
+  return ids;
+}
+
 void ObjectReader::ignore(std::initializer_list<std::string_view> names) {
   for (std::string_view name : names)
     known.emplace(name);

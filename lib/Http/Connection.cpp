@@ -174,16 +174,25 @@ namespace {
 /// Of the memory that all bodies on their way may take.
 class BodyShare {
 public:
-  BodyShare(uint64_t &all, uint64_t bytes) : all(all), bytes(bytes) {
-    all += bytes;
-  }
+  /// Of `all`, which are `most` together.
+  BodyShare(uint64_t &all, uint64_t most) : all(all), most(most) {}
   BodyShare(const BodyShare &) = delete;
   BodyShare &operator=(const BodyShare &) = delete;
   ~BodyShare() { all -= bytes; }
 
+  /// Whether there was room for a body that has come to `size` bytes.
+  bool grow(uint64_t size) {
+    if (size - bytes > most - all)
+      return false;
+    all += size - bytes;
+    bytes = size;
+    return true;
+  }
+
 private:
   uint64_t &all;
-  const uint64_t bytes;
+  const uint64_t most;
+  uint64_t bytes = 0;
 };
 } // namespace
 
@@ -193,20 +202,6 @@ std::string HttpConnection::describeTooLarge() const {
 }
 
 asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
-  const HttpLimits &limits = server.options.limits;
-  // Of a body in chunks nobody knows.
-  const uint64_t length =
-      parser.is_done() ? 0 : parser.content_length().value_or(limits.bodyBytes);
-  if (length > limits.allBodyBytes - server.bodyBytes) {
-    co_await fail(503, "this server receives as many bodies as it has memory "
-                       "for; try again later");
-    co_return false;
-  }
-  const BodyShare share(server.bodyBytes, length);
-  co_return co_await receiveBody(parser);
-}
-
-asio::awaitable<bool> HttpConnection::receiveBody(Parser &parser) {
   ErrorCode error;
   const HttpLimits &limits = server.options.limits;
   if (beast::iequals(parser.get()[http::field::expect], "100-continue") &&
@@ -219,8 +214,17 @@ asio::awaitable<bool> HttpConnection::receiveBody(Parser &parser) {
       co_return false;
   }
   expireAfter(limits.bodySeconds);
-  co_await http::async_read(stream, buffer, parser,
-                            redirect_error(use_awaitable, error));
+  // What has come counts, not what was announced: announcing costs nothing.
+  BodyShare share(server.bodyBytes, limits.allBodyBytes);
+  while (!error && !parser.is_done()) {
+    co_await http::async_read_some(stream, buffer, parser,
+                                   redirect_error(use_awaitable, error));
+    if (!error && !share.grow(parser.get().body().size())) {
+      co_await fail(503, "this server receives as many bodies as it has memory "
+                         "for; try again later");
+      co_return false;
+    }
+  }
   if (!error)
     co_return true;
   const unsigned status = statusOf(error);

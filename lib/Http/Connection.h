@@ -68,8 +68,6 @@ private:
   /// Reads a request; false: there is none, and nothing to say about it.
   boost::asio::awaitable<bool> read(Parser &parser);
   boost::asio::awaitable<bool> readBody(Parser &parser);
-  /// What `readBody` reads, once it is known to be within the limits.
-  boost::asio::awaitable<bool> receiveBody(Parser &parser);
   std::string describeTooLarge() const;
   /// False: the connection has ended.
   boost::asio::awaitable<bool> answer(Parser &parser);

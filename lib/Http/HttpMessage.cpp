@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 using namespace sandwich;
 
@@ -26,4 +27,23 @@ std::optional<std::string_view> sandwich::findHeader(const HttpHeaders &headers,
     if (isSameName(each, name))
       return value;
   return std::nullopt;
+}
+
+std::optional<std::string> sandwich::decodePercents(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  while (!text.empty()) {
+    size_t taken = 1;
+    unsigned char byte = static_cast<unsigned char>(text.front());
+    if (byte == '%') {
+      taken = 3;
+      const char *digits = text.data() + 1;
+      if (text.size() < taken ||
+          std::from_chars(digits, digits + 2, byte, 16).ptr != digits + 2)
+        return std::nullopt;
+    }
+    decoded += static_cast<char>(byte);
+    text.remove_prefix(taken);
+  }
+  return decoded;
 }

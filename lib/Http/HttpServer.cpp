@@ -57,6 +57,7 @@ public:
 
   std::string address;
   uint16_t port = 0;
+  bool isLocal = true;
 
 private:
   template <typename Acceptor>
@@ -132,6 +133,7 @@ Status HttpServer::Implementation::listen() {
     return opened.error().inContext(options.host + ":" +
                                     std::to_string(options.port));
   port = network->local_endpoint().port();
+  isLocal = endpoint.address().is_loopback();
   std::string host = endpoint.address().to_string();
   if (endpoint.address().is_v6())
     host = "[" + host + "]";
@@ -251,6 +253,8 @@ const std::string &HttpServer::address() const {
 }
 
 uint16_t HttpServer::port() const { return implementation->port; }
+
+bool HttpServer::isLocal() const { return implementation->isLocal; }
 
 size_t HttpServer::connections() const { return implementation->connections(); }
 

@@ -41,9 +41,21 @@ public:
                  std::unique_ptr<ModelRegistry> registry,
                  std::shared_ptr<MemoryLedger> ledger)
       : options(std::move(options)), ledger(std::move(ledger)),
+        workers(std::max(1u, this->options.workers)),
         models(std::move(registry)),
-        workers(std::max(1u, this->options.workers)) {
+        context{.models = *models, .keepsPrompts = this->options.logsPrompts} {
     randombytes_buf(&firstId, sizeof(firstId));
+    context.onOver = [this](RequestRecord record) {
+      if (this->options.requestLog)
+        this->options.requestLog->add(std::move(record));
+    };
+    context.executor = [this](std::function<void()> work) {
+      boost::asio::post(workers, [this, work = std::move(work)] {
+        runCatching("answer a request", work, [this](const char *reason) {
+          report(this->options.log, LogLevel::Warning, reason);
+        });
+      });
+    };
   }
   ~Implementation();
 
@@ -52,6 +64,7 @@ public:
   void tick();
   Status check() const;
   bool drain(double seconds);
+  bool isOpenToAll() const;
 
   std::unique_ptr<HttpServer> http;
 
@@ -71,6 +84,7 @@ private:
   static const std::vector<Route> &routes();
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   HttpResponse refusal(const HttpRequest &request, const Route *route) const;
+  bool checksHosts() const;
   const Route *findRoute(const HttpRequest &request) const;
   void dispatch(const Route &route, HttpRequest request,
                 std::shared_ptr<HttpExchange> exchange);
@@ -90,8 +104,10 @@ private:
   ApiServerOptions options;
   /// Of several models.
   const std::shared_ptr<MemoryLedger> ledger;
-  const std::unique_ptr<ModelRegistry> models;
+  /// Models that end may still leave work here.
   boost::asio::thread_pool workers;
+  const std::unique_ptr<ModelRegistry> models;
+  EndpointContext context;
   const Clock::time_point start = Clock::now();
   uint64_t firstId = 0;
   std::atomic<uint64_t> lastId = 0;
@@ -161,11 +177,26 @@ static HttpResponse keyRefusal(const HttpRequest &request) {
   return response;
 }
 
+bool ApiServer::Implementation::isOpenToAll() const {
+  return options.keys.empty() && !http->isLocal();
+}
+
+/// Where anybody on this machine may ask, so may a page of any site that a
+/// browser here shows, once it has its own name point to this machine.
+bool ApiServer::Implementation::checksHosts() const {
+  return options.keys.empty() && http->isLocal() && http->port() != 0;
+}
+
 /// The answer to what nobody handles. Status 0: it can be handled.
 HttpResponse ApiServer::Implementation::refusal(const HttpRequest &request,
                                                 const Route *route) const {
-  if (!(route && route->isOpen) && !options.keys.allow(request))
-    return keyRefusal(request);
+  if (!(route && route->isOpen)) {
+    if (!options.keys.allow(request))
+      return keyRefusal(request);
+    if (checksHosts() && !options.allowedHosts.allow(request))
+      return toResponse(ApiError::unknownHost(
+          std::string(request.header("Host").value_or(""))));
+  }
   if (!route)
     return toResponse(ApiError::unknownPath(request.path));
   if (request.method != route->method) {
@@ -235,14 +266,6 @@ void ApiServer::Implementation::dispatch(
     // Nobody waits for it any more.
     if (*left)
       return;
-    const EndpointContext context = {.models = *models,
-                                     .onOver =
-                                         [this](RequestRecord record) {
-                                           if (options.requestLog)
-                                             options.requestLog->add(
-                                                 std::move(record));
-                                         },
-                                     .keepsPrompts = options.logsPrompts};
     runCatching(
         "answer a request", [&] { answer(*call, context); },
         [&](const char *reason) {
@@ -331,7 +354,9 @@ HttpResponse ApiServer::Implementation::allModels(const HttpRequest &) const {
 
 HttpResponse
 ApiServer::Implementation::oneModel(const HttpRequest &request) const {
-  return describeModel(*models, request.path.substr(modelPrefix.size()));
+  const std::string name = request.path.substr(modelPrefix.size());
+  const std::optional<std::string> decoded = decodePercents(name);
+  return describeModel(*models, decoded.value_or(name));
 }
 
 //===----------------------------------------------------------------------===//
@@ -471,5 +496,7 @@ void ApiServer::tick() { implementation->tick(); }
 void ApiServer::stop() { implementation->http->stop(); }
 
 Status ApiServer::check() const { return implementation->check(); }
+
+bool ApiServer::isOpenToAll() const { return implementation->isOpenToAll(); }
 
 bool ApiServer::drain(double seconds) { return implementation->drain(seconds); }

@@ -108,6 +108,6 @@ void sandwich::answerChat(Call &call, const EndpointContext &context) {
   auto answer = std::make_shared<GenerationAnswer>(
       call.exchange, chatShape(std::move(identity), ready.model->tokenizer()),
       std::move(options), *ready.model->service, *ready.metrics,
-      std::move(record), context.onOver);
+      std::move(record), context.onOver, context.executor);
   answer->start(std::move(prompts));
 }

@@ -14,7 +14,8 @@
 using namespace sandwich;
 
 namespace {
-/// A prompt as tokens, and as the text that `echo` tells.
+/// A prompt as tokens, and, where it is asked for, as the text that `echo`
+/// tells.
 struct EncodedPrompt {
   std::vector<int32_t> tokens;
   std::string text;
@@ -25,6 +26,7 @@ static std::variant<EncodedPrompt, ApiError>
 encode(const Prompt &prompt, const CompletionRequest &request,
        const LoadedModel &model) {
   EncodedPrompt encoded;
+  bool isTextKnown = true;
   const std::optional<Tokenizer> &tokenizer = model.tokenizer();
   if (const auto *text = std::get_if<std::string>(&prompt)) {
     if (!tokenizer)
@@ -38,25 +40,20 @@ encode(const Prompt &prompt, const CompletionRequest &request,
     encoded.text = *text;
   } else {
     encoded.tokens = std::get<std::vector<int32_t>>(prompt);
-    for (int32_t token : encoded.tokens)
-      if (static_cast<uint64_t>(token) >= model.service->model().vocab_size())
-        return ApiError::ofField(
-            "prompt", "prompt has the token " + std::to_string(token) +
-                          ", and the model has " +
-                          std::to_string(model.service->model().vocab_size()));
-    if (tokenizer)
-      encoded.text =
-          tokenizer->decode(encoded.tokens, /*skipSpecialTokens=*/false);
+    if (auto error = checkTokens("prompt", encoded.tokens, model))
+      return *std::move(error);
+    isTextKnown = false;
   }
   if (const auto &most = request.truncatePromptTokens;
       most && encoded.tokens.size() > *most) {
     encoded.tokens.erase(encoded.tokens.begin(),
                          encoded.tokens.end() -
                              static_cast<std::ptrdiff_t>(*most));
-    if (tokenizer)
-      encoded.text =
-          tokenizer->decode(encoded.tokens, /*skipSpecialTokens=*/false);
+    isTextKnown = false;
   }
+  if (!isTextKnown && request.echo && tokenizer)
+    encoded.text =
+        tokenizer->decode(encoded.tokens, /*skipSpecialTokens=*/false);
   if (encoded.tokens.empty())
     return ApiError::ofField("prompt", "prompt has no token; give at least "
                                        "one character");
@@ -131,7 +128,7 @@ void sandwich::answerCompletion(Call &call, const EndpointContext &context) {
       call.exchange,
       completionShape(std::move(identity), ready.model->tokenizer()),
       answerOptions(call, parameters), *ready.model->service, *ready.metrics,
-      std::move(record), context.onOver);
+      std::move(record), context.onOver, context.executor);
   answer->start(
       std::move(std::get<std::vector<GenerationAnswer::Prompt>>(prompts)));
 }

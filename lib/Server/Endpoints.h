@@ -39,7 +39,9 @@ struct Call {
 struct EndpointContext {
   const ModelRegistry &models;
   /// Told once of each request for texts.
-  std::function<void(RequestRecord)> onOver;
+  std::function<void(RequestRecord)> onOver = {};
+  /// Of the workers.
+  GenerationAnswer::Executor executor = {};
   /// Whether the records have the prompts.
   bool keepsPrompts = false;
 };

@@ -15,9 +15,6 @@
 
 using namespace sandwich;
 
-/// A client that left before its answer was complete, in logs.
-static constexpr unsigned clientLeft = 499;
-
 static double secondsBetween(GenerationAnswer::Clock::time_point from,
                              GenerationAnswer::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -27,29 +24,32 @@ GenerationAnswer::GenerationAnswer(std::shared_ptr<HttpExchange> exchange,
                                    std::unique_ptr<AnswerShape> shape,
                                    Options options, Service &service,
                                    ModelMetrics &metrics, RequestRecord record,
-                                   std::function<void(RequestRecord)> onOver)
+                                   std::function<void(RequestRecord)> onOver,
+                                   Executor executor)
     : exchange(std::move(exchange)), shape(std::move(shape)),
       options(std::move(options)), service(service), metrics(metrics),
-      record(std::move(record)), onOver(std::move(onOver)) {}
+      executor(std::move(executor)), record(std::move(record)),
+      onOver(std::move(onOver)) {}
 
 //===----------------------------------------------------------------------===//
 // Beginning
 //===----------------------------------------------------------------------===//
 
-Result<RequestId> GenerationAnswer::submit(size_t prompt, Prompt &what) {
+GenerationCallbacks GenerationAnswer::callbacksOf(size_t prompt,
+                                                  bool scoresPrompt) {
   const auto self = shared_from_this();
   GenerationCallbacks callbacks;
   callbacks.onToken = [self, prompt](const GeneratedToken &token) {
     self->guard([&] { self->onToken(prompt, token); });
   };
-  if (what.request.promptLogProbabilities)
+  if (scoresPrompt)
     callbacks.onPromptToken = [self, prompt](const ScoredToken &token) {
       self->guard([&] { self->onPromptToken(prompt, token); });
     };
   callbacks.onEnd = [self, prompt](const RequestEnd &end) {
     self->guard([&] { self->onEnd(prompt, end); });
   };
-  return service.submit(std::move(what.request), std::move(callbacks));
+  return callbacks;
 }
 
 std::optional<TokenPlaces>
@@ -80,7 +80,7 @@ void GenerationAnswer::guard(const std::function<void()> &work) {
 }
 
 void GenerationAnswer::start(std::vector<Prompt> prompts) {
-  // Tokens that come while others are submitted wait for this.
+  // The first tokens may come before their requests' names are known here.
   std::unique_lock lock(mutex);
   for (size_t i = 0; i < prompts.size(); ++i)
     for (uint32_t text = 0; text < options.continuations; ++text) {
@@ -109,17 +109,21 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
     echo.text = std::move(each.echo);
     echoes.push_back(std::move(echo));
   }
+  std::vector<Submission> submissions;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    usage.promptTokens += prompts[i].request.prompt.size();
-    Result<RequestId> id = submit(i, prompts[i]);
-    if (!id) {
-      fail(ApiError::of(id.error(), metrics.retryAfterSeconds()));
-      concludeIfOver();
-      return;
-    }
-    ++live;
-    requests.push_back(*id);
+    GenerationRequest &request = prompts[i].request;
+    usage.promptTokens += request.prompt.size();
+    const bool scoresPrompt = request.promptLogProbabilities.has_value();
+    submissions.push_back({std::move(request), callbacksOf(i, scoresPrompt)});
   }
+  Result<std::vector<RequestId>> ids = service.submit(std::move(submissions));
+  if (!ids) {
+    fail(ApiError::of(ids.error(), metrics.retryAfterSeconds()));
+    concludeIfOver();
+    return;
+  }
+  requests = *std::move(ids);
+  live = requests.size();
   if (options.streams)
     exchange->begin({.contentType = "text/event-stream",
                      .headers = {{"Cache-Control", "no-cache"},
@@ -294,6 +298,15 @@ void GenerationAnswer::complete() {
   std::vector<ChoicePart> parts;
   for (Choice &choice : choices)
     parts.push_back(std::move(choice.part));
+  // Texts take no time, the log-probabilities of all their tokens do.
+  if (!shape->of().scored)
+    return respond(parts, usage);
+  executor([self = shared_from_this(), parts = std::move(parts),
+            usage = usage] { self->respond(parts, usage); });
+}
+
+void GenerationAnswer::respond(const std::vector<ChoicePart> &parts,
+                               const TokenUsage &usage) {
   const Json whole = shape->whole(parts, usage);
   (void)exchange->respond(
       {.body = whole.dump(-1, ' ', false, Json::error_handler_t::replace)});
@@ -323,7 +336,7 @@ void GenerationAnswer::onLeft() {
   std::lock_guard lock(mutex);
   if (!over) {
     over = true;
-    record.status = clientLeft;
+    record.status = RequestRecord::clientLeft;
     record.error = "the client left";
   }
   cancelAll();

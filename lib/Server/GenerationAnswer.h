@@ -57,16 +57,21 @@ public:
     std::string echo = {};
   };
 
+  /// Runs work on another thread, later.
+  using Executor = std::function<void(std::function<void()> work)>;
+
   /// `onOver` is told once, when nothing of the answer remains; `record` has
-  /// what is known before.
+  /// what is known before. What takes long is for `executor`: the service's
+  /// thread has steps to run.
   GenerationAnswer(std::shared_ptr<HttpExchange> exchange,
                    std::unique_ptr<AnswerShape> shape, Options options,
                    Service &service, ModelMetrics &metrics,
                    RequestRecord record,
-                   std::function<void(RequestRecord)> onOver);
+                   std::function<void(RequestRecord)> onOver,
+                   Executor executor);
 
-  /// Submits all prompts, or answers with the error of the first that is
-  /// refused.
+  /// Submits all prompts, or none and answers with the error of the first that
+  /// is refused.
   void start(std::vector<Prompt> prompts);
 
 private:
@@ -82,13 +87,13 @@ private:
 
   /// What the texts of a prompt begin with.
   struct Echo {
-    std::string text;
+    std::string text = {};
     std::vector<TokenScore> scores = {};
     std::optional<TokenPlaces> places = {};
     bool isTold = false;
   };
 
-  Result<RequestId> submit(size_t prompt, Prompt &what);
+  GenerationCallbacks callbacksOf(size_t prompt, bool scoresPrompt);
   void onPromptToken(size_t prompt, const ScoredToken &token);
   /// What callbacks do must not throw: the answer ends with an error then.
   void guard(const std::function<void()> &work);
@@ -107,6 +112,8 @@ private:
   void fail(const ApiError &error);
   void cancelAll();
   void complete();
+  /// Sends an answer that is complete.
+  void respond(const std::vector<ChoicePart> &parts, const TokenUsage &usage);
   /// The last that happens, if all prompts have ended.
   void concludeIfOver();
 
@@ -115,6 +122,7 @@ private:
   const Options options;
   Service &service;
   ModelMetrics &metrics;
+  const Executor executor;
 
   std::mutex mutex;
   RequestRecord record;

@@ -10,6 +10,7 @@
 #include "GenerationSetup.h"
 
 #include "Responses.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,6 +23,18 @@ static uint64_t randomSeed() {
   uint64_t seed = 0;
   randombytes_buf(&seed, sizeof(seed));
   return seed;
+}
+
+std::optional<ApiError> sandwich::checkTokens(const std::string &name,
+                                              std::span<const int32_t> tokens,
+                                              const LoadedModel &model) {
+  const uint64_t vocabulary = model.service->model().vocab_size();
+  for (int32_t token : tokens)
+    if (static_cast<uint64_t>(token) >= vocabulary)
+      return ApiError::ofField(
+          name, name + " has the token " + std::to_string(token) +
+                    ", and the model has " + std::to_string(vocabulary));
+  return std::nullopt;
 }
 
 std::variant<GenerationRequest, ApiError>
@@ -38,22 +51,14 @@ sandwich::toGenerationRequest(const GenerationParameters &parameters,
   if (!parameters.cacheSalt.empty())
     request.salt =
         XXH3_64bits(parameters.cacheSalt.data(), parameters.cacheSalt.size());
-  const uint64_t vocabulary = model.service->model().vocab_size();
-  // The field's name is known here, and not behind the service.
-  if (!parameters.sampling.logitBias.empty() &&
-      static_cast<uint64_t>(parameters.sampling.logitBias.rbegin()->first) >=
-          vocabulary)
-    return ApiError::ofField(
-        "logit_bias",
-        "logit_bias names the token " +
-            std::to_string(parameters.sampling.logitBias.rbegin()->first) +
-            ", and the model has " + std::to_string(vocabulary));
-  for (int32_t token : parameters.stop.tokens)
-    if (static_cast<uint64_t>(token) >= vocabulary)
-      return ApiError::ofField(
-          "stop_token_ids", "stop_token_ids names the token " +
-                                std::to_string(token) + ", and the model has " +
-                                std::to_string(vocabulary));
+  // The fields' names are known here, and not behind the service.
+  std::vector<int32_t> biased;
+  for (const auto &[token, bias] : parameters.sampling.logitBias)
+    biased.push_back(token);
+  if (auto error = checkTokens("logit_bias", biased, model))
+    return *std::move(error);
+  if (auto error = checkTokens("stop_token_ids", parameters.stop.tokens, model))
+    return *std::move(error);
   return request;
 }
 
@@ -131,12 +136,6 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
   return std::nullopt;
 }
 
-static int64_t unixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 AnswerShape::Identity
 sandwich::identityOf(const Call &call, const LoadedModel &model,
                      const GenerationParameters &parameters,
@@ -144,7 +143,7 @@ sandwich::identityOf(const Call &call, const LoadedModel &model,
   return {.id = idPrefix + call.id,
           .model = parameters.model.empty() ? model.name : parameters.model,
           .fingerprint = model.fingerprint,
-          .created = unixSeconds(),
+          .created = static_cast<int64_t>(unixSeconds()),
           .scored = parameters.sampling.logProbabilities.has_value(),
           .hasUsage = parameters.includeUsage || parameters.continuousUsage};
 }

@@ -22,6 +22,11 @@ std::variant<GenerationRequest, ApiError>
 toGenerationRequest(const GenerationParameters &parameters,
                     const LoadedModel &model);
 
+/// Error: one of the `tokens` of the field `name` is none of the model's.
+std::optional<ApiError> checkTokens(const std::string &name,
+                                    std::span<const int32_t> tokens,
+                                    const LoadedModel &model);
+
 /// Tokens of a text behind a prompt of so many: what was asked for, or else
 /// `usual`, or all that there is room for. Error: `context_length_exceeded`,
 /// with both numbers.

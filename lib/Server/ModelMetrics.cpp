@@ -98,11 +98,8 @@ prometheus::Counter &ModelMetrics::successes(const std::string &reason) {
 
 void ModelMetrics::observeEnd(const RequestEnd &end) {
   queue->Observe(end.queueSeconds);
-  if (!end.status) {
-    if (end.status.error().kind == ErrorKind::Cancelled)
-      successes("abort").Increment();
+  if (!end.status)
     return;
-  }
   prefill->Observe(end.prefillSeconds);
   decode->Observe(end.decodeSeconds);
   promptTokens->Observe(static_cast<double>(end.promptTokens));
@@ -113,6 +110,8 @@ void ModelMetrics::observeAnswer(const RequestRecord &record) {
   prometheus::Labels all = labels;
   all["status"] = std::to_string(record.status);
   statuses->Add(all).Increment();
+  if (record.status == RequestRecord::clientLeft)
+    successes("abort").Increment();
   if (record.status != 200)
     return;
   latency->Observe(record.seconds);

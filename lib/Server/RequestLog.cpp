@@ -8,11 +8,11 @@
 
 #include "sandwich/Server/RequestLog.h"
 
+#include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
 
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
@@ -26,8 +26,10 @@
 
 using namespace sandwich;
 
-/// Lines that may wait to be written: a disk that hangs must not take memory.
-static constexpr size_t mostLines = 65536;
+/// Records that may wait to be written, and bytes of their texts: a disk that
+/// hangs must not take memory.
+static constexpr size_t mostRecords = 65536;
+static constexpr size_t mostTextBytes = size_t{64} << 20;
 
 //===----------------------------------------------------------------------===//
 // Lines
@@ -104,6 +106,13 @@ std::string sandwich::formatRecord(const RequestRecord &record,
   return line;
 }
 
+static std::string formatLoss(uint64_t lines, LogFormat format) {
+  const std::string text =
+      std::to_string(lines) + " lines before this one could not be written";
+  return format == LogFormat::Json ? Json({{"warning", text}}).dump()
+                                   : "warning: " + text;
+}
+
 //===----------------------------------------------------------------------===//
 // Writing
 //===----------------------------------------------------------------------===//
@@ -137,55 +146,75 @@ public:
     return {};
   }
 
-  void add(std::string line) {
+  void add(RequestRecord record) {
+    const double time = unixSeconds();
+    const size_t bytes = textBytes(record);
     std::lock_guard lock(mutex);
-    if (lines.size() >= mostLines) {
-      ++lostLines;
+    if (waiting.size() >= mostRecords || bytes > mostTextBytes - waitingBytes) {
+      ++lostRecords;
       return;
     }
-    lines.push_back(std::move(line));
+    waiting.push_back({std::move(record), time});
+    waitingBytes += bytes;
     changed.notify_all();
   }
 
   uint64_t lost() {
     std::lock_guard lock(mutex);
-    return lostLines;
+    return lostRecords;
   }
 
   void flush() {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return lines.empty() && !writing; });
+    changed.wait(lock, [&] { return waiting.empty() && !writing; });
   }
 
-  LogFormat lineFormat() const { return format; }
-
 private:
+  struct Entry {
+    RequestRecord record;
+    /// When it came.
+    double time;
+  };
+
+  static size_t textBytes(const RequestRecord &record) {
+    return record.error.size() + (record.prompt ? record.prompt->size() : 0);
+  }
   void run();
   /// Whether all of `text` was written.
-  bool write(const std::string &text);
+  bool write(std::string text);
 
   const int file;
   const bool owned;
   const LogFormat format;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::string> lines;
+  std::deque<Entry> waiting;
+  /// See `textBytes`.
+  size_t waitingBytes = 0;
   bool writing = false;
+  /// The last line in the file lacks its end. Of the writer's thread.
+  bool isCut = false;
   bool ending = false;
-  uint64_t lostLines = 0;
+  uint64_t lostRecords = 0;
   std::thread thread;
 };
 
-bool RequestLog::Writer::write(const std::string &text) {
+bool RequestLog::Writer::write(std::string text) {
+  // What a full disk has cut ends before the next line begins.
+  if (isCut)
+    text.insert(0, 1, '\n');
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t count = ::write(file, text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR)
       continue;
-    if (count <= 0)
+    if (count <= 0) {
+      isCut |= done > 0;
       return false;
+    }
     done += static_cast<size_t>(count);
   }
+  isCut = false;
   return true;
 }
 
@@ -193,28 +222,25 @@ void RequestLog::Writer::run() {
   std::unique_lock lock(mutex);
   uint64_t told = 0;
   while (true) {
-    changed.wait(lock, [&] { return ending || !lines.empty(); });
-    if (lines.empty())
+    changed.wait(lock, [&] { return ending || !waiting.empty(); });
+    if (waiting.empty())
       return;
-    std::deque<std::string> taken;
-    taken.swap(lines);
-    const uint64_t lostBefore = lostLines;
+    std::deque<Entry> taken;
+    taken.swap(waiting);
+    waitingBytes = 0;
+    const uint64_t lostBefore = lostRecords;
     writing = true;
     lock.unlock();
     uint64_t lostNow = 0;
-    std::string text;
-    for (std::string &line : taken) {
-      // A line that was cut by a full disk ends before the next one begins.
-      text = std::move(line) + '\n';
-      if (!write(text))
+    for (const Entry &entry : taken) {
+      if (!write(formatRecord(entry.record, format, entry.time) + '\n'))
         ++lostNow;
-      else if (lostBefore + lostNow > told &&
-               write("warning: " + std::to_string(lostBefore + lostNow - told) +
-                     " lines before this one could not be written\n"))
-        told = lostBefore + lostNow;
+      else if (const uint64_t untold = lostBefore + lostNow - told;
+               untold > 0 && write(formatLoss(untold, format) + '\n'))
+        told += untold;
     }
     lock.lock();
-    lostLines += lostNow;
+    lostRecords += lostNow;
     writing = false;
     changed.notify_all();
   }
@@ -239,22 +265,7 @@ Result<std::unique_ptr<RequestLog>> RequestLog::open(const std::string &path,
   return std::unique_ptr<RequestLog>(new RequestLog(std::move(writer)));
 }
 
-static double unixNow() {
-  return std::chrono::duration<double>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-void RequestLog::add(RequestRecord record) {
-  writer->add(formatRecord(record, writer->lineFormat(), unixNow()));
-}
-
-void RequestLog::tell(std::string message) {
-  writer->add(writer->lineFormat() == LogFormat::Json
-                  ? Json({{"time", timeOf(unixNow())}, {"message", message}})
-                        .dump(-1, ' ', false, Json::error_handler_t::replace)
-                  : timeOf(unixNow()) + ' ' + message);
-}
+void RequestLog::add(RequestRecord record) { writer->add(std::move(record)); }
 
 uint64_t RequestLog::lost() const { return writer->lost(); }
 

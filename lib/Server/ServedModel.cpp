@@ -13,9 +13,9 @@
 #include "sandwich/Runtime/Text/ArtifactTokenizer.h"
 #include "sandwich/Service/DraftEngine.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ElapsedTime.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <xxhash.h>
@@ -38,12 +38,6 @@ static std::string fingerprintOf(const Artifact &artifact) {
       hex, sizeof(hex), "fp_%016llx",
       static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
   return hex;
-}
-
-static int64_t unixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 ServedModel::ServedModel(ServedModelOptions options)
@@ -182,7 +176,7 @@ EngineOptions ServedModel::engineOptions() const {
 Result<std::unique_ptr<LoadedModel>> ServedModel::make() {
   auto made = std::make_unique<LoadedModel>();
   made->name = options.name;
-  made->created = unixSeconds();
+  made->created = static_cast<int64_t>(unixSeconds());
   made->fingerprint = fingerprintOf(*artifact);
   made->contextLength = contextLength;
   EngineOptions loading = engineOptions();

@@ -97,11 +97,7 @@ void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
     const Json *list = reader.list("tokens");
     if (!list)
       return reader.refuse("tokens", "tokens is missing");
-    for (const Json &each : *list) {
-      if (!each.is_number_integer() || each < 0 || each > INT32_MAX)
-        return reader.refuseValue("tokens", each, "a list of token ids");
-      tokens.push_back(each.get<int32_t>());
-    }
+    tokens = reader.tokenIds("tokens", *list);
   });
   if (error)
     return call.respond(toResponse(*error));
@@ -109,12 +105,8 @@ void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
   if (const auto *missing = std::get_if<ApiError>(&found))
     return call.respond(toResponse(*missing));
   const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
-  const uint64_t vocabulary = loaded.service->model().vocab_size();
-  for (int32_t token : tokens)
-    if (static_cast<uint64_t>(token) >= vocabulary)
-      return call.respond(toResponse(ApiError::ofField(
-          "tokens", "tokens has the token " + std::to_string(token) +
-                        ", and the model has " + std::to_string(vocabulary))));
+  if (const auto unknown = checkTokens("tokens", tokens, loaded))
+    return call.respond(toResponse(*unknown));
   call.respond(toResponse(
       Json{{"prompt",
             loaded.tokenizer()->decode(tokens, /*skipSpecialTokens=*/false)}}));

@@ -58,7 +58,8 @@ Sequence &DraftModel::sequenceOf(const ProposalRequest &text) {
 
 Status DraftModel::step(std::span<const Segment> segments,
                         std::span<Draft *const> drafts) {
-  SANDWICH_ASSIGN_OR_RETURN(StepResult result, engine->step(segments));
+  CoreLease cores;
+  SANDWICH_ASSIGN_OR_RETURN(StepResult result, engine->step(segments, &cores));
   const SamplingOptions mostProbable;
   std::vector<Sampler> samplers(drafts.size(), Sampler(mostProbable));
   std::vector<SamplingRow> rows;

@@ -250,16 +250,8 @@ Service::makeLive(const GenerationRequest &request,
   return made;
 }
 
-Result<RequestId> Service::submit(GenerationRequest request,
-                                  GenerationCallbacks callbacks) {
-  SANDWICH_RETURN_IF_ERROR(check(request));
-  // Only as many as can be admitted: each takes memory.
-  if (request.continuations > mostContinuations)
-    return makeError(ErrorKind::InvalidArgument, request.continuations,
-                     " continuations are more than the ", mostContinuations,
-                     " sequences that one step takes");
-  std::shared_ptr<LiveRequest> made = makeLive(request, std::move(callbacks));
-  std::lock_guard lock(meeting->mutex);
+Result<RequestId> Service::admit(GenerationRequest request,
+                                 std::shared_ptr<LiveRequest> made) {
   SANDWICH_RETURN_IF_ERROR(running());
   if (draining || stopping)
     return makeError(ErrorKind::Unavailable,
@@ -288,8 +280,50 @@ Result<RequestId> Service::submit(GenerationRequest request,
   ++requests;
   if (wasIdle)
     progressAt = time;
-  meeting->changed.notify_all();
   return id;
+}
+
+Result<std::vector<RequestId>>
+Service::submit(std::vector<Submission> submissions) {
+  std::vector<std::shared_ptr<LiveRequest>> made;
+  for (Submission &each : submissions) {
+    SANDWICH_RETURN_IF_ERROR(check(each.request));
+    // Only as many as can be admitted: each takes memory.
+    if (each.request.continuations > mostContinuations)
+      return makeError(ErrorKind::InvalidArgument, each.request.continuations,
+                       " continuations are more than the ", mostContinuations,
+                       " sequences that one step takes");
+    made.push_back(makeLive(each.request, std::move(each.callbacks)));
+  }
+  std::vector<RequestId> ids;
+  ids.reserve(submissions.size());
+  std::lock_guard lock(meeting->mutex);
+  for (size_t i = 0; i < submissions.size(); ++i) {
+    Result<RequestId> id =
+        admit(std::move(submissions[i].request), std::move(made[i]));
+    if (!id) {
+      // Nobody hears of what was taken before.
+      for (RequestId taken : ids) {
+        live.erase(taken);
+        (void)scheduler->cancel(taken, now());
+        --requests;
+      }
+      meeting->changed.notify_all();
+      return id.error();
+    }
+    ids.push_back(*id);
+  }
+  meeting->changed.notify_all();
+  return ids;
+}
+
+Result<RequestId> Service::submit(GenerationRequest request,
+                                  GenerationCallbacks callbacks) {
+  std::vector<Submission> one;
+  one.push_back({std::move(request), std::move(callbacks)});
+  SANDWICH_ASSIGN_OR_RETURN(const std::vector<RequestId> ids,
+                            submit(std::move(one)));
+  return ids.front();
 }
 
 bool Service::cancel(RequestId id) {
@@ -374,7 +408,11 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                      "a step could not be prepared: ", exception.what());
   }
   lock.unlock();
-  cores = engine->holdCores();
+  try {
+    cores = engine->holdCores();
+  } catch (const std::exception &) {
+    // The step asks for them once more, and tells what it cannot do.
+  }
   engine->compute();
   lock.lock();
   Result<StepResult> result = engine->finish();

@@ -17,11 +17,13 @@
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/Process.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <thread>
 
 using namespace sandwich;
@@ -34,6 +36,7 @@ struct ServeArguments {
   std::vector<std::string> aliases;
   HttpServerOptions http;
   std::string apiKeyFile;
+  std::set<std::string> allowedHosts;
   std::optional<uint64_t> contextLength;
   uint64_t batch = 0;
   SchedulerOptions scheduling;
@@ -108,6 +111,9 @@ readAliases(const std::vector<std::string> &texts) {
 static Result<ApiServerOptions> serverOptions(const ServeArguments &arguments) {
   ApiServerOptions options;
   options.http = arguments.http;
+  HttpLimits &limits = options.http.limits;
+  limits.allBodyBytes = std::max(limits.allBodyBytes, 2 * limits.bodyBytes);
+  options.allowedHosts = AllowedHosts(arguments.allowedHosts);
   SANDWICH_ASSIGN_OR_RETURN(options.models, modelOptions(arguments));
   SANDWICH_ASSIGN_OR_RETURN(options.aliases, readAliases(arguments.aliases));
   if (!arguments.apiKeyFile.empty()) {
@@ -144,6 +150,9 @@ static Status serve(ServeArguments &arguments) {
                             ApiServer::create(std::move(options)));
   catchInterrupts();
   tool::writeLog("info: listening at " + server->address());
+  if (server->isOpenToAll())
+    tool::writeLog("warning: whoever reaches this address can use the models; "
+                   "with --api-key-file only who has a key can");
 
   Status loaded;
   std::atomic<bool> done = false;
@@ -206,6 +215,13 @@ static void addNetworkOptions(CLI::App &command, ServeArguments &arguments) {
                    "A file with a key on each line; requests need one of them "
                    "for everything but /health and /ready")
       ->type_name("FILE");
+  group
+      ->add_option("--allowed-host", arguments.allowedHosts,
+                   "A name that this machine may be asked by, beside localhost "
+                   "and addresses, where it needs no key and listens to this "
+                   "machine alone; '*' for any; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
   HttpLimits &limits = http.limits;
   group
       ->add_option("--max-connections", limits.connections,

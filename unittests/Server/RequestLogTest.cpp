@@ -97,14 +97,12 @@ TEST(RequestLog, AppendsToAFile) {
       });
     for (std::thread &writer : writers)
       writer.join();
-    (*log)->tell("a message");
     (*log)->flush();
     EXPECT_EQ((*log)->lost(), 0u);
     auto text = readTextFile(path, size_t{1} << 20);
     ASSERT_TRUE(text);
-    EXPECT_EQ(std::ranges::count(*text, '\n'), 1002);
+    EXPECT_EQ(std::ranges::count(*text, '\n'), 1001);
     EXPECT_TRUE(text->starts_with("before\n"));
-    EXPECT_TRUE(text->ends_with(" a message\n"));
   }
 }
 

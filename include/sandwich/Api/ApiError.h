@@ -38,6 +38,7 @@ struct ApiError {
   static ApiError ofField(std::string param, std::string message);
   static ApiError contextLength(std::string message);
   static ApiError invalidKey();
+  static ApiError unknownHost(const std::string &host);
   static ApiError unknownPath(const std::string &path);
   static ApiError unknownModel(const std::string &model);
   static ApiError unknownMethod(const std::string &method,

@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sandwich {
 
@@ -42,6 +43,10 @@ public:
   /// An object or a list, as it is.
   const Json *object(std::string_view name);
   const Json *list(std::string_view name);
+
+  /// The ids of `list`, which is the field `name`; empty where one is none,
+  /// which is refused.
+  std::vector<int32_t> tokenIds(std::string_view name, const Json &list);
 
   /// Fields that may be there and change nothing of the answer.
   void ignore(std::initializer_list<std::string_view> names);

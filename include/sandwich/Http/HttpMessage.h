@@ -24,6 +24,10 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 std::optional<std::string_view> findHeader(const HttpHeaders &headers,
                                            std::string_view name);
 
+/// `text`, a part of a path, with the bytes that its "%2F" and such stand for;
+/// nothing: one of them stands for nothing.
+std::optional<std::string> decodePercents(std::string_view text);
+
 struct HttpRequest {
   /// In upper case. A server is told of HEAD as GET, and its answer's body is
   /// not sent.

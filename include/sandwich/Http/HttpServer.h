@@ -36,7 +36,7 @@ struct HttpLimits {
   uint32_t headerBytes = 16 << 10;
   /// Beyond: 413.
   uint64_t bodyBytes = uint64_t{16} << 20;
-  /// Of all bodies that are on their way. Beyond: 503.
+  /// Of all bodies that are on their way, what has come of them. Beyond: 503.
   uint64_t allBodyBytes = uint64_t{1} << 30;
   /// At a time, those that only wait for a request among them. Beyond: 503.
   size_t connections = 4096;
@@ -127,6 +127,8 @@ public:
   const std::string &address() const;
   /// 0 for a Unix socket.
   uint16_t port() const;
+  /// Whether only programs of this machine can connect.
+  bool isLocal() const;
   size_t connections() const;
   /// Requests whose answers their clients do not have yet.
   size_t answering() const;

@@ -38,6 +38,8 @@ public:
   /// As `read` of a file with these contents.
   static Result<ApiKeys> parse(std::string_view text);
 
+  bool empty() const { return hashes.empty(); }
+
   /// Whether `request` has one of the keys, or there are none. Takes the same
   /// time whatever keys are compared.
   bool allow(const HttpRequest &request) const;

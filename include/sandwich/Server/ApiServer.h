@@ -17,6 +17,7 @@
 #define SANDWICH_SERVER_APISERVER_H
 
 #include "sandwich/Http/HttpServer.h"
+#include "sandwich/Server/AllowedHosts.h"
 #include "sandwich/Server/ApiKeys.h"
 #include "sandwich/Server/RequestLog.h"
 #include "sandwich/Server/ServedModel.h"
@@ -38,6 +39,9 @@ struct ApiServerOptions {
   /// Other names: alias to name.
   std::map<std::string, std::string> aliases = {};
   ApiKeys keys = {};
+  /// Beside this machine's own, where it is asked without a key and listens
+  /// only to this machine.
+  AllowedHosts allowedHosts = {};
   /// Null: no lines for requests.
   std::unique_ptr<RequestLog> requestLog = {};
   /// Whether those lines have the prompts.
@@ -64,6 +68,9 @@ public:
 
   /// See `HttpServer::address`.
   const std::string &address() const;
+
+  /// Whether other machines can ask it, and need no key.
+  bool isOpenToAll() const;
 
   /// Loads the models one after another. Error: of the first that fails.
   Status load();

@@ -25,7 +25,10 @@ struct RequestRecord {
   /// Of the API: "/v1/completions".
   std::string path;
   std::string model;
-  /// Of HTTP; 499: the client left before the end.
+  /// The status of a request whose client left before its end.
+  static constexpr unsigned clientLeft = 499;
+
+  /// Of HTTP, or `clientLeft`.
   unsigned status = 200;
   /// "stop", "length", "tool_calls"; of several texts, the last one's.
   std::string finish;
@@ -62,8 +65,6 @@ public:
 
   /// Writes later, on a thread of its own.
   void add(RequestRecord record);
-  /// A line that is about no request.
-  void tell(std::string message);
   /// Lines that were lost so far.
   uint64_t lost() const;
   /// Returns when all is written, or cannot be.

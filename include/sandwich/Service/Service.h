@@ -166,6 +166,12 @@ struct ServiceStatistics {
   bool draining = false;
 };
 
+/// A request, and where its tokens go.
+struct Submission {
+  GenerationRequest request;
+  GenerationCallbacks callbacks = {};
+};
+
 struct LiveRequest;
 class StepOutput;
 
@@ -205,6 +211,10 @@ public:
   /// `Scheduler::admit` refuses.
   Result<RequestId> submit(GenerationRequest request,
                            GenerationCallbacks callbacks);
+  /// Takes all of these requests, of which none has a part in a step before
+  /// all are taken, or none of them. Errors as of one: of the first that is
+  /// refused.
+  Result<std::vector<RequestId>> submit(std::vector<Submission> submissions);
   /// Ends a request with Cancelled; false: it has ended, or never was. Its
   /// blocks are free after the step under way at the latest.
   bool cancel(RequestId id);
@@ -246,6 +256,9 @@ private:
   Status check(const GenerationRequest &request) const;
   std::shared_ptr<LiveRequest> makeLive(const GenerationRequest &request,
                                         GenerationCallbacks callbacks) const;
+  /// Under the mutex.
+  Result<RequestId> admit(GenerationRequest request,
+                          std::shared_ptr<LiveRequest> made);
 
   // The service's thread.
   void serve();

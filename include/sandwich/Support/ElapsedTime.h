@@ -18,6 +18,13 @@ inline double secondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
+/// Seconds since 1970.
+inline double unixSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_ELAPSEDTIME_H

@@ -500,9 +500,9 @@ CoreLease Engine::holdCores() {
 
 void Engine::compute() {
   CoreLease lease;
-  if (cores && !cores->holds())
-    lease = holdCores();
   try {
+    if (cores && !cores->holds())
+      lease = holdCores();
     if (group)
       group->announce(begunPhase, input);
     executor->run(begunPhase, input,
@@ -525,8 +525,10 @@ Result<StepResult> Engine::finish() {
 }
 
 Result<StepResult> Engine::step(std::span<const Segment> segments,
-                                PhaseKind phase) {
+                                PhaseKind phase, CoreLease *held) {
   SANDWICH_RETURN_IF_ERROR(begin(segments, phase));
+  if (held)
+    *held = holdCores();
   compute();
   Result<StepResult> result = finish();
   if (result)
@@ -535,12 +537,13 @@ Result<StepResult> Engine::step(std::span<const Segment> segments,
   return result;
 }
 
-Result<StepResult> Engine::step(std::span<const Segment> segments) {
+Result<StepResult> Engine::step(std::span<const Segment> segments,
+                                CoreLease *held) {
   const bool decodes =
       std::ranges::all_of(segments, [](const Segment &segment) {
         return segment.tokens.size() == 1;
       });
-  return step(segments, decodes ? PhaseKind::Decode : PhaseKind::Prefill);
+  return step(segments, decodes ? PhaseKind::Decode : PhaseKind::Prefill, held);
 }
 
 Status Engine::serve() {

@@ -156,8 +156,10 @@ public:
   /// without tokens, an id outside the vocabulary, a sequence that is named
   /// twice or is another engine's; ContextExceeded; CacheFull; Unavailable
   /// where the ranks have failed, or in a fork of the process that created the
-  /// engine.
-  Result<StepResult> step(std::span<const Segment> segments, PhaseKind phase);
+  /// engine. `held` gets the cores of the step, as `holdCores` gives them, for
+  /// what is done with its logits.
+  Result<StepResult> step(std::span<const Segment> segments, PhaseKind phase,
+                          CoreLease *held = nullptr);
 
   /// A step in three parts, for who lets others use the pool while it computes:
   /// `begin` reserves, `compute` neither reads nor writes sequences, and after
@@ -177,7 +179,8 @@ public:
 
   /// The same as the other `step` in the phase that is made for it: decode
   /// where each segment is one token.
-  Result<StepResult> step(std::span<const Segment> segments);
+  Result<StepResult> step(std::span<const Segment> segments,
+                          CoreLease *held = nullptr);
 
   /// Appends `tokens` to `sequence`, in steps of at most `chunk` tokens (0: as
   /// many as a step takes). Errors as `step`, found before anything is

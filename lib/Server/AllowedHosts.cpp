@@ -1,0 +1,51 @@
+//===- AllowedHosts.cpp - Names that a server answers to ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Server/AllowedHosts.h"
+
+#include <boost/asio/ip/address.hpp>
+
+#include <algorithm>
+#include <cctype>
+
+using namespace sandwich;
+
+static std::string toLower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return lower;
+}
+
+/// The host of "HOST", "HOST:PORT", "[ADDRESS]" or "[ADDRESS]:PORT".
+static std::string_view withoutPort(std::string_view host) {
+  if (const size_t end = host.find(']'); host.starts_with('['))
+    return end == std::string_view::npos ? "" : host.substr(1, end - 1);
+  return host.substr(0, host.find(':'));
+}
+
+static bool isAddress(std::string_view host) {
+  boost::system::error_code error;
+  (void)boost::asio::ip::make_address(std::string(host), error);
+  return !error;
+}
+
+AllowedHosts::AllowedHosts(const std::set<std::string> &names) {
+  for (const std::string &name : names)
+    this->names.insert(toLower(name));
+}
+
+bool AllowedHosts::allow(const HttpRequest &request) const {
+  const auto header = request.header("Host");
+  if (!header || names.contains("*"))
+    return true;
+  const std::string host = toLower(withoutPort(*header));
+  return host == "localhost" || host.ends_with(".localhost") ||
+         isAddress(host) || names.contains(host);
+}
