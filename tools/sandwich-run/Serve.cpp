@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -144,6 +145,24 @@ static void watch(ApiServer &server, const std::atomic<bool> &ended) {
   }
 }
 
+static std::string numberText(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", number);
+  return text;
+}
+
+/// Ends the process after `seconds`, if it has not ended by then: a step that
+/// never ends would keep it for ever.
+static void leaveWithin(double seconds) {
+  std::thread([seconds] {
+    (void)blockSignals();
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    tool::writeLog("error: a step that is under way does not end; leaving "
+                   "without it");
+    std::_Exit(1);
+  }).detach();
+}
+
 static Status serve(ServeArguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(ApiServerOptions options, serverOptions(arguments));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<ApiServer> server,
@@ -186,8 +205,11 @@ static Status serve(ServeArguments &arguments) {
   }
   tool::writeLog("info: shutting down: no more requests are taken, and those "
                  "that run have " +
-                 std::to_string(static_cast<uint64_t>(arguments.drainSeconds)) +
+                 numberText(arguments.drainSeconds) +
                  " s; a second signal ends at once");
+  // Time for the step under way then, and to tell what it has ended.
+  constexpr double patience = 10;
+  leaveWithin(arguments.drainSeconds + patience);
   if (!server->drain(arguments.drainSeconds))
     tool::writeLog("warning: some requests did not end in time, and were told "
                    "so");

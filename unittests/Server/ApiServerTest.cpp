@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -100,11 +101,22 @@ protected:
     return answer ? *answer : HttpAnswer();
   }
 
-  void beginStreams(std::vector<Stream> &streams) {
-    for (Stream &stream : streams) {
-      client->send(post("/v1/completions", endless()), stream.callbacks());
+  Stream &send(HttpRequest request) {
+    Stream &stream = streams.emplace_back();
+    client->send(std::move(request), stream.callbacks());
+    return stream;
+  }
+
+  void beginStreams(int count) {
+    for (int i = 0; i < count; ++i) {
+      Stream &stream = send(post("/v1/completions", endless()));
       EXPECT_TRUE(waitFor([&] { return stream.begun.load(); }));
     }
+  }
+
+  void expectAllEnd() {
+    for (Stream &stream : streams)
+      EXPECT_TRUE(waitFor([&] { return stream.ended.load(); }));
   }
 
   /// Requests that are served or wait.
@@ -118,17 +130,17 @@ protected:
   TemporaryFolder folder;
   ApiServerOptions options;
   SchedulerOptions scheduling;
+  /// Live longer than who calls them.
+  std::deque<Stream> streams;
   std::unique_ptr<ApiServer> server;
   std::unique_ptr<HttpClient> client;
 };
 
 TEST_F(ApiServerTest, EndsWhileTextsAreStreamed) {
   start();
-  std::vector<Stream> streams(6);
-  beginStreams(streams);
+  beginStreams(6);
   server.reset();
-  for (Stream &stream : streams)
-    EXPECT_TRUE(waitFor([&] { return stream.ended.load(); }));
+  expectAllEnd();
 }
 
 TEST_F(ApiServerTest, EndsWhileAnswersAreMade) {
@@ -138,22 +150,19 @@ TEST_F(ApiServerTest, EndsWhileAnswersAreMade) {
                {"max_tokens", 20},
                {"ignore_eos", true},
                {"logprobs", 5}};
-  std::vector<Stream> streams(64);
-  for (Stream &stream : streams)
-    client->send(post("/v1/completions", body), stream.callbacks());
+  for (int i = 0; i < 64; ++i)
+    send(post("/v1/completions", body));
   EXPECT_TRUE(waitFor([&] {
     return std::ranges::any_of(
         streams, [](const Stream &stream) { return stream.ended.load(); });
   }));
   server.reset();
-  for (Stream &stream : streams)
-    EXPECT_TRUE(waitFor([&] { return stream.ended.load(); }));
+  expectAllEnd();
 }
 
 TEST_F(ApiServerTest, FreesWhatClientsLeave) {
   start();
-  std::vector<Stream> streams(6);
-  beginStreams(streams);
+  beginStreams(6);
   client.reset();
   auto address = HttpAddress::parse(server->address());
   ASSERT_TRUE(address);
@@ -167,8 +176,7 @@ TEST_F(ApiServerTest, TakesAllPromptsOfARequestOrNone) {
   scheduling.maxWaitingRequests = 4;
   start();
   // Texts of their own take all there is, so that others wait.
-  std::vector<Stream> streams(8);
-  beginStreams(streams);
+  beginStreams(8);
   const int64_t before = liveRequests();
   const auto prompts = [](int count) {
     Json body = {{"prompt", Json::array()}, {"max_tokens", 1}};
@@ -176,16 +184,14 @@ TEST_F(ApiServerTest, TakesAllPromptsOfARequestOrNone) {
       body["prompt"].push_back(Json::array({1, 2, i}));
     return post("/v1/completions", body);
   };
-  Stream first;
-  client->send(prompts(2), first.callbacks());
+  send(prompts(2));
   EXPECT_TRUE(waitFor([&] { return liveRequests() == before + 2; }));
   // There is room for two of three.
   const HttpAnswer answer = ask(prompts(3));
   EXPECT_EQ(answer.head.status, 429u) << answer.body;
   EXPECT_TRUE(answer.head.header("Retry-After"));
   EXPECT_TRUE(waitFor([&] { return liveRequests() == before + 2; }));
-  Stream second;
-  client->send(prompts(2), second.callbacks());
+  send(prompts(2));
   EXPECT_TRUE(waitFor([&] { return liveRequests() == before + 4; }));
 }
 

@@ -31,13 +31,13 @@ std::optional<std::string> decodePercents(std::string_view text);
 struct HttpRequest {
   /// In upper case. A server is told of HEAD as GET, and its answer's body is
   /// not sent.
-  std::string method;
+  std::string method = {};
   /// The target up to its query, as the client wrote it.
-  std::string path;
+  std::string path = {};
   /// What follows the question mark.
-  std::string query;
-  HttpHeaders headers;
-  std::string body;
+  std::string query = {};
+  HttpHeaders headers = {};
+  std::string body = {};
 
   /// The first header of this name; nothing: there is none.
   std::optional<std::string_view> header(std::string_view name) const {
