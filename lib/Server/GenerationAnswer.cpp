@@ -277,9 +277,12 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
       }
     }
   }
-  if (!over && live == 0)
-    complete();
+  const bool isComplete = !over && live == 0;
+  over |= isComplete;
+  // It is counted and logged by when its client can know of it.
   concludeIfOver();
+  if (isComplete)
+    complete();
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,7 +290,6 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
 //===----------------------------------------------------------------------===//
 
 void GenerationAnswer::complete() {
-  over = true;
   if (options.streams) {
     if (options.includesUsage)
       exchange->write(shape->usageChunk(usage));

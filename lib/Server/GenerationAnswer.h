@@ -111,6 +111,7 @@ private:
   void send(Choice &choice, const ChoicePart &part);
   void fail(const ApiError &error);
   void cancelAll();
+  /// Sends the end, or the whole of what does not stream.
   void complete();
   /// Sends an answer that is complete.
   void respond(const std::vector<ChoicePart> &parts, const TokenUsage &usage);

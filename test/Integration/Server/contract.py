@@ -617,7 +617,7 @@ class Overload(ServerTest):
         next(iter(running))
         connection = self.server.raw()
         text = json.dumps({**body, "max_tokens": 1}).encode()
-        connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+        connection.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
                         b"Content-Type: application/json\r\n"
                         b"Content-Length: %d\r\n\r\n%b" % (len(text), text))
         self.server.wait_for("vllm:num_requests_waiting", 1)

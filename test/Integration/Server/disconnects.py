@@ -23,7 +23,7 @@ COUNT = int(sys.argv.pop(2)) if len(sys.argv) > 2 else 500
 
 def http_request(path, body):
     text = json.dumps(body).encode()
-    return (b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+    return (b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
             b"\r\nContent-Length: %d\r\n\r\n%b"
             % (path.encode(), len(text), text))
 
@@ -96,7 +96,7 @@ class Disconnects(ServerTest):
         raw.send(http_request(COMPLETIONS, LONG))
         self.is_running(raw)
         try:
-            raw.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 40000)
+            raw.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 40000)
         except OSError:
             pass
         self.server.wait_until_idle()
