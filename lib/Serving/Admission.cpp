@@ -24,7 +24,7 @@ using namespace sandwich;
 static constexpr double idleTolerance = 2;
 /// As much of the objective may be predicted where others are there: those that
 /// were taken get longer contexts meanwhile, and more important ones may come.
-static constexpr double busyTolerance = 0.95;
+static constexpr double busyTolerance = 0.85;
 
 static bool isPositive(double value) {
   return std::isfinite(value) && value > 0;

@@ -246,8 +246,7 @@ std::vector<uint64_t> Scheduler::chooseProposals(const StepPlan &plan) const {
   }
   const double alone = plainSeconds(shape);
   // Those that nothing is proposed for would only wait.
-  const double patience =
-      options.tokenObjective.value_or(options.slowdown * alone);
+  const double patience = streamPace(alone);
   double drawn = static_cast<double>(streams);
   double bestRate = leastGain * drawn / alone;
   uint64_t without = streams;

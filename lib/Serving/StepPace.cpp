@@ -15,6 +15,15 @@
 using namespace sandwich;
 
 static constexpr double unlimited = std::numeric_limits<double>::infinity();
+/// As much of the objective steps may be predicted to take. Where more comes
+/// than can be served, all of them take as much; half of the texts would miss
+/// an objective that their steps only meet on average.
+static constexpr double paceTolerance = 0.85;
+
+double Scheduler::streamPace(double alone) const {
+  return options.tokenObjective ? paceTolerance * *options.tokenObjective
+                                : options.slowdown * alone;
+}
 
 StepShape Scheduler::streamsShape() const {
   StepShape shape;
@@ -79,7 +88,7 @@ uint64_t Scheduler::affordableTexts(const StepShape &streams) const {
     shape.addPiece(0, leastPiece);
     if (canMix(texts))
       seconds = std::min(seconds, costs.seconds(shape));
-    return seconds <= *options.tokenObjective;
+    return seconds <= streamPace(seconds);
   };
   const uint64_t texts =
       *std::ranges::partition_point(
@@ -101,8 +110,7 @@ Scheduler::PromptPace Scheduler::promptPace(const StepShape &streams,
     return {true, unlimited, most, takes(apart, most)};
 
   const double alone = costs.seconds(streams);
-  const double limit =
-      options.tokenObjective.value_or(options.slowdown * alone);
+  const double limit = streamPace(alone);
   const uint64_t taken = streams.decodeSequences;
   StepShape both = streams;
   both.phase = StepPhase::Prefill;

@@ -90,7 +90,7 @@ TEST(SchedulerTest, BoundsWaitingTokens) {
 
 TEST(SchedulerTest, RefusesWhatWouldComeTooLate) {
   SchedulerOptions options = usualOptions();
-  options.firstTokenObjective = 2;
+  options.firstTokenObjective = 2.2;
   TestService service(1000, options);
   service.admit(requestOf(1000));
   const Error error = service.refusal(requestOf(1000));

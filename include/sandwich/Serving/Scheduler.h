@@ -328,6 +328,9 @@ private:
   /// Texts that may run together: those of one decode step.
   uint64_t maxTexts() const;
   uint64_t runningTexts() const;
+  /// Seconds that a step may take with prompts of others, where that of the
+  /// streams takes `alone` seconds without them.
+  double streamPace(double alone) const;
   /// Texts that may run together and get their tokens within the objective
   /// while prompts go on, too; `maxTexts` where there is none, or where not
   /// even one can.
