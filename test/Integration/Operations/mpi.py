@@ -31,12 +31,13 @@ class Mpi(OperationTest):
         server = self.start("--drain-seconds=300")
         self.check_complete(ask(server.address, "/v1/completions",
                                 completion(20)), 20)
-        stream = self.stream(server.address, 300).wait_for_tokens()
+        # Longer than it takes to ask a server that ends.
+        stream = self.stream(server.address, 1500).wait_for_tokens()
         # What mpirun does with its own signals is not to wait for requests.
         os.kill(find_process(server, 0), signal.SIGTERM)
         server.wait_for("shutting down")
         self.assertEqual(ask(server.address, "/ready").status, 503)
-        self.check_complete(stream.wait(), 300)
+        self.check_complete(stream.wait(), 1500)
         self.assertEqual(server.wait(), 0, server.log())
 
     def test_another_process_is_killed(self):
