@@ -101,7 +101,8 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
   SANDWICH_ASSIGN_OR_RETURN(contest->evaluator,
                             MeasuringEvaluator::create(target, measuring));
   for (int64_t row = 0; row < maxRows; ++row)
-    contest->operands.fillInput(row, contest->program->input(row));
+    contest->operands.fillInput(row, contest->program->bf16Input(),
+                                contest->program->input(row));
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
   if (options.comparePeer)
     contest->peer =

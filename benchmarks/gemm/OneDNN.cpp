@@ -53,8 +53,9 @@ public:
         input({{maxRows, k}, type, Format::ab}, engine),
         output({{maxRows, n}, Type::f32, Format::ab}, engine) {
     for (int64_t row = 0; row < maxRows; ++row)
-      operands.fillInput(row, static_cast<char *>(input.get_data_handle()) +
-                                  row * k * (bf16 ? 2 : 4));
+      operands.fillInput(row, bf16,
+                         static_cast<char *>(input.get_data_handle()) +
+                             row * k * (bf16 ? 2 : 4));
   }
 
   std::string name() const override {

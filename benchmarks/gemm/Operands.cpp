@@ -49,9 +49,9 @@ float Operands::weightAt(int64_t layer, int64_t column, int64_t i) const {
   return randomAt((layer * n + column) * k + i, bf16);
 }
 
-void Operands::fillInput(int64_t row, void *elements) const {
+void Operands::fillInput(int64_t row, bool asBF16, void *elements) const {
   for (int64_t i = 0; i < k; ++i)
-    store(elements, i, bf16, inputAt(row, i));
+    store(elements, i, asBF16, inputAt(row, i));
 }
 
 void Operands::fillWeight(int64_t layer, int64_t rows, void *elements) const {

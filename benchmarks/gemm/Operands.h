@@ -21,8 +21,9 @@ class Operands {
 public:
   Operands(int64_t n, int64_t k, bool bf16) : n(n), k(k), bf16(bf16) {}
 
-  /// K elements of x, bf16 or f32.
-  void fillInput(int64_t row, void *elements) const;
+  /// K elements of x as bf16, if the operands are, or as f32: instructions that
+  /// multiply no bf16 take such weights with an input of f32.
+  void fillInput(int64_t row, bool asBF16, void *elements) const;
   /// [N, K] elements of a layer, bf16 or f32, and zeros up to `rows` rows.
   void fillWeight(int64_t layer, int64_t rows, void *elements) const;
 

@@ -36,8 +36,9 @@ using asio::use_awaitable;
 static constexpr size_t readBytes = 4 << 10;
 static constexpr size_t mostAhead = 64 << 10;
 
-HttpConnection::HttpConnection(Socket socket, HttpConnections &server)
-    : stream(std::move(socket)), server(server),
+HttpConnection::HttpConnection(Socket socket, bool isLoopback,
+                               HttpConnections &server)
+    : stream(std::move(socket)), isLoopback(isLoopback), server(server),
       watchEnded(stream.get_executor()) {
   server.open.insert(this);
 }
@@ -215,15 +216,21 @@ asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
   }
   expireAfter(limits.bodySeconds);
   // What has come counts, not what was announced: announcing costs nothing.
-  BodyShare share(server.bodyBytes, limits.allBodyBytes);
-  while (!error && !parser.is_done()) {
-    co_await http::async_read_some(stream, buffer, parser,
-                                   redirect_error(use_awaitable, error));
-    if (!error && !share.grow(parser.get().body().size())) {
-      co_await fail(503, "this server receives as many bodies as it has memory "
-                         "for; try again later");
-      co_return false;
+  bool hasRoom = true;
+  {
+    BodyShare share(server.bodyBytes, limits.allBodyBytes);
+    while (!error && hasRoom && !parser.is_done()) {
+      co_await http::async_read_some(stream, buffer, parser,
+                                     redirect_error(use_awaitable, error));
+      hasRoom = share.grow(parser.get().body().size());
     }
+  }
+  if (!hasRoom) {
+    // Others have the memory before this client has heard of it.
+    parser.get().body() = std::string();
+    co_await fail(503, "this server receives as many bodies as it has memory "
+                       "for; try again later");
+    co_return false;
   }
   if (!error)
     co_return true;
@@ -235,8 +242,10 @@ asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
   co_return false;
 }
 
-static HttpRequest toRequest(http::request<http::string_body> message) {
+static HttpRequest toRequest(http::request<http::string_body> message,
+                             bool isFromLoopback) {
   HttpRequest request;
+  request.isFromLoopback = isFromLoopback;
   request.method = message.method() == http::verb::head
                        ? "GET"
                        : std::string(message.method_string());
@@ -265,7 +274,7 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
       });
   answering = exchange;
   ++server.answering;
-  server.handler(toRequest(parser.release()),
+  server.handler(toRequest(parser.release(), isLoopback),
                  std::make_shared<HttpExchange>(exchange));
   stream.expires_never();
   watching = true;

@@ -49,7 +49,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  HttpConnection(Socket socket, HttpConnections &server);
+  HttpConnection(Socket socket, bool isLoopback, HttpConnections &server);
   ~HttpConnection();
 
   /// Until the client leaves, breaks a limit or the server stops.
@@ -84,6 +84,7 @@ private:
   void expireAfter(double seconds);
 
   Stream stream;
+  const bool isLoopback;
   HttpConnections &server;
   boost::beast::flat_buffer buffer;
   /// Of the request that is answered.

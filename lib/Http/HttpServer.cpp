@@ -65,7 +65,7 @@ private:
               const typename Acceptor::endpoint_type &endpoint);
   Status listenLocally(const std::string &path);
   template <typename Acceptor> asio::awaitable<void> accept(Acceptor &acceptor);
-  void welcome(HttpConnection::Socket socket);
+  void welcome(HttpConnection::Socket socket, bool isLoopback);
   void tell(const ErrorCode &error);
 
   /// Shared with answers that are still made when the server has gone.
@@ -79,6 +79,13 @@ private:
   bool stopped = false;
   std::thread thread;
 };
+
+static bool isLoopbackAddress(const asio::ip::address &address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6())
+        .is_loopback();
+  return address.is_loopback();
+}
 
 template <typename Acceptor>
 Status HttpServer::Implementation::open(
@@ -133,7 +140,7 @@ Status HttpServer::Implementation::listen() {
     return opened.error().inContext(options.host + ":" +
                                     std::to_string(options.port));
   port = network->local_endpoint().port();
-  isLocal = endpoint.address().is_loopback();
+  isLocal = isLoopbackAddress(endpoint.address());
   std::string host = endpoint.address().to_string();
   if (endpoint.address().is_v6())
     host = "[" + host + "]";
@@ -174,11 +181,14 @@ asio::awaitable<void> HttpServer::Implementation::accept(Acceptor &acceptor) {
         co_await acceptor.async_accept(redirect_error(use_awaitable, error));
     if (!error) {
       told = false;
+      bool isLoopback = false;
       if constexpr (std::is_same_v<Acceptor, Tcp::acceptor>) {
         ErrorCode ignored;
         (void)socket.set_option(Tcp::no_delay(true), ignored);
+        isLoopback =
+            isLoopbackAddress(socket.local_endpoint(ignored).address());
       }
-      welcome(std::move(socket));
+      welcome(std::move(socket), isLoopback);
       continue;
     }
     if (!acceptor.is_open())
@@ -193,12 +203,14 @@ asio::awaitable<void> HttpServer::Implementation::accept(Acceptor &acceptor) {
   }
 }
 
-void HttpServer::Implementation::welcome(HttpConnection::Socket socket) {
+void HttpServer::Implementation::welcome(HttpConnection::Socket socket,
+                                         bool isLoopback) {
   // Accepted while the acceptor was being closed.
   if (stopped)
     return;
   const bool full = shared.open.size() >= shared.options.limits.connections;
-  auto connection = std::make_shared<HttpConnection>(std::move(socket), shared);
+  auto connection =
+      std::make_shared<HttpConnection>(std::move(socket), isLoopback, shared);
   count = shared.open.size();
   asio::co_spawn(*context, full ? connection->refuse() : connection->serve(),
                  [this, connection](const std::exception_ptr &) mutable {

@@ -23,11 +23,15 @@ static std::string toLower(std::string_view text) {
   return lower;
 }
 
-/// The host of "HOST", "HOST:PORT", "[ADDRESS]" or "[ADDRESS]:PORT".
+/// The host of "HOST", "HOST:PORT", "[ADDRESS]" or "[ADDRESS]:PORT". A name
+/// that ends with a dot is the same without.
 static std::string_view withoutPort(std::string_view host) {
   if (const size_t end = host.find(']'); host.starts_with('['))
     return end == std::string_view::npos ? "" : host.substr(1, end - 1);
-  return host.substr(0, host.find(':'));
+  host = host.substr(0, host.find(':'));
+  if (host.ends_with('.'))
+    host.remove_suffix(1);
+  return host;
 }
 
 static bool isAddress(std::string_view host) {
@@ -38,7 +42,7 @@ static bool isAddress(std::string_view host) {
 
 AllowedHosts::AllowedHosts(const std::set<std::string> &names) {
   for (const std::string &name : names)
-    this->names.insert(toLower(name));
+    this->names.insert(toLower(withoutPort(name)));
 }
 
 bool AllowedHosts::allow(const HttpRequest &request) const {

@@ -84,7 +84,7 @@ private:
   static const std::vector<Route> &routes();
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   HttpResponse refusal(const HttpRequest &request, const Route *route) const;
-  bool checksHosts() const;
+  bool checksHost(const HttpRequest &request) const;
   const Route *findRoute(const HttpRequest &request) const;
   void dispatch(const Route &route, HttpRequest request,
                 std::shared_ptr<HttpExchange> exchange);
@@ -183,8 +183,9 @@ bool ApiServer::Implementation::isOpenToAll() const {
 
 /// Where anybody on this machine may ask, so may a page of any site that a
 /// browser here shows, once it has its own name point to this machine.
-bool ApiServer::Implementation::checksHosts() const {
-  return options.keys.empty() && http->isLocal() && http->port() != 0;
+bool ApiServer::Implementation::checksHost(const HttpRequest &request) const {
+  return options.keys.empty() &&
+         (request.isFromLoopback || options.allowedHosts.hasNames());
 }
 
 /// The answer to what nobody handles. Status 0: it can be handled.
@@ -193,7 +194,7 @@ HttpResponse ApiServer::Implementation::refusal(const HttpRequest &request,
   if (!(route && route->isOpen)) {
     if (!options.keys.allow(request))
       return keyRefusal(request);
-    if (checksHosts() && !options.allowedHosts.allow(request))
+    if (checksHost(request) && !options.allowedHosts.allow(request))
       return toResponse(ApiError::unknownHost(
           std::string(request.header("Host").value_or(""))));
   }

@@ -66,14 +66,18 @@ GenerationAnswer::placesIn(const Prompt &prompt) const {
 void GenerationAnswer::guard(const std::function<void()> &work) {
   runCatching("make an answer", work, [this](const char *reason) {
     std::lock_guard lock(mutex);
-    if (!std::exchange(over, true)) {
+    const bool wasOver = std::exchange(over, true);
+    if (!wasOver)
       record.status = 500;
-      try {
-        fail(ApiError::ofStatus(500, reason));
-      } catch (const std::exception &) {
-        // Not even for that; the connection ends with the answer.
-        cancelAll();
-      }
+    try {
+      const ApiError error = ApiError::ofStatus(500, reason);
+      if (!wasOver)
+        fail(error);
+      else // It was complete, and could not be sent.
+        (void)exchange->respond(toResponse(error));
+    } catch (const std::exception &) {
+      // Not even for that; the connection ends with the answer.
+      cancelAll();
     }
     concludeIfOver();
   });
@@ -124,17 +128,22 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
   }
   requests = *std::move(ids);
   live = requests.size();
-  if (options.streams)
-    exchange->begin({.contentType = "text/event-stream",
-                     .headers = {{"Cache-Control", "no-cache"},
-                                 {"X-Accel-Buffering", "no"}}},
-                    ": still here\n\n");
-  lock.unlock();
-  // May call at once.
-  exchange->onClosed([weak = weak_from_this()] {
-    if (auto self = weak.lock())
-      self->onLeft();
-  });
+  try {
+    if (options.streams)
+      exchange->begin({.contentType = "text/event-stream",
+                       .headers = {{"Cache-Control", "no-cache"},
+                                   {"X-Accel-Buffering", "no"}}},
+                      ": still here\n\n");
+    lock.unlock();
+    // May call at once.
+    exchange->onClosed([weak = weak_from_this()] {
+      if (auto self = weak.lock())
+        self->onLeft();
+    });
+  } catch (...) {
+    cancelAll();
+    throw;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,8 +288,15 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
   }
   const bool isComplete = !over && live == 0;
   over |= isComplete;
-  // It is counted and logged by when its client can know of it.
-  concludeIfOver();
+  // It is counted and logged by when its client can know of it; where that
+  // fails, the client has its answer all the same.
+  try {
+    concludeIfOver();
+  } catch (...) {
+    if (isComplete)
+      complete();
+    throw;
+  }
   if (isComplete)
     complete();
 }
@@ -303,8 +319,10 @@ void GenerationAnswer::complete() {
   // Texts take no time, the log-probabilities of all their tokens do.
   if (!shape->of().scored)
     return respond(parts, usage);
-  executor([self = shared_from_this(), parts = std::move(parts),
-            usage = usage] { self->respond(parts, usage); });
+  executor(
+      [self = shared_from_this(), parts = std::move(parts), usage = usage] {
+        self->guard([&] { self->respond(parts, usage); });
+      });
 }
 
 void GenerationAnswer::respond(const std::vector<ChoicePart> &parts,

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <ctime>
 #include <deque>
+#include <exception>
 #include <fcntl.h>
 #include <mutex>
 #include <system_error>
@@ -150,7 +151,8 @@ public:
     const double time = unixSeconds();
     const size_t bytes = textBytes(record);
     std::lock_guard lock(mutex);
-    if (waiting.size() >= mostRecords || bytes > mostTextBytes - waitingBytes) {
+    if (!waiting.empty() && (waiting.size() >= mostRecords ||
+                             waitingBytes + bytes > mostTextBytes)) {
       ++lostRecords;
       return;
     }
@@ -182,6 +184,7 @@ private:
   void run();
   /// Whether all of `text` was written.
   bool write(std::string text);
+  bool write(const Entry &entry);
 
   const int file;
   const bool owned;
@@ -218,6 +221,15 @@ bool RequestLog::Writer::write(std::string text) {
   return true;
 }
 
+bool RequestLog::Writer::write(const Entry &entry) {
+  try {
+    return write(formatRecord(entry.record, format, entry.time) + '\n');
+  } catch (const std::exception &) {
+    // There is no memory for the line.
+    return false;
+  }
+}
+
 void RequestLog::Writer::run() {
   std::unique_lock lock(mutex);
   uint64_t told = 0;
@@ -233,7 +245,7 @@ void RequestLog::Writer::run() {
     lock.unlock();
     uint64_t lostNow = 0;
     for (const Entry &entry : taken) {
-      if (!write(formatRecord(entry.record, format, entry.time) + '\n'))
+      if (!write(entry))
         ++lostNow;
       else if (const uint64_t untold = lostBefore + lostNow - told;
                untold > 0 && write(formatLoss(untold, format) + '\n'))

@@ -298,20 +298,28 @@ Service::submit(std::vector<Submission> submissions) {
   std::vector<RequestId> ids;
   ids.reserve(submissions.size());
   std::lock_guard lock(meeting->mutex);
-  for (size_t i = 0; i < submissions.size(); ++i) {
-    Result<RequestId> id =
-        admit(std::move(submissions[i].request), std::move(made[i]));
-    if (!id) {
-      // Nobody hears of what was taken before.
-      for (RequestId taken : ids) {
-        live.erase(taken);
-        (void)scheduler->cancel(taken, now());
-        --requests;
-      }
-      meeting->changed.notify_all();
-      return id.error();
+  // Nobody hears of what was taken before one was refused.
+  const auto giveBack = [&] {
+    for (RequestId taken : ids) {
+      live.erase(taken);
+      (void)scheduler->cancel(taken, now());
+      --requests;
     }
-    ids.push_back(*id);
+    meeting->changed.notify_all();
+  };
+  try {
+    for (size_t i = 0; i < submissions.size(); ++i) {
+      Result<RequestId> id =
+          admit(std::move(submissions[i].request), std::move(made[i]));
+      if (!id) {
+        giveBack();
+        return id.error();
+      }
+      ids.push_back(*id);
+    }
+  } catch (...) {
+    giveBack();
+    throw;
   }
   meeting->changed.notify_all();
   return ids;

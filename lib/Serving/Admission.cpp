@@ -171,7 +171,7 @@ Status Scheduler::checkObjectives(const Request &request, double now) const {
                      "; ask with a shorter prompt");
   if (!idle() && seconds > busyTolerance * objective)
     return makeError(ErrorKind::Overloaded, "the first token would take ",
-                     seconds, " seconds, more than the objective of ",
+                     seconds, " seconds, too much for the objective of ",
                      objective, "; try again later");
   return {};
 }

@@ -78,7 +78,7 @@ uint64_t Scheduler::affordableTexts(const StepShape &streams) const {
     return maxTexts();
   const uint64_t each =
       streams.decodePositions / std::max<uint64_t>(1, streams.decodeSequences);
-  auto affordable = [&](uint64_t texts) {
+  auto secondsOf = [&](uint64_t texts) {
     StepShape shape = {.decodeSequences = texts,
                        .decodePositions = texts * each};
     StepShape piece = {.phase = StepPhase::Prefill};
@@ -88,13 +88,19 @@ uint64_t Scheduler::affordableTexts(const StepShape &streams) const {
     shape.addPiece(0, leastPiece);
     if (canMix(texts))
       seconds = std::min(seconds, costs.seconds(shape));
-    return seconds <= streamPace(seconds);
+    return seconds;
   };
-  const uint64_t texts =
-      *std::ranges::partition_point(
-          std::views::iota(uint64_t{1}, maxTexts() + 1), affordable) -
-      1;
-  return texts > 0 ? texts : maxTexts();
+  // Where not even one text keeps the pace, it may still keep the objective.
+  for (double limit : {streamPace(0), *options.tokenObjective}) {
+    const uint64_t texts =
+        *std::ranges::partition_point(
+            std::views::iota(uint64_t{1}, maxTexts() + 1),
+            [&](uint64_t count) { return secondsOf(count) <= limit; }) -
+        1;
+    if (texts > 0)
+      return texts;
+  }
+  return maxTexts();
 }
 
 Scheduler::PromptPace Scheduler::promptPace(const StepShape &streams,

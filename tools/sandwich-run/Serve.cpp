@@ -151,13 +151,16 @@ static std::string numberText(double number) {
   return text;
 }
 
-/// Ends the process after `seconds`, if it has not ended by then: a step that
-/// never ends would keep it for ever.
+/// Ends the process if it has not ended by itself within `seconds`, for what is
+/// to be finished, and some more, for the step under way then and all that ends
+/// behind it: one that never does would keep it for ever.
 static void leaveWithin(double seconds) {
+  constexpr double patience = 30;
   std::thread([seconds] {
     (void)blockSignals();
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    tool::writeLog("error: a step that is under way does not end; leaving "
+    std::this_thread::sleep_for(
+        std::chrono::duration<double>(seconds + patience));
+    tool::writeLog("error: something that is under way does not end; leaving "
                    "without it");
     std::_Exit(1);
   }).detach();
@@ -185,6 +188,7 @@ static Status serve(ServeArguments &arguments) {
   watch(*server, done);
   if (!done) {
     // Models that are ready finish what they have begun.
+    leaveWithin(arguments.drainSeconds);
     (void)server->drain(arguments.drainSeconds);
     server->stop();
     tool::writeLog("info: ended while loading");
@@ -200,6 +204,7 @@ static Status serve(ServeArguments &arguments) {
   if (Status served = server->check(); !served) {
     // Requests have their errors when this returns. Whoever has started the
     // server is told by its status that it is to be started again.
+    leaveWithin(0);
     (void)server->drain(0);
     return served;
   }
@@ -207,9 +212,7 @@ static Status serve(ServeArguments &arguments) {
                  "that run have " +
                  numberText(arguments.drainSeconds) +
                  " s; a second signal ends at once");
-  // Time for the step under way then, and to tell what it has ended.
-  constexpr double patience = 10;
-  leaveWithin(arguments.drainSeconds + patience);
+  leaveWithin(arguments.drainSeconds);
   if (!server->drain(arguments.drainSeconds))
     tool::writeLog("warning: some requests did not end in time, and were told "
                    "so");
@@ -238,10 +241,12 @@ static void addNetworkOptions(CLI::App &command, ServeArguments &arguments) {
                    "for everything but /health and /ready")
       ->type_name("FILE");
   group
-      ->add_option("--allowed-host", arguments.allowedHosts,
-                   "A name that this machine may be asked by, beside localhost "
-                   "and addresses, where it needs no key and listens to this "
-                   "machine alone; '*' for any; may be repeated")
+      ->add_option(
+          "--allowed-host", arguments.allowedHosts,
+          "A name that the server may be asked by where it needs no "
+          "key, beside localhost and addresses, which are all that "
+          "clients on this machine may use otherwise; '*' for any; may "
+          "be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
   HttpLimits &limits = http.limits;

@@ -20,8 +20,9 @@ bool allow(const char *host, const std::set<std::string> &names = {}) {
 
 TEST(AllowedHosts, AreThoseThatNobodyOwns) {
   for (const char *host :
-       {"localhost", "localhost:8080", "LocalHost", "chat.localhost:80",
-        "127.0.0.1", "127.0.0.1:8080", "192.168.1.7:1", "[::1]", "[::1]:8080"})
+       {"localhost", "localhost:8080", "localhost.", "localhost.:8080",
+        "LocalHost", "chat.localhost:80", "127.0.0.1", "127.0.0.1:8080",
+        "192.168.1.7:1", "[::1]", "[::1]:8080"})
     EXPECT_TRUE(allow(host)) << host;
 }
 
@@ -37,6 +38,7 @@ TEST(AllowedHosts, AreThoseThatAreNamed) {
   EXPECT_TRUE(allow("api.example:443", {"API.example"}));
   EXPECT_TRUE(allow("Api.Example", {"api.example"}));
   EXPECT_FALSE(allow("x.api.example", {"api.example"}));
+  EXPECT_TRUE(allow("api.example", {"api.example:8443"}));
   EXPECT_TRUE(allow("anything", {"*"}));
 }
 

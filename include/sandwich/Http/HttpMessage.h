@@ -38,6 +38,9 @@ struct HttpRequest {
   std::string query = {};
   HttpHeaders headers = {};
   std::string body = {};
+  /// A server is told whether the client is on its own machine: the connection
+  /// is one of TCP to a loopback address.
+  bool isFromLoopback = false;
 
   /// The first header of this name; nothing: there is none.
   std::optional<std::string_view> header(std::string_view name) const {

@@ -26,8 +26,12 @@ public:
   /// `localhost`, names below it, and addresses.
   AllowedHosts() = default;
 
-  /// These `names` too, in any case; "*" stands for all.
+  /// These `names` too, in any case, whatever port they have; "*" stands for
+  /// all.
   explicit AllowedHosts(const std::set<std::string> &names);
+
+  /// Whether there are others than those that nobody owns.
+  bool hasNames() const { return !names.empty(); }
 
   /// Whether `request` is for one of them, or says nothing of its host, which
   /// no browser does.

@@ -39,8 +39,8 @@ struct ApiServerOptions {
   /// Other names: alias to name.
   std::map<std::string, std::string> aliases = {};
   ApiKeys keys = {};
-  /// Beside this machine's own, where it is asked without a key and listens
-  /// only to this machine.
+  /// Where it is asked without a key, by clients on its own machine, or by all
+  /// if there are names among them.
   AllowedHosts allowedHosts = {};
   /// Null: no lines for requests.
   std::unique_ptr<RequestLog> requestLog = {};

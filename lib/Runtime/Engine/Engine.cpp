@@ -527,8 +527,12 @@ Result<StepResult> Engine::finish() {
 Result<StepResult> Engine::step(std::span<const Segment> segments,
                                 PhaseKind phase, CoreLease *held) {
   SANDWICH_RETURN_IF_ERROR(begin(segments, phase));
-  if (held)
-    *held = holdCores();
+  try {
+    if (held)
+      *held = holdCores();
+  } catch (const std::exception &) {
+    // `compute` asks for them once more, and tells what it cannot do.
+  }
   compute();
   Result<StepResult> result = finish();
   if (result)
