@@ -8,23 +8,16 @@
 
 #include "sandwich/Http/HttpMessage.h"
 
-#include <algorithm>
-#include <cctype>
+#include <boost/beast/core/string.hpp>
+
 #include <charconv>
 
 using namespace sandwich;
 
-static bool isSameName(std::string_view first, std::string_view second) {
-  return std::ranges::equal(first, second, [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  });
-}
-
 std::optional<std::string_view> sandwich::findHeader(const HttpHeaders &headers,
                                                      std::string_view name) {
   for (const auto &[each, value] : headers)
-    if (isSameName(each, name))
+    if (boost::beast::iequals(each, name))
       return value;
   return std::nullopt;
 }

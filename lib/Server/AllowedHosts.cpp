@@ -9,19 +9,11 @@
 #include "sandwich/Server/AllowedHosts.h"
 
 #include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include <algorithm>
-#include <cctype>
 
 using namespace sandwich;
-
-static std::string toLower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return lower;
-}
 
 /// The host of "HOST", "HOST:PORT", "[ADDRESS]" or "[ADDRESS]:PORT". A name
 /// that ends with a dot is the same without.
@@ -42,14 +34,17 @@ static bool isAddress(std::string_view host) {
 
 AllowedHosts::AllowedHosts(const std::set<std::string> &names) {
   for (const std::string &name : names)
-    this->names.insert(toLower(withoutPort(name)));
+    this->names.emplace(withoutPort(name));
 }
 
 bool AllowedHosts::allow(const HttpRequest &request) const {
   const auto header = request.header("Host");
   if (!header || names.contains("*"))
     return true;
-  const std::string host = toLower(withoutPort(*header));
-  return host == "localhost" || host.ends_with(".localhost") ||
-         isAddress(host) || names.contains(host);
+  const std::string_view host = withoutPort(*header);
+  const std::string_view domain = host.substr(host.rfind('.') + 1);
+  return boost::beast::iequals(domain, "localhost") || isAddress(host) ||
+         std::ranges::any_of(names, [host](const std::string &name) {
+           return boost::beast::iequals(name, host);
+         });
 }

@@ -20,6 +20,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core/string.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -160,12 +161,9 @@ ApiServer::Implementation::findRoute(const HttpRequest &request) const {
 /// Whether the body is said to be JSON. Browsers send other types to servers
 /// that they were not told by a page of that server; those are not taken.
 static bool isJson(const HttpRequest &request) {
-  std::string type(request.header("Content-Type").value_or(""));
-  std::ranges::transform(type, type.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return type == "application/json" || type.starts_with("application/json;") ||
-         type.starts_with("application/json ");
+  const std::string_view type = request.header("Content-Type").value_or("");
+  return boost::beast::iequals(type.substr(0, type.find_first_of("; \t")),
+                               "application/json");
 }
 
 static HttpResponse keyRefusal(const HttpRequest &request) {

@@ -416,12 +416,7 @@ Result<StepResult> Service::compute(const StepPlan &plan,
                      "a step could not be prepared: ", exception.what());
   }
   lock.unlock();
-  try {
-    cores = engine->holdCores();
-  } catch (const std::exception &) {
-    // The step asks for them once more, and tells what it cannot do.
-  }
-  engine->compute();
+  engine->compute(&cores);
   lock.lock();
   Result<StepResult> result = engine->finish();
   if (result)

@@ -137,13 +137,13 @@ TEST_F(SharedProcessTest, CoresAreHeldUntilTheLeaseEnds) {
   for (int round = 0; round < 50; ++round) {
     sequence.clear();
     ASSERT_TRUE((*engine)->begin({&segment, 1}, PhaseKind::Prefill));
-    CoreLease lease = (*engine)->holdCores();
+    CoreLease lease;
     ended = false;
+    (*engine)->compute(&lease);
     std::jthread waiting([&] {
       const CoreLease own = (*other)->acquire(all);
       EXPECT_TRUE(ended);
     });
-    (*engine)->compute();
     ASSERT_TRUE((*engine)->finish());
     (*engine)->team(PhaseKind::Decode).readPlacement();
     std::this_thread::yield();

@@ -38,8 +38,7 @@ public:
   bool allow(const HttpRequest &request) const;
 
 private:
-  /// In lower case.
-  std::set<std::string, std::less<>> names;
+  std::set<std::string> names;
 };
 
 } // namespace sandwich

@@ -491,18 +491,12 @@ Status Engine::begin(std::span<const Segment> segments, PhaseKind phase) {
   }
 }
 
-CoreLease Engine::holdCores() {
-  if (!cores)
-    return {};
-  return cores->acquire(begunPhase == PhaseKind::Prefill ? prefillCores
-                                                         : decodeCores);
-}
-
-void Engine::compute() {
-  CoreLease lease;
+void Engine::compute(CoreLease *held) {
+  CoreLease own;
   try {
-    if (cores && !cores->holds())
-      lease = holdCores();
+    if (cores)
+      (held ? *held : own) = cores->acquire(
+          begunPhase == PhaseKind::Prefill ? prefillCores : decodeCores);
     if (group)
       group->announce(begunPhase, input);
     executor->run(begunPhase, input,
@@ -527,13 +521,7 @@ Result<StepResult> Engine::finish() {
 Result<StepResult> Engine::step(std::span<const Segment> segments,
                                 PhaseKind phase, CoreLease *held) {
   SANDWICH_RETURN_IF_ERROR(begin(segments, phase));
-  try {
-    if (held)
-      *held = holdCores();
-  } catch (const std::exception &) {
-    // `compute` asks for them once more, and tells what it cannot do.
-  }
-  compute();
+  compute(held);
   Result<StepResult> result = finish();
   if (result)
     for (const Segment &segment : segments)

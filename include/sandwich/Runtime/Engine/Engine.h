@@ -156,8 +156,7 @@ public:
   /// without tokens, an id outside the vocabulary, a sequence that is named
   /// twice or is another engine's; ContextExceeded; CacheFull; Unavailable
   /// where the ranks have failed, or in a fork of the process that created the
-  /// engine. `held` gets the cores of the step, as `holdCores` gives them, for
-  /// what is done with its logits.
+  /// engine. `held` as for `compute`.
   Result<StepResult> step(std::span<const Segment> segments, PhaseKind phase,
                           CoreLease *held = nullptr);
 
@@ -166,16 +165,13 @@ public:
   /// `finish` the caller appends the tokens to the sequences, which are as
   /// before where it fails. `segments` must stay until then, and one step is
   /// begun at a time. Errors of `begin` and `finish` as `step`. `compute` waits
-  /// for cores that other engines use, unless `holdCores` has.
+  /// until no other engine of the arbiter's uses the cores of the step and of
+  /// choosing its tokens, and gives them back; `held`, which must be empty,
+  /// keeps them from others as long as it lives, for who goes on using the
+  /// teams. It ends before the engine does.
   Status begin(std::span<const Segment> segments, PhaseKind phase);
-  void compute();
+  void compute(CoreLease *held = nullptr);
   Result<StepResult> finish();
-
-  /// Waits until no other engine of the arbiter's uses the cores of the step
-  /// that was begun, and of choosing its tokens, and keeps them from others as
-  /// long as the lease lives: for who goes on using the teams after `compute`.
-  /// One lease at a time, which ends before the engine does.
-  CoreLease holdCores();
 
   /// The same as the other `step` in the phase that is made for it: decode
   /// where each segment is one token.
