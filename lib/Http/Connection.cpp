@@ -307,9 +307,13 @@ HttpConnection::watch(std::shared_ptr<HttpExchangeState> exchange) {
         buffer.prepare(readBytes), redirect_error(use_awaitable, error));
     buffer.commit(count);
   }
+  if (error == asio::error::operation_aborted)
+    co_return;
+  // The end of what a client sends is told once.
+  if (error)
+    keepsAlive = false;
   // Behind more than is read nobody would see the client leave.
-  if (error != asio::error::operation_aborted)
-    exchange->close();
+  exchange->close();
 }
 
 asio::awaitable<bool> HttpConnection::send(HttpExchangeState &exchange) {

@@ -268,6 +268,18 @@ TEST_F(HttpServerTest, SeesClientsLeaveThatHaveSentMoreRequests) {
   EXPECT_TRUE(becomesTrue([&] { return closed == 1; }));
 }
 
+// The end of what a client sends is told once, and may come with the answer.
+TEST_F(HttpServerTest, EndsConnectionsOfClientsThatSendNoMore) {
+  start();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 500; ++i) {
+    clients.push_back(connect());
+    clients.back().send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+    clients.back().stopSending();
+  }
+  EXPECT_TRUE(becomesTrue([&] { return server->connections() == 0; }));
+}
+
 TEST_F(HttpServerTest, EndsClientsThatSendMuchAhead) {
   start();
   RawClient client = connect();
