@@ -69,11 +69,10 @@ static void check(const ChatRequest &request) {
       check(call["function"]["name"].is_string());
   }
   for (const Json &tool : request.tools)
-    check(toolParameters(request.tools,
-                         tool["function"]["name"].get<std::string>())
-              .has_value());
+    check(findFunction(request.tools,
+                       tool["function"]["name"].get<std::string>()));
   check(request.toolChoice.kind != ToolChoice::Kind::Function ||
-        toolParameters(request.tools, request.toolChoice.function));
+        findFunction(request.tools, request.toolChoice.function));
   check(!(request.addGenerationPrompt && request.continueFinalMessage));
 }
 

@@ -140,18 +140,18 @@ static void readTool(ObjectReader &reader, const std::string &name,
     reader.refuse(*std::move(error));
 }
 
-std::optional<Json> sandwich::toolParameters(const Json &tools,
-                                             std::string_view name) {
-  for (const Json &tool : tools) {
-    const Json &function = tool["function"];
-    if (function["name"] != name)
-      continue;
-    const auto parameters = function.find("parameters");
-    return parameters == function.end() || parameters->is_null()
-               ? Json{{"type", "object"}, {"properties", Json::object()}}
-               : *parameters;
-  }
-  return std::nullopt;
+const Json *sandwich::findFunction(const Json &tools, std::string_view name) {
+  for (const Json &tool : tools)
+    if (const Json &function = tool["function"]; function["name"] == name)
+      return &function;
+  return nullptr;
+}
+
+Json sandwich::parametersOf(const Json &function) {
+  const auto parameters = function.find("parameters");
+  return parameters == function.end() || parameters->is_null()
+             ? Json{{"type", "object"}, {"properties", Json::object()}}
+             : *parameters;
 }
 
 static void readToolChoice(ObjectReader &reader, ChatRequest &request) {
@@ -177,7 +177,7 @@ static void readToolChoice(ObjectReader &reader, ChatRequest &request) {
             ToolChoice::Kind::Function,
             function.string("name", GenerationParameters::nameBytes)
                 .value_or("")};
-        if (!toolParameters(request.tools, request.toolChoice.function))
+        if (!findFunction(request.tools, request.toolChoice.function))
           function.refuse("name",
                           "tools has no function " +
                               excerpt(Json(request.toolChoice.function)));
@@ -204,8 +204,8 @@ static void readTools(ObjectReader &reader, ChatRequest &request) {
   }
   if (!reader.hasError())
     readToolChoice(reader, request);
-  // Models decide by themselves how many calls they make.
-  reader.ignore({"parallel_tool_calls"});
+  request.parallelToolCalls =
+      reader.boolean("parallel_tool_calls").value_or(true);
 }
 
 //===----------------------------------------------------------------------===//

@@ -132,23 +132,33 @@ static std::optional<Json> schemaOf(ObjectReader &reader, std::string_view name,
   return std::nullopt;
 }
 
+/// There is one format only: of two, one would be ignored.
+static void setFormat(ObjectReader &reader, std::string_view name,
+                      OutputFormat &format, OutputFormat chosen) {
+  chosen.param = reader.pathOf(name);
+  if (format.kind != OutputFormat::Kind::Text)
+    return reader.refuse(name, chosen.param + " and " + format.param +
+                                   " both say what the text must be like");
+  format = std::move(chosen);
+}
+
 static void setSchema(ObjectReader &reader, std::string_view name,
                       OutputFormat &format) {
   const Json *value = reader.find(name);
   if (!value)
     return;
   if (std::optional<Json> schema = schemaOf(reader, name, *value))
-    format = {.kind = OutputFormat::Kind::JsonSchema,
-              .schema = *std::move(schema),
-              .param = reader.pathOf(name)};
+    setFormat(
+        reader, name, format,
+        {.kind = OutputFormat::Kind::JsonSchema, .schema = *std::move(schema)});
 }
 
 static void setPattern(ObjectReader &reader, std::string_view name,
                        OutputFormat &format) {
   if (auto pattern = reader.string(name, size_t{64} << 10))
-    format = {.kind = OutputFormat::Kind::RegularExpression,
-              .pattern = *std::move(pattern),
-              .param = reader.pathOf(name)};
+    setFormat(reader, name, format,
+              {.kind = OutputFormat::Kind::RegularExpression,
+               .pattern = *std::move(pattern)});
 }
 
 static void setChoices(ObjectReader &reader, std::string_view name,
@@ -156,8 +166,7 @@ static void setChoices(ObjectReader &reader, std::string_view name,
   const Json *list = reader.list(name);
   if (!list)
     return;
-  OutputFormat chosen{.kind = OutputFormat::Kind::Choice,
-                      .param = reader.pathOf(name)};
+  OutputFormat chosen{.kind = OutputFormat::Kind::Choice};
   for (const Json &each : *list) {
     if (!each.is_string())
       return reader.refuseValue(name, each, "a list of strings");
@@ -165,7 +174,7 @@ static void setChoices(ObjectReader &reader, std::string_view name,
   }
   if (chosen.choices.empty())
     return reader.refuse(name, reader.pathOf(name) + " has no choice");
-  format = std::move(chosen);
+  setFormat(reader, name, format, std::move(chosen));
 }
 
 static void readResponseFormat(ObjectReader &reader, OutputFormat &format) {

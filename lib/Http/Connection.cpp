@@ -113,8 +113,6 @@ static unsigned statusOf(const boost::system::error_code &error) {
     return 431;
   if (error == http::error::body_limit)
     return 413;
-  if (error == beast::error::timeout)
-    return 408;
   if (error == http::error::end_of_stream ||
       error == http::error::partial_message)
     return 0;
@@ -160,7 +158,6 @@ asio::awaitable<bool> HttpConnection::read(Parser &parser) {
     co_return false;
   }
   const unsigned status = statusOf(error);
-  // The timeout has closed the connection.
   if (status == 413)
     co_await fail(status, describeTooLarge());
   else if (status == 431)
@@ -215,7 +212,7 @@ asio::awaitable<bool> HttpConnection::readBody(Parser &parser) {
       co_return false;
   }
   expireAfter(limits.bodySeconds);
-  // What has come counts, not what was announced: announcing costs nothing.
+  // What has come counts, not what was announced: that costs addresses only.
   bool hasRoom = true;
   {
     BodyShare share(server.bodyBytes, limits.allBodyBytes);
@@ -265,6 +262,20 @@ static HttpRequest toRequest(http::request<http::string_body> message,
 // Answers
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Counts an answer as long as it is made and sent.
+class Answering {
+public:
+  explicit Answering(std::atomic<size_t> &count) : count(count) { ++count; }
+  Answering(const Answering &) = delete;
+  Answering &operator=(const Answering &) = delete;
+  ~Answering() { --count; }
+
+private:
+  std::atomic<size_t> &count;
+};
+} // namespace
+
 asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   auto exchange = std::make_shared<HttpExchangeState>(
       server.context, server.options.limits.unreadBytes,
@@ -273,7 +284,7 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
           self->stop();
       });
   answering = exchange;
-  ++server.answering;
+  const Answering counted(server.answering);
   server.handler(toRequest(parser.release(), isLoopback),
                  std::make_shared<HttpExchange>(exchange));
   stream.expires_never();
@@ -290,7 +301,6 @@ asio::awaitable<bool> HttpConnection::answer(Parser &parser) {
   else
     stop();
   answering.reset();
-  --server.answering;
   stream.cancel();
   ErrorCode ignored;
   while (watching)

@@ -76,14 +76,16 @@ void HttpExchangeState::write(std::string_view piece) {
     return;
   if (prepared)
     releaseHead();
-  // A piece of any size may be the only one.
-  if (!output.pieces.empty() &&
-      piece.size() >
-          mostPending - std::min(mostPending, output.pieces.size())) {
+  // The first one may be of any size.
+  if (output.pieces.empty()) {
+    output.pieces = piece;
+    room = mostPending;
+  } else if (piece.size() > room) {
     overflown = true;
     output.pieces = {};
   } else {
     output.pieces += piece;
+    room -= piece.size();
   }
   wake();
 }

@@ -97,6 +97,8 @@ private:
   bool begun = false;
   /// The makers have said the end.
   bool ended = false;
+  /// Bytes that may still be added to the pieces of `output`.
+  size_t room = 0;
   bool overflown = false;
   /// The connection takes nothing any more.
   bool isOver = false;

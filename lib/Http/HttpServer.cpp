@@ -21,6 +21,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -112,14 +113,26 @@ Status HttpServer::Implementation::listenLocally(const std::string &path) {
                      sizeof(sockaddr_un::sun_path) - 1, " bytes");
   const Local::endpoint endpoint(path);
   if (std::filesystem::is_socket(path, ignored)) {
-    Local::socket probe(*context);
-    (void)probe.connect(endpoint, error);
-    if (!error)
+    Local::socket probe(*context, endpoint.protocol());
+    // Who listens and takes nobody now is there, too.
+    (void)probe.native_non_blocking(true, error);
+    const bool connected =
+        ::connect(probe.native_handle(), endpoint.data(), endpoint.size()) == 0;
+    const int reason = errno;
+    if (connected || reason == EAGAIN)
       return makeError(path, ": another process listens there");
+    if (reason != ECONNREFUSED)
+      return makeError(path,
+                       ": there is a socket, and whether a process "
+                       "listens at it cannot be told: ",
+                       std::generic_category().message(reason));
     std::filesystem::remove(path, ignored);
   }
-  if (Status opened = open(local.emplace(*context), endpoint); !opened)
+  if (Status opened = open(local.emplace(*context), endpoint); !opened) {
+    // What is there is somebody else's.
+    local.reset();
     return opened.error().inContext(path);
+  }
   address = "unix:" + path;
   return {};
 }
@@ -156,7 +169,19 @@ Status HttpServer::Implementation::start() {
   try {
     thread = std::thread([this] {
       (void)blockSignals();
-      context->run();
+      // What a connection throws, as a rule for want of memory, ends that
+      // connection.
+      bool ended = false;
+      while (!ended)
+        runCatching(
+            "serve a connection",
+            [&] {
+              context->run();
+              ended = true;
+            },
+            [this](const char *reason) {
+              report(shared.options.log, LogLevel::Warning, reason);
+            });
     });
   } catch (const std::system_error &error) {
     return makeError("the system grants no thread for the server: ",
@@ -188,13 +213,17 @@ asio::awaitable<void> HttpServer::Implementation::accept(Acceptor &acceptor) {
         isLoopback =
             isLoopbackAddress(socket.local_endpoint(ignored).address());
       }
-      welcome(std::move(socket), isLoopback);
-      continue;
+      try {
+        welcome(std::move(socket), isLoopback);
+        continue;
+      } catch (const std::exception &) {
+        error = asio::error::no_memory;
+      }
     }
     if (!acceptor.is_open())
       co_return;
-    // A client that left already, or no file descriptors: there may be some
-    // again when others leave.
+    // A client that left already, or no memory or file descriptors: there may
+    // be some again when others leave.
     if (error == asio::error::connection_aborted)
       continue;
     tell(error);

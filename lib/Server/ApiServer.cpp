@@ -9,6 +9,7 @@
 #include "sandwich/Server/ApiServer.h"
 
 #include "Endpoints.h"
+#include "GenerationSetup.h"
 #include "LoadedModel.h"
 #include "Responses.h"
 #include "StatusReport.h"
@@ -47,6 +48,7 @@ public:
         context{.models = *models, .keepsPrompts = this->options.logsPrompts} {
     randombytes_buf(&firstId, sizeof(firstId));
     context.onOver = [this](RequestRecord record) {
+      models->count(record);
       if (this->options.requestLog)
         this->options.requestLog->add(std::move(record));
     };
@@ -65,6 +67,7 @@ public:
   void tick();
   Status check() const;
   bool drain(double seconds);
+  void stop();
   bool isOpenToAll() const;
 
   std::unique_ptr<HttpServer> http;
@@ -81,6 +84,8 @@ private:
     void (*answer)(Call &call, const EndpointContext &context) = nullptr;
     /// Without a key.
     bool isOpen = false;
+    /// It has a line in the log.
+    bool givesTexts = false;
   };
   static const std::vector<Route> &routes();
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
@@ -132,8 +137,10 @@ const std::vector<ApiServer::Implementation::Route> &
 ApiServer::Implementation::routes() {
   using Self = Implementation;
   static const std::vector<Route> all = {
-      {"/v1/completions", "POST", nullptr, answerCompletion},
-      {"/v1/chat/completions", "POST", nullptr, answerChat},
+      {"/v1/completions", "POST", nullptr, answerCompletion, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/v1/chat/completions", "POST", nullptr, answerChat, /*isOpen=*/false,
+       /*givesTexts=*/true},
       {"/tokenize", "POST", nullptr, answerTokenize},
       {"/detokenize", "POST", nullptr, answerDetokenize},
       {"/v1/models", "GET", &Self::allModels},
@@ -245,30 +252,37 @@ void ApiServer::Implementation::dispatch(
     const Route &route, HttpRequest request,
     std::shared_ptr<HttpExchange> exchange) {
   const size_t bytes = request.body.size();
-  if (queuedCalls >= mostQueuedCalls ||
-      (queuedBytes > 0 && bytes + queuedBytes > mostQueuedBytes)) {
-    (void)exchange->respond(toResponse(ApiError::overloaded(
-        "more requests come than can be read; try again later", 1)));
-    return;
-  }
-  ++queuedCalls;
-  queuedBytes += bytes;
-  auto left = std::make_shared<std::atomic<bool>>(false);
-  exchange->onClosed([left] { *left = true; });
   auto call = std::make_shared<Call>(Call{.request = std::move(request),
                                           .exchange = std::move(exchange),
                                           .receivedAt = Clock::now(),
                                           .id = nextId()});
-  boost::asio::post(workers, [this, call, left, bytes, answer = route.answer] {
+  const auto fail = [this, call,
+                     isTold = route.givesTexts](const ApiError &error) {
+    if (call->exchange->respond(toResponse(error)) && isTold)
+      tellUnserved(*call, context, "", error.status, error.message);
+  };
+  if (queuedCalls >= mostQueuedCalls ||
+      (queuedBytes > 0 && bytes + queuedBytes > mostQueuedBytes))
+    return fail(ApiError::overloaded(
+        "more requests come than can be read; try again later", 1));
+  ++queuedCalls;
+  queuedBytes += bytes;
+  auto left = std::make_shared<std::atomic<bool>>(false);
+  call->exchange->onClosed([left] { *left = true; });
+  boost::asio::post(workers, [this, call, left, bytes, fail, &route] {
     --queuedCalls;
     queuedBytes -= bytes;
-    // Nobody waits for it any more.
-    if (*left)
-      return;
     runCatching(
-        "answer a request", [&] { answer(*call, context); },
+        "answer a request",
+        [&] {
+          if (!*left)
+            return route.answer(*call, context);
+          if (route.givesTexts)
+            tellUnserved(*call, context, "", RequestRecord::clientLeft,
+                         "the client left");
+        },
         [&](const char *reason) {
-          call->respond(toResponse(ApiError::ofStatus(500, reason)));
+          fail(ApiError::ofStatus(500, reason));
           report(options.log, LogLevel::Warning, reason);
         });
   });
@@ -454,6 +468,12 @@ bool ApiServer::Implementation::drain(double seconds) {
   return all && http->answering() == 0;
 }
 
+void ApiServer::Implementation::stop() {
+  http->stop();
+  if (options.requestLog)
+    options.requestLog->flush();
+}
+
 ApiServer::Implementation::~Implementation() {
   // First nobody comes any more, then nobody answers, then nothing computes.
   if (http)
@@ -492,7 +512,7 @@ Status ApiServer::load() { return implementation->load(); }
 
 void ApiServer::tick() { implementation->tick(); }
 
-void ApiServer::stop() { implementation->http->stop(); }
+void ApiServer::stop() { implementation->stop(); }
 
 Status ApiServer::check() const { return implementation->check(); }
 

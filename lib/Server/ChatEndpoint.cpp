@@ -103,6 +103,8 @@ void sandwich::answerChat(Call &call, const EndpointContext &context) {
     record.prompt = std::move(prepared.text);
   GenerationAnswer::Options options = answerOptions(call, parameters);
   options.toolCalls = std::move(prepared.toolCalls);
+  if (!request.parallelToolCalls)
+    options.mostCalls = 1;
   for (const Json &tool : request.tools)
     options.tools.insert(tool["function"]["name"].get<std::string>());
   auto answer = std::make_shared<GenerationAnswer>(

@@ -33,6 +33,25 @@ static bool isSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/// Where the message ends that came last, of which the template wrote `text`.
+/// What the template says itself, behind it, may look the same.
+static std::optional<size_t> endOfLast(std::string_view text,
+                                       const RenderedText &rendered) {
+  const auto isTrusted = [&](size_t begin) {
+    return std::ranges::any_of(
+        rendered.trusted, [begin](const ByteRange &range) {
+          return range.begin <= begin && begin < range.end;
+        });
+  };
+  size_t found = rendered.text.rfind(text);
+  while (found != std::string::npos && isTrusted(found))
+    found =
+        found == 0 ? std::string::npos : rendered.text.rfind(text, found - 1);
+  if (found == std::string::npos)
+    return std::nullopt;
+  return found + text.size();
+}
+
 /// Cuts what the template wrote behind the last message, which the model is to
 /// continue: transformers' `continue_final_message`.
 static std::optional<ApiError> cutAfterLastMessage(const ChatRequest &request,
@@ -44,20 +63,24 @@ static std::optional<ApiError> cutAfterLastMessage(const ChatRequest &request,
                              "continue_final_message: the last message has no "
                              "text that could be continued");
   std::string_view text = content->get_ref<const std::string &>();
-  size_t found = rendered.text.rfind(text);
-  if (found == std::string::npos) {
+  std::optional<size_t> found = endOfLast(text, rendered);
+  if (!found) {
     // Templates as a rule trim what they write.
     while (!text.empty() && isSpace(text.back()))
       text.remove_suffix(1);
     while (!text.empty() && isSpace(text.front()))
       text.remove_prefix(1);
-    found = rendered.text.rfind(text);
+    found = endOfLast(text, rendered);
   }
-  if (found == std::string::npos)
+  if (text.empty())
+    return ApiError::ofField("continue_final_message",
+                             "continue_final_message: the last message is "
+                             "empty, so that where it ends cannot be told");
+  if (!found)
     return ApiError::ofField("continue_final_message",
                              "continue_final_message: the chat template does "
                              "not write the last message as it is");
-  const size_t end = found + text.size();
+  const size_t end = *found;
   rendered.text.resize(end);
   std::erase_if(rendered.trusted,
                 [&](const ByteRange &range) { return range.begin >= end; });

@@ -95,7 +95,7 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
         choice.calls.emplace(*options.toolCalls,
                              "call_" + record.id + "_" +
                                  std::to_string(choice.part.index) + "_",
-                             options.tools);
+                             options.tools, options.mostCalls);
       if (shape->of().scored)
         choice.places.emplace(
             service.tokenizer(), prompts[i].request.skipSpecialTokens,
@@ -122,7 +122,8 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
   }
   Result<std::vector<RequestId>> ids = service.submit(std::move(submissions));
   if (!ids) {
-    fail(ApiError::of(ids.error(), metrics.retryAfterSeconds()));
+    fail(ApiError::of(ids.error(),
+                      metrics.retryAfterSeconds(usage.promptTokens)));
     concludeIfOver();
     return;
   }
@@ -273,7 +274,8 @@ void GenerationAnswer::onEnd(size_t prompt, const RequestEnd &end) {
       std::max(record.queueSeconds.value_or(0), end.queueSeconds);
   metrics.observeEnd(end);
   if (!over && !end.status)
-    fail(ApiError::of(end.status.error(), metrics.retryAfterSeconds()));
+    fail(ApiError::of(end.status.error(),
+                      metrics.retryAfterSeconds(usage.promptTokens)));
   if (!over) {
     tellEcho(prompt);
     // A prompt that was only to be scored has no last token.

@@ -38,6 +38,7 @@ public:
   struct Options {
     /// The names that calls may have.
     std::set<std::string> tools = {};
+    uint32_t mostCalls = UINT32_MAX;
     bool streams = false;
     bool includesUsage = false;
     bool continuousUsage = false;

@@ -1,5 +1,4 @@
-//===- GenerationSetup.cpp - From what a request says to what is generated
-//-===//
+//===- GenerationSetup.cpp - From a request to what is generated ----------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -45,6 +44,15 @@ sandwich::toGenerationRequest(const GenerationParameters &parameters,
   request.sampling = parameters.sampling;
   if (!parameters.hasSeed)
     request.sampling.seed = randomSeed();
+  if (!parameters.stop.strings.empty() && !model.tokenizer())
+    return ApiError::ofField("stop", "the model has no tokenizer, so that it "
+                                     "cannot stop at a string");
+  const uint64_t most = model.service->maxContinuations();
+  if (parameters.continuations > most)
+    return ApiError::ofField("n", "n is " +
+                                      std::to_string(parameters.continuations) +
+                                      ", and this server generates at most " +
+                                      std::to_string(most) + " texts together");
   request.stop = parameters.stop;
   request.skipSpecialTokens = parameters.skipSpecialTokens;
   request.priority = parameters.priority;
@@ -115,7 +123,7 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
         "prompt", "the prompts have " + std::to_string(promptTokens) +
                       " tokens, and the queue holds " +
                       std::to_string(model.maxWaitingTokens));
-  // No product of these exceeds 64 bits: tokens are below 2^40.
+  // Far from 64 bits: the queue and the context bound the tokens.
   const uint64_t scores =
       scoredTokens * parameters.continuations *
       (parameters.sampling.logProbabilities.value_or(0) + 1);
@@ -160,12 +168,18 @@ RequestRecord sandwich::recordOf(const AnswerShape::Identity &identity,
 void sandwich::refuse(const Call &call, const EndpointContext &context,
                       const std::string &model, const ApiError &error) {
   call.respond(toResponse(error));
+  tellUnserved(call, context, model, error.status, error.message);
+}
+
+void sandwich::tellUnserved(const Call &call, const EndpointContext &context,
+                            const std::string &model, unsigned status,
+                            const std::string &reason) {
   RequestRecord record;
   record.id = call.id;
   record.path = call.request.path;
   record.model = model;
-  record.status = error.status;
-  record.error = error.message;
+  record.status = status;
+  record.error = reason;
   record.seconds = std::chrono::duration<double>(
                        GenerationAnswer::Clock::now() - call.receivedAt)
                        .count();

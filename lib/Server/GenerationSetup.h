@@ -1,5 +1,4 @@
-//===- GenerationSetup.h - From what a request says to what is generated *- C++
-//-*-===//
+//===- GenerationSetup.h - From a request to what is generated --*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -54,6 +53,11 @@ RequestRecord recordOf(const AnswerShape::Identity &identity, const Call &call);
 /// Answers a request for texts that is wrong, and tells of it.
 void refuse(const Call &call, const EndpointContext &context,
             const std::string &model, const ApiError &error);
+
+/// Tells of a request for texts that nothing was generated for.
+void tellUnserved(const Call &call, const EndpointContext &context,
+                  const std::string &model, unsigned status,
+                  const std::string &reason);
 
 GenerationAnswer::Options answerOptions(const Call &call,
                                         const GenerationParameters &parameters);

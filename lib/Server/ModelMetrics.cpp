@@ -81,11 +81,6 @@ ModelMetrics::ModelMetrics(prometheus::Registry &registry, ServedModel &model)
               .Name("vllm:request_success_total")
               .Help("Requests that were served, by what ended their text.")
               .Register(registry);
-  statuses = &prometheus::BuildCounter()
-                  .Name("sandwich_responses_total")
-                  .Help("Answers to requests for texts, by their status of "
-                        "HTTP; 499: the client left.")
-                  .Register(registry);
   for (const char *reason : {"stop", "length", "abort"})
     (void)successes(reason);
 }
@@ -107,9 +102,6 @@ void ModelMetrics::observeEnd(const RequestEnd &end) {
 }
 
 void ModelMetrics::observeAnswer(const RequestRecord &record) {
-  prometheus::Labels all = labels;
-  all["status"] = std::to_string(record.status);
-  statuses->Add(all).Increment();
   if (record.status == RequestRecord::clientLeft)
     successes("abort").Increment();
   if (record.status != 200)
@@ -120,10 +112,10 @@ void ModelMetrics::observeAnswer(const RequestRecord &record) {
   successes(record.finish == "length" ? "length" : "stop").Increment();
 }
 
-unsigned ModelMetrics::retryAfterSeconds() const {
+unsigned ModelMetrics::retryAfterSeconds(uint64_t promptTokens) const {
   const LoadedModel *loaded = model.loaded();
-  return loaded ? static_cast<unsigned>(
-                      std::ceil(loaded->service->retryAfterSeconds()))
+  return loaded ? static_cast<unsigned>(std::ceil(
+                      loaded->service->retryAfterSeconds(promptTokens)))
                 : 1;
 }
 
@@ -218,6 +210,18 @@ static void collect(const ServedModel &model, Families &families) {
     add("sandwich_phase_active", "Whether a step of the phase is under way.",
         prometheus::MetricType::Gauge, isUnderWay ? 1 : 0);
   };
+  for (const RankPlacement &rank : loaded->service->rankPlacement())
+    for (const auto &[name, team] :
+         {std::pair("prefill", &rank.prefill), {"decode", &rank.decode}})
+      for (const std::vector<unsigned> &thread : *team)
+        for (unsigned core : thread) {
+          prometheus::Labels all = labels;
+          all["phase"] = name;
+          all["core"] = std::to_string(core);
+          families.add("sandwich_phase_core",
+                       "Cores that the plan of a phase runs on.",
+                       prometheus::MetricType::Gauge, all, 1);
+        }
   phase("prefill", scheduler.prefill, scheduler.phase == StepPhase::Prefill);
   phase("decode", scheduler.decode, scheduler.phase == StepPhase::Decode);
   gauge(

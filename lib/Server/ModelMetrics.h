@@ -35,11 +35,12 @@ public:
   void observeNextToken(double seconds) { nextToken->Observe(seconds); }
   /// What the service tells of a request.
   void observeEnd(const RequestEnd &end);
-  /// An answer that is over, refused ones among them.
+  /// An answer that is over.
   void observeAnswer(const RequestRecord &record);
 
-  /// When it may be worth to try again what was refused.
-  unsigned retryAfterSeconds() const;
+  /// When it may be worth to try again what was refused, with prompts of so
+  /// many tokens.
+  unsigned retryAfterSeconds(uint64_t promptTokens) const;
 
 private:
   prometheus::Counter &successes(const std::string &reason);
@@ -48,7 +49,7 @@ private:
   prometheus::Labels labels;
   prometheus::Histogram *firstToken, *nextToken, *latency, *queue, *prefill,
       *decode, *promptTokens, *generatedTokens, *perToken;
-  prometheus::Family<prometheus::Counter> *ends, *statuses;
+  prometheus::Family<prometheus::Counter> *ends;
 };
 
 /// Gauges and counters that services keep themselves, read when somebody asks.

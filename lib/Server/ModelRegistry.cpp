@@ -12,6 +12,7 @@
 #include "sandwich/Support/Utf8.h"
 
 #include <algorithm>
+#include <prometheus/counter.h>
 #include <prometheus/text_serializer.h>
 
 using namespace sandwich;
@@ -23,6 +24,13 @@ static Status checkName(const std::string &name) {
                      GenerationParameters::nameBytes, " bytes of UTF-8");
   return {};
 }
+
+ModelRegistry::ModelRegistry()
+    : statuses(prometheus::BuildCounter()
+                   .Name("sandwich_responses_total")
+                   .Help("Requests for texts, by their status of HTTP; 499: "
+                         "the client left.")
+                   .Register(registry)) {}
 
 Result<std::unique_ptr<ModelRegistry>>
 ModelRegistry::create(std::vector<ServedModelOptions> models,
@@ -70,6 +78,18 @@ ModelRegistry::find(const std::string &name) const {
                                  "' could not be loaded");
   return ApiError::unavailable("the model '" + model.name() +
                                "' is still being loaded");
+}
+
+void ModelRegistry::count(const RequestRecord &record) {
+  // Whatever clients call models, there are as many counters as models.
+  const auto found = byName.find(record.model);
+  const std::string name =
+      found == byName.end() ? "" : all[found->second]->name();
+  statuses
+      .Add({{"model_name", name},
+            {"engine", "0"},
+            {"status", std::to_string(record.status)}})
+      .Increment();
 }
 
 bool ModelRegistry::allReady() const {

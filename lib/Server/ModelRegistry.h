@@ -48,15 +48,19 @@ public:
   /// 404 there is none, 400 which of several, 503 it is not ready.
   std::variant<ReadyModel, ApiError> find(const std::string &name) const;
 
+  /// Counts a request for texts that is over, whatever became of it.
+  void count(const RequestRecord &record);
+
   /// In the format of Prometheus.
   std::string metricsText() const;
 
   bool allReady() const;
 
 private:
-  ModelRegistry() = default;
+  ModelRegistry();
 
   prometheus::Registry registry;
+  prometheus::Family<prometheus::Counter> &statuses;
   std::vector<std::unique_ptr<ModelMetrics>> metrics;
   std::map<std::string, std::string> otherNames;
   std::map<std::string, size_t> byName;

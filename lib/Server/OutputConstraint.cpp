@@ -101,8 +101,8 @@ ConstraintOrError sandwich::constrainToolCalls(const ChatRequest &request,
     if (request.toolChoice.kind == ToolChoice::Kind::Function &&
         name != request.toolChoice.function)
       continue;
-    if (auto parameters = toolParameters(request.tools, name))
-      calls.push_back(callOf(name, *parameters, syntax, model));
+    calls.push_back(
+        callOf(name, parametersOf(tool["function"]), syntax, model));
   }
   return compile(GrammarSource::alternatives(std::move(calls)), "tools", model);
 }

@@ -18,6 +18,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <xxhash.h>
 
 using namespace sandwich;
@@ -30,9 +32,19 @@ std::string sandwich::modelNameOf(const std::string &artifactPath) {
   return name.empty() ? "model" : name;
 }
 
+/// Of this very program, which two builds of a version are not.
+static uint64_t buildHash() {
+  static const uint64_t hash = [] {
+    std::ifstream program("/proc/self/exe", std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(program), {}};
+    return XXH3_64bits(bytes.data(), bytes.size());
+  }();
+  return hash;
+}
+
 static std::string fingerprintOf(const Artifact &artifact) {
-  const std::string text =
-      artifact.manifest().SerializeAsString() + SANDWICH_VERSION;
+  const std::string text = artifact.manifest().SerializeAsString() +
+                           SANDWICH_VERSION + std::to_string(buildHash());
   char hex[24];
   std::snprintf(
       hex, sizeof(hex), "fp_%016llx",
@@ -123,12 +135,8 @@ static void readTemplates(const Artifact &artifact, LoadedModel &model,
   if (read->empty())
     return;
   model.templates = *std::move(read);
-  std::string text(file.value_or(""));
-  if (Result<Json> json = parseJson(configuration.value_or("{}"));
-      json && !file)
-    if (const auto found = json->find("chat_template"); found != json->end())
-      text = found->is_string() ? found->get<std::string>() : found->dump();
-  model.toolCalls = findToolCallSyntax(text);
+  model.toolCalls =
+      findToolCallSyntax(model.templates->sourceFor(/*withTools=*/true));
 }
 
 /// What grammars need to know of the tokens.

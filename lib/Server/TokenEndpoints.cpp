@@ -65,7 +65,11 @@ void sandwich::answerTokenize(Call &call, const EndpointContext &context) {
       text = *std::move(prompt);
     else
       reader.refuse("prompt", "prompt or messages is missing");
-    addSpecialTokens = reader.boolean("add_special_tokens").value_or(!isChat);
+    // A chat template writes them itself.
+    if (isChat)
+      reader.requireDefault("add_special_tokens", false);
+    else
+      addSpecialTokens = reader.boolean("add_special_tokens").value_or(true);
     withTexts = reader.boolean("return_token_strs").value_or(false);
   });
   if (error)

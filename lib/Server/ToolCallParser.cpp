@@ -93,11 +93,14 @@ ToolCallParser::parse(std::string_view body) const {
 void ToolCallParser::takeCalls(Step &step, std::string_view body,
                                std::string_view raw) {
   std::optional<std::vector<ToolCallPart>> calls = parse(body);
+  followsCall = calls.has_value();
   if (!calls) {
     step.text += raw;
     return;
   }
   for (ToolCallPart &call : *calls) {
+    if (count == mostCalls)
+      return;
     call.index = count++;
     call.id = idPrefix + std::to_string(call.index);
     step.calls.push_back(std::move(call));
@@ -149,10 +152,8 @@ void ToolCallParser::advance(Step &step, bool atEnd) {
     const size_t bodyEnd = std::min(close, held.size());
     const size_t end =
         close == std::string::npos ? bodyEnd : close + syntax.close.size();
-    const uint32_t before = count;
     takeCalls(step, std::string_view(held).substr(begin, bodyEnd - begin),
               std::string_view(held).substr(0, end));
-    followsCall = count > before;
     held.erase(0, end);
     inCall = false;
     searched = 0;

@@ -56,11 +56,12 @@ struct ToolCallPart {
 class ToolCallParser {
 public:
   /// `idPrefix` makes the calls' ids unique. Only calls of `tools` are calls;
-  /// none: of any name.
+  /// none: of any name. Of more than `mostCalls` the first ones are told.
   ToolCallParser(ToolCallSyntax syntax, std::string idPrefix,
-                 std::set<std::string> tools = {})
+                 std::set<std::string> tools = {},
+                 uint32_t mostCalls = UINT32_MAX)
       : syntax(std::move(syntax)), idPrefix(std::move(idPrefix)),
-        tools(std::move(tools)) {}
+        tools(std::move(tools)), mostCalls(mostCalls) {}
 
   struct Step {
     std::string text = {};
@@ -86,6 +87,7 @@ private:
   const ToolCallSyntax syntax;
   const std::string idPrefix;
   const std::set<std::string> tools;
+  const uint32_t mostCalls;
   /// Not told yet; begins with `callBegin` spaces and `open` where `inCall`.
   std::string held;
   bool inCall = false;

@@ -95,8 +95,6 @@ Service::create(std::unique_ptr<Engine> engine,
   std::unique_ptr<Service> service(
       new Service(std::move(engine), std::move(tokenizer), options));
   service->proposer = std::move(proposer);
-  service->mostContinuations =
-      service->engine->limits(PhaseKind::Decode).tokens;
   SANDWICH_ASSIGN_OR_RETURN(service->scheduler,
                             Scheduler::create(service->engine->blockPool(),
                                               scheduling, std::move(costs)));
@@ -289,9 +287,9 @@ Service::submit(std::vector<Submission> submissions) {
   for (Submission &each : submissions) {
     SANDWICH_RETURN_IF_ERROR(check(each.request));
     // Only as many as can be admitted: each takes memory.
-    if (each.request.continuations > mostContinuations)
+    if (each.request.continuations > maxContinuations())
       return makeError(ErrorKind::InvalidArgument, each.request.continuations,
-                       " continuations are more than the ", mostContinuations,
+                       " continuations are more than the ", maxContinuations(),
                        " sequences that one step takes");
     made.push_back(makeLive(each.request, std::move(each.callbacks)));
   }

@@ -17,11 +17,6 @@
 
 using namespace sandwich;
 
-/// How much longer than the objective a first token may be predicted to take
-/// where nothing runs or waits. Costs that were measured while the machine did
-/// something else would have an idle service refuse everything, and only steps
-/// that are run correct them.
-static constexpr double idleTolerance = 2;
 /// As much of the objective may be predicted where others are there: those that
 /// were taken get longer contexts meanwhile, and more important ones may come.
 static constexpr double busyTolerance = 0.85;
@@ -161,19 +156,16 @@ Status Scheduler::checkObjectives(const Request &request, double now) const {
     return makeError(ErrorKind::DeadlineExceeded, "the first token would take ",
                      seconds, " seconds, and the deadline is in ",
                      *request.deadline - now);
-  if (!options.firstTokenObjective)
+  // Where nothing runs or waits nobody is served faster for its refusal, a long
+  // prompt would never be served, and costs that were measured while the
+  // machine did something else would have everything refused: only steps that
+  // are run correct them.
+  if (!options.firstTokenObjective || idle() ||
+      seconds <= busyTolerance * *options.firstTokenObjective)
     return {};
-  const double objective = *options.firstTokenObjective;
-  if (idle() && seconds > idleTolerance * objective)
-    return makeError(ErrorKind::Overloaded, "the first token would take ",
-                     seconds, " seconds with nothing else to do, more than ",
-                     idleTolerance, " times the objective of ", objective,
-                     "; ask with a shorter prompt");
-  if (!idle() && seconds > busyTolerance * objective)
-    return makeError(ErrorKind::Overloaded, "the first token would take ",
-                     seconds, " seconds, too much for the objective of ",
-                     objective, "; try again later");
-  return {};
+  return makeError(ErrorKind::Overloaded, "the first token would take ",
+                   seconds, " seconds, too much for the objective of ",
+                   *options.firstTokenObjective, "; try again later");
 }
 
 Result<RequestId> Scheduler::admit(Request request, double now) {

@@ -66,11 +66,10 @@ Status ModelTemplates::add(std::string name, std::string_view source,
     parsed = parsed.error().inContext("the chat template '" + name + "'");
   if (!parsed && name == "default")
     return parsed.error();
-  auto same = std::ranges::find(templates, name,
-                                [](const auto &each) { return each.first; });
-  if (same != templates.end())
+  if (find(name))
     return makeError("there are two chat templates named '", name, "'");
-  templates.emplace_back(std::move(name), std::move(parsed));
+  templates.push_back(
+      {std::move(name), std::string(source), std::move(parsed)});
   return {};
 }
 
@@ -126,24 +125,36 @@ ModelTemplates::read(std::string_view configurationText,
 
 std::vector<std::string> ModelTemplates::names() const {
   std::vector<std::string> names;
-  for (const auto &[name, ignored] : templates)
-    names.push_back(name);
+  for (const Named &each : templates)
+    names.push_back(each.name);
   return names;
 }
 
+const ModelTemplates::Named *ModelTemplates::find(std::string_view name) const {
+  const auto found = std::ranges::find(templates, name, &Named::name);
+  return found == templates.end() ? nullptr : &*found;
+}
+
+const ModelTemplates::Named *ModelTemplates::findFor(bool withTools) const {
+  const Named *forTools = withTools ? find("tool_use") : nullptr;
+  return forTools ? forTools : find("default");
+}
+
 Result<ChatTemplate> ModelTemplates::named(std::string_view name) const {
-  for (const auto &[each, parsed] : templates)
-    if (each == name)
-      return parsed;
+  if (const Named *found = find(name))
+    return found->parsed;
   return makeError("the model has no chat template named '", name, "'");
 }
 
 Result<ChatTemplate> ModelTemplates::choose(bool withTools) const {
   if (templates.empty())
     return makeError("the model has no chat template");
-  if (withTools)
-    for (const auto &[name, parsed] : templates)
-      if (name == "tool_use")
-        return parsed;
+  if (const Named *found = findFor(withTools))
+    return found->parsed;
   return named("default");
+}
+
+std::string_view ModelTemplates::sourceFor(bool withTools) const {
+  const Named *found = findFor(withTools);
+  return found ? std::string_view(found->source) : std::string_view();
 }

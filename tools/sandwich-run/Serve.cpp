@@ -195,8 +195,12 @@ static Status serve(ServeArguments &arguments) {
     std::_Exit(0);
   }
   loader.join();
-  if (!loaded)
+  if (!loaded) {
+    // Those of models that were ready have their errors when this returns.
+    leaveWithin(0);
+    (void)server->drain(0);
     return loaded;
+  }
   tool::writeLog("info: ready at " + server->address());
 
   const std::atomic<bool> never = false;

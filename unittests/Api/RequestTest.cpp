@@ -348,10 +348,12 @@ TEST(ChatRequest, RefusesToolsByName) {
 
 TEST(ChatRequest, FindsTheParametersOfATool) {
   const ChatRequest request = chat(tools);
-  EXPECT_EQ(toolParameters(request.tools, "f")->dump(), R"({"type":"object"})");
-  EXPECT_EQ(toolParameters(request.tools, "g")->dump(),
-            R"({"type":"object","properties":{}})");
-  EXPECT_FALSE(toolParameters(request.tools, "h"));
+  const auto parameters = [&](const char *name) {
+    return parametersOf(*findFunction(request.tools, name)).dump();
+  };
+  EXPECT_EQ(parameters("f"), R"({"type":"object"})");
+  EXPECT_EQ(parameters("g"), R"({"type":"object","properties":{}})");
+  EXPECT_FALSE(findFunction(request.tools, "h"));
 }
 
 TEST(ChatRequest, IsRead) {

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <gtest/gtest.h>
 #include <mutex>
@@ -332,6 +333,23 @@ TEST_F(HttpServerTest, EndsClientsThatDoNotRead) {
   EXPECT_TRUE(endsWith(reader.readResponse(), "GET  "));
 }
 
+// As the prompt that a stream may begin with.
+TEST_F(HttpServerTest, APieceOfAnySizeIsNoReasonToEndAClient) {
+  options.limits.unreadBytes = 64 << 10;
+  start();
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 20; ++i) {
+    RawClient client = connect();
+    client.send(keepRequest);
+    auto exchange = takeKept();
+    exchange->begin({});
+    exchange->write(large);
+    exchange->write("the end");
+    exchange->finish();
+    EXPECT_TRUE(contains(client.readUntil("0\r\n\r\n"), "the end"));
+  }
+}
+
 TEST_F(HttpServerTest, EndsClientsThatTakeTooLongToRead) {
   options.limits.unreadBytes = size_t{64} << 20;
   options.limits.writeSeconds = 0.1;
@@ -528,6 +546,34 @@ TEST_F(HttpServerTest, ListensAtASocketOfTheFileSystem) {
   start();
   RawClient client(*options.unixSocket);
   EXPECT_TRUE(client.isConnected());
+}
+
+TEST_F(HttpServerTest, TakesNoPathThatIsNotItsOwn) {
+  TemporaryFolder folder;
+  options.unixSocket = folder.file("notes.txt");
+  std::ofstream(*options.unixSocket) << "notes";
+  auto created = HttpServer::create(options, [](auto &&...) {});
+  ASSERT_FALSE(created);
+  EXPECT_TRUE(contains(created.error().message, "notes.txt: cannot listen: "));
+  EXPECT_EQ(std::filesystem::file_size(*options.unixSocket), 5u);
+
+  // Somebody who listens, and takes nobody at the moment.
+  options.unixSocket = folder.file("busy");
+  const int busy = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  options.unixSocket->copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(::bind(busy, reinterpret_cast<const sockaddr *>(&address),
+                   sizeof(address)),
+            0);
+  ASSERT_EQ(::listen(busy, 0), 0);
+  RawClient first(*options.unixSocket);
+  created = HttpServer::create(options, [](auto &&...) {});
+  ASSERT_FALSE(created);
+  EXPECT_TRUE(
+      contains(created.error().message, "another process listens there"));
+  EXPECT_TRUE(std::filesystem::is_socket(*options.unixSocket));
+  ::close(busy);
 }
 
 TEST_F(HttpServerTest, SaysWhereItCannotListen) {

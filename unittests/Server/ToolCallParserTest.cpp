@@ -171,6 +171,17 @@ TEST(ToolCallParser, GivesUpOnCallsWithoutAnEnd) {
   EXPECT_EQ(told, 11u + 2000000u);
 }
 
+TEST(ToolCallParser, TellsNoMoreCallsThanAskedFor) {
+  ToolCallParser parser(tagged, "id", {}, 1);
+  ToolCallParser::Step step =
+      parser.add("<tool_call>{\"name\": \"f\"}</tool_call>\n"
+                 "<tool_call>{\"name\": \"g\"}</tool_call> and");
+  ASSERT_EQ(step.calls.size(), 1u);
+  EXPECT_EQ(step.calls[0].name, "f");
+  EXPECT_EQ(step.text + parser.finish().text, " and");
+  EXPECT_TRUE(parser.hasCalls());
+}
+
 TEST(ToolCallSyntax, IsWhatTheTemplateWrites) {
   EXPECT_FALSE(findToolCallSyntax("{{ messages }}"));
   auto syntax = findToolCallSyntax("{% if tools %}<tool_call>");

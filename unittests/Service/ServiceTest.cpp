@@ -414,7 +414,7 @@ TEST_F(ServiceTest, DrainingEndsWhatTakesTooLong) {
   std::thread asking([&] {
     while (!drained) {
       (void)service->statistics();
-      (void)service->retryAfterSeconds();
+      (void)service->retryAfterSeconds(1);
     }
   });
   EXPECT_FALSE(service->drainWithin(0.05));
@@ -753,7 +753,7 @@ TEST_F(ServiceTest, ForksOfTheProcessHaveNoService) {
       const bool refused = !id && id.error().kind == ErrorKind::Unavailable;
       service->drain();
       (void)service->drainWithin(1);
-      (void)service->retryAfterSeconds();
+      (void)service->retryAfterSeconds(1);
       const bool nothing = !service->cancel(1);
       (void)service->statistics();
       service.reset();

@@ -103,20 +103,16 @@ TEST(SchedulerTest, RefusesWhatWouldComeTooLate) {
   EXPECT_EQ(service.refusal(requestOf(1)).kind, ErrorKind::Overloaded);
 }
 
-TEST(SchedulerTest, AnIdleServiceLearnsWhetherItIsTooSlow) {
+TEST(SchedulerTest, AnIdleServiceServesEverybody) {
   SchedulerOptions options = usualOptions();
   options.firstTokenObjective = 1;
   TestService service(1000, options);
-  // 1.86 s, if the costs are right. Nothing else would tell.
-  service.admit(requestOf(1000));
-  // 1.86 s or more.
-  EXPECT_EQ(service.refusal(requestOf(16)).kind, ErrorKind::Overloaded);
-  service.finish();
-  // 2.22 s, whenever it is asked for again.
-  const Error error = service.refusal(requestOf(1200));
-  EXPECT_EQ(error.kind, ErrorKind::Overloaded);
-  EXPECT_NE(error.message.find("ask with a shorter prompt"), std::string::npos)
-      << error.message;
+  for (int i = 0; i < 2; ++i) {
+    // 2.22 s, if the costs are right. Nothing else would tell.
+    service.admit(requestOf(1200));
+    EXPECT_EQ(service.refusal(requestOf(16)).kind, ErrorKind::Overloaded);
+    service.finish();
+  }
 }
 
 TEST(SchedulerTest, PredictsFirstTokensBesideStreams) {

@@ -37,6 +37,8 @@ struct ChatRequest {
   /// As the request has them; null: none.
   Json tools = {};
   ToolChoice toolChoice;
+  /// A text may have several calls.
+  bool parallelToolCalls = true;
   /// A new turn is begun for the model, or its last message is continued.
   bool addGenerationPrompt = true;
   bool continueFinalMessage = false;
@@ -51,9 +53,12 @@ std::variant<ChatRequest, ApiError> parseChatRequest(std::string_view body);
 /// Reads the fields of which a prompt is made.
 void readConversation(ObjectReader &reader, ChatRequest &request);
 
-/// The parameters' schema of the tool `name`; null: there is no such tool. An
-/// object without parameters where the tool has none.
-std::optional<Json> toolParameters(const Json &tools, std::string_view name);
+/// The function that the tool `name` is; null: there is no such tool.
+const Json *findFunction(const Json &tools, std::string_view name);
+
+/// The parameters' schema of a tool's function: an object without parameters
+/// where it has none.
+Json parametersOf(const Json &function);
 
 } // namespace sandwich
 

@@ -231,11 +231,14 @@ public:
   /// request is served any more.
   Status checkRunning();
 
+  /// Texts that one request may have.
+  uint64_t maxContinuations() const { return scheduler->maxTexts(); }
+
   ServiceStatistics statistics();
   /// After how many seconds, at least 1, a request of `promptTokens` tokens
   /// that was refused as Overloaded may be tried again; see
   /// `Scheduler::retryAfterSeconds`.
-  double retryAfterSeconds(uint64_t promptTokens = 1);
+  double retryAfterSeconds(uint64_t promptTokens);
 
 private:
   using Clock = std::chrono::steady_clock;
@@ -285,8 +288,6 @@ private:
   /// Of the service's thread.
   RestartLimit restartLimit;
   const LogCallback log;
-  /// Texts of one request at most.
-  uint64_t mostContinuations = 0;
   const Clock::time_point start = Clock::now();
   const pid_t process = ::getpid();
 

@@ -186,6 +186,8 @@ public:
   bool idle() const { return order.empty(); }
   SchedulerStatistics statistics() const;
   const StepCostModel &costModel() const { return costs; }
+  /// Texts that may run together: those of one decode step.
+  uint64_t maxTexts() const;
   /// Seconds that the first token of a request would take that came now. Takes
   /// time in proportion to the requests that are there, and no memory.
   double predictFirstToken(const Request &request) const;
@@ -325,8 +327,6 @@ private:
   /// How often as many texts as run must end until `texts` can run, with
   /// `blocks` more blocks than now.
   double turnsUntilRoom(uint64_t texts, uint64_t blocks) const;
-  /// Texts that may run together: those of one decode step.
-  uint64_t maxTexts() const;
   uint64_t runningTexts() const;
   /// Seconds that a step may take with prompts of others, where that of the
   /// streams takes `alone` seconds without them.

@@ -43,6 +43,9 @@ public:
   /// it is not supported.
   Result<ChatTemplate> choose(bool withTools) const;
 
+  /// The text of the template that `choose` takes; empty where there is none.
+  std::string_view sourceFor(bool withTools) const;
+
   /// The template of this name. Errors: there is none, or it is not supported.
   Result<ChatTemplate> named(std::string_view name) const;
 
@@ -53,7 +56,15 @@ private:
   Status add(std::string name, std::string_view source,
              const TemplateLimits &limits);
 
-  std::vector<std::pair<std::string, Result<ChatTemplate>>> templates;
+  struct Named {
+    std::string name;
+    std::string source;
+    Result<ChatTemplate> parsed;
+  };
+  const Named *find(std::string_view name) const;
+  const Named *findFor(bool withTools) const;
+
+  std::vector<Named> templates;
   Json tokens = Json::object();
 };
 

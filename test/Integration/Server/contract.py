@@ -634,6 +634,23 @@ class Overload(ServerTest):
         self.assertEqual(self.server.metric("sandwich_responses_total",
                                             status="429"), 1)
 
+    def test_what_is_refused_is_counted(self):
+        def counted(status):
+            return self.server.metric("sandwich_responses_total",
+                                      status=status)
+
+        self.refuse(self.server.post(COMPLETIONS, {"prompt": 5}), 400,
+                    "prompt")
+        self.refuse(self.server.post(COMPLETIONS, {
+            "prompt": "A", "temperature": -1}), 400, "temperature")
+        self.refuse(self.server.post(CHAT, {
+            "model": "of nobody", "messages": [
+                {"role": "user", "content": "A"}]}), 404, "model",
+            "model_not_found")
+        self.assertEqual(counted("400"), 2)
+        self.assertEqual(counted("404"), 1)
+        self.assertNotIn(b"of nobody", self.server.get("/metrics").body)
+
 
 class Start(ContractTest):
     @classmethod

@@ -24,7 +24,7 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 # Of both endpoints: the field, and values that must be refused.
 COMMON = {
     "model": [5, [], "x" * 2000],
-    "n": [0, -1, 1025, 1.5, "2", True, 1 << 63, 1 << 64, []],
+    "n": [0, -1, 3, 1025, 1.5, "2", True, 1 << 63, 1 << 64, []],
     "best_of": [0, 2, "1"],
     "temperature": [-0.1, 100.5, "1", True, [], {}, 1e300],
     "top_p": [0, -0.1, 1.1, "1", 1e-300],
@@ -106,6 +106,7 @@ OF_CHATS = {
                 "function": {"name": "f", "parameters": 5}}],
               [{"type": "function", "function": {"name": "f", "x": 1}}],
               [TOOL] * 1025],
+    "parallel_tool_calls": [1, "x"],
     "tool_choice": ["required", "wizard", 5, {"function": {"name": "f"}}],
     "chat_template_kwargs": [5, []],
     "reasoning_effort": [5],
@@ -201,6 +202,19 @@ class Fields(RequestTest):
                  "stream_options.x")):
             with self.subTest(param=param):
                 self.refuse(self.post(path, json.dumps(body)), 400, param)
+
+    def test_one_format_only(self):
+        for fields, param in (
+                ({"response_format": {"type": "json_object"},
+                  "guided_regex": "a+"}, "guided_regex"),
+                ({"guided_json": {"type": "object"},
+                  "structured_outputs": {"choice": ["a"]}},
+                 "structured_outputs.choice"),
+                ({"structured_outputs": {"regex": "a", "choice": ["a"]}},
+                 "structured_outputs.choice")):
+            with self.subTest(param=param):
+                self.refuse(self.post(COMPLETIONS, json.dumps(
+                    {"prompt": "A", **fields})), 400, param)
 
     def test_values_at_the_ends_of_ranges(self):
         for fields in ({"temperature": 0}, {"temperature": 100},
