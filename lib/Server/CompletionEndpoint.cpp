@@ -61,14 +61,16 @@ encode(const Prompt &prompt, const CompletionRequest &request,
 }
 
 /// What the service gets of each prompt.
-static std::variant<std::vector<GenerationAnswer::Prompt>, ApiError>
-preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
+static std::variant<PreparedGeneration, ApiError>
+prepareCompletion(const CompletionRequest &request, const LoadedModel &model) {
   ConstraintOrError format = constrainFormat(request.parameters, model);
   if (auto *error = std::get_if<ApiError>(&format))
     return std::move(*error);
   const auto constraint =
       std::get<std::shared_ptr<const TokenConstraint>>(std::move(format));
-  std::vector<GenerationAnswer::Prompt> prompts;
+  PreparedGeneration generation;
+  if (const auto *text = std::get_if<std::string>(&request.prompts.front()))
+    generation.promptText = *text;
   for (const Prompt &each : request.prompts) {
     auto encoded = encode(each, request, model);
     if (auto *error = std::get_if<ApiError>(&encoded))
@@ -97,11 +99,9 @@ preparePrompts(const CompletionRequest &request, const LoadedModel &model) {
     if (prepared.request.maxTokens == 0 &&
         !prepared.request.promptLogProbabilities)
       prepared.request.promptLogProbabilities = 0;
-    prompts.push_back(std::move(prepared));
+    generation.prompts.push_back(std::move(prepared));
   }
-  if (auto error = checkAnswerSize(prompts, request.parameters, model))
-    return *std::move(error);
-  return prompts;
+  return generation;
 }
 
 void sandwich::answerCompletion(Call &call, const EndpointContext &context) {
@@ -109,26 +109,8 @@ void sandwich::answerCompletion(Call &call, const EndpointContext &context) {
   if (const auto *error = std::get_if<ApiError>(&parsed))
     return refuse(call, context, "", *error);
   const auto &request = std::get<CompletionRequest>(parsed);
-  const GenerationParameters &parameters = request.parameters;
-  auto found = context.models.find(parameters.model);
-  if (const auto *error = std::get_if<ApiError>(&found))
-    return refuse(call, context, parameters.model, *error);
-  const ReadyModel ready = std::get<ReadyModel>(found);
-  auto prompts = preparePrompts(request, *ready.model);
-  if (const auto *error = std::get_if<ApiError>(&prompts))
-    return refuse(call, context, ready.model->name, *error);
-
-  AnswerShape::Identity identity =
-      identityOf(call, *ready.model, parameters, "cmpl-");
-  RequestRecord record = recordOf(identity, call);
-  if (context.keepsPrompts)
-    if (const auto *text = std::get_if<std::string>(&request.prompts.front()))
-      record.prompt = *text;
-  auto answer = std::make_shared<GenerationAnswer>(
-      call.exchange,
-      completionShape(std::move(identity), ready.model->tokenizer()),
-      answerOptions(call, parameters), *ready.model->service, *ready.metrics,
-      std::move(record), context.onOver, context.executor);
-  answer->start(
-      std::move(std::get<std::vector<GenerationAnswer::Prompt>>(prompts)));
+  generate(call, context, request.parameters, {"cmpl-", completionShape},
+           [&](const LoadedModel &model) {
+             return prepareCompletion(request, model);
+           });
 }

@@ -91,11 +91,11 @@ void GenerationAnswer::start(std::vector<Prompt> prompts) {
       Choice choice;
       choice.part.index =
           static_cast<uint32_t>(i * options.continuations + text);
-      if (options.toolCalls)
-        choice.calls.emplace(*options.toolCalls,
+      if (const ToolCallOptions &calls = options.toolCalls; calls.syntax)
+        choice.calls.emplace(*calls.syntax,
                              "call_" + record.id + "_" +
                                  std::to_string(choice.part.index) + "_",
-                             options.tools, options.mostCalls);
+                             calls.tools, calls.mostCalls);
       if (shape->of().scored)
         choice.places.emplace(
             service.tokenizer(), prompts[i].request.skipSpecialTokens,

@@ -28,6 +28,16 @@
 
 namespace sandwich {
 
+/// What becomes of a text's calls of tools.
+struct ToolCallOptions {
+  /// Nothing: what the model writes is text.
+  std::optional<ToolCallSyntax> syntax = {};
+  /// The names that calls may have.
+  std::set<std::string> tools = {};
+  /// Of a text.
+  uint32_t mostCalls = UINT32_MAX;
+};
+
 /// The answer to a request for texts: some prompts, each with some
 /// continuations. It submits them to the service and sends what comes, in
 /// pieces or as a whole; a client that leaves takes its texts with it.
@@ -36,14 +46,10 @@ public:
   using Clock = std::chrono::steady_clock;
 
   struct Options {
-    /// The names that calls may have.
-    std::set<std::string> tools = {};
-    uint32_t mostCalls = UINT32_MAX;
     bool streams = false;
     bool includesUsage = false;
     bool continuousUsage = false;
-    /// Nothing: what the model writes is text.
-    std::optional<ToolCallSyntax> toolCalls = {};
+    ToolCallOptions toolCalls = {};
     /// Of each prompt.
     uint32_t continuations = 1;
     /// When the request had been received.

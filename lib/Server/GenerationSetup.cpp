@@ -99,10 +99,13 @@ static constexpr uint64_t mostScores = uint64_t{1} << 20;
 /// Bytes that are told before the first token of a stream, of several texts.
 static constexpr uint64_t mostEchoBytes = uint64_t{512} << 10;
 
-std::optional<ApiError>
-sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
-                          const GenerationParameters &parameters,
-                          const LoadedModel &model) {
+/// Whether an answer of this size can be made at all: its prompts fit into the
+/// queue, and what is kept of it until it is sent into memory. Errors name the
+/// field and both numbers.
+static std::optional<ApiError>
+checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
+                const GenerationParameters &parameters,
+                const LoadedModel &model) {
   if (prompts.size() > model.maxWaitingRequests)
     return ApiError::ofField("prompt",
                              "prompt has " + std::to_string(prompts.size()) +
@@ -144,25 +147,16 @@ sandwich::checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
   return std::nullopt;
 }
 
-AnswerShape::Identity
-sandwich::identityOf(const Call &call, const LoadedModel &model,
-                     const GenerationParameters &parameters,
-                     const char *idPrefix) {
+static AnswerShape::Identity identityOf(const Call &call,
+                                        const LoadedModel &model,
+                                        const GenerationParameters &parameters,
+                                        const char *idPrefix) {
   return {.id = idPrefix + call.id,
           .model = parameters.model.empty() ? model.name : parameters.model,
           .fingerprint = model.fingerprint,
           .created = static_cast<int64_t>(unixSeconds()),
           .scored = parameters.sampling.logProbabilities.has_value(),
           .hasUsage = parameters.includeUsage || parameters.continuousUsage};
-}
-
-RequestRecord sandwich::recordOf(const AnswerShape::Identity &identity,
-                                 const Call &call) {
-  RequestRecord record;
-  record.id = identity.id;
-  record.path = call.request.path;
-  record.model = identity.model;
-  return record;
 }
 
 void sandwich::refuse(const Call &call, const EndpointContext &context,
@@ -187,12 +181,40 @@ void sandwich::tellUnserved(const Call &call, const EndpointContext &context,
     context.onOver(std::move(record));
 }
 
-GenerationAnswer::Options
-sandwich::answerOptions(const Call &call,
-                        const GenerationParameters &parameters) {
-  return {.streams = parameters.stream,
-          .includesUsage = parameters.includeUsage,
-          .continuousUsage = parameters.continuousUsage,
-          .continuations = parameters.continuations,
-          .receivedAt = call.receivedAt};
+void sandwich::generate(
+    const Call &call, const EndpointContext &context,
+    const GenerationParameters &parameters, AnswerKind kind,
+    const std::function<std::variant<PreparedGeneration, ApiError>(
+        const LoadedModel &)> &prepare) {
+  auto found = context.models.find(parameters.model);
+  if (const auto *error = std::get_if<ApiError>(&found))
+    return refuse(call, context, parameters.model, *error);
+  const auto [model, metrics] = std::get<ReadyModel>(found);
+  auto made = prepare(*model);
+  if (const auto *error = std::get_if<ApiError>(&made))
+    return refuse(call, context, model->name, *error);
+  auto &prepared = std::get<PreparedGeneration>(made);
+  if (auto error = checkAnswerSize(prepared.prompts, parameters, *model))
+    return refuse(call, context, model->name, *error);
+
+  AnswerShape::Identity identity =
+      identityOf(call, *model, parameters, kind.idPrefix);
+  RequestRecord record;
+  record.id = identity.id;
+  record.path = call.request.path;
+  record.model = identity.model;
+  if (context.keepsPrompts)
+    record.prompt = std::move(prepared.promptText);
+  GenerationAnswer::Options options = {
+      .streams = parameters.stream,
+      .includesUsage = parameters.includeUsage,
+      .continuousUsage = parameters.continuousUsage,
+      .toolCalls = std::move(prepared.toolCalls),
+      .continuations = parameters.continuations,
+      .receivedAt = call.receivedAt};
+  auto answer = std::make_shared<GenerationAnswer>(
+      call.exchange, kind.makeShape(std::move(identity), model->tokenizer()),
+      std::move(options), *model->service, *metrics, std::move(record),
+      context.onOver, context.executor);
+  answer->start(std::move(prepared.prompts));
 }

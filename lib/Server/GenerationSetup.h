@@ -34,23 +34,30 @@ chooseMaxTokens(const LoadedModel &model, uint64_t promptTokens,
                 const std::optional<uint64_t> &wanted,
                 const std::optional<uint64_t> &usual);
 
-/// Whether an answer of this size can be made at all: its prompts fit into the
-/// queue, and what is kept of it until it is sent into memory. Errors name the
-/// field and both numbers.
-std::optional<ApiError>
-checkAnswerSize(const std::vector<GenerationAnswer::Prompt> &prompts,
-                const GenerationParameters &parameters,
-                const LoadedModel &model);
+/// What an endpoint makes of a request.
+struct PreparedGeneration {
+  std::vector<GenerationAnswer::Prompt> prompts = {};
+  /// For the log.
+  std::optional<std::string> promptText = {};
+  ToolCallOptions toolCalls = {};
+};
 
-/// Who an answer is from.
-AnswerShape::Identity identityOf(const Call &call, const LoadedModel &model,
-                                 const GenerationParameters &parameters,
-                                 const char *idPrefix);
+/// How the answers of an endpoint look.
+struct AnswerKind {
+  const char *idPrefix;
+  std::unique_ptr<AnswerShape> (*makeShape)(AnswerShape::Identity,
+                                            std::optional<Tokenizer>);
+};
 
-/// What is known of a request before it is answered.
-RequestRecord recordOf(const AnswerShape::Identity &identity, const Call &call);
+/// Has the model that `parameters` name generate what `prepare` makes of the
+/// request, and answers `call`; what cannot be is refused.
+void generate(const Call &call, const EndpointContext &context,
+              const GenerationParameters &parameters, AnswerKind kind,
+              const std::function<std::variant<PreparedGeneration, ApiError>(
+                  const LoadedModel &)> &prepare);
 
-/// Answers a request for texts that is wrong, and tells of it.
+/// Answers a request for texts that is wrong, and tells of it. `model` is the
+/// one that it names, if that is known.
 void refuse(const Call &call, const EndpointContext &context,
             const std::string &model, const ApiError &error);
 
@@ -58,9 +65,6 @@ void refuse(const Call &call, const EndpointContext &context,
 void tellUnserved(const Call &call, const EndpointContext &context,
                   const std::string &model, unsigned status,
                   const std::string &reason);
-
-GenerationAnswer::Options answerOptions(const Call &call,
-                                        const GenerationParameters &parameters);
 
 } // namespace sandwich
 
