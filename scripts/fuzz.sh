@@ -19,8 +19,8 @@ for fuzzer in $build/fuzz/*Fuzzer; do
   corpus=$(mktemp -d)
   seeds=$build/fuzz/seeds/$name
   [ -d "$seeds" ] && cp "$seeds"/* "$corpus"
-  "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 \
-    -artifact_prefix="$build/" -print_final_stats=1 "$corpus"
+  "$fuzzer" -max_total_time="$seconds" -timeout=10 -report_slow_units=1 \
+    -rss_limit_mb=4096 -artifact_prefix="$build/" -print_final_stats=1 "$corpus"
   rm -rf "$corpus"
 done
 

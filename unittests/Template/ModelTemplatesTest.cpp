@@ -55,6 +55,8 @@ TEST(ModelTemplates, SeveralByName) {
             (std::vector<std::string>{"default", "tool_use", "rag"}));
   EXPECT_EQ(chosen(templates, false), "a");
   EXPECT_EQ(chosen(templates, true), "b");
+  EXPECT_EQ(templates.sourceFor(false), "a");
+  EXPECT_EQ(templates.sourceFor(true), "b");
   EXPECT_TRUE(templates.named("rag"));
   EXPECT_EQ(templates.named("x").error().message,
             "the model has no chat template named 'x'");

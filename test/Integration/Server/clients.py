@@ -7,7 +7,7 @@
     clients.py ARTIFACT
 
 Each is skipped where it is not installed: curl, and the packages `openai` of
-PyPI and of npm. SANDWICH_TEST_CLIENTS may be a folder with an environment of
+PyPI and of npm, and `lm_eval` of PyPI. SANDWICH_TEST_CLIENTS may be a folder with an environment of
 Python, `python`, that has the one, and a `node_modules` that has the other.
 """
 import os
@@ -45,14 +45,25 @@ class Clients(ServerTest):
         self.assertEqual(done.returncode, 0, text)
         return text
 
-    def test_openai_of_pypi(self):
+    def python_with(self, *modules):
         python = os.path.join(CLIENTS, "python/bin/python3")
         if not CLIENTS or not os.path.exists(python):
             python = sys.executable
-        if subprocess.run([python, "-c", "import openai"],
+        if subprocess.run([python, "-c", "import " + ", ".join(modules)],
                           stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("there is no openai")
-        self.run_client(python, "-B", os.path.join(INPUTS, "openai_client.py"))
+            self.skipTest("there is no " + modules[0])
+        return python
+
+    def test_openai_of_pypi(self):
+        self.run_client(self.python_with("openai"), "-B",
+                        os.path.join(INPUTS, "openai_client.py"))
+
+    def test_lm_eval(self):
+        python = self.python_with("lm_eval", "openai", "transformers")
+        with self.folder() as folder:
+            self.run_client(python, "-B",
+                            os.path.join(INPUTS, "lm_eval_client.py"),
+                            ARTIFACT, folder)
 
     def test_openai_of_npm(self):
         modules = os.path.join(CLIENTS, "node_modules")

@@ -167,6 +167,20 @@ class Chats(ContractTest):
         self.assertNotIn(END_OF_TEXT, found)
         self.assertNotIn(3070, found)
 
+    def test_a_last_message_is_continued_where_it_ends(self):
+        """Also where the template writes the same behind it."""
+        def post(content):
+            return self.server.post("/tokenize", {
+                "messages": [{"role": "user", "content": "x"},
+                             {"role": "assistant", "content": content}],
+                "add_generation_prompt": False,
+                "continue_final_message": True})
+        for content in ("Yes", "\n", "a\n"):
+            text = self.server.post("/detokenize", {
+                "tokens": post(content).json()["tokens"]}).json()["prompt"]
+            self.assertEqual(text, "user: x\nassistant: " + content)
+        self.refuse(post(""), 400, "continue_final_message")
+
     def test_template_refuses(self):
         self.refuse(self.server.post(CHAT, {"messages": [
             {"role": "wizard", "content": "x"}]}), 400, "messages",
