@@ -407,7 +407,11 @@ GET / is a page to try it. /v1/models, /v1/completions, /v1/chat/completions,
 
 It answers from the start: /health at once, /ready when all models are loaded.
 SIGTERM or Ctrl-C lets the requests that run finish, within --drain-seconds;
-the second one ends at once. There is no TLS: put a proxy in front.)");
+the second one ends at once. There is no TLS: put a proxy in front.
+
+Beside the limits above: bodies that are being received have 1 GiB together, or
+two of --max-body; more get 503. 512 requests, or 256 MiB of them, may wait to
+be read; more get 429.)");
   command
       ->add_option("ARTIFACT", arguments->artifacts,
                    "Folders that sandwich-compile wrote. A model is called as "
