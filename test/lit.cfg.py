@@ -29,6 +29,9 @@ binaries = config.sandwich_binary + "/bin"
 config.environment["PATH"] = os.pathsep.join(
     [binaries, config.llvm_tools, os.environ["PATH"]])
 config.environment["SANDWICH_BIN"] = binaries
+# More clients than are installed, for clients.py.
+if "SANDWICH_TEST_CLIENTS" in os.environ:
+    config.environment["SANDWICH_TEST_CLIENTS"] = os.environ["SANDWICH_TEST_CLIENTS"]
 
 if config.sandwich_has_compiler:
     config.available_features.add("compiler")
