@@ -498,9 +498,10 @@ TEST(HttpClientTest, SaysWhyItCannotConnect) {
 
 TEST(HttpClientTest, WritesRequestsAsOthersDo) {
   RawServer server;
+  // The client tells it that it ends itself.
+  Watched watched;
   auto client = makeClient(
       {.host = "127.0.0.1", .port = server.port(), .basePath = "/base"});
-  Watched watched;
   client->send({"POST", "/a", "b=c", {{"X-Key", "value"}}, "body"},
                watched.callbacks());
   auto connection = server.accept();
