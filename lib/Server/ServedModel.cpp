@@ -14,12 +14,11 @@
 #include "sandwich/Service/DraftEngine.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/File.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <xxhash.h>
 
 using namespace sandwich;
@@ -35,9 +34,9 @@ std::string sandwich::modelNameOf(const std::string &artifactPath) {
 /// Of this very program, which two builds of a version are not.
 static uint64_t buildHash() {
   static const uint64_t hash = [] {
-    std::ifstream program("/proc/self/exe", std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(program), {}};
-    return XXH3_64bits(bytes.data(), bytes.size());
+    const Result<MappedFile> program = MappedFile::open("/proc/self/exe");
+    return program ? XXH3_64bits(program->text().data(), program->text().size())
+                   : 0;
   }();
   return hash;
 }

@@ -109,6 +109,18 @@ protected:
   std::unique_ptr<HttpServer> server;
 };
 
+/// A socket of the file system at `path`; -1 if that fails.
+int bindSocket(const std::string &path) {
+  const int made = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return ::bind(made, reinterpret_cast<const sockaddr *>(&address),
+                sizeof(address)) == 0
+             ? made
+             : -1;
+}
+
 const std::string keepRequest = "GET /keep HTTP/1.1\r\nHost: a\r\n\r\n";
 
 } // namespace
@@ -535,13 +547,8 @@ TEST_F(HttpServerTest, ListensAtASocketOfTheFileSystem) {
     EXPECT_FALSE(std::filesystem::exists(*options.unixSocket));
   }
   // Nobody listens at what a server that was killed has left.
-  const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  options.unixSocket->copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr *>(&address),
-                   sizeof(address)),
-            0);
+  const int left = bindSocket(*options.unixSocket);
+  ASSERT_GE(left, 0);
   ::close(left);
   start();
   RawClient client(*options.unixSocket);
@@ -559,13 +566,8 @@ TEST_F(HttpServerTest, TakesNoPathThatIsNotItsOwn) {
 
   // Somebody who listens, and takes nobody at the moment.
   options.unixSocket = folder.file("busy");
-  const int busy = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  options.unixSocket->copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(busy, reinterpret_cast<const sockaddr *>(&address),
-                   sizeof(address)),
-            0);
+  const int busy = bindSocket(*options.unixSocket);
+  ASSERT_GE(busy, 0);
   ASSERT_EQ(::listen(busy, 0), 0);
   RawClient first(*options.unixSocket);
   created = HttpServer::create(options, [](auto &&...) {});
