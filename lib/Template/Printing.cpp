@@ -188,7 +188,17 @@ void Representation::addString(const std::string &bytes) {
   // The longest escape of a byte has four.
   if (state.memoryLeft() / 4 < bytes.size())
     return state.exhaustMemory();
+  const auto isPlain = [quote](char byte) {
+    return byte >= ' ' && byte <= '~' && byte != quote && byte != '\\';
+  };
   for (size_t i = 0; i < bytes.size(); i += characterLength(bytes[i])) {
+    // Most of most texts.
+    const size_t begin = i;
+    while (i < bytes.size() && isPlain(bytes[i]))
+      ++i;
+    quoted.append(bytes, begin, i - begin);
+    if (i == bytes.size())
+      break;
     const char32_t character =
         firstCharacter(std::string_view(bytes).substr(i));
     if (character == static_cast<char32_t>(quote) || character == '\\') {
@@ -408,7 +418,17 @@ void JsonWriter::addString(const std::string &bytes) {
   if (state.memoryLeft() / 6 < bytes.size())
     return state.exhaustMemory();
   std::string quoted = "\"";
+  const auto isPlain = [quote](char byte) {
+    return byte >= ' ' && byte <= '~' && byte != quote && byte != '\\';
+  };
   for (size_t i = 0; i < bytes.size(); i += characterLength(bytes[i])) {
+    // Most of most texts.
+    const size_t begin = i;
+    while (i < bytes.size() && isPlain(bytes[i]))
+      ++i;
+    quoted.append(bytes, begin, i - begin);
+    if (i == bytes.size())
+      break;
     const char32_t character =
         firstCharacter(std::string_view(bytes).substr(i));
     if (const char letter = jsonEscape(character)) {
