@@ -121,6 +121,8 @@ function(sandwich_add_dialect name)
     if(ARG_INTERFACES)
       generate(${ARG_INTERFACES} ${name}Interfaces.${suffix}
         -gen-attr-interface-${kind})
+      generate(${ARG_INTERFACES} ${name}OpInterfaces.${suffix}
+        -gen-op-interface-${kind})
     endif()
     if(ARG_TYPES)
       generate(${ARG_ATTRIBUTES} ${name}Types.${suffix}

@@ -113,21 +113,10 @@ void ProgramBuilder::convert(Operation *op) {
   OperationState state(op->getLoc(), op->getName(), operands, TypeRange(),
                        op->getAttrs());
   Operation *converted = builder.create(state);
-  auto assign = [&](auto user) {
-    user.getDestinationMutable().assign(destination);
-    if (const Buffer *sums = plan.partialSumsOf(op))
-      user.getPartialSumsMutable().assign(views.lookup(sums));
-  };
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(converted)) {
-    assign(matmul);
-  } else if (auto attention = dyn_cast<lm::AttentionOp>(converted)) {
-    assign(attention);
-  } else if (auto norm = dyn_cast<lm::RMSNormOp>(converted)) {
-    norm.getDestinationMutable().assign(destination);
-  } else {
-    // The others have the destination as their last, only optional operand.
-    converted->insertOperands(converted->getNumOperands(), destination);
-  }
+  auto step = cast<lm::StepOpInterface>(converted);
+  step.getDestinationMutable().assign(destination);
+  if (const Buffer *sums = plan.partialSumsOf(op))
+    step.getPartialSumsMutable().assign(views.lookup(sums));
   mapping.map(tensor, destination);
 }
 
@@ -138,7 +127,7 @@ void ProgramBuilder::convertBlock(Block &source) {
 
 Value ProgramBuilder::createView(const Buffer &buffer) {
   Value workspace = phase::getArgument(program, ProgramArgument::Workspace);
-  Value rows = buffer.rows == RowKind::Tokens ? tokens : logitRows;
+  Value rows = buffer.rows == lm::RowKind::Tokens ? tokens : logitRows;
   Value offset = arith::ConstantIndexOp::create(builder, buffer.offset);
   if (!buffer.type)
     return memref::ViewOp::create(

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace sandwich;
+using lm::RowKind;
 
 int64_t Buffer::rowStride() const {
   return dense ? type.getDimSize(1)
@@ -23,10 +24,10 @@ int64_t Buffer::rowStride() const {
                                      type.getElementTypeBitWidth() / 8);
 }
 
-static bool hasBufferForm(Operation *op) {
-  return isa_and_nonnull<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp,
-                         lm::AttentionOp, lm::GatherRowsOp, lm::AllReduceOp,
-                         lm::AllGatherOp, gemm::MatmulOp>(op);
+/// `op`, which may be null, as one that has a buffer form; or null.
+static lm::StepOpInterface withBufferForm(Operation *op) {
+  auto step = dyn_cast_or_null<lm::StepOpInterface>(op);
+  return step && step.hasBufferForm() ? step : lm::StepOpInterface();
 }
 
 LogicalResult BufferPlan::checkSignature() {
@@ -34,7 +35,7 @@ LogicalResult BufferPlan::checkSignature() {
     return failure();
   cache = cast<lm::KVCacheType>(phase.getArgumentTypes().back());
   returned = phase.getBody().front().getTerminator()->getOperand(0);
-  if (!hasBufferForm(returned.getDefiningOp()) || !returned.hasOneUse())
+  if (!withBufferForm(returned.getDefiningOp()) || !returned.hasOneUse())
     return phase.emitError("a phase returns what an operation with a buffer "
                            "form computes for nothing else");
   return success();
@@ -77,16 +78,16 @@ LogicalResult BufferPlan::addLoopCarried(scf::ForOp loop) {
 
 /// What bounds the rows of the result of `op`, or an error where its operands
 /// differ in that.
-FailureOr<RowKind> BufferPlan::getRows(Operation *op) {
+FailureOr<RowKind> BufferPlan::getRows(lm::StepOpInterface op) {
   // One for each token are token ids, positions and what rows are gathered of.
-  bool ofTokens = !getArgumentOperands(op).empty(), ofLogits = false;
+  bool ofTokens = !op.getPhaseInputs().empty(), ofLogits = false;
   for (Value operand : op->getOperands())
     if (Buffer *buffer = tensorBuffers.lookup(operand))
       (buffer->rows == RowKind::Tokens ? ofTokens : ofLogits) = true;
   if (ofTokens && ofLogits)
     return op->emitOpError("mixes rows of tokens with rows of logits");
-  return ofLogits || isa<lm::GatherRowsOp>(op) ? RowKind::LogitRows
-                                               : RowKind::Tokens;
+  return op.getResultRows().value_or(ofLogits ? RowKind::LogitRows
+                                              : RowKind::Tokens);
 }
 
 /// A buffer that lives where `op` is; `type` may be null.
@@ -127,22 +128,18 @@ void BufferPlan::findExchanged() {
         add(initial->get());
     } else if (auto loop = value.getDefiningOp<scf::ForOp>()) {
       add(loop.getTiedLoopInit(cast<OpResult>(value))->get());
-    } else if (auto matmul = value.getDefiningOp<gemm::MatmulOp>();
-               matmul && matmul.getResidual()) {
-      add(matmul.getResidual());
+    } else if (auto op = value.getDefiningOp<lm::StepOpInterface>();
+               op && op.getOverwritten()) {
+      add(op.getOverwritten());
     }
   }
 }
 
 /// Finds memory for the parts of sums that threads compute for `op`: those that
 /// share a matmul's K, or a context.
-LogicalResult BufferPlan::addPartialSums(Operation *op, RowKind rows) {
+LogicalResult BufferPlan::addPartialSums(lm::StepOpInterface op, RowKind rows) {
   constexpr int64_t maxBytes = int64_t(1) << 36;
-  int64_t bytes = 0;
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op))
-    bytes = gemm::getPartialSumsBytes(matmul, limits.of(rows), symbols);
-  else if (auto attention = dyn_cast<lm::AttentionOp>(op))
-    bytes = lm::getPartialSumsBytes(attention, limits.of(rows));
+  const int64_t bytes = op.getPartialSumsBytes(limits.of(rows), symbols);
   if (bytes > maxBytes)
     return op->emitOpError("would need ")
            << bytes << " bytes for partial sums, more than " << maxBytes;
@@ -155,25 +152,17 @@ LogicalResult BufferPlan::addPartialSums(Operation *op, RowKind rows) {
 }
 
 /// The buffer of an operand that the result of `op` can be written over, or
-/// null: one that nobody needs any more, be it `op` itself for other channels.
-Buffer *BufferPlan::findReused(Operation *op) {
-  auto canReuse = [&](Value value) {
-    return value.getType() == op->getResult(0).getType() &&
-           isLastUse(value, op);
-  };
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
-    Value residual = matmul.getResidual();
-    if (residual && residual != matmul.getInput() && canReuse(residual))
-      return tensorBuffers[residual];
-  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op);
-             reduce && canReuse(reduce.getInput())) {
-    return tensorBuffers.lookup(reduce.getInput());
-  }
-  return nullptr;
+/// null: one that nobody needs any more.
+Buffer *BufferPlan::findReused(lm::StepOpInterface op) {
+  Value value = op.getOverwritten();
+  return value && value.getType() == op->getResult(0).getType() &&
+                 isLastUse(value, op)
+             ? tensorBuffers.lookup(value)
+             : nullptr;
 }
 
 /// Finds the buffer for the result of `op`.
-LogicalResult BufferPlan::addResult(Operation *op) {
+LogicalResult BufferPlan::addResult(lm::StepOpInterface op) {
   FailureOr<RowKind> rows = getRows(op);
   if (failed(rows))
     return failure();
@@ -184,18 +173,18 @@ LogicalResult BufferPlan::addResult(Operation *op) {
     if (*rows != RowKind::LogitRows)
       return op->emitOpError("computes logits for every token, not for the "
                              "rows that are gathered");
-    if (isa<lm::AllReduceOp>(op))
+    if (isa<lm::AllReduceOp>(*op))
       return op->emitOpError("sums in the workspace, where logits are not; "
                              "divide their channels and use lm.all_gather");
     return success();
   }
   Buffer *buffer = findReused(op);
-  if (isa<lm::AllReduceOp>(op) && !buffer)
+  if (isa<lm::AllReduceOp>(*op) && !buffer)
     return op->emitOpError("must be the last to use what an operation made for "
                            "it");
   if (!buffer)
     buffer = addBuffer(op, cast<RankedTensorType>(value.getType()), *rows,
-                       exchanged.contains(value) || isa<lm::AllGatherOp>(op));
+                       exchanged.contains(value) || isa<lm::AllGatherOp>(*op));
   tensorBuffers[value] = buffer;
   return success();
 }
@@ -229,11 +218,12 @@ LogicalResult BufferPlan::collectBuffers() {
     if (!llvm::any_of(op->getOperandTypes(), isTensor) &&
         !llvm::any_of(op->getResultTypes(), isTensor))
       return WalkResult::advance();
-    if (!hasBufferForm(op)) {
+    lm::StepOpInterface step = withBufferForm(op);
+    if (!step) {
       op->emitOpError("has no buffer form; convert it first");
       return WalkResult::interrupt();
     }
-    return WalkResult(addResult(op));
+    return WalkResult(addResult(step));
   });
   if (result.wasInterrupted())
     return failure();

@@ -23,24 +23,21 @@
 
 namespace sandwich {
 
-/// What bounds the rows of a value.
-enum class RowKind { Tokens, LogitRows };
-
 /// The most rows that a step can have.
 struct RowLimits {
   int64_t tokens;
   int64_t logitRows;
 
-  int64_t of(RowKind rows) const {
-    return rows == RowKind::Tokens ? tokens : logitRows;
+  int64_t of(lm::RowKind rows) const {
+    return rows == lm::RowKind::Tokens ? tokens : logitRows;
   }
 };
 
 /// A piece of the workspace that one or more tensors share, one after another.
 struct Buffer {
-  /// Null for the partial sums of a matmul, which have `bytes`.
+  /// Null for partial sums, which have `bytes`.
   mlir::RankedTensorType type;
-  RowKind rows;
+  lm::RowKind rows;
   int64_t bytes;
   /// The positions in program order between which it holds a value.
   int64_t firstUse, lastUse;
@@ -70,9 +67,9 @@ public:
   const Buffer *bufferOf(mlir::Value tensor) const {
     return tensorBuffers.lookup(tensor);
   }
-  /// What threads that share the K of `matmul` compute; null if none do.
-  const Buffer *partialSumsOf(mlir::Operation *matmul) const {
-    return partialSums.lookup(matmul);
+  /// Where threads keep parts of the sums of `op`; null if they do not.
+  const Buffer *partialSumsOf(mlir::Operation *op) const {
+    return partialSums.lookup(op);
   }
   int64_t workspaceBytes() const { return workspace; }
 
@@ -85,12 +82,12 @@ private:
   llvm::LogicalResult collectBuffers();
   void findExchanged();
   llvm::LogicalResult addLoopCarried(mlir::scf::ForOp loop);
-  llvm::LogicalResult addResult(mlir::Operation *op);
+  llvm::LogicalResult addResult(lm::StepOpInterface op);
   Buffer *addBuffer(mlir::Operation *op, mlir::RankedTensorType type,
-                    RowKind rows, bool dense = false);
-  Buffer *findReused(mlir::Operation *op);
-  llvm::LogicalResult addPartialSums(mlir::Operation *op, RowKind rows);
-  llvm::FailureOr<RowKind> getRows(mlir::Operation *op);
+                    lm::RowKind rows, bool dense = false);
+  Buffer *findReused(lm::StepOpInterface op);
+  llvm::LogicalResult addPartialSums(lm::StepOpInterface op, lm::RowKind rows);
+  llvm::FailureOr<lm::RowKind> getRows(lm::StepOpInterface op);
   int64_t lastUseOf(mlir::Value value);
   bool isLastUse(mlir::Value value, mlir::Operation *op);
   void extendLives();

@@ -197,7 +197,8 @@ SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface || !concernsThreads(op))
     return accesses;
-  bool splitsRows = isa<lm::EmbedOp, lm::RMSNormOp, lm::RotaryTableOp>(op);
+  auto step = dyn_cast<lm::StepOpInterface>(op);
+  const bool splitsRows = step && step.splitsRows();
   SmallVector<MemoryEffects::EffectInstance> effects;
   interface.getEffects(effects);
   for (const MemoryEffects::EffectInstance &effect : effects) {

@@ -16,7 +16,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace sandwich {
 #define GEN_PASS_DEF_INSERTMARKS
@@ -47,33 +46,35 @@ static DenseSet<Value> findGathered(func::FuncOp program) {
   return gathered;
 }
 
-/// Whether `op` multiplies rows of logits, which it writes, all or a rank's
-/// part of them that is `gathered`.
-static bool writesLogits(gemm::MatmulOp op, func::FuncOp program,
+/// Whether `op` writes logits, all or a rank's part of them that is `gathered`.
+static bool writesLogits(lm::StepOpInterface op, func::FuncOp program,
                          const DenseSet<Value> &gathered) {
-  Value destination = op.getDestination();
-  return destination ==
-             phase::getArgument(program, phase::ProgramArgument::Logits) ||
-         (destination && gathered.contains(destination));
+  Value logits = phase::getArgument(program, phase::ProgramArgument::Logits);
+  return llvm::any_of(op.getDestinationMutable(), [&](OpOperand &destination) {
+    return destination.get() == logits || gathered.contains(destination.get());
+  });
 }
 
-/// The matmul in front of `op` that wrote `buffer`, or null.
-static gemm::MatmulOp findWriter(Operation *op, Value buffer) {
+/// The operation in front of `op` that wrote `buffer`, or null.
+static Operation *findWriter(Operation *op, Value buffer) {
   while ((op = op->getPrevNode()))
-    if (auto matmul = dyn_cast<gemm::MatmulOp>(op);
-        matmul && matmul.getDestination() == buffer)
-      return matmul;
-  return {};
+    if (auto step = dyn_cast<lm::StepOpInterface>(op);
+        step &&
+        llvm::any_of(step.getDestinationMutable(), [&](OpOperand &destination) {
+          return destination.get() == buffer;
+        }))
+      return op;
+  return nullptr;
 }
 
-/// The weight that `op` reads, beside smaller ones; or null.
+/// The weight that `op` is named after, or null.
 static lm::WeightOp weightOf(Operation *op, SymbolTableCollection &symbols) {
-  auto name =
-      llvm::TypeSwitch<Operation *, FlatSymbolRefAttr>(op)
-          .Case<lm::EmbedOp, lm::RMSNormOp, lm::LinearOp, gemm::MatmulOp>(
-              [](auto reader) { return reader.getWeightAttr(); })
-          .Default([](Operation *) { return FlatSymbolRefAttr(); });
-  return name ? lm::lookupWeight(symbols, op, name) : lm::WeightOp();
+  auto step = dyn_cast<lm::StepOpInterface>(op);
+  if (!step)
+    return {};
+  const SmallVector<lm::WeightUse> uses = step.getWeightUses();
+  return uses.empty() ? lm::WeightOp()
+                      : lm::lookupWeight(symbols, op, uses.front().name);
 }
 
 /// "rms_norm layers.input_layernorm"; what ranks exchange is told by the weight
@@ -82,7 +83,7 @@ static std::string nameOf(Operation *op, SymbolTableCollection &symbols) {
   std::string name = op->getName().stripDialect().str();
   lm::WeightOp weight = weightOf(op, symbols);
   if (isa<lm::AllReduceOp, lm::AllGatherOp>(op))
-    if (gemm::MatmulOp writer = findWriter(op, op->getOperand(0)))
+    if (Operation *writer = findWriter(op, op->getOperand(0)))
       weight = weightOf(writer, symbols);
   if (weight)
     name += " " + weight.getSymName().str();
@@ -136,24 +137,19 @@ static void addMark(Operation *op, func::FuncOp program, int64_t ranks,
   auto mark = phase::MarkOp::create(
       builder, op->getLoc(),
       phase::getArgument(program, phase::ProgramArgument::Team), name);
-  if (auto matmul = dyn_cast<gemm::MatmulOp>(op); matmul && weight) {
-    mark.setBytes(weight.getSliceBytes());
-    int64_t flops = 2 * weight.getTensorType().getNumElements();
-    if (writesLogits(matmul, program, gathered))
-      mark.setFlopsPerLogitRow(flops);
-    else
-      mark.setFlopsPerToken(flops);
-  } else if (auto reduce = dyn_cast<lm::AllReduceOp>(op)) {
-    mark.setFlopsPerToken((ranks - 1) * channelsOf(reduce.getInput()));
-  } else if (auto attention = dyn_cast<lm::AttentionOp>(op)) {
-    // A multiplication and an addition for a score, and for a weighted value.
-    mark.setFlopsPerAttended(4 * channelsOf(attention.getQuery()));
-    lm::KVCacheType cache =
-        lm::getKVCacheType(attention.getKvCache().getType());
-    mark.setBytesPerPosition(2 * cache.getHeads() * cache.getHeadDim() *
-                             cache.getElementType().getIntOrFloatBitWidth() /
-                             8);
-  }
+  if (auto reduce = dyn_cast<lm::AllReduceOp>(op))
+    return mark.setFlopsPerToken((ranks - 1) * channelsOf(reduce.getInput()));
+  auto step = dyn_cast<lm::StepOpInterface>(op);
+  if (!step)
+    return;
+  const lm::StepCost cost = step.getCost(symbols);
+  mark.setBytes(cost.bytes);
+  mark.setBytesPerPosition(cost.bytesPerPosition);
+  mark.setFlopsPerAttended(cost.flopsPerAttended);
+  if (writesLogits(step, program, gathered))
+    mark.setFlopsPerLogitRow(cost.flopsPerRow);
+  else
+    mark.setFlopsPerToken(cost.flopsPerRow);
 }
 
 namespace {

@@ -8,43 +8,11 @@
 
 #include "PhaseSignature.h"
 
-#include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
-
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sandwich;
 using phase::ProgramArgument;
-
-using ArgumentOperands = SmallVector<std::pair<Value, ProgramArgument>>;
-
-ArgumentOperands sandwich::getArgumentOperands(Operation *op) {
-  auto ofAppended = [](auto op) -> ArgumentOperands {
-    return {{op.getKvCache(), ProgramArgument::KVCache},
-            {op.getSlots(), ProgramArgument::CacheSlots}};
-  };
-  return llvm::TypeSwitch<Operation *, ArgumentOperands>(op)
-      .Case([](lm::EmbedOp embed) -> ArgumentOperands {
-        return {{embed.getTokenIds(), ProgramArgument::TokenIds}};
-      })
-      .Case([](lm::RotaryTableOp table) -> ArgumentOperands {
-        return {{table.getPositions(), ProgramArgument::Positions}};
-      })
-      .Case([](lm::GatherRowsOp gather) -> ArgumentOperands {
-        return {{gather.getRows(), ProgramArgument::LogitRows}};
-      })
-      .Case([](lm::AttentionOp attention) -> ArgumentOperands {
-        return {{attention.getKvCache(), ProgramArgument::KVCache},
-                {attention.getSegments(), ProgramArgument::Segments},
-                {attention.getBlockTables(), ProgramArgument::BlockTables}};
-      })
-      .Case([&](lm::AppendKVOp append) { return ofAppended(append); })
-      .Case([&](gemm::MatmulOp matmul) {
-        return matmul.getKvCache() ? ofAppended(matmul) : ArgumentOperands();
-      })
-      .Default([](Operation *) { return ArgumentOperands(); });
-}
 
 LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
   FunctionType type = phase.getFunctionType();

@@ -113,10 +113,13 @@ static LogicalResult verifyLayer(Operation *op,
 /// Whether `op` takes from the arguments of `phase` what only they are known
 /// to hold.
 static LogicalResult verifyArguments(Operation *op, func::FuncOp phase) {
-  for (auto [operand, place] : getArgumentOperands(op))
+  auto step = dyn_cast<lm::StepOpInterface>(op);
+  if (!step)
+    return success();
+  for (auto [operand, input] : step.getPhaseInputs())
     for (auto [argument, own] :
          llvm::zip_equal(phaseArguments, phase.getArguments()))
-      if (argument.place == place && operand != own)
+      if (argument.input == input && operand != own)
         return op->emitOpError("must take the ")
                << argument.name << " that its phase takes";
   return success();
@@ -131,7 +134,7 @@ static std::optional<lm::ShardKind> findShard(Operation *user,
   return shard ? std::optional(shard.getKind()) : std::nullopt;
 }
 
-/// Whether ranks have of the weight `name`, if there is one, what `op` needs.
+/// Whether ranks have of the weight `name` what `op` needs.
 static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
                                  std::optional<lm::ShardKind> needed,
                                  SymbolTableCollection &symbols) {
@@ -139,53 +142,58 @@ static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
     return kind ? "in shards of '" + lm::stringifyShardKind(*kind).str() + "'"
                 : "whole";
   };
-  std::optional<lm::ShardKind> actual =
-      name ? findShard(op, name, symbols) : needed;
+  std::optional<lm::ShardKind> actual = findShard(op, name, symbols);
   if (actual == needed)
     return success();
   return op->emitOpError("needs weight ")
          << name << " " << describe(needed) << ", not " << describe(actual);
 }
 
-/// Whether ranks have of the weights of `op` what makes its result the same on
-/// all of them, their own channels, or their part of a sum; and whether each
-/// token of the `vocabulary` has its row, as the code does not check token ids.
+/// Whether each token of the `vocabulary` has its row in the table that `op`
+/// names, as the code does not check token ids.
+static LogicalResult verifyTokenTable(Operation *op, FlatSymbolRefAttr table,
+                                      int64_t vocabulary,
+                                      SymbolTableCollection &symbols) {
+  int64_t rows =
+      lm::lookupWeight(symbols, op, table).getTensorType().getDimSize(0);
+  if (rows >= vocabulary)
+    return success();
+  return op->emitOpError("needs the ")
+         << vocabulary << " rows of the vocabulary, weight " << table << " has "
+         << rows;
+}
+
+/// Whether ranks have of the weights of `op` what their roles ask for.
 static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
                                    SymbolTableCollection &symbols) {
-  if (auto embed = dyn_cast<lm::EmbedOp>(op)) {
-    FlatSymbolRefAttr table = embed.getWeightAttr();
-    if (failed(verifyShard(op, table, std::nullopt, symbols)))
+  auto step = dyn_cast<lm::StepOpInterface>(op);
+  if (!step)
+    return success();
+  // What ranks need of a bias.
+  std::optional<lm::ShardKind> ofBias;
+  for (const lm::WeightUse &use : step.getWeightUses()) {
+    std::optional<lm::ShardKind> needed;
+    switch (use.role) {
+    case lm::WeightRole::TokenTable:
+    case lm::WeightRole::Vector:
+      break;
+    case lm::WeightRole::Matrix:
+      needed = findShard(op, use.name, symbols);
+      ofBias = needed == lm::ShardKind::Columns ? lm::ShardKind::First : needed;
+      if (needed == lm::ShardKind::First)
+        needed = std::nullopt;
+      break;
+    case lm::WeightRole::Bias:
+      needed = ofBias;
+      break;
+    }
+    if (failed(verifyShard(op, use.name, needed, symbols)))
       return failure();
-    int64_t rows =
-        lm::lookupWeight(symbols, op, table).getTensorType().getDimSize(0);
-    if (rows < vocabulary)
-      return op->emitOpError("needs the ")
-             << vocabulary << " rows of the vocabulary, weight " << table
-             << " has " << rows;
-    return success();
+    if (use.role == lm::WeightRole::TokenTable &&
+        failed(verifyTokenTable(op, use.name, vocabulary, symbols)))
+      return failure();
   }
-  if (auto norm = dyn_cast<lm::RMSNormOp>(op))
-    return verifyShard(op, norm.getWeightAttr(), std::nullopt, symbols);
-  FlatSymbolRefAttr weight, bias;
-  if (auto linear = dyn_cast<lm::LinearOp>(op)) {
-    weight = linear.getWeightAttr();
-    bias = linear.getBiasAttr();
-  } else if (auto matmul = dyn_cast<gemm::MatmulOp>(op)) {
-    weight = matmul.getWeightAttr();
-    bias = matmul.getBiasAttr();
-    for (FlatSymbolRefAttr norm :
-         {matmul.getQueryNormAttr(), matmul.getKeyNormAttr()})
-      if (failed(verifyShard(op, norm, std::nullopt, symbols)))
-        return failure();
-  } else {
-    return success();
-  }
-  std::optional<lm::ShardKind> kind = findShard(op, weight, symbols);
-  if (kind == lm::ShardKind::First)
-    return verifyShard(op, weight, std::nullopt, symbols);
-  if (kind == lm::ShardKind::Columns)
-    kind = lm::ShardKind::First;
-  return verifyShard(op, bias, kind, symbols);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

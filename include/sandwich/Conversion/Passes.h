@@ -12,6 +12,7 @@
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
+class DialectRegistry;
 namespace amx {
 class AMXDialect;
 } // namespace amx
@@ -46,6 +47,10 @@ namespace sandwich {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "sandwich/Conversion/Passes.h.inc"
+
+/// Adds to `registry` how the operations of `lm` run, which `lm-to-loops` asks
+/// them: their models of `LoopLoweringOpInterface`.
+void registerLoopLowerings(mlir::DialectRegistry &registry);
 
 } // namespace sandwich
 

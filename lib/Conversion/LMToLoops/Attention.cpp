@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Scheduling/AttentionSchedule.h"
 
 #include <cstddef>
 
@@ -482,8 +483,39 @@ void AttentionBuilder::build() {
            [&](const AttentionSchedule &schedule) { decode(schedule); });
 }
 
-void lm::lowerAttention(LoopBuilder &builder, const ProgramContext &program,
-                        AttentionOp op) {
+/// Checks that the partial sums of `attention` have room for all parts of a
+/// step of at most `maxTokens` tokens.
+static LogicalResult verifyPartialSums(AttentionOp attention, int64_t maxTokens,
+                                       SymbolTableCollection &symbols) {
+  Value sums = attention.getPartialSums();
+  int64_t needed = attention.getPartialSumsBytes(maxTokens, symbols);
+  int64_t bytes = sums ? cast<MemRefType>(sums.getType()).getNumElements() : 0;
+  if (bytes < needed)
+    return attention.emitOpError("needs ")
+           << needed << " bytes of partial sums, has " << bytes;
+  return success();
+}
+
+/// Checks that `target` has the instructions that schedules multiply with.
+static LogicalResult verifyInstructions(AttentionOp attention,
+                                        const Target &target) {
+  if (!attention.getSchedules())
+    return success();
+  for (const AttentionTableEntry &entry : attention.getSchedules()->getTable())
+    if (std::optional<MatrixISA> isa = entry.schedule.instructions;
+        isa && !llvm::is_contained(target.matrixISAs, *isa))
+      return attention.emitOpError("multiplies by ")
+             << sandwich::name(*isa) << ", which " << target.name
+             << " does not have";
+  return success();
+}
+
+static LogicalResult lowerAttention(LoopBuilder &builder,
+                                    const ProgramContext &program,
+                                    AttentionOp op) {
+  if (failed(verifyPartialSums(op, program.maxTokens, program.symbols)) ||
+      failed(verifyInstructions(op, program.target)))
+    return failure();
   AttentionTable table;
   if (op.getSchedules()) {
     table = op.getSchedules()->getTable();
@@ -494,4 +526,15 @@ void lm::lowerAttention(LoopBuilder &builder, const ProgramContext &program,
                  .back()};
   }
   AttentionBuilder(builder, program, op, std::move(table)).build();
+  return success();
+}
+
+namespace {
+struct AttentionLowering : LoopLoweringModel<AttentionLowering, AttentionOp> {
+  static constexpr auto build = lowerAttention;
+};
+} // namespace
+
+void lm::attachAttentionLowering(MLIRContext &context) {
+  AttentionOp::attachInterface<AttentionLowering>(context);
 }

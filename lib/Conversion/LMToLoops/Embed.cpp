@@ -40,8 +40,8 @@ static void copyPackedRow(LoopBuilder &builder, gemm::PackingAttr packing,
       });
 }
 
-void lm::lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
-                    EmbedOp op) {
+static void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
+                       EmbedOp op) {
   Value destination = op.getDestination();
   WeightOp weightOp = lookupWeight(program.symbols, op, op.getWeightAttr());
   Value weight =
@@ -58,4 +58,14 @@ void lm::lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
                           destination, {row, first});
     });
   });
+}
+
+namespace {
+struct EmbedLowering : LoopLoweringModel<EmbedLowering, EmbedOp> {
+  static constexpr auto build = lowerEmbed;
+};
+} // namespace
+
+void lm::attachEmbedLowering(MLIRContext &context) {
+  EmbedOp::attachInterface<EmbedLowering>(context);
 }

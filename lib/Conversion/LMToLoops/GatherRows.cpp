@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::lm;
 
-void lm::lowerGatherRows(LoopBuilder &builder, const ProgramContext &program,
-                         GatherRowsOp op) {
+static void lowerGatherRows(LoopBuilder &builder, const ProgramContext &program,
+                            GatherRowsOp op) {
   Value input = op.getInput(), destination = op.getDestination();
   auto type = cast<MemRefType>(input.getType());
   forOwnRows(builder, program, op.getRows(), [&](Value row) {
@@ -26,4 +26,15 @@ void lm::lowerGatherRows(LoopBuilder &builder, const ProgramContext &program,
                               ValueRange{row, first});
     });
   });
+}
+
+namespace {
+struct GatherRowsLowering
+    : LoopLoweringModel<GatherRowsLowering, GatherRowsOp> {
+  static constexpr auto build = lowerGatherRows;
+};
+} // namespace
+
+void lm::attachGatherRowsLowering(MLIRContext &context) {
+  GatherRowsOp::attachInterface<GatherRowsLowering>(context);
 }

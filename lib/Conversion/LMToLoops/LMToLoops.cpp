@@ -13,9 +13,7 @@
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
-#include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Target/Target.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sandwich;
@@ -52,39 +50,14 @@ static LogicalResult verifyBuffers(Operation *op) {
   return success();
 }
 
-/// Checks that the weight `name` has a place in the artifact.
-static LogicalResult verifyWeight(Operation *op, FlatSymbolRefAttr name,
-                                  SymbolTableCollection &symbols) {
-  if (!lookupWeight(symbols, op, name).getOffset())
-    return op->emitOpError("needs the place of weight ")
-           << name << " in the artifact";
-  return success();
-}
-
-/// Checks that the partial sums of `attention` have room for all parts of a
-/// step of at most `maxTokens` tokens.
-static LogicalResult verifyPartialSums(AttentionOp attention,
-                                       int64_t maxTokens) {
-  Value sums = attention.getPartialSums();
-  int64_t needed = getPartialSumsBytes(attention, maxTokens);
-  int64_t bytes = sums ? cast<MemRefType>(sums.getType()).getNumElements() : 0;
-  if (bytes < needed)
-    return attention.emitOpError("needs ")
-           << needed << " bytes of partial sums, has " << bytes;
-  return success();
-}
-
-/// Checks that `target` has the instructions that schedules multiply with.
-static LogicalResult verifyInstructions(AttentionOp attention,
-                                        const Target &target) {
-  if (!attention.getSchedules())
-    return success();
-  for (const AttentionTableEntry &entry : attention.getSchedules()->getTable())
-    if (std::optional<MatrixISA> isa = entry.schedule.instructions;
-        isa && !llvm::is_contained(target.matrixISAs, *isa))
-      return attention.emitOpError("multiplies by ")
-             << sandwich::name(*isa) << ", which " << target.name
-             << " does not have";
+/// Checks that the weights of `op` have places in the artifact.
+static LogicalResult verifyWeights(Operation *op,
+                                   SymbolTableCollection &symbols) {
+  if (auto step = dyn_cast<StepOpInterface>(op))
+    for (const WeightUse &use : step.getWeightUses())
+      if (!lookupWeight(symbols, op, use.name).getOffset())
+        return op->emitOpError("needs the place of weight ")
+               << use.name << " in the artifact";
   return success();
 }
 
@@ -113,11 +86,9 @@ private:
   LogicalResult lowerFunction(func::FuncOp function, const Target &target,
                               SymbolTableCollection &symbols,
                               MicroKernelLibrary &kernels) {
-    SmallVector<Operation *> operations;
-    function.walk([&](Operation *op) {
-      if (isa<AllGatherOp, AllReduceOp, AttentionOp, EmbedOp, GatherRowsOp,
-              RMSNormOp, RotaryTableOp>(op) &&
-          op->getNumResults() == 0)
+    SmallVector<LoopLoweringOpInterface> operations;
+    function.walk([&](LoopLoweringOpInterface op) {
+      if (op->getNumResults() == 0)
         operations.push_back(op);
     });
     if (operations.empty())
@@ -125,8 +96,7 @@ private:
 
     phase::ProgramAttr attribute = phase::getProgram(function);
     if (!attribute || function.getNumArguments() != phase::numProgramArguments)
-      return operations.front()->emitOpError(
-                 "must be in a phase program with '")
+      return operations.front().emitOpError("must be in a phase program with '")
              << phase::programAttributeName << "'";
     SharedScratch scratch;
     ProgramContext program{
@@ -139,58 +109,25 @@ private:
         symbols,
         scratch,
         kernels};
-    for (Operation *op : operations) {
-      if (failed(lower(op, program)))
+    for (LoopLoweringOpInterface op : operations) {
+      if (failed(verifyBuffers(op)) || failed(verifyWeights(op, symbols)) ||
+          failed(op.lowerToLoops(program)))
         return failure();
-      op->erase();
+      op.erase();
     }
     return success();
-  }
-
-  LogicalResult lower(Operation *op, const ProgramContext &program) {
-    if (failed(verifyBuffers(op)))
-      return failure();
-    LoopBuilder builder(op->getLoc(), op);
-    Value team =
-        phase::getArgument(program.function, phase::ProgramArgument::Team);
-    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case([&](AllReduceOp reduce) {
-          phase::AllReduceOp::create(builder, team, reduce.getDestination());
-          return success();
-        })
-        .Case([&](AllGatherOp gather) {
-          phase::AllGatherOp::create(builder, team, gather.getInput(),
-                                     gather.getDestination());
-          return success();
-        })
-        .Case([&](AttentionOp attention) {
-          if (failed(verifyPartialSums(attention, program.maxTokens)) ||
-              failed(verifyInstructions(attention, program.target)))
-            return failure();
-          lowerAttention(builder, program, attention);
-          return success();
-        })
-        .Case([&](EmbedOp embed) {
-          if (failed(verifyWeight(op, embed.getWeightAttr(), program.symbols)))
-            return failure();
-          lowerEmbed(builder, program, embed);
-          return success();
-        })
-        .Case([&](GatherRowsOp gather) {
-          lowerGatherRows(builder, program, gather);
-          return success();
-        })
-        .Case([&](RMSNormOp norm) {
-          if (failed(verifyWeight(op, norm.getWeightAttr(), program.symbols)))
-            return failure();
-          lowerRMSNorm(builder, program, norm);
-          return success();
-        })
-        .Case([&](RotaryTableOp table) {
-          lowerRotaryTable(builder, program, table);
-          return success();
-        });
   }
 };
 
 } // namespace
+
+void sandwich::registerLoopLowerings(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, LMDialect *) {
+    attachAttentionLowering(*context);
+    attachCollectiveLowerings(*context);
+    attachEmbedLowering(*context);
+    attachGatherRowsLowering(*context);
+    attachRMSNormLowering(*context);
+    attachRotaryTableLowering(*context);
+  });
+}

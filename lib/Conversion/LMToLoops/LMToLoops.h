@@ -43,19 +43,32 @@ void forOwnRows(LoopBuilder &builder, const ProgramContext &program,
                 mlir::Value buffer,
                 llvm::function_ref<void(mlir::Value row)> body);
 
-// Each builds the loops of one operation in buffer form at `builder`'s
-// position. Operand buffers have static channels that are contiguous, weights
-// have their place in the artifact.
-void lowerAttention(LoopBuilder &builder, const ProgramContext &program,
-                    AttentionOp op);
-void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
-                EmbedOp op);
-void lowerGatherRows(LoopBuilder &builder, const ProgramContext &program,
-                     GatherRowsOp op);
-void lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
-                  RMSNormOp op);
-void lowerRotaryTable(LoopBuilder &builder, const ProgramContext &program,
-                      RotaryTableOp op);
+/// A model of `LoopLoweringOpInterface` for `Op`, of which `Lowering` has
+/// `build(LoopBuilder &, const ProgramContext &, Op)`, with or without a result
+/// that tells of errors.
+template <typename Lowering, typename Op>
+struct LoopLoweringModel
+    : LoopLoweringOpInterface::ExternalModel<Lowering, Op> {
+  llvm::LogicalResult lowerToLoops(mlir::Operation *op,
+                                   const ProgramContext &program) const {
+    LoopBuilder builder(op->getLoc(), op);
+    if constexpr (std::is_void_v<decltype(Lowering::build(
+                      builder, program, mlir::cast<Op>(op)))>) {
+      Lowering::build(builder, program, mlir::cast<Op>(op));
+      return mlir::success();
+    } else {
+      return Lowering::build(builder, program, mlir::cast<Op>(op));
+    }
+  }
+};
+
+// Each attaches the models of one file.
+void attachAttentionLowering(mlir::MLIRContext &context);
+void attachCollectiveLowerings(mlir::MLIRContext &context);
+void attachEmbedLowering(mlir::MLIRContext &context);
+void attachGatherRowsLowering(mlir::MLIRContext &context);
+void attachRMSNormLowering(mlir::MLIRContext &context);
+void attachRotaryTableLowering(mlir::MLIRContext &context);
 
 } // namespace sandwich::lm
 

@@ -53,8 +53,8 @@ static Value sumOfSquares(LoopBuilder &builder, Value input, Value row,
   return narrow ? builder.addf(total, builder.reduceAdd(narrow)) : total;
 }
 
-void lm::lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
-                      RMSNormOp op) {
+static void lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
+                         RMSNormOp op) {
   Value input = op.getInput(), destination = op.getDestination();
   int64_t channels = cast<MemRefType>(input.getType()).getDimSize(1);
   int64_t size = lookupWeight(program.symbols, op, op.getWeightAttr())
@@ -84,4 +84,14 @@ void lm::lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
           });
         });
   });
+}
+
+namespace {
+struct RMSNormLowering : LoopLoweringModel<RMSNormLowering, RMSNormOp> {
+  static constexpr auto build = lowerRMSNorm;
+};
+} // namespace
+
+void lm::attachRMSNormLowering(MLIRContext &context) {
+  RMSNormOp::attachInterface<RMSNormLowering>(context);
 }

@@ -88,8 +88,8 @@ static std::pair<Value, Value> cosineAndSine(LoopBuilder &builder,
           choose(sine, cosine, hasBit(turns, 2))};
 }
 
-void lm::lowerRotaryTable(LoopBuilder &builder, const ProgramContext &program,
-                          RotaryTableOp op) {
+static void lowerRotaryTable(LoopBuilder &builder,
+                             const ProgramContext &program, RotaryTableOp op) {
   Value destination = op.getDestination();
   ArrayRef<float> frequencies = op.getFrequencies();
   int64_t half = frequencies.size();
@@ -111,4 +111,15 @@ void lm::lowerRotaryTable(LoopBuilder &builder, const ProgramContext &program,
                           {row, builder.index(half + piece.first)});
     }
   });
+}
+
+namespace {
+struct RotaryTableLowering
+    : LoopLoweringModel<RotaryTableLowering, RotaryTableOp> {
+  static constexpr auto build = lowerRotaryTable;
+};
+} // namespace
+
+void lm::attachRotaryTableLowering(MLIRContext &context) {
+  RotaryTableOp::attachInterface<RotaryTableLowering>(context);
 }

@@ -38,31 +38,59 @@ int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule,
                        vectorWidth);
 }
 
-int64_t gemm::getPartialSumsBytes(MatmulOp op, int64_t maxTokens,
-                                  SymbolTableCollection &symbols) {
+int64_t MatmulOp::getPartialSumsBytes(int64_t maxRows,
+                                      SymbolTableCollection &symbols) {
   // Epilogues read whole vectors that may begin at the last sum.
   constexpr int64_t paddingBytes = 64;
-  if (!op.getSchedules())
+  if (!getSchedules())
     return 0;
-  if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween())
-    maxTokens = std::min(maxTokens, (*between)[1]);
-  int64_t bytes = 0, minTokens = 1;
-  for (auto [maxRows, attribute] :
-       llvm::zip_equal(op.getSchedules()->getMaxRows(),
-                       op.getSchedules()->getSchedules())) {
+  if (std::optional<ArrayRef<int64_t>> between = getTokensBetween())
+    maxRows = std::min(maxRows, (*between)[1]);
+  int64_t bytes = 0, minRows = 1;
+  for (auto [served, attribute] : llvm::zip_equal(
+           getSchedules()->getMaxRows(), getSchedules()->getSchedules())) {
     const Schedule &schedule = attribute.getSchedule();
-    int64_t tokens = std::min(maxRows, maxTokens);
-    // At most 2^10 threads, 2^16 tokens and 2^31 columns: no overflow.
-    if (schedule.threads[2] > 1 && tokens >= minTokens)
+    int64_t rows = std::min(served, maxRows);
+    // At most 2^10 threads, 2^16 rows and 2^31 columns: no overflow.
+    if (schedule.threads[2] > 1 && rows >= minRows)
       bytes = std::max(
-          bytes, schedule.threads[2] * tokens *
-                         getPartialSumsColumns(op, schedule, symbols) * 4 +
+          bytes, schedule.threads[2] * rows *
+                         getPartialSumsColumns(*this, schedule, symbols) * 4 +
                      paddingBytes);
-    if (maxRows >= maxTokens)
+    if (served >= maxRows)
       break;
-    minTokens = maxRows + 1;
+    minRows = served + 1;
   }
   return bytes;
+}
+
+SmallVector<lm::PhaseInputUse> MatmulOp::getPhaseInputs() {
+  if (!getKvCache())
+    return {};
+  return {{getKvCache(), lm::PhaseInput::KVCache},
+          {getSlots(), lm::PhaseInput::CacheSlots}};
+}
+
+SmallVector<lm::WeightUse> MatmulOp::getWeightUses() {
+  SmallVector<lm::WeightUse> uses = {{getWeightAttr(), lm::WeightRole::Matrix}};
+  if (getBiasAttr())
+    uses.push_back({getBiasAttr(), lm::WeightRole::Bias});
+  for (FlatSymbolRefAttr norm : {getQueryNormAttr(), getKeyNormAttr()})
+    if (norm)
+      uses.push_back({norm, lm::WeightRole::Vector});
+  return uses;
+}
+
+/// The residual is added where it lies, unless that is read for other channels
+/// as well.
+Value MatmulOp::getOverwritten() {
+  return getResidual() == getInput() ? Value() : getResidual();
+}
+
+bool MatmulOp::canNarrowResult() { return true; }
+
+lm::StepCost MatmulOp::getCost(SymbolTableCollection &symbols) {
+  return lm::getMatmulCost(lm::lookupWeight(symbols, *this, getWeightAttr()));
 }
 
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {

@@ -29,9 +29,8 @@ using namespace sandwich::gemm;
 /// Makes the operation that defines `input` round its result to bf16. Only
 /// operations that can do so, and whose result only `user` reads, qualify.
 static LogicalResult narrowProducer(MatmulOp user, Value input) {
-  Operation *producer = input.getDefiningOp();
-  if (!input.hasOneUse() ||
-      !isa_and_nonnull<lm::RMSNormOp, lm::AttentionOp, MatmulOp>(producer))
+  auto producer = input.getDefiningOp<lm::StepOpInterface>();
+  if (!input.hasOneUse() || !producer || !producer.canNarrowResult())
     return user.emitOpError(
         "reads an input that cannot be rounded to bf16 where it is made");
   auto type = cast<RankedTensorType>(input.getType());

@@ -58,8 +58,7 @@ private:
 } // namespace
 
 LogicalResult KSplitter::run() {
-  int64_t needed =
-      gemm::getPartialSumsBytes(op, program.getMaxTokens(), symbols);
+  int64_t needed = op.getPartialSumsBytes(program.getMaxTokens(), symbols);
   auto type = op.getPartialSums()
                   ? cast<MemRefType>(op.getPartialSums().getType())
                   : MemRefType();

@@ -26,6 +26,9 @@ void LMDialect::initialize() {
 #define GET_OP_LIST
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
       >();
+  declarePromisedInterfaces<LoopLoweringOpInterface, AllGatherOp, AllReduceOp,
+                            AttentionOp, EmbedOp, GatherRowsOp, RMSNormOp,
+                            RotaryTableOp>();
 }
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,

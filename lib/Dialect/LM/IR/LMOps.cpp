@@ -52,6 +52,8 @@ static void printFrequencies(OpAsmPrinter &printer, Operation *,
   printer << "]";
 }
 
+#include "sandwich/Dialect/LM/IR/LMOpInterfaces.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
 
@@ -96,7 +98,7 @@ void lm::getBufferEffects(
 FailureOr<WeightOp> lm::verifyWeightUse(Operation *user,
                                         SymbolTableCollection &symbols,
                                         FlatSymbolRefAttr name,
-                                        const WeightUse &use,
+                                        const WeightShape &use,
                                         StringRef constraint) {
   auto weight = symbols.lookupNearestSymbolFrom<WeightOp>(user, name);
   if (weight &&
@@ -305,16 +307,17 @@ static int64_t countParts(const AttentionTableEntry &entry, int64_t maxTokens) {
              : std::min(entry.maxSegments, maxTokens) * entry.schedule.split;
 }
 
-int64_t lm::getPartialSumsBytes(AttentionOp attention, int64_t maxTokens) {
-  if (!attention.getSchedules())
+int64_t AttentionOp::getPartialSumsBytes(int64_t maxRows,
+                                         SymbolTableCollection &) {
+  if (!getSchedules())
     return 0;
   int64_t parts = 0;
-  for (const AttentionTableEntry &entry : attention.getSchedules()->getTable())
-    parts = std::max(parts, countParts(entry, maxTokens));
+  for (const AttentionTableEntry &entry : getSchedules()->getTable())
+    parts = std::max(parts, countParts(entry, maxRows));
   // A sum for each channel, the largest score and the sum of exponentials. At
   // most 2^16 tokens in 2^10 parts and 2^31 channels: no overflow.
-  int64_t size = channels(attention.getQuery().getType());
-  int64_t heads = attention.getShape().cacheHeads * attention.getShape().group;
+  int64_t size = channels(getQuery().getType());
+  int64_t heads = getShape().cacheHeads * getShape().group;
   return parts * (size + 2 * heads) * static_cast<int64_t>(sizeof(float));
 }
 
@@ -461,6 +464,80 @@ LogicalResult AppendKVOp::verify() {
            << width << " channels";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// What they tell of themselves
+//===----------------------------------------------------------------------===//
+
+SmallVector<PhaseInputUse> EmbedOp::getPhaseInputs() {
+  return {{getTokenIds(), PhaseInput::TokenIds}};
+}
+bool EmbedOp::splitsRows() { return true; }
+SmallVector<WeightUse> EmbedOp::getWeightUses() {
+  return {{getWeightAttr(), WeightRole::TokenTable}};
+}
+
+bool RMSNormOp::splitsRows() { return true; }
+bool RMSNormOp::canNarrowResult() { return true; }
+SmallVector<WeightUse> RMSNormOp::getWeightUses() {
+  return {{getWeightAttr(), WeightRole::Vector}};
+}
+
+SmallVector<PhaseInputUse> RotaryTableOp::getPhaseInputs() {
+  return {{getPositions(), PhaseInput::Positions}};
+}
+bool RotaryTableOp::splitsRows() { return true; }
+
+SmallVector<PhaseInputUse> AttentionOp::getPhaseInputs() {
+  return {{getKvCache(), PhaseInput::KVCache},
+          {getSegments(), PhaseInput::Segments},
+          {getBlockTables(), PhaseInput::BlockTables}};
+}
+bool AttentionOp::canNarrowResult() { return true; }
+StepCost AttentionOp::getCost(SymbolTableCollection &) {
+  KVCacheType cache = getKVCacheType(getKvCache().getType());
+  StepCost cost;
+  // A multiplication and an addition for a score, and for a weighted value.
+  cost.flopsPerAttended = 4 * channels(getQuery().getType());
+  cost.bytesPerPosition = 2 * cache.getHeads() * cache.getHeadDim() *
+                          cache.getElementType().getIntOrFloatBitWidth() / 8;
+  return cost;
+}
+
+SmallVector<PhaseInputUse> GatherRowsOp::getPhaseInputs() {
+  return {{getRows(), PhaseInput::LogitRows}};
+}
+std::optional<RowKind> GatherRowsOp::getResultRows() {
+  return RowKind::LogitRows;
+}
+
+Value AllReduceOp::getOverwritten() { return getInput(); }
+
+SmallVector<PhaseInputUse> AppendKVOp::getPhaseInputs() {
+  return {{getKvCache(), PhaseInput::KVCache},
+          {getSlots(), PhaseInput::CacheSlots}};
+}
+
+SmallVector<WeightUse> LinearOp::getWeightUses() {
+  SmallVector<WeightUse> uses = {{getWeightAttr(), WeightRole::Matrix}};
+  if (getBiasAttr())
+    uses.push_back({getBiasAttr(), WeightRole::Bias});
+  return uses;
+}
+StepCost LinearOp::getCost(SymbolTableCollection &symbols) {
+  return getMatmulCost(lookupWeight(symbols, *this, getWeightAttr()));
+}
+
+StepCost lm::getMatmulCost(WeightOp weight) {
+  StepCost cost;
+  cost.bytes = weight.getSliceBytes();
+  cost.flopsPerRow = 2 * weight.getTensorType().getNumElements();
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory effects
+//===----------------------------------------------------------------------===//
 
 void EmbedOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {

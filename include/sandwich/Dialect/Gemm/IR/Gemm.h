@@ -50,11 +50,6 @@ int64_t getHeadDim(EpilogueOp op);
 int64_t getPartialSumsColumns(MatmulOp op, const Schedule &schedule,
                               mlir::SymbolTableCollection &symbols);
 
-/// Bytes that the partial sums of `op` take for at most `maxTokens` tokens; 0
-/// where no schedule that serves so many splits K.
-int64_t getPartialSumsBytes(MatmulOp op, int64_t maxTokens,
-                            mlir::SymbolTableCollection &symbols);
-
 } // namespace sandwich::gemm
 
 #endif // SANDWICH_DIALECT_GEMM_IR_GEMM_H

@@ -12,6 +12,7 @@
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "sandwich/Dialect/Gemm/IR/GemmAttributes.td"
+include "sandwich/Dialect/LM/IR/LMInterfaces.td"
 include "sandwich/Dialect/LM/IR/LMOperands.td"
 
 /// What epilogues need beside the sums; each takes some of it.
@@ -37,6 +38,9 @@ defvar Gemm_EpilogueFormat = [{
 
 def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<LM_StepOpInterface, [
+      "getPhaseInputs", "getWeightUses", "getOverwritten", "canNarrowResult",
+      "getPartialSumsBytes", "getCost"]>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A matmul with its epilogue and its schedules";

@@ -17,6 +17,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "sandwich/Dialect/LM/IR/StepOp.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Support/ModelLimits.h"
@@ -31,6 +32,7 @@ llvm::hash_code hash_value(const AttentionTable &table);
 #include "sandwich/Dialect/LM/IR/LMDialect.h.inc"
 #include "sandwich/Dialect/LM/IR/LMEnums.h.inc"
 #include "sandwich/Dialect/LM/IR/LMInterfaces.h.inc"
+#include "sandwich/Dialect/LM/IR/LMOpInterfaces.h.inc"
 
 #define GET_TYPEDEF_CLASSES
 #include "sandwich/Dialect/LM/IR/LMTypes.h.inc"
@@ -83,7 +85,7 @@ WeightOp lookupWeight(mlir::SymbolTableCollection &symbols,
                       mlir::Operation *user, mlir::FlatSymbolRefAttr name);
 
 /// What an operation needs a weight that it names to be.
-struct WeightUse {
+struct WeightShape {
   /// `ShapedType::kDynamic` for a dimension of any size.
   llvm::SmallVector<int64_t, 2> shape;
   bool hasLayers = false;
@@ -96,7 +98,7 @@ struct WeightUse {
 mlir::FailureOr<WeightOp> verifyWeightUse(mlir::Operation *user,
                                           mlir::SymbolTableCollection &symbols,
                                           mlir::FlatSymbolRefAttr name,
-                                          const WeightUse &use,
+                                          const WeightShape &use,
                                           llvm::StringRef constraint);
 
 /// The cache that a value of `type` (a cache or a buffer) is or stores; null
@@ -130,9 +132,8 @@ void getBufferEffects(
     mlir::Operation *op, mlir::MutableOperandRange destination,
     llvm::SmallVectorImpl<mlir::MemoryEffects::EffectInstance> &effects);
 
-/// Bytes of the partial sums of `attention` in steps of at most `maxTokens`
-/// tokens; 0 where no schedule splits.
-int64_t getPartialSumsBytes(AttentionOp attention, int64_t maxTokens);
+/// What it costs to multiply rows by `weight`.
+StepCost getMatmulCost(WeightOp weight);
 
 } // namespace sandwich::lm
 

@@ -18,15 +18,23 @@ include "sandwich/Dialect/LM/IR/LMOperands.td"
 class LM_Op<string mnemonic, list<Trait> traits = []>
     : Op<LM_Dialect, mnemonic, traits>;
 
+/// What an operation tells of itself, of `StepOpInterface`, beside defaults.
+class LM_Tells<list<string> methods>
+    : DeclareOpInterfaceMethods<LM_StepOpInterface, methods>;
+
 /// An operation that exists in tensor form only; a later pass fuses it away.
-class LM_TensorOp<string mnemonic, list<Trait> traits = []>
-    : LM_Op<mnemonic, !listconcat(traits, [Pure])>;
+class LM_TensorOp<string mnemonic, list<Trait> traits = [],
+                  list<string> told = []>
+    : LM_Op<mnemonic, !listconcat(traits, [Pure, LM_Tells<told>])> {
+  let extraClassDeclaration = "bool hasBufferForm() { return false; }";
+}
 
 /// An operation with a tensor form (one result, no destination) and a buffer
 /// form (a destination, no result): constraint (C1) of every such operation.
-class LM_DestinationOp<string mnemonic, list<Trait> traits = []>
+class LM_DestinationOp<string mnemonic, list<Trait> traits = [],
+                       list<string> told = []>
     : LM_Op<mnemonic, !listconcat(traits, [
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+        LM_Tells<told>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
   let hasVerifier = 1;
 }
 
@@ -102,7 +110,8 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
 //===----------------------------------------------------------------------===//
 
 def LM_EmbedOp : LM_DestinationOp<"embed", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
+    ["getPhaseInputs", "splitsRows", "getWeightUses"]> {
   let summary = "Rows of the embedding table";
   let description = [{
     `result[t, :] = weight[token_ids[t], :]`, widened to the result's type.
@@ -122,7 +131,8 @@ def LM_EmbedOp : LM_DestinationOp<"embed", [
 
 def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
     AttrSizedOperandSegments,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
+    ["splitsRows", "getWeightUses", "canNarrowResult"]> {
   let summary = "Root-mean-square normalization";
   let description = [{
     Over each consecutive group of as many channels as the weight has (the
@@ -146,7 +156,8 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
   }];
 }
 
-def LM_RotaryTableOp : LM_DestinationOp<"rotary_table"> {
+def LM_RotaryTableOp : LM_DestinationOp<"rotary_table", [],
+    ["getPhaseInputs", "splitsRows"]> {
   let summary = "Cosines and sines of the rotary position embedding";
   let description = [{
     `result[t, i] = cos(positions[t] * frequencies[i])` for the first half of
@@ -168,7 +179,8 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table"> {
   }];
 }
 
-def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
+def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
+    ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes", "getCost"]> {
   let summary = "Causal attention over the paged cache";
   let description = [{
     For each token and query head, softmax of `scale * query . key` over the
@@ -208,7 +220,8 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments]> {
   }];
 }
 
-def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
+def LM_GatherRowsOp : LM_DestinationOp<"gather_rows", [],
+    ["getPhaseInputs", "getResultRows"]> {
   let summary = "Chosen rows of an activation";
   let description = [{
     `result[i, :] = input[rows[i], :]`: the tokens whose logits are wanted.
@@ -230,7 +243,8 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows"> {
 // Operations of several ranks
 //===----------------------------------------------------------------------===//
 
-def LM_AllReduceOp : LM_DestinationOp<"all_reduce"> {
+def LM_AllReduceOp : LM_DestinationOp<"all_reduce", [],
+    ["getOverwritten"]> {
   let summary = "The sum over ranks";
   let description = [{
     Every rank of the tensor-parallel group has an `input` of its own; the
@@ -280,7 +294,8 @@ def LM_AllGatherOp : LM_DestinationOp<"all_gather"> {
 //===----------------------------------------------------------------------===//
 
 def LM_LinearOp : LM_TensorOp<"linear", [
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
+    ["getWeightUses", "getCost"]> {
   let summary = "A dense layer";
   let description = [{
     `result = input * transpose(weight) + bias`, with `weight` as
@@ -318,7 +333,8 @@ def LM_RotateOp : LM_TensorOp<"rotate", [
   let hasVerifier = 1;
 }
 
-def LM_AppendKVOp : LM_Op<"append_kv", [AllTypesMatch<["key", "value"]>]> {
+def LM_AppendKVOp : LM_Op<"append_kv", [
+    AllTypesMatch<["key", "value"]>, LM_Tells<["getPhaseInputs"]>]> {
   let summary = "Writes a step's keys and values to the cache";
   let description = [{
     Those of token t go to the place `slots[t]`: block times 16 and the place in
@@ -335,6 +351,7 @@ def LM_AppendKVOp : LM_Op<"append_kv", [AllTypesMatch<["key", "value"]>]> {
     attr-dict `:` type($key) `,` type($kv_cache) `,` type($slots)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = "bool hasBufferForm() { return false; }";
 }
 
 def LM_SiluMulOp : LM_TensorOp<"silu_mul", [
