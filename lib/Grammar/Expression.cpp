@@ -426,6 +426,9 @@ Expression ExpressionPool::derivative(Expression expression, uint8_t byte) {
   const uint64_t key = uint64_t(expression) << 8 | byte;
   if (const auto known = derivatives.find(key); known != derivatives.end())
     return known->second;
+  // One that is kept takes as long as a node.
+  if (!budget.spend(stepsOfNode))
+    return nothing;
   const Expression result = node.kind == Kind::Repeat
                                 ? derivativeOfRepeat(node, byte)
                                 : derivativeOfConcat(node, byte);

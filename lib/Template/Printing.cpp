@@ -73,6 +73,18 @@ std::string jinja::floatText(double number) {
   return result;
 }
 
+/// Appends the bytes from `begin` on that are what they mean between `quote`
+/// and `quote`, printable ASCII, up to the first other. Its place.
+static size_t appendPlain(std::string &quoted, std::string_view bytes,
+                          size_t begin, char quote) {
+  size_t end = begin;
+  while (end < bytes.size() && bytes[end] >= ' ' && bytes[end] <= '~' &&
+         bytes[end] != quote && bytes[end] != '\\')
+    ++end;
+  quoted += bytes.substr(begin, end - begin);
+  return end;
+}
+
 namespace {
 
 /// Writes a value whose parts cannot be told apart any more.
@@ -188,17 +200,8 @@ void Representation::addString(const std::string &bytes) {
   // The longest escape of a byte has four.
   if (state.memoryLeft() / 4 < bytes.size())
     return state.exhaustMemory();
-  const auto isPlain = [quote](char byte) {
-    return byte >= ' ' && byte <= '~' && byte != quote && byte != '\\';
-  };
-  for (size_t i = 0; i < bytes.size(); i += characterLength(bytes[i])) {
-    // Most of most texts.
-    const size_t begin = i;
-    while (i < bytes.size() && isPlain(bytes[i]))
-      ++i;
-    quoted.append(bytes, begin, i - begin);
-    if (i == bytes.size())
-      break;
+  for (size_t i = 0; (i = appendPlain(quoted, bytes, i, quote)) != bytes.size();
+       i += characterLength(bytes[i])) {
     const char32_t character =
         firstCharacter(std::string_view(bytes).substr(i));
     if (character == static_cast<char32_t>(quote) || character == '\\') {
@@ -418,17 +421,8 @@ void JsonWriter::addString(const std::string &bytes) {
   if (state.memoryLeft() / 6 < bytes.size())
     return state.exhaustMemory();
   std::string quoted = "\"";
-  const auto isPlain = [quote](char byte) {
-    return byte >= ' ' && byte <= '~' && byte != quote && byte != '\\';
-  };
-  for (size_t i = 0; i < bytes.size(); i += characterLength(bytes[i])) {
-    // Most of most texts.
-    const size_t begin = i;
-    while (i < bytes.size() && isPlain(bytes[i]))
-      ++i;
-    quoted.append(bytes, begin, i - begin);
-    if (i == bytes.size())
-      break;
+  for (size_t i = 0; (i = appendPlain(quoted, bytes, i, '"')) != bytes.size();
+       i += characterLength(bytes[i])) {
     const char32_t character =
         firstCharacter(std::string_view(bytes).substr(i));
     if (const char letter = jsonEscape(character)) {

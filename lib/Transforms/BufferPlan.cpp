@@ -166,6 +166,8 @@ LogicalResult BufferPlan::addResult(lm::StepOpInterface op) {
   FailureOr<RowKind> rows = getRows(op);
   if (failed(rows))
     return failure();
+  if (op->getNumResults() == 0)
+    return success();
   Value value = op->getResult(0);
   if (failed(addPartialSums(op, *rows)))
     return failure();

@@ -190,7 +190,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   scf.for %i = %c0 to %c3 step %c1 {
     %k = lm.linear %x, @w[%i] : tensor<?x64xf32> -> tensor<?x16xf32>
     // expected-error @below {{'lm.append_kv' op has a layer that is not counted by a loop from 0 to at most 2}}
-    lm.append_kv %k, %k to %cache[%i] slots %slots : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
+    lm.append_kv %k, %k to %cache[%i] slots %slots : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   }
   return %x : tensor<?x64xf32>
 }
@@ -520,7 +520,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   %k = lm.linear %x, @k : tensor<?x64xf32> -> tensor<?x16xf32>
   scf.for %i = %c0 to %end step %c1 {
     // expected-error @below {{'lm.append_kv' op must take the cache slots that its phase takes}}
-    lm.append_kv %k, %k to %cache[%i] slots %rows : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
+    lm.append_kv %k, %k to %cache[%i] slots %rows : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   }
   return %x : tensor<?x64xf32>
 }

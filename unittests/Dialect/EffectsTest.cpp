@@ -91,4 +91,16 @@ TEST_F(Effects, KeysAndValuesAreWrittenToTheCache) {
             (std::set<std::string>{"write 2"}));
 }
 
+TEST_F(Effects, KeysAndValuesAreReadFromBuffers) {
+  EXPECT_EQ(of(R"(
+    func.func @f(%k: memref<?x32xf32>, %layer: index, %s: memref<?xi32>,
+        %c: memref<?x1x1x2x512xf32>) {
+      lm.append_kv %k, %k to %c[%layer] slots %s
+        : memref<?x32xf32>, memref<?x1x1x2x512xf32>, memref<?xi32>
+      return
+    }
+  )"),
+            (std::set<std::string>{"read 0", "read 1", "write 2", "read 4"}));
+}
+
 } // namespace

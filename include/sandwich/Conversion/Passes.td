@@ -70,6 +70,8 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
     (`rotate_append_kv`), gate and up projections (`silu_mul`). A residual
     connection joins the matmul it adds (`add_residual`), also where each rank
     adds its own rows (`lm.deal_rows`). Only operations of one block are fused.
+    What fits no epilogue stays an operation of its own, as does everything
+    without `fuse`.
 
     ```mlir
     %gate = lm.linear %x, @gate_proj[%layer] : ...
@@ -80,6 +82,10 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sandwich::gemm::GemmDialect"];
+  let options = [
+    Option<"fuse", "fuse", "bool", /*default=*/"true",
+           "let matmuls take on what is done to their results">
+  ];
   let statistics = [
     Statistic<"numMatmuls", "num-matmuls", "Number of matmuls created">
   ];
@@ -88,9 +94,9 @@ def LMToGemm : Pass<"lm-to-gemm", "::mlir::ModuleOp"> {
 def LMToLoops : Pass<"lm-to-loops", "::mlir::ModuleOp"> {
   let summary = "Lower lm operations of a phase program to vector loops";
   let description = [{
-    Replaces the buffer form of `lm.embed`, `lm.rms_norm`, `lm.rotary_table`,
-    `lm.attention` and `lm.gather_rows` by loops in which every thread of the
-    team does its own share. Rows are split evenly over threads; attention
+    Replaces the buffer form of operations of `lm` by loops in which every
+    thread of the team does its own share, as their models of
+    `LoopLoweringOpInterface` say. Rows are split evenly over threads; attention
     splits each segment, one of a single token by the cache's heads, another
     also by tiles of queries. No barriers are added: what an operation reads
     must be complete before any thread reaches it. `lm.all_reduce` and

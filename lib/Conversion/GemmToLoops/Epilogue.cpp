@@ -9,7 +9,6 @@
 #include "Epilogue.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
@@ -116,8 +115,8 @@ void EpilogueWriter::writeElementwise() {
     // As lm.deal_rows says.
     auto ranks = static_cast<int64_t>(*op.getResidualRanks());
     Value owner = lm::isDeterministic(op) ? b.index(0) : b.rem(row, ranks);
-    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, owner,
-                                        rank);
+    Value isOwn =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, owner, rank);
     b.ifThenElse(
         isOwn, [&] { writeRow(blockRow, row, op.getResidual()); },
         [&] { writeRow(blockRow, row, Value()); });
@@ -174,11 +173,7 @@ void EpilogueWriter::writeSiluMul() {
           gate = b.addf(gate, b.loadVector(bias, column, size));
           up = b.addf(up, b.loadVector(bias, b.add(column, channels), size));
         }
-        Value exponential =
-            math::ExpOp::create(b, arith::NegFOp::create(b, gate));
-        Value activated = arith::DivFOp::create(
-            b, gate, b.addf(b.splat(1, size), exponential));
-        b.storeVector(b.mulf(activated, up), op.getDestination(), {row, column},
+        b.storeVector(b.siluMul(gate, up), op.getDestination(), {row, column},
                       nonTemporal && size == vectorWidth);
       });
     });

@@ -9,6 +9,7 @@
 #include "Epilogue.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "sandwich/Dialect/LM/Utils/CacheWriter.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 
 using namespace mlir;
@@ -16,18 +17,13 @@ using namespace sandwich;
 
 namespace {
 
-constexpr int64_t blockTokens = lm::KVCacheType::blockTokens;
-
 /// Writes the heads of one block of sums, head by head.
 class HeadWriter {
 public:
   HeadWriter(gemm::EpilogueOp op, SymbolTableCollection &symbols)
       : b(op.getLoc(), op), op(op), symbols(symbols),
         headDim(gemm::getHeadDim(op)),
-        element(cast<MemRefType>(op.getKvCache().getType()).getElementType()),
-        layer(op.getLayer() ? op.getLayer() : b.index(0)),
-        together(lm::getKVCacheType(op.getKvCache().getType())
-                     .getKeyChannelsTogether()) {}
+        cache(b, op.getKvCache(), op.getLayer() ? op.getLayer() : b.index(0)) {}
 
   void write();
 
@@ -49,20 +45,12 @@ private:
   void rotate(Value row, Value column, FlatSymbolRefAttr norm,
               RotatedBody body);
   Value token(Value row) { return b.add(op.getFirstRow(), row); }
-  /// The cache block of the row's token, and the place in it.
-  std::pair<Value, Value> locate(Value row);
-  /// The f32 `vector` rounded to elements of the cache.
-  Value roundToCache(Value vector);
 
   LoopBuilder b;
   gemm::EpilogueOp op;
   SymbolTableCollection &symbols;
   int64_t headDim;
-  /// Of the cache.
-  Type element;
-  Value layer;
-  /// Channels of a key that are neighbors.
-  int64_t together;
+  CacheWriter cache;
 };
 
 } // namespace
@@ -119,42 +107,6 @@ void HeadWriter::rotate(Value row, Value column, FlatSymbolRefAttr norm,
   });
 }
 
-std::pair<Value, Value> HeadWriter::locate(Value row) {
-  Value slot = b.loadIndex(op.getSlots(), token(row));
-  return {b.div(slot, blockTokens), b.rem(slot, blockTokens)};
-}
-
-Value HeadWriter::roundToCache(Value vector) {
-  auto type = cast<VectorType>(vector.getType());
-  if (element.isF32())
-    return vector;
-  if (!element.isBF16())
-    return arith::TruncFOp::create(b, type.clone(element), vector);
-  // Not vcvtneps2bf16, which takes subnormal numbers for zero: all CPUs are to
-  // write the same. Adding just less than half of the last bit that stays, and
-  // that bit, carries into it where the nearest, or the even one of two as
-  // near, is the larger.
-  auto bitsType = type.clone(b.getI32Type());
-  auto constant = [&](int32_t value) -> Value {
-    return arith::ConstantOp::create(b,
-                                     DenseElementsAttr::get(bitsType, value));
-  };
-  Value sixteen = constant(16);
-  Value bits = arith::BitcastOp::create(b, bitsType, vector);
-  Value last = arith::AndIOp::create(
-      b, arith::ShRUIOp::create(b, bits, sixteen), constant(1));
-  Value half = arith::AddIOp::create(b, last, constant(0x7fff));
-  Value upper =
-      arith::ShRUIOp::create(b, arith::AddIOp::create(b, bits, half), sixteen);
-  // Of a NaN the sum could be anything.
-  Value isNaN =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, vector, vector);
-  Value rounded = arith::SelectOp::create(b, isNaN, constant(0x7fc0), upper);
-  Value narrow =
-      arith::TruncIOp::create(b, type.clone(b.getI16Type()), rounded);
-  return arith::BitcastOp::create(b, type.clone(element), narrow);
-}
-
 void HeadWriter::writeQueries(Value head, Value column) {
   Value channel = b.mul(head, headDim);
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
@@ -171,40 +123,22 @@ void HeadWriter::writeQueries(Value head, Value column) {
 
 void HeadWriter::writeKeys(Value head, Value column) {
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
-    auto [cacheBlock, slot] = locate(row);
-    // Of a token, only channels that lie together are neighbors.
-    auto scatter = [&, cacheBlock = cacheBlock, slot = slot](Value vector,
-                                                             Value first) {
-      int64_t width = cast<VectorType>(vector.getType()).getNumElements();
-      Value keys = roundToCache(vector);
-      Value offset = b.add(b.mul(first, blockTokens), b.mul(slot, together));
-      for (int64_t i = 0; i < width; i += together) {
-        Value key = vector::ExtractStridedSliceOp::create(b, keys, i, together,
-                                                          /*strides=*/1);
-        vector::StoreOp::create(b, key, op.getKvCache(),
-                                ValueRange{cacheBlock, layer, head, b.index(0),
-                                           b.add(offset, i * blockTokens)});
-      }
-    };
+    CacheWriter::Place place = cache.locate(op.getSlots(), token(row));
     rotate(row, column, op.getKeyNormAttr(),
            [&](Value first, Value lower, Value upper) {
-             scatter(lower, first);
-             scatter(upper, b.add(first, headDim / 2));
+             cache.storeKey(place, head, first, lower);
+             cache.storeKey(place, head, b.add(first, headDim / 2), upper);
            });
   });
 }
 
 void HeadWriter::writeValues(Value head, Value column) {
   b.forLoop(b.index(0), op.getRows(), 1, [&](Value row) {
-    auto [cacheBlock, slot] = locate(row);
-    Value offset = b.mul(slot, headDim);
-    b.forVectors(
-        headDim, [&, cacheBlock = cacheBlock](Value first, int64_t width) {
-          Value values = roundToCache(loadBiased(row, column, first, width));
-          vector::StoreOp::create(b, values, op.getKvCache(),
-                                  ValueRange{cacheBlock, layer, head,
-                                             b.index(1), b.add(offset, first)});
-        });
+    CacheWriter::Place place = cache.locate(op.getSlots(), token(row));
+    b.forVectors(headDim, [&](Value first, int64_t width) {
+      cache.storeValue(place, head, first,
+                       loadBiased(row, column, first, width));
+    });
   });
 }
 

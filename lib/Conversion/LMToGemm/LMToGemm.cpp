@@ -41,22 +41,24 @@ class Converter {
 public:
   explicit Converter(ModuleOp module) : module(module), symbols(module) {}
 
-  LogicalResult run();
+  /// With `fuses`, matmuls take on what is done to their results.
+  void run(bool fuses);
   int64_t numMatmuls = 0;
 
 private:
-  LogicalResult convert(func::FuncOp function);
-  LogicalResult convertAppendKV(lm::AppendKVOp append);
-  LogicalResult convertSiluMul(lm::SiluMulOp silu);
-  void convertAdd(lm::AddOp add);
+  void fuse(func::FuncOp function);
+  void fuseAppendKV(lm::AppendKVOp append);
+  void fuseSiluMul(lm::SiluMulOp silu);
+  void fuseAdd(lm::AddOp add);
+  void convert(func::FuncOp function);
   gemm::MatmulOp createMatmul(ImplicitLocOpBuilder &builder, Type result,
                               lm::LinearOp linear, FlatSymbolRefAttr weight,
                               FlatSymbolRefAttr bias, gemm::Epilogue epilogue);
 
   /// One weight (or vector) of the rows of `parts`, made once however many
   /// phases use it. Null if they cannot be joined.
-  FlatSymbolRefAttr fuse(ArrayRef<FlatSymbolRefAttr> parts, StringRef name,
-                         bool interleaved);
+  FlatSymbolRefAttr fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
+                                StringRef name, bool interleaved);
 
   ModuleOp module;
   SymbolTable symbols;
@@ -115,8 +117,8 @@ static void eraseUnused(ArrayRef<Operation *> operations) {
       op->erase();
 }
 
-FlatSymbolRefAttr Converter::fuse(ArrayRef<FlatSymbolRefAttr> parts,
-                                  StringRef name, bool interleaved) {
+FlatSymbolRefAttr Converter::fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
+                                         StringRef name, bool interleaved) {
   Builder builder(module.getContext());
   SmallVector<Attribute> key(parts.begin(), parts.end());
   FlatSymbolRefAttr &result = fused[builder.getArrayAttr(key)];
@@ -179,19 +181,19 @@ gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
   return matmul;
 }
 
-LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
+/// What writes keys and values stays as it is where there are no query, key and
+/// value projections of one input in the forms that the epilogue knows.
+void Converter::fuseAppendKV(lm::AppendKVOp append) {
   Block *block = append->getBlock();
   FailureOr<RotatedProjection> key = matchRotated(append.getKey(), block);
   auto value = getProducer<lm::LinearOp>(append.getValue(), block);
   if (failed(key) || !value)
-    return append.emitOpError(
-        "keys and values must come from linear layers beside it, keys "
-        "rotated");
-  int64_t tableDim = key->rotate.getTable().getType().getDimSize(1);
-  int64_t headDim = append.getKvCache().getType().getHeadDim();
-  if (tableDim != headDim)
-    return append.emitOpError("keys are rotated in heads of ")
-           << tableDim << " channels, those of the cache have " << headDim;
+    return;
+  const int64_t headDim =
+      lm::getKVCacheType(append.getKvCache().getType()).getHeadDim();
+  if (cast<ShapedType>(key->rotate.getTable().getType()).getDimSize(1) !=
+      headDim)
+    return;
 
   // The query is the other rotated projection of the same input.
   FailureOr<RotatedProjection> query = failure();
@@ -211,26 +213,28 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
       append.getLayer() != value.getLayer() ||
       !query->linear.getBias() != !key->linear.getBias() ||
       !query->linear.getBias() != !value.getBias())
-    return append.emitOpError(
-        "no query, key and value projection of one input to fuse");
+    return;
+  DominanceInfo dominance(append->getParentOp());
+  for (Operation *user : query->rotate->getUsers())
+    if (!dominance.properlyDominates(append, user))
+      return;
 
   FlatSymbolRefAttr weight =
-      fuse({query->linear.getWeightAttr(), key->linear.getWeightAttr(),
-            value.getWeightAttr()},
-           "qkv_proj", false);
+      fuseWeights({query->linear.getWeightAttr(), key->linear.getWeightAttr(),
+                   value.getWeightAttr()},
+                  "qkv_proj", false);
   FlatSymbolRefAttr bias;
   if (value.getBias())
-    bias = fuse({query->linear.getBiasAttr(), key->linear.getBiasAttr(),
-                 value.getBiasAttr()},
-                "qkv_proj.bias", false);
+    bias = fuseWeights({query->linear.getBiasAttr(), key->linear.getBiasAttr(),
+                        value.getBiasAttr()},
+                       "qkv_proj.bias", false);
   if (!weight || (value.getBias() && !bias))
-    return append.emitOpError(
-        "query, key and value weights differ in type or layers");
+    return;
 
   ImplicitLocOpBuilder builder(append.getLoc(), append);
   gemm::MatmulOp matmul =
-      createMatmul(builder, query->rotate.getType(), value, weight, bias,
-                   gemm::Epilogue::RotateAppendKV);
+      createMatmul(builder, query->rotate.getResult().getType(), value, weight,
+                   bias, gemm::Epilogue::RotateAppendKV);
   matmul.getRotaryTableMutable().assign(key->rotate.getTable());
   matmul.getKvCacheMutable().assign(append.getKvCache());
   matmul.getSlotsMutable().assign(append.getSlots());
@@ -239,41 +243,34 @@ LogicalResult Converter::convertAppendKV(lm::AppendKVOp append) {
     matmul.setKeyNormAttr(key->norm.getWeightAttr());
     matmul.setNormEpsilonAttr(query->norm.getEpsilonAttr());
   }
-  DominanceInfo dominance(append->getParentOp());
-  for (Operation *user : query->rotate->getUsers())
-    if (!dominance.properlyDominates(append, user))
-      return append.emitOpError("must come before the query's uses");
-  query->rotate.replaceAllUsesWith(matmul.getResult());
+  query->rotate->replaceAllUsesWith(ValueRange(matmul.getResult()));
   append.erase();
   eraseUnused({query->rotate, key->rotate, query->norm, key->norm,
                query->linear, key->linear, value});
-  return success();
 }
 
-LogicalResult Converter::convertSiluMul(lm::SiluMulOp silu) {
+/// A gate and what it opens to stay apart where they are not both linear layers
+/// of one input.
+void Converter::fuseSiluMul(lm::SiluMulOp silu) {
   auto gate = getProducer<lm::LinearOp>(silu.getGate(), silu->getBlock());
   auto up = getProducer<lm::LinearOp>(silu.getUp(), silu->getBlock());
   if (!gate || !up || gate.getInput() != up.getInput() ||
       gate.getLayer() != up.getLayer() || gate.getBias() || up.getBias())
-    return silu.emitOpError(
-        "gate and up must be linear layers of one input beside it, without "
-        "bias");
-  FlatSymbolRefAttr weight =
-      fuse({gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
+    return;
+  FlatSymbolRefAttr weight = fuseWeights(
+      {gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
   if (!weight)
-    return silu.emitOpError(
-        "gate and up weights differ in type or layers, or have several "
-        "sources");
+    return;
   ImplicitLocOpBuilder builder(silu.getLoc(), silu);
-  gemm::MatmulOp matmul = createMatmul(builder, silu.getType(), gate, weight,
-                                       {}, gemm::Epilogue::SiluMul);
-  silu.replaceAllUsesWith(matmul.getResult());
+  gemm::MatmulOp matmul =
+      createMatmul(builder, silu.getResult().getType(), gate, weight, {},
+                   gemm::Epilogue::SiluMul);
+  silu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   silu.erase();
   eraseUnused({gate, up});
-  return success();
 }
 
-void Converter::convertAdd(lm::AddOp add) {
+void Converter::fuseAdd(lm::AddOp add) {
   for (auto [value, residual] : {std::pair(add.getLhs(), add.getRhs()),
                                  std::pair(add.getRhs(), add.getLhs())}) {
     auto linear = getProducer<lm::LinearOp>(value, add->getBlock());
@@ -281,13 +278,13 @@ void Converter::convertAdd(lm::AddOp add) {
       continue;
     auto dealt = residual.getDefiningOp<lm::DealRowsOp>();
     ImplicitLocOpBuilder builder(add.getLoc(), add);
-    gemm::MatmulOp matmul =
-        createMatmul(builder, add.getType(), linear, linear.getWeightAttr(),
-                     linear.getBiasAttr(), gemm::Epilogue::AddResidual);
+    gemm::MatmulOp matmul = createMatmul(
+        builder, add.getResult().getType(), linear, linear.getWeightAttr(),
+        linear.getBiasAttr(), gemm::Epilogue::AddResidual);
     matmul.getResidualMutable().assign(dealt ? dealt.getInput() : residual);
     if (dealt)
       matmul.setResidualRanksAttr(dealt.getRanksAttr());
-    add.replaceAllUsesWith(matmul.getResult());
+    add->replaceAllUsesWith(ValueRange(matmul.getResult()));
     add.erase();
     linear.erase();
     eraseUnused({dealt});
@@ -295,7 +292,7 @@ void Converter::convertAdd(lm::AddOp add) {
   }
 }
 
-LogicalResult Converter::convert(func::FuncOp function) {
+void Converter::fuse(func::FuncOp function) {
   // Collected first, as conversion erases operations around the one it visits.
   SmallVector<lm::AppendKVOp> appends;
   SmallVector<lm::SiluMulOp> silus;
@@ -309,13 +306,14 @@ LogicalResult Converter::convert(func::FuncOp function) {
       adds.push_back(add);
   });
   for (lm::AppendKVOp append : appends)
-    if (failed(convertAppendKV(append)))
-      return failure();
+    fuseAppendKV(append);
   for (lm::SiluMulOp silu : silus)
-    if (failed(convertSiluMul(silu)))
-      return failure();
+    fuseSiluMul(silu);
   for (lm::AddOp add : adds)
-    convertAdd(add);
+    fuseAdd(add);
+}
+
+void Converter::convert(func::FuncOp function) {
   function.walk([&](lm::LinearOp linear) {
     ImplicitLocOpBuilder builder(linear.getLoc(), linear);
     gemm::MatmulOp matmul =
@@ -324,26 +322,27 @@ LogicalResult Converter::convert(func::FuncOp function) {
     linear.replaceAllUsesWith(matmul.getResult());
     linear.erase();
   });
-  return success();
 }
 
-LogicalResult Converter::run() {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (failed(convert(function)))
-      return failure();
+void Converter::run(bool fuses) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (fuses)
+      fuse(function);
+    convert(function);
+  }
   // Fused parts are no longer weights of their own.
   for (lm::WeightOp part : fusedParts)
     if (SymbolTable::symbolKnownUseEmpty(part, module))
       part.erase();
-  return success();
 }
 
 namespace {
 struct LMToGemm : sandwich::impl::LMToGemmBase<LMToGemm> {
+  using Base::Base;
+
   void runOnOperation() override {
     Converter converter(getOperation());
-    if (failed(converter.run()))
-      return signalPassFailure();
+    converter.run(fuse);
     numMatmuls += converter.numMatmuls;
   }
 };

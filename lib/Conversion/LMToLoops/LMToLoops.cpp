@@ -88,7 +88,9 @@ private:
                               MicroKernelLibrary &kernels) {
     SmallVector<LoopLoweringOpInterface> operations;
     function.walk([&](LoopLoweringOpInterface op) {
-      if (op->getNumResults() == 0)
+      // In buffer form.
+      if (!llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>) &&
+          op->getNumResults() == 0)
         operations.push_back(op);
     });
     if (operations.empty())
@@ -125,6 +127,7 @@ void sandwich::registerLoopLowerings(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, LMDialect *) {
     attachAttentionLowering(*context);
     attachCollectiveLowerings(*context);
+    attachElementwiseLowerings(*context);
     attachEmbedLowering(*context);
     attachGatherRowsLowering(*context);
     attachRMSNormLowering(*context);

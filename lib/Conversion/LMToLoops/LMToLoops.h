@@ -65,6 +65,7 @@ struct LoopLoweringModel
 // Each attaches the models of one file.
 void attachAttentionLowering(mlir::MLIRContext &context);
 void attachCollectiveLowerings(mlir::MLIRContext &context);
+void attachElementwiseLowerings(mlir::MLIRContext &context);
 void attachEmbedLowering(mlir::MLIRContext &context);
 void attachGatherRowsLowering(mlir::MLIRContext &context);
 void attachRMSNormLowering(mlir::MLIRContext &context);

@@ -8,6 +8,8 @@
 
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 using namespace sandwich;
 
@@ -105,6 +107,15 @@ Value LoopBuilder::fma(Value a, Value b, Value c) {
 Value LoopBuilder::broadcast(Value scalar, int64_t width) {
   auto type = VectorType::get({width}, scalar.getType());
   return vector::BroadcastOp::create(*this, type, scalar);
+}
+
+Value LoopBuilder::siluMul(Value gate, Value up) {
+  const int64_t width = cast<VectorType>(gate.getType()).getNumElements();
+  Value exponential =
+      math::ExpOp::create(*this, arith::NegFOp::create(*this, gate));
+  Value activated =
+      arith::DivFOp::create(*this, gate, addf(splat(1, width), exponential));
+  return mulf(activated, up);
 }
 
 Value LoopBuilder::reduceAdd(Value vector) {

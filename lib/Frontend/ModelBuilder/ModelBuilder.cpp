@@ -125,7 +125,9 @@ private:
   }
 
   Value add(Value residual, Value value) {
-    return lm::AddOp::create(builder, residual, value).getResult();
+    return lm::AddOp::create(builder, residual.getType(), residual, value,
+                             /*destination=*/Value())
+        .getResult();
   }
 
   /// One decoder layer, from the residual stream to the residual stream.
@@ -144,8 +146,13 @@ private:
       key = norm(key, layerWeight("self_attn.k_norm"), layer);
     }
     locate("layers.self_attn");
-    query = lm::RotateOp::create(builder, query.getType(), query, table);
-    key = lm::RotateOp::create(builder, key.getType(), key, table);
+    auto rotate = [&](Value value) {
+      return lm::RotateOp::create(builder, value.getType(), value, table,
+                                  /*destination=*/Value())
+          .getResult();
+    };
+    query = rotate(query);
+    key = rotate(key);
     lm::AppendKVOp::create(builder, key, value, cache, layer, slots);
     float scale = 1.0f / std::sqrt(static_cast<float>(config.headDim));
     Value attention =
@@ -164,7 +171,9 @@ private:
     Value up =
         linear(input, "mlp.up_proj", config.intermediateSize, false, layer);
     locate("layers.mlp");
-    Value hidden = lm::SiluMulOp::create(builder, gate, up);
+    Value hidden = lm::SiluMulOp::create(builder, gate.getType(), gate, up,
+                                         /*destination=*/Value())
+                       .getResult();
     Value down =
         linear(hidden, "mlp.down_proj", config.hiddenSize, false, layer);
     return add(x, down);

@@ -296,7 +296,7 @@ func.func @f(%x: tensor<?x?xf32>, %rows: tensor<?xi32>) -> tensor<?x?xf32> {
 
 // Activations have channels: a table of no angles would divide by zero.
 func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x0xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.rotate' op operand #1 must be tensor of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'tensor<?x0xf32>'}}
+  // expected-error @below {{'lm.rotate' op operand #1 must be tensor of f32 or bf16, a dynamic number of tokens by a static number of channels or memref of f32 or bf16, a dynamic number of tokens by a static number of channels, but got 'tensor<?x0xf32>'}}
   %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x0xf32>
   return %y : tensor<?x64xf32>
 }
@@ -1039,18 +1039,18 @@ func.func @f(%x: tensor<?x64xf32>, %layer: index) -> tensor<?x32xf32> {
 
 // -----
 
-// lm.rotate (C1): channels are rotated in pairs.
+// lm.rotate (C3): channels are rotated in pairs.
 func.func @f(%x: tensor<?x9xf32>, %table: tensor<?x3xf32>) -> tensor<?x9xf32> {
-  // expected-error @below {{'lm.rotate' op (C1) table must have an even number of channels}}
+  // expected-error @below {{'lm.rotate' op (C3) table must have an even number of channels}}
   %y = lm.rotate %x, %table : tensor<?x9xf32>, tensor<?x3xf32>
   return %y : tensor<?x9xf32>
 }
 
 // -----
 
-// lm.rotate (C2): whole heads are rotated.
+// lm.rotate (C3): whole heads are rotated.
 func.func @f(%x: tensor<?x64xf32>, %table: tensor<?x48xf32>) -> tensor<?x64xf32> {
-  // expected-error @below {{'lm.rotate' op (C2) input channels must be a multiple of the table's}}
+  // expected-error @below {{'lm.rotate' op (C3) input channels must be a multiple of the table's}}
   %y = lm.rotate %x, %table : tensor<?x64xf32>, tensor<?x48xf32>
   return %y : tensor<?x64xf32>
 }
@@ -1067,10 +1067,19 @@ func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 2, h
 
 // -----
 
-// lm.append_kv: exists in tensor form only.
+// lm.append_kv (C2): not every buffer is a cache's.
+func.func @f(%k: memref<?x32xf32>, %cache: memref<?x1x1x2x100xf32>, %layer: index, %slots: memref<?xi32>) {
+  // expected-error @below {{'lm.append_kv' op (C2) 'memref<?x1x1x2x100xf32>' is not the buffer of a !lm.kv_cache}}
+  lm.append_kv %k, %k to %cache[%layer] slots %slots : memref<?x32xf32>, memref<?x1x1x2x100xf32>, memref<?xi32>
+  return
+}
+
+// -----
+
+// lm.append_kv (C3): is in one form.
 func.func @f(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, %layer: index, %slots: memref<?xi32>) {
+  // expected-error @below {{'lm.append_kv' op (C3) mixes tensor form and buffer form}}
   lm.append_kv %k, %k to %cache[%layer] slots %slots
-    // expected-error @below {{custom op 'lm.append_kv' invalid kind of type specified: expected builtin.tensor, but found 'memref<?xi32>'}}
     : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f32>, memref<?xi32>
   return
 }
@@ -1101,27 +1110,90 @@ lm.weight @w : tensor<64xf32> from ["w"] shard <columns, ranks = 2>
 
 // -----
 
-// lm.add: all have one type.
-func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) {
-  // expected-error @below {{'lm.add' op requires the same type for all operands and results}}
-  %z = "lm.add"(%x, %y) : (tensor<?x64xf32>, tensor<?x32xf32>) -> tensor<?x64xf32>
+// lm.add (C1): has a result or a destination.
+func.func @f(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.add' op (C1) mixes tensor form and buffer form}}
+  lm.add %x, %x into %y : tensor<?x64xf32> into memref<?x64xf32>
   return
 }
 
 // -----
 
-// lm.deal_rows (C1): one rank has nobody to deal to.
+// lm.add (C2): all have as many channels.
+func.func @f(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) {
+  // expected-error @below {{'lm.add' op (C2) operands and result differ in channels}}
+  %z = lm.add %x, %y : tensor<?x64xf32>, tensor<?x32xf32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.silu_mul (C1): has a result or a destination.
+func.func @f(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.silu_mul' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  "lm.silu_mul"(%x, %x) : (memref<?x64xf32>, memref<?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+// lm.silu_mul (C2): all have as many channels.
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'lm.deal_rows' op (C1) ranks must be between 2 and 64}}
+  // expected-error @below {{'lm.silu_mul' op (C2) operands and result differ in channels}}
+  %z = lm.silu_mul %x, %x : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.rotate (C1): has a result or a destination.
+func.func @f(%x: memref<?x64xf32>, %t: memref<?x32xf32>) {
+  // expected-error @below {{'lm.rotate' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  "lm.rotate"(%x, %t) : (memref<?x64xf32>, memref<?x32xf32>) -> ()
+  return
+}
+
+// -----
+
+// lm.rotate (C2): input and result are alike.
+func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>) {
+  // expected-error @below {{'lm.rotate' op (C2) operands and result differ in channels or elements}}
+  %z = lm.rotate %x, %t : tensor<?x64xf32>, tensor<?x32xf32> -> tensor<?x64xbf16>
+  return
+}
+
+// -----
+
+// lm.deal_rows (C1): has a result or a destination.
+func.func @f(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.deal_rows' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  "lm.deal_rows"(%x) {ranks = 2 : i64} : (memref<?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+// lm.deal_rows (C2): input and result are alike.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.deal_rows' op (C2) operands and result differ in channels or elements}}
+  %y = lm.deal_rows %x among 2 : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.deal_rows (C3): one rank has nobody to deal to.
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.deal_rows' op (C3) ranks must be between 2 and 64}}
   %y = lm.deal_rows %x among 1 : tensor<?x64xf32>
   return
 }
 
 // -----
 
-// lm.deal_rows (C1): a group has an end.
+// lm.deal_rows (C3): a group has an end.
 func.func @f(%x: tensor<?x64xf32>) {
-  // expected-error @below {{'lm.deal_rows' op (C1) ranks must be between 2 and 64}}
+  // expected-error @below {{'lm.deal_rows' op (C3) ranks must be between 2 and 64}}
   %y = lm.deal_rows %x among 65 : tensor<?x64xf32>
   return
 }

@@ -64,7 +64,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
     %qr = lm.rotate %qn, %table : tensor<?x64xf32>, tensor<?x16xf32>
     // CHECK-NEXT: lm.rotate {{.*}} : tensor<?x16xf32>, tensor<?x16xf32>
     %kr = lm.rotate %k, %table : tensor<?x32xf32>, tensor<?x16xf32>
-    // CHECK-NEXT: lm.append_kv {{.*}} : tensor<?x16xf32>, <layers = 2, heads = 1, head_dim = 16, f32>
+    // CHECK-NEXT: lm.append_kv {{.*}} : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>
     lm.append_kv %kr, %v to %cache[%layer] slots %slots
       : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 2, head_dim = 16, f32>, tensor<?xi32>
     // CHECK-NEXT: %[[A:.*]] = lm.attention {{.*}} -> tensor<?x32xf32>

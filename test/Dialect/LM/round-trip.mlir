@@ -31,7 +31,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
   // CHECK: lm.rotate %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x4xf32>
   %r = lm.rotate %x, %t : tensor<?x64xf32>, tensor<?x4xf32>
   %k = lm.embed %ids, @kv : tensor<?xi32> -> tensor<?x32xf32>
-  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
+  // CHECK: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
   lm.append_kv %k, %k to %cache[%layer] slots %slots
     : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
   // CHECK: lm.attention %{{.*}}, %{{.*}}[%{{.*}}] segments %{{.*}} blocks %{{.*}} scale 1.250000e-01 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -67,7 +67,7 @@ func.func @caches(%q: tensor<?x32xf32>, %layer: index, %slots: tensor<?xi32>,
     %bf16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>,
     // CHECK-SAME: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>
     %f16: !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, f16>) {
-  // CHECK: lm.append_kv {{.*}}, <layers = 1, heads = 1, head_dim = 32, bf16>,
+  // CHECK: lm.append_kv {{.*}}, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>,
   lm.append_kv %q, %q to %bf16[%layer] slots %slots
     : tensor<?x32xf32>, !lm.kv_cache<layers = 1, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
   return
@@ -163,4 +163,36 @@ func.func @ranks(%x: tensor<?x64xf32>, %y: memref<?x64xf32>, %whole: memref<?x12
   // CHECK-NEXT: lm.all_gather %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x128xf32>
   lm.all_gather %y into %whole : memref<?x64xf32> into memref<?x128xf32>
   return %all : tensor<?x192xf32>
+}
+
+// What fuses into matmuls has a buffer form as well, and writes types once where
+// they are the same.
+
+// CHECK-LABEL: func @elementwise_buffers
+func.func @elementwise_buffers(%x: memref<?x64xf32>, %wide: memref<?x64xf32, strided<[80, 1]>>, %n: memref<?x64xbf16>, %t: memref<?x32xf32>,
+    %cache: memref<?x1x2x2x512xf32>, %layer: index, %slots: memref<?xi32>) {
+  // CHECK-NEXT: lm.add %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
+  lm.add %x, %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK-NEXT: lm.add %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32>, memref<?x64xf32, strided<[80, 1]>> into memref<?x64xbf16>
+  lm.add %x, %wide into %n : memref<?x64xf32>, memref<?x64xf32, strided<[80, 1]>> into memref<?x64xbf16>
+  // CHECK-NEXT: lm.silu_mul %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xbf16>
+  lm.silu_mul %x, %x into %n : memref<?x64xf32> into memref<?x64xbf16>
+  // CHECK-NEXT: lm.rotate %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32>, memref<?x32xf32> into memref<?x64xf32>
+  lm.rotate %x, %t into %x : memref<?x64xf32>, memref<?x32xf32> into memref<?x64xf32>
+  // CHECK-NEXT: lm.deal_rows %{{.*}} among 2 into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
+  lm.deal_rows %x among 2 into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK-NEXT: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
+  lm.append_kv %x, %x to %cache[%layer] slots %slots : memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
+  return
+}
+
+// Results are rounded where they are made.
+
+// CHECK-LABEL: func @narrow_results
+func.func @narrow_results(%x: tensor<?x64xf32>) -> (tensor<?x64xbf16>, tensor<?x64xbf16>) {
+  // CHECK: lm.silu_mul %{{.*}}, %{{.*}} : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %s = lm.silu_mul %x, %x : tensor<?x64xf32> -> tensor<?x64xbf16>
+  // CHECK: lm.add %{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %a = lm.add %x, %s : tensor<?x64xf32>, tensor<?x64xbf16> -> tensor<?x64xbf16>
+  return %s, %a : tensor<?x64xbf16>, tensor<?x64xbf16>
 }

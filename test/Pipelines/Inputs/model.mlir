@@ -30,7 +30,7 @@ module {
       %11 = lm.rms_norm %8, @layers.self_attn.k_norm[%arg7] epsilon 9.99999974E-6 : tensor<?x32xf32> -> tensor<?x32xf32>
       %12 = lm.rotate %10, %0 : tensor<?x64xf32>, tensor<?x32xf32>
       %13 = lm.rotate %11, %0 : tensor<?x32xf32>, tensor<?x32xf32>
-      lm.append_kv %13, %9 to %arg6[%arg7] slots %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
+      lm.append_kv %13, %9 to %arg6[%arg7] slots %arg2 : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
       %14 = lm.attention %12, %arg6[%arg7] segments %arg3 blocks %arg4 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg7] : tensor<?x64xf32> -> tensor<?x64xf32>
       %16 = lm.add %arg8, %15 : tensor<?x64xf32>
@@ -62,7 +62,7 @@ module {
       %11 = lm.rms_norm %8, @layers.self_attn.k_norm[%arg7] epsilon 9.99999974E-6 : tensor<?x32xf32> -> tensor<?x32xf32>
       %12 = lm.rotate %10, %0 : tensor<?x64xf32>, tensor<?x32xf32>
       %13 = lm.rotate %11, %0 : tensor<?x32xf32>, tensor<?x32xf32>
-      lm.append_kv %13, %9 to %arg6[%arg7] slots %arg2 : tensor<?x32xf32>, <layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
+      lm.append_kv %13, %9 to %arg6[%arg7] slots %arg2 : tensor<?x32xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?xi32>
       %14 = lm.attention %12, %arg6[%arg7] segments %arg3 blocks %arg4 scale 0.176776692 : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
       %15 = lm.linear %14, @layers.self_attn.o_proj[%arg7] : tensor<?x64xf32> -> tensor<?x64xf32>
       %16 = lm.add %arg8, %15 : tensor<?x64xf32>

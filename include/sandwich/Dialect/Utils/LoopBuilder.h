@@ -61,6 +61,8 @@ public:
   /// `a * b + c`, rounded once.
   mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
   mlir::Value broadcast(mlir::Value scalar, int64_t width = vectorWidth);
+  /// `gate * sigmoid(gate) * up`, on vectors.
+  mlir::Value siluMul(mlir::Value gate, mlir::Value up);
   /// The sum of a vector's elements, in any order.
   mlir::Value reduceAdd(mlir::Value vector);
   /// The largest of a vector's elements, a power of two.

@@ -26,9 +26,10 @@ void LMDialect::initialize() {
 #define GET_OP_LIST
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
       >();
-  declarePromisedInterfaces<LoopLoweringOpInterface, AllGatherOp, AllReduceOp,
-                            AttentionOp, EmbedOp, GatherRowsOp, RMSNormOp,
-                            RotaryTableOp>();
+  declarePromisedInterfaces<LoopLoweringOpInterface, AddOp, AllGatherOp,
+                            AllReduceOp, AppendKVOp, AttentionOp, DealRowsOp,
+                            EmbedOp, GatherRowsOp, RMSNormOp, RotaryTableOp,
+                            RotateOp, SiluMulOp>();
 }
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,

@@ -52,6 +52,47 @@ static void printFrequencies(OpAsmPrinter &printer, Operation *,
   printer << "]";
 }
 
+/// Reads the type of the result behind those of operands: `into` a
+/// destination's, or `->` a result's, or nothing where that is the `input`'s.
+static ParseResult parseResultType(OpAsmParser &parser, Type input,
+                                   Type &destination, Type &result) {
+  if (succeeded(parser.parseOptionalKeyword("into")))
+    return parser.parseType(destination);
+  if (succeeded(parser.parseOptionalArrow()))
+    return parser.parseType(result);
+  result = input;
+  return success();
+}
+
+static void printResultType(OpAsmPrinter &printer, Operation *, Type input,
+                            Type destination, Type result) {
+  if (destination)
+    printer << " into " << destination;
+  else if (result != input)
+    printer << " -> " << result;
+}
+
+/// Reads the types of two operands, one where they are the same, and of the
+/// result.
+static ParseResult parsePairTypes(OpAsmParser &parser, Type &first,
+                                  Type &second, Type &destination,
+                                  Type &result) {
+  if (parser.parseType(first))
+    return failure();
+  second = first;
+  if (succeeded(parser.parseOptionalComma()) && parser.parseType(second))
+    return failure();
+  return parseResultType(parser, first, destination, result);
+}
+
+static void printPairTypes(OpAsmPrinter &printer, Operation *op, Type first,
+                           Type second, Type destination, Type result) {
+  printer << first;
+  if (second != first)
+    printer << ", " << second;
+  printResultType(printer, op, first, destination, result);
+}
+
 #include "sandwich/Dialect/LM/IR/LMOpInterfaces.cpp.inc"
 
 #define GET_OP_CLASSES
@@ -440,28 +481,67 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          "(C2)");
 }
 
-LogicalResult RotateOp::verify() {
-  int64_t headDim = channels(getTable().getType());
-  if (headDim % 2 != 0)
-    return emitOpError("(C1) table must have an even number of channels");
-  if (channels(getInput().getType()) % headDim != 0)
-    return emitOpError("(C2) input channels must be a multiple of the table's");
+/// Whether `op` has one of its forms, in which the result has the channels, and
+/// with `sameElements` the elements, of `operands`: constraints (C1) and (C2).
+template <typename Op>
+static LogicalResult verifyElementwise(Op op, ValueRange operands,
+                                       bool sameElements) {
+  if (failed(verifyForm(op, op.getResult(), op.getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(op);
+  for (Value operand : operands)
+    if (channels(operand.getType()) != type.getDimSize(1) ||
+        (sameElements &&
+         getElementTypeOrSelf(operand) != type.getElementType()))
+      return op.emitOpError("(C2) operands and result differ in ")
+             << (sameElements ? "channels or elements" : "channels");
   return success();
 }
 
+LogicalResult RotateOp::verify() {
+  if (failed(verifyElementwise(*this, getInput(), /*sameElements=*/true)))
+    return failure();
+  int64_t headDim = channels(getTable().getType());
+  if (headDim % 2 != 0)
+    return emitOpError("(C3) table must have an even number of channels");
+  if (channels(getInput().getType()) % headDim != 0)
+    return emitOpError("(C3) input channels must be a multiple of the table's");
+  return success();
+}
+
+LogicalResult SiluMulOp::verify() {
+  return verifyElementwise(*this, {getGate(), getUp()},
+                           /*sameElements=*/false);
+}
+
+LogicalResult AddOp::verify() {
+  return verifyElementwise(*this, {getLhs(), getRhs()},
+                           /*sameElements=*/false);
+}
+
 LogicalResult DealRowsOp::verify() {
+  if (failed(verifyElementwise(*this, getInput(), /*sameElements=*/true)))
+    return failure();
   if (!canShareModel(static_cast<int64_t>(getRanks())))
-    return emitOpError("(C1) ranks must be between 2 and ")
+    return emitOpError("(C3) ranks must be between 2 and ")
            << maxTensorParallelRanks;
   return success();
 }
 
 LogicalResult AppendKVOp::verify() {
-  KVCacheType cache = getKvCache().getType();
+  KVCacheType cache = getKVCacheType(getKvCache().getType());
+  if (!cache)
+    return emitOpError("(C2) ")
+           << getKvCache().getType() << " is not the buffer of a !lm.kv_cache";
   int64_t width = cache.getHeads() * cache.getHeadDim();
   if (channels(getKey().getType()) != width)
     return emitOpError("(C1) keys and values must have ")
            << width << " channels";
+  auto isBuffer = llvm::IsaPred<BaseMemRefType>;
+  const bool inBuffers = isBuffer(getKey().getType());
+  for (Value operand : {getKvCache(), getSlots()})
+    if (isBuffer(operand.getType()) != inBuffers)
+      return emitOpError("(C3) mixes tensor form and buffer form");
   return success();
 }
 
@@ -512,6 +592,22 @@ std::optional<RowKind> GatherRowsOp::getResultRows() {
 }
 
 Value AllReduceOp::getOverwritten() { return getInput(); }
+
+bool RotateOp::splitsRows() { return true; }
+Value RotateOp::getOverwritten() { return getInput(); }
+
+bool SiluMulOp::splitsRows() { return true; }
+Value SiluMulOp::getOverwritten() { return getGate(); }
+bool SiluMulOp::canNarrowResult() { return true; }
+
+bool AddOp::splitsRows() { return true; }
+Value AddOp::getOverwritten() { return getLhs(); }
+bool AddOp::canNarrowResult() { return true; }
+
+bool DealRowsOp::splitsRows() { return true; }
+Value DealRowsOp::getOverwritten() { return getInput(); }
+
+bool AppendKVOp::splitsRows() { return true; }
 
 SmallVector<PhaseInputUse> AppendKVOp::getPhaseInputs() {
   return {{getKvCache(), PhaseInput::KVCache},
@@ -568,4 +664,24 @@ void AllReduceOp::getEffects(
 void AllGatherOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void RotateOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void SiluMulOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AddOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void DealRowsOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void AppendKVOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getKvCacheMutable(), effects);
 }

@@ -87,7 +87,8 @@ LogicalResult Partitioner::checkSizes(func::FuncOp phase) {
       sizes.kvHeads = cache.getHeads();
       check(sizes.heads, channelsOf(attention.getQuery()) / cache.getHeadDim());
     } else if (auto append = dyn_cast<AppendKVOp>(op)) {
-      check(sizes.kvHeads, append.getKvCache().getType().getHeads());
+      check(sizes.kvHeads,
+            getKVCacheType(append.getKvCache().getType()).getHeads());
     } else if (auto silu = dyn_cast<SiluMulOp>(op)) {
       check(sizes.intermediateSize, channelsOf(silu.getGate()));
     } else if (isa<func::ReturnOp>(op)) {
@@ -162,9 +163,11 @@ Value Partitioner::addResidual(LinearOp linear) {
   OpOperand &residual = add->getOpOperand(add.getLhs() == part ? 1 : 0);
   if (isSplit(residual.get()))
     return part;
-  residual.set(
-      DealRowsOp::create(builder, add.getLoc(), residual.get(), ranks));
-  return add;
+  residual.set(DealRowsOp::create(builder, add.getLoc(),
+                                  residual.get().getType(), residual.get(),
+                                  ranks, /*destination=*/Value())
+                   .getResult());
+  return add.getResult();
 }
 
 /// The same, for the linear layers' weights, once all are known.

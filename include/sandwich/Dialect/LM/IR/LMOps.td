@@ -290,7 +290,7 @@ def LM_AllGatherOp : LM_DestinationOp<"all_gather"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Operations that fuse into matmuls
+// Operations that fuse into matmuls, or run by themselves
 //===----------------------------------------------------------------------===//
 
 def LM_LinearOp : LM_TensorOp<"linear", [
@@ -315,63 +315,88 @@ def LM_LinearOp : LM_TensorOp<"linear", [
   }];
 }
 
-def LM_RotateOp : LM_TensorOp<"rotate", [
-    AllTypesMatch<["input", "result"]>]> {
+def LM_RotateOp : LM_DestinationOp<"rotate", [],
+    ["splitsRows", "getOverwritten"]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates each head's channel pairs (i, i + head_dim/2) by the angles of the
     table, whose channels say what head_dim is.
 
-    Constraints: (C1) the table's channels are even; (C2) the input's are a
-    multiple of them.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result agree in channels and elements; (C3) the table's
+    channels are even, and the input's a multiple of them.
   }];
-  let arguments = (ins LM_ActivationTensor:$input, LM_ActivationTensor:$table);
-  let results = (outs LM_ActivationTensor:$result);
+  let arguments = (ins LM_Activation:$input, LM_Activation:$table,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
-    $input `,` $table attr-dict `:` type($input) `,` type($table)
+    $input `,` $table (`into` $destination^)? attr-dict
+    `:` type($input) `,` type($table)
+    custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
-  let hasVerifier = 1;
 }
 
 def LM_AppendKVOp : LM_Op<"append_kv", [
-    AllTypesMatch<["key", "value"]>, LM_Tells<["getPhaseInputs"]>]> {
+    AllTypesMatch<["key", "value"]>, LM_Tells<["getPhaseInputs", "splitsRows"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a step's keys and values to the cache";
   let description = [{
     Those of token t go to the place `slots[t]`: block times 16 and the place in
     that block.
 
     Constraints: (C1) keys and values have as many channels as the cache has
-    heads times head_dim.
+    heads times head_dim; (C2) a cache's buffer is that of a `!lm.kv_cache`;
+    (C3) all operands are tensors and a cache, or all are buffers.
   }];
-  let arguments = (ins LM_ActivationTensor:$key, LM_ActivationTensor:$value,
-      Arg<LM_KVCacheType, "", [MemWrite]>:$kv_cache, Index:$layer,
-      LM_IndicesTensor:$slots);
+  let arguments = (ins LM_Activation:$key, LM_Activation:$value,
+      LM_KVCache:$kv_cache, Index:$layer, LM_Indices:$slots);
   let assemblyFormat = [{
     $key `,` $value `to` $kv_cache `[` $layer `]` `slots` $slots
     attr-dict `:` type($key) `,` type($kv_cache) `,` type($slots)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = "bool hasBufferForm() { return false; }";
 }
 
-def LM_SiluMulOp : LM_TensorOp<"silu_mul", [
-    SameOperandsAndResultType]> {
+def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The gated activation of the feed-forward block";
-  let description = "`result = gate * sigmoid(gate) * up`.";
-  let arguments = (ins LM_ActivationTensor:$gate, LM_ActivationTensor:$up);
-  let results = (outs LM_ActivationTensor:$result);
-  let assemblyFormat = "$gate `,` $up attr-dict `:` type($result)";
+  let description = [{
+    `result = gate * sigmoid(gate) * up`, rounded to the result's type.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) operands and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$gate, LM_Activation:$up,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $gate `,` $up (`into` $destination^)? attr-dict
+    `:` custom<PairTypes>(type($gate), type($up), type($destination),
+                          type($result))
+  }];
 }
 
-def LM_AddOp : LM_TensorOp<"add", [SameOperandsAndResultType, Commutative]> {
+def LM_AddOp : LM_DestinationOp<"add", [],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
   let summary = "The residual connection";
-  let description = "`result = lhs + rhs`.";
-  let arguments = (ins LM_ActivationTensor:$lhs, LM_ActivationTensor:$rhs);
-  let results = (outs LM_ActivationTensor:$result);
-  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+  let description = [{
+    `result = lhs + rhs`, rounded to the result's type.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) operands and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$lhs, LM_Activation:$rhs,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`into` $destination^)? attr-dict
+    `:` custom<PairTypes>(type($lhs), type($rhs), type($destination),
+                          type($result))
+  }];
 }
 
-def LM_DealRowsOp : LM_TensorOp<"deal_rows", [SameOperandsAndResultType]> {
+def LM_DealRowsOp : LM_DestinationOp<"deal_rows", [],
+    ["splitsRows", "getOverwritten"]> {
   let summary = "Rows of which each rank keeps its own";
   let description = [{
     `result[t, :] = input[t, :]` on rank `t mod ranks`, zeros on the others: the
@@ -386,12 +411,17 @@ def LM_DealRowsOp : LM_TensorOp<"deal_rows", [SameOperandsAndResultType]> {
     %y = lm.all_reduce %sums : tensor<?x64xf32> -> tensor<?x64xf32>
     ```
 
-    Constraints: (C1) `ranks` is between 2 and 64.
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result agree in channels and elements; (C3) `ranks` is
+    between 2 and 64.
   }];
-  let arguments = (ins LM_ActivationTensor:$input, I64Attr:$ranks);
-  let results = (outs LM_ActivationTensor:$result);
-  let assemblyFormat = "$input `among` $ranks attr-dict `:` type($result)";
-  let hasVerifier = 1;
+  let arguments = (ins LM_Activation:$input, I64Attr:$ranks,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input `among` $ranks (`into` $destination^)? attr-dict `:` type($input)
+    custom<ResultType>(ref(type($input)), type($destination), type($result))
+  }];
 }
 
 #endif // SANDWICH_DIALECT_LM_IR_LMOPS_TD
