@@ -1,0 +1,156 @@
+//===- Elementwise.cpp - Operations on channels as loops ------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What `lm-to-gemm` fuses into matmuls where it can, row by row.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LMToLoops.h"
+
+#include "sandwich/Dialect/LM/Utils/CacheWriter.h"
+#include "sandwich/Dialect/Phase/IR/Phase.h"
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+static int64_t channelsOf(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).getDimSize(1);
+}
+
+/// Writes the thread's rows of `destination`; `compute` gets a row, a channel
+/// and a width, and gives that vector of results.
+static void forOwnVectors(
+    LoopBuilder &builder, const ProgramContext &program, Value destination,
+    function_ref<Value(Value row, Value channel, int64_t width)> compute) {
+  forOwnRows(builder, program, destination, [&](Value row) {
+    builder.forVectors(channelsOf(destination),
+                       [&](Value channel, int64_t width) {
+                         builder.storeVector(compute(row, channel, width),
+                                             destination, {row, channel});
+                       });
+  });
+}
+
+static void lowerAdd(LoopBuilder &builder, const ProgramContext &program,
+                     AddOp op) {
+  forOwnVectors(builder, program, op.getDestination(),
+                [&](Value row, Value channel, int64_t width) {
+                  return builder.addf(
+                      builder.loadVector(op.getLhs(), {row, channel}, width),
+                      builder.loadVector(op.getRhs(), {row, channel}, width));
+                });
+}
+
+static void lowerSiluMul(LoopBuilder &builder, const ProgramContext &program,
+                         SiluMulOp op) {
+  forOwnVectors(builder, program, op.getDestination(),
+                [&](Value row, Value channel, int64_t width) {
+                  return builder.siluMul(
+                      builder.loadVector(op.getGate(), {row, channel}, width),
+                      builder.loadVector(op.getUp(), {row, channel}, width));
+                });
+}
+
+static void lowerDealRows(LoopBuilder &builder, const ProgramContext &program,
+                          DealRowsOp op) {
+  auto ranks = static_cast<int64_t>(op.getRanks());
+  Value rank = phase::RankOp::create(
+      builder, builder.getIndexType(),
+      phase::getArgument(program.function, phase::ProgramArgument::Team));
+  const bool deterministic = isDeterministic(op);
+  forOwnVectors(builder, program, op.getDestination(),
+                [&](Value row, Value channel, int64_t width) {
+                  Value owner = deterministic ? builder.index(0)
+                                              : builder.rem(row, ranks);
+                  Value isOwn = arith::CmpIOp::create(
+                      builder, arith::CmpIPredicate::eq, owner, rank);
+                  return Value(arith::SelectOp::create(
+                      builder, isOwn,
+                      builder.loadVector(op.getInput(), {row, channel}, width),
+                      builder.splat(0, width)));
+                });
+}
+
+static void lowerRotate(LoopBuilder &builder, const ProgramContext &program,
+                        RotateOp op) {
+  const int64_t headDim = channelsOf(op.getTable()), half = headDim / 2;
+  Value input = op.getInput(), destination = op.getDestination();
+  forOwnRows(builder, program, destination, [&](Value row) {
+    builder.forLoop(
+        builder.index(0), builder.index(channelsOf(destination)), headDim,
+        [&](Value head) {
+          builder.forVectors(half, [&](Value first, int64_t width) {
+            Value lowerChannel = builder.add(head, first);
+            Value upperChannel = builder.add(lowerChannel, half);
+            auto load = [&](Value buffer, Value channel) {
+              return builder.loadVector(buffer, {row, channel}, width);
+            };
+            Value lower = load(input, lowerChannel);
+            Value upper = load(input, upperChannel);
+            Value cosine = load(op.getTable(), first);
+            Value sine = load(op.getTable(), builder.add(first, half));
+            builder.storeVector(builder.subf(builder.mulf(lower, cosine),
+                                             builder.mulf(upper, sine)),
+                                destination, {row, lowerChannel});
+            builder.storeVector(builder.addf(builder.mulf(upper, cosine),
+                                             builder.mulf(lower, sine)),
+                                destination, {row, upperChannel});
+          });
+        });
+  });
+}
+
+static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
+                          AppendKVOp op) {
+  CacheWriter cache(builder, op.getKvCache(), op.getLayer());
+  const int64_t headDim = cache.headDim();
+  forOwnRows(builder, program, op.getKey(), [&](Value row) {
+    CacheWriter::Place place = cache.locate(op.getSlots(), row);
+    builder.forLoop(
+        builder.index(0), builder.index(channelsOf(op.getKey()) / headDim), 1,
+        [&](Value head) {
+          builder.forVectors(headDim, [&](Value first, int64_t width) {
+            Value channel = builder.add(builder.mul(head, headDim), first);
+            cache.storeKey(
+                place, head, first,
+                builder.loadVector(op.getKey(), {row, channel}, width));
+            cache.storeValue(
+                place, head, first,
+                builder.loadVector(op.getValue(), {row, channel}, width));
+          });
+        });
+  });
+}
+
+namespace {
+struct AddLowering : LoopLoweringModel<AddLowering, AddOp> {
+  static constexpr auto build = lowerAdd;
+};
+struct SiluMulLowering : LoopLoweringModel<SiluMulLowering, SiluMulOp> {
+  static constexpr auto build = lowerSiluMul;
+};
+struct DealRowsLowering : LoopLoweringModel<DealRowsLowering, DealRowsOp> {
+  static constexpr auto build = lowerDealRows;
+};
+struct RotateLowering : LoopLoweringModel<RotateLowering, RotateOp> {
+  static constexpr auto build = lowerRotate;
+};
+struct AppendKVLowering : LoopLoweringModel<AppendKVLowering, AppendKVOp> {
+  static constexpr auto build = lowerAppendKV;
+};
+} // namespace
+
+void lm::attachElementwiseLowerings(MLIRContext &context) {
+  AddOp::attachInterface<AddLowering>(context);
+  AppendKVOp::attachInterface<AppendKVLowering>(context);
+  DealRowsOp::attachInterface<DealRowsLowering>(context);
+  RotateOp::attachInterface<RotateLowering>(context);
+  SiluMulOp::attachInterface<SiluMulLowering>(context);
+}
