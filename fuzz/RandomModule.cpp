@@ -500,7 +500,7 @@ void ModuleWriter::writeLayer() {
   if (!isFault())
     line("lm.append_kv " + operand(k) + ", " + operand(v) + " to %cache[" +
          layer() + "] slots " + operand({"%slots", ids}) + " : " + k.type +
-         ", " + model.cache().substr(12) + ", " + ids);
+         ", " + model.cache() + ", " + ids);
   Value attended = attention(q);
   writeNoise();
   auto add = [&](const Value &a, const Value &b) {
