@@ -108,7 +108,7 @@ class IR(BadInputTest):
             (r"%14 = lm.add %arg8, %13", "%14 = lm.add %13, %13", "."),
             (r"(lm\.rotary_table %arg1) frequencies \[1\.0", r"\1 frequencies [2.0, 1.0",
              "."),
-            (r"lm\.append_kv .*\n", "\n", r"line \d+: "),
+            (r"(lm\.append_kv %\w+, )%\w+", r"\1%arg7", r"line \d+: "),
             (r"lm.phase<prefill>", "lm.phase<decode>", "."),
             (r"return %5", "return %arg0", "."),
             # Weights of its own.
