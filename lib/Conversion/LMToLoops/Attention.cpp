@@ -529,12 +529,7 @@ static LogicalResult lowerAttention(LoopBuilder &builder,
   return success();
 }
 
-namespace {
-struct AttentionLowering : LoopLoweringModel<AttentionLowering, AttentionOp> {
-  static constexpr auto build = lowerAttention;
-};
-} // namespace
-
 void lm::attachAttentionLowering(MLIRContext &context) {
-  AttentionOp::attachInterface<AttentionLowering>(context);
+  AttentionOp::attachInterface<LoopLoweringModel<AttentionOp, lowerAttention>>(
+      context);
 }

@@ -29,16 +29,9 @@ static void lowerAllGather(LoopBuilder &builder, const ProgramContext &program,
                              op.getDestination());
 }
 
-namespace {
-struct AllReduceLowering : LoopLoweringModel<AllReduceLowering, AllReduceOp> {
-  static constexpr auto build = lowerAllReduce;
-};
-struct AllGatherLowering : LoopLoweringModel<AllGatherLowering, AllGatherOp> {
-  static constexpr auto build = lowerAllGather;
-};
-} // namespace
-
 void lm::attachCollectiveLowerings(MLIRContext &context) {
-  AllReduceOp::attachInterface<AllReduceLowering>(context);
-  AllGatherOp::attachInterface<AllGatherLowering>(context);
+  AllReduceOp::attachInterface<LoopLoweringModel<AllReduceOp, lowerAllReduce>>(
+      context);
+  AllGatherOp::attachInterface<LoopLoweringModel<AllGatherOp, lowerAllGather>>(
+      context);
 }

@@ -129,28 +129,13 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
   });
 }
 
-namespace {
-struct AddLowering : LoopLoweringModel<AddLowering, AddOp> {
-  static constexpr auto build = lowerAdd;
-};
-struct SiluMulLowering : LoopLoweringModel<SiluMulLowering, SiluMulOp> {
-  static constexpr auto build = lowerSiluMul;
-};
-struct DealRowsLowering : LoopLoweringModel<DealRowsLowering, DealRowsOp> {
-  static constexpr auto build = lowerDealRows;
-};
-struct RotateLowering : LoopLoweringModel<RotateLowering, RotateOp> {
-  static constexpr auto build = lowerRotate;
-};
-struct AppendKVLowering : LoopLoweringModel<AppendKVLowering, AppendKVOp> {
-  static constexpr auto build = lowerAppendKV;
-};
-} // namespace
-
 void lm::attachElementwiseLowerings(MLIRContext &context) {
-  AddOp::attachInterface<AddLowering>(context);
-  AppendKVOp::attachInterface<AppendKVLowering>(context);
-  DealRowsOp::attachInterface<DealRowsLowering>(context);
-  RotateOp::attachInterface<RotateLowering>(context);
-  SiluMulOp::attachInterface<SiluMulLowering>(context);
+  AddOp::attachInterface<LoopLoweringModel<AddOp, lowerAdd>>(context);
+  AppendKVOp::attachInterface<LoopLoweringModel<AppendKVOp, lowerAppendKV>>(
+      context);
+  DealRowsOp::attachInterface<LoopLoweringModel<DealRowsOp, lowerDealRows>>(
+      context);
+  RotateOp::attachInterface<LoopLoweringModel<RotateOp, lowerRotate>>(context);
+  SiluMulOp::attachInterface<LoopLoweringModel<SiluMulOp, lowerSiluMul>>(
+      context);
 }

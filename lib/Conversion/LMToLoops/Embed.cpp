@@ -60,12 +60,6 @@ static void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
   });
 }
 
-namespace {
-struct EmbedLowering : LoopLoweringModel<EmbedLowering, EmbedOp> {
-  static constexpr auto build = lowerEmbed;
-};
-} // namespace
-
 void lm::attachEmbedLowering(MLIRContext &context) {
-  EmbedOp::attachInterface<EmbedLowering>(context);
+  EmbedOp::attachInterface<LoopLoweringModel<EmbedOp, lowerEmbed>>(context);
 }

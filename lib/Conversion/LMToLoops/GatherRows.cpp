@@ -28,13 +28,7 @@ static void lowerGatherRows(LoopBuilder &builder, const ProgramContext &program,
   });
 }
 
-namespace {
-struct GatherRowsLowering
-    : LoopLoweringModel<GatherRowsLowering, GatherRowsOp> {
-  static constexpr auto build = lowerGatherRows;
-};
-} // namespace
-
 void lm::attachGatherRowsLowering(MLIRContext &context) {
-  GatherRowsOp::attachInterface<GatherRowsLowering>(context);
+  GatherRowsOp::attachInterface<
+      LoopLoweringModel<GatherRowsOp, lowerGatherRows>>(context);
 }

@@ -43,21 +43,21 @@ void forOwnRows(LoopBuilder &builder, const ProgramContext &program,
                 mlir::Value buffer,
                 llvm::function_ref<void(mlir::Value row)> body);
 
-/// A model of `LoopLoweringOpInterface` for `Op`, of which `Lowering` has
-/// `build(LoopBuilder &, const ProgramContext &, Op)`, with or without a result
-/// that tells of errors.
-template <typename Lowering, typename Op>
+/// A model of `LoopLoweringOpInterface` for `Op` that calls `build` with a
+/// builder at the operation, the program and the operation. What `build`
+/// returns, if anything, tells of errors.
+template <typename Op, auto build>
 struct LoopLoweringModel
-    : LoopLoweringOpInterface::ExternalModel<Lowering, Op> {
+    : LoopLoweringOpInterface::ExternalModel<LoopLoweringModel<Op, build>, Op> {
   llvm::LogicalResult lowerToLoops(mlir::Operation *op,
                                    const ProgramContext &program) const {
     LoopBuilder builder(op->getLoc(), op);
-    if constexpr (std::is_void_v<decltype(Lowering::build(
-                      builder, program, mlir::cast<Op>(op)))>) {
-      Lowering::build(builder, program, mlir::cast<Op>(op));
+    auto concrete = mlir::cast<Op>(op);
+    if constexpr (std::is_void_v<decltype(build(builder, program, concrete))>) {
+      build(builder, program, concrete);
       return mlir::success();
     } else {
-      return Lowering::build(builder, program, mlir::cast<Op>(op));
+      return build(builder, program, concrete);
     }
   }
 };

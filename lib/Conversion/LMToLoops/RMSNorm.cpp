@@ -86,12 +86,7 @@ static void lowerRMSNorm(LoopBuilder &builder, const ProgramContext &program,
   });
 }
 
-namespace {
-struct RMSNormLowering : LoopLoweringModel<RMSNormLowering, RMSNormOp> {
-  static constexpr auto build = lowerRMSNorm;
-};
-} // namespace
-
 void lm::attachRMSNormLowering(MLIRContext &context) {
-  RMSNormOp::attachInterface<RMSNormLowering>(context);
+  RMSNormOp::attachInterface<LoopLoweringModel<RMSNormOp, lowerRMSNorm>>(
+      context);
 }

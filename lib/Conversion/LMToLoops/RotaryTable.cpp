@@ -113,13 +113,7 @@ static void lowerRotaryTable(LoopBuilder &builder,
   });
 }
 
-namespace {
-struct RotaryTableLowering
-    : LoopLoweringModel<RotaryTableLowering, RotaryTableOp> {
-  static constexpr auto build = lowerRotaryTable;
-};
-} // namespace
-
 void lm::attachRotaryTableLowering(MLIRContext &context) {
-  RotaryTableOp::attachInterface<RotaryTableLowering>(context);
+  RotaryTableOp::attachInterface<
+      LoopLoweringModel<RotaryTableOp, lowerRotaryTable>>(context);
 }
