@@ -262,19 +262,17 @@ Expression ExpressionPool::concat(std::initializer_list<Expression> parts) {
   return result;
 }
 
-std::vector<Expression>
-ExpressionPool::flatten(Kind kind, const std::vector<Expression> &parts) const {
-  std::vector<Expression> flat;
-  for (Expression part : parts) {
-    const Node &node = at(part);
-    if (node.kind != kind) {
-      flat.push_back(part);
+void ExpressionPool::flatten(Kind kind, std::vector<Expression> &parts) const {
+  const size_t count = parts.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Node &node = at(parts[i]);
+    if (node.kind != kind)
       continue;
-    }
+    // The order of parts means nothing.
     const std::span<const Expression> inner = listOf(node);
-    flat.insert(flat.end(), inner.begin(), inner.end());
+    parts[i] = inner.front();
+    parts.insert(parts.end(), inner.begin() + 1, inner.end());
   }
-  return flat;
 }
 
 template <typename Combine>
@@ -294,11 +292,14 @@ void ExpressionPool::mergeBytes(std::vector<Expression> &parts,
 }
 
 Expression ExpressionPool::either(std::vector<Expression> parts) {
-  parts = flatten(Kind::Either, parts);
+  std::erase(parts, nothing);
+  if (parts.size() > 1)
+    flatten(Kind::Either, parts);
   if (!budget.spend(1 + parts.size()))
     return nothing;
+  if (parts.size() == 1)
+    return parts.front();
   mergeBytes(parts, std::bit_or<>());
-  std::erase(parts, nothing);
   std::ranges::sort(parts);
   const auto [first, last] = std::ranges::unique(parts);
   parts.erase(first, last);
@@ -321,7 +322,7 @@ Expression ExpressionPool::either(std::vector<Expression> parts) {
 }
 
 Expression ExpressionPool::both(std::vector<Expression> parts) {
-  parts = flatten(Kind::Both, parts);
+  flatten(Kind::Both, parts);
   if (!budget.spend(1 + parts.size()))
     return nothing;
   mergeBytes(parts, std::bit_and<>());

@@ -19,6 +19,8 @@
 
 #include "CompileBudget.h"
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +29,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace sandwich::grammar {
@@ -133,9 +134,8 @@ private:
   bool isSame(const Node &left, const Node &right) const;
   ByteSet boundariesOf(const Node &node) const;
   void grow();
-  /// `parts` without lists of the same kind in it.
-  std::vector<Expression> flatten(Kind kind,
-                                  const std::vector<Expression> &parts) const;
+  /// Puts the parts of lists of the same kind in the lists' places.
+  void flatten(Kind kind, std::vector<Expression> &parts) const;
   /// The expressions of Bytes in `parts` as one, by `combine`.
   template <typename Combine>
   void mergeBytes(std::vector<Expression> &parts, Combine combine);
@@ -154,7 +154,7 @@ private:
   /// Nodes by hash, a power of two of places.
   std::vector<uint32_t> places;
   /// Those of sequences and repetitions, by expression and byte.
-  std::unordered_map<uint64_t, Expression> derivatives;
+  boost::unordered_flat_map<uint64_t, Expression> derivatives;
 };
 
 } // namespace sandwich::grammar
