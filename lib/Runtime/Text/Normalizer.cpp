@@ -22,7 +22,7 @@ size_t tokenizer::maxRewrittenBytes(size_t inputBytes) {
                           std::numeric_limits<uint32_t>::max());
 }
 
-static Error tooLong(const std::string &name, size_t maxBytes) {
+Error tokenizer::textGrows(const std::string &name, size_t maxBytes) {
   return makeError(name, ": the text grows beyond ", maxBytes, " bytes");
 }
 
@@ -60,6 +60,27 @@ ByteMarks ByteMarks::none() const {
   return areWanted ? ByteMarks(std::vector<bool>()) : ByteMarks();
 }
 
+Status CharacterNormalizer::apply(std::string &text, ByteMarks &marks,
+                                  size_t maxBytes, SearchBuffers &) const {
+  std::string rewritten;
+  rewritten.reserve(text.size());
+  ByteMarks kept = marks.none();
+  for (size_t i = 0; i < text.size();) {
+    const auto bytes =
+        std::string_view(text).substr(i, characterLength(text[i]));
+    const size_t size = rewritten.size();
+    rule(rewritten, firstCharacter(bytes), bytes);
+    if (marks.wanted())
+      kept.append(rewritten.size() - size, marks.all(i, i + bytes.size()));
+    i += bytes.size();
+  }
+  if (rewritten.size() > maxBytes)
+    return textGrows(name, maxBytes);
+  text = std::move(rewritten);
+  marks = std::move(kept);
+  return {};
+}
+
 namespace {
 
 class Prepend final : public Normalizer {
@@ -72,7 +93,7 @@ public:
     if (text.empty())
       return {};
     if (prefix.size() + text.size() > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     if (marks.wanted()) {
       ByteMarks longer = marks.none();
       longer.append(prefix.size(), marks.at(0));
@@ -104,7 +125,7 @@ public:
     for (const TextRange &match : matches)
       size -= match.size();
     if (size > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     std::string replaced;
     replaced.reserve(size);
     ByteMarks kept = marks.none();
@@ -160,30 +181,6 @@ private:
   bool right;
 };
 
-class Lowercase final : public Normalizer {
-public:
-  Status apply(std::string &text, ByteMarks &marks, size_t,
-               SearchBuffers &) const override {
-    if (marks.wanted())
-      changeMarks(text, marks);
-    text = toLowercase(text);
-    return {};
-  }
-
-private:
-  /// A character becomes as many marks as it becomes bytes.
-  static void changeMarks(std::string_view text, ByteMarks &marks) {
-    ByteMarks changed = marks.none();
-    for (size_t i = 0; i < text.size();) {
-      const size_t end = i + characterLength(text[i]);
-      changed.append(toLowercase(text.substr(i, end - i)).size(),
-                     marks.all(i, end));
-      i = end;
-    }
-    marks = std::move(changed);
-  }
-};
-
 class UnicodeForm final : public Normalizer {
 public:
   UnicodeForm(std::string name, NormalizationForm form)
@@ -195,7 +192,7 @@ public:
     if (!normalized)
       return makeError(name, ": out of memory");
     if (normalized->size() > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     if (marks.wanted() && !changeMarks(text, marks))
       return makeError(name, ": out of memory");
     text = *std::move(normalized);
@@ -236,6 +233,110 @@ private:
 
 } // namespace
 
+/// A rule for what drops characters of a class.
+template <bool (*isDropped)(char32_t)>
+static void dropCharacter(std::string &text, char32_t character,
+                          std::string_view bytes) {
+  if (!isDropped(character))
+    text += bytes;
+}
+
+static void lowerCharacter(std::string &text, char32_t character,
+                           std::string_view) {
+  appendLowercase(text, character);
+}
+
+/// BERT's cleaning: control characters go, and each kind of space is one.
+static void cleanCharacter(std::string &text, char32_t character,
+                           std::string_view bytes) {
+  if (character == '\t' || character == '\n' || character == '\r')
+    text += ' ';
+  else if (character == 0xFFFD || isControl(character))
+    return;
+  else if (isWhitespace(character))
+    text += ' ';
+  else
+    text += bytes;
+}
+
+/// What BERT calls Chinese: the blocks of unified and compatibility ideographs
+/// up to extension E, so that neither kana nor hangul are.
+static bool isChinese(char32_t character) {
+  return (character >= 0x4E00 && character <= 0x9FFF) ||
+         (character >= 0x3400 && character <= 0x4DBF) ||
+         (character >= 0x20000 && character <= 0x2A6DF) ||
+         (character >= 0x2A700 && character <= 0x2B81F) ||
+         (character >= 0x2B920 && character <= 0x2CEAF) ||
+         (character >= 0xF900 && character <= 0xFAFF) ||
+         (character >= 0x2F800 && character <= 0x2FA1F);
+}
+
+static void setChineseApart(std::string &text, char32_t character,
+                            std::string_view bytes) {
+  const bool apart = isChinese(character);
+  if (apart)
+    text += ' ';
+  text += bytes;
+  if (apart)
+    text += ' ';
+}
+
+/// The cleaning of neural machine translation, as SentencePiece calls it.
+static void cleanForTranslation(std::string &text, char32_t character,
+                                std::string_view bytes) {
+  switch (character) {
+  case '\t':
+  case '\n':
+  case '\f':
+  case '\r':
+  case 0x1680:
+  case 0x200B: // zero-width characters and the marks of direction
+  case 0x200C:
+  case 0x200D:
+  case 0x200E:
+  case 0x200F:
+  case 0x2028:
+  case 0x2029:
+  case 0x2581: // what stands for a space
+  case 0xFEFF:
+  case 0xFFFD:
+    text += ' ';
+    return;
+  case 0x7F:
+  case 0x8F:
+  case 0x9F:
+    return;
+  default:
+    if (character == 0 || character >= ' ')
+      text += bytes;
+  }
+}
+
+static Status readBertNormalizer(const JsonField &field,
+                                 NormalizerSteps &steps) {
+  SANDWICH_ASSIGN_OR_RETURN(bool cleans, field.booleanMember("clean_text"));
+  SANDWICH_ASSIGN_OR_RETURN(bool setsChineseApart,
+                            field.booleanMember("handle_chinese_chars"));
+  SANDWICH_ASSIGN_OR_RETURN(bool lowers, field.booleanMember("lowercase"));
+  SANDWICH_ASSIGN_OR_RETURN(bool strips,
+                            field.booleanMember("strip_accents", lowers));
+  auto add = [&](CharacterNormalizer::Rule rule) {
+    steps.push_back(std::make_unique<CharacterNormalizer>(field.path(), rule));
+  };
+  if (cleans)
+    add(cleanCharacter);
+  if (setsChineseApart)
+    add(setChineseApart);
+  if (strips) {
+    steps.push_back(
+        std::make_unique<UnicodeForm>(field.path(), NormalizationForm::NFD));
+    add(dropCharacter<isNonspacingMark>);
+  }
+  if (lowers)
+    add(lowerCharacter);
+  return {};
+}
+
 static Status readSteps(const JsonField &field, NormalizerSteps &steps) {
   SANDWICH_ASSIGN_OR_RETURN(JsonField typeField, field.member("type"));
   SANDWICH_ASSIGN_OR_RETURN(std::string type, typeField.string());
@@ -267,10 +368,25 @@ static Status readSteps(const JsonField &field, NormalizerSteps &steps) {
     steps.push_back(std::make_unique<Strip>(left, right));
     return {};
   }
-  if (type == "Lowercase") {
-    steps.push_back(std::make_unique<Lowercase>());
+  if (type == "BertNormalizer")
+    return readBertNormalizer(field, steps);
+  if (type == "Precompiled") {
+    SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Normalizer> step,
+                              readPrecompiledNormalizer(field));
+    steps.push_back(std::move(step));
     return {};
   }
+  constexpr std::pair<const char *, CharacterNormalizer::Rule> rules[] = {
+      {"Lowercase", lowerCharacter},
+      {"Nmt", cleanForTranslation},
+      {"StripAccents", dropCharacter<isMark>},
+  };
+  for (auto [name, rule] : rules)
+    if (type == name) {
+      steps.push_back(
+          std::make_unique<CharacterNormalizer>(field.path(), rule));
+      return {};
+    }
   constexpr std::pair<const char *, NormalizationForm> forms[] = {
       {"NFC", NormalizationForm::NFC},
       {"NFD", NormalizationForm::NFD},

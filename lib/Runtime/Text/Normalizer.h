@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sandwich::tokenizer {
@@ -58,10 +59,34 @@ public:
                        SearchBuffers &buffers) const = 0;
 };
 
+/// Rewrites each character by itself.
+class CharacterNormalizer final : public Normalizer {
+public:
+  /// Appends what becomes of a character, whose UTF-8 is given too.
+  using Rule = void (*)(std::string &text, char32_t character,
+                        std::string_view bytes);
+
+  /// `name` stands before errors.
+  CharacterNormalizer(std::string name, Rule rule)
+      : name(std::move(name)), rule(rule) {}
+
+  Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
+               SearchBuffers &buffers) const override;
+
+private:
+  std::string name;
+  Rule rule;
+};
+
 using NormalizerSteps = std::vector<std::unique_ptr<Normalizer>>;
 
 /// Reads `normalizer` of a tokenizer.json; sequences are flattened.
 Result<NormalizerSteps> readNormalizer(const JsonField &field);
+
+/// Reads a step of the type `Precompiled`, a map of characters as SentencePiece
+/// makes them. Errors: a map that is damaged.
+Result<std::unique_ptr<Normalizer>>
+readPrecompiledNormalizer(const JsonField &field);
 
 /// Applies `steps` in turn to a text and its marks.
 Status normalize(const NormalizerSteps &steps, std::string &text,
@@ -70,6 +95,9 @@ Status normalize(const NormalizerSteps &steps, std::string &text,
 /// The most bytes that `inputBytes` bytes of text may become. Unicode's forms
 /// need at most 11 times as many; beyond this bound a file means harm.
 size_t maxRewrittenBytes(size_t inputBytes);
+
+/// The error of the step `name` for a text that becomes longer than `maxBytes`.
+Error textGrows(const std::string &name, size_t maxBytes);
 
 } // namespace sandwich::tokenizer
 
