@@ -8,6 +8,7 @@
 
 #include "Normalizer.h"
 
+#include "CharacterNormalizer.h"
 #include "Unicode.h"
 
 #include <algorithm>
@@ -58,27 +59,6 @@ std::vector<ByteRange> ByteMarks::ranges() const {
 
 ByteMarks ByteMarks::none() const {
   return areWanted ? ByteMarks(std::vector<bool>()) : ByteMarks();
-}
-
-Status CharacterNormalizer::apply(std::string &text, ByteMarks &marks,
-                                  size_t maxBytes, SearchBuffers &) const {
-  std::string rewritten;
-  rewritten.reserve(text.size());
-  ByteMarks kept = marks.none();
-  for (size_t i = 0; i < text.size();) {
-    const auto bytes =
-        std::string_view(text).substr(i, characterLength(text[i]));
-    const size_t size = rewritten.size();
-    rule(rewritten, firstCharacter(bytes), bytes);
-    if (marks.wanted())
-      kept.append(rewritten.size() - size, marks.all(i, i + bytes.size()));
-    i += bytes.size();
-  }
-  if (rewritten.size() > maxBytes)
-    return textGrows(name, maxBytes);
-  text = std::move(rewritten);
-  marks = std::move(kept);
-  return {};
 }
 
 namespace {
@@ -233,85 +213,6 @@ private:
 
 } // namespace
 
-/// A rule for what drops characters of a class.
-template <bool (*isDropped)(char32_t)>
-static void dropCharacter(std::string &text, char32_t character,
-                          std::string_view bytes) {
-  if (!isDropped(character))
-    text += bytes;
-}
-
-static void lowerCharacter(std::string &text, char32_t character,
-                           std::string_view) {
-  appendLowercase(text, character);
-}
-
-/// BERT's cleaning: control characters go, and each kind of space is one.
-static void cleanCharacter(std::string &text, char32_t character,
-                           std::string_view bytes) {
-  if (character == '\t' || character == '\n' || character == '\r')
-    text += ' ';
-  else if (character == 0xFFFD || isControl(character))
-    return;
-  else if (isWhitespace(character))
-    text += ' ';
-  else
-    text += bytes;
-}
-
-/// What BERT calls Chinese: the blocks of unified and compatibility ideographs
-/// up to extension E, so that neither kana nor hangul are.
-static bool isChinese(char32_t character) {
-  return (character >= 0x4E00 && character <= 0x9FFF) ||
-         (character >= 0x3400 && character <= 0x4DBF) ||
-         (character >= 0x20000 && character <= 0x2A6DF) ||
-         (character >= 0x2A700 && character <= 0x2B81F) ||
-         (character >= 0x2B920 && character <= 0x2CEAF) ||
-         (character >= 0xF900 && character <= 0xFAFF) ||
-         (character >= 0x2F800 && character <= 0x2FA1F);
-}
-
-static void setChineseApart(std::string &text, char32_t character,
-                            std::string_view bytes) {
-  const bool apart = isChinese(character);
-  if (apart)
-    text += ' ';
-  text += bytes;
-  if (apart)
-    text += ' ';
-}
-
-/// The cleaning of neural machine translation, as SentencePiece calls it.
-static void cleanForTranslation(std::string &text, char32_t character,
-                                std::string_view bytes) {
-  switch (character) {
-  case '\t':
-  case '\n':
-  case '\f':
-  case '\r':
-  case 0x1680:
-  case 0x200B: // zero-width characters and the marks of direction
-  case 0x200C:
-  case 0x200D:
-  case 0x200E:
-  case 0x200F:
-  case 0x2028:
-  case 0x2029:
-  case 0x2581: // what stands for a space
-  case 0xFEFF:
-  case 0xFFFD:
-    text += ' ';
-    return;
-  case 0x7F:
-  case 0x8F:
-  case 0x9F:
-    return;
-  default:
-    if (character == 0 || character >= ' ')
-      text += bytes;
-  }
-}
-
 static Status readBertNormalizer(const JsonField &field,
                                  NormalizerSteps &steps) {
   SANDWICH_ASSIGN_OR_RETURN(bool cleans, field.booleanMember("clean_text"));
@@ -330,7 +231,7 @@ static Status readBertNormalizer(const JsonField &field,
   if (strips) {
     steps.push_back(
         std::make_unique<UnicodeForm>(field.path(), NormalizationForm::NFD));
-    add(dropCharacter<isNonspacingMark>);
+    add(dropNonspacingMark);
   }
   if (lowers)
     add(lowerCharacter);
@@ -379,7 +280,7 @@ static Status readSteps(const JsonField &field, NormalizerSteps &steps) {
   constexpr std::pair<const char *, CharacterNormalizer::Rule> rules[] = {
       {"Lowercase", lowerCharacter},
       {"Nmt", cleanForTranslation},
-      {"StripAccents", dropCharacter<isMark>},
+      {"StripAccents", dropMark},
   };
   for (auto [name, rule] : rules)
     if (type == name) {

@@ -16,7 +16,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sandwich::tokenizer {
@@ -57,25 +56,6 @@ public:
   /// match limits.
   virtual Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
                        SearchBuffers &buffers) const = 0;
-};
-
-/// Rewrites each character by itself.
-class CharacterNormalizer final : public Normalizer {
-public:
-  /// Appends what becomes of a character, whose UTF-8 is given too.
-  using Rule = void (*)(std::string &text, char32_t character,
-                        std::string_view bytes);
-
-  /// `name` stands before errors.
-  CharacterNormalizer(std::string name, Rule rule)
-      : name(std::move(name)), rule(rule) {}
-
-  Status apply(std::string &text, ByteMarks &marks, size_t maxBytes,
-               SearchBuffers &buffers) const override;
-
-private:
-  std::string name;
-  Rule rule;
 };
 
 using NormalizerSteps = std::vector<std::unique_ptr<Normalizer>>;

@@ -102,7 +102,7 @@ static std::string normalized(const Json &changes, const std::string &text) {
 
 TEST(BertNormalizer, DoesWhatItIsAskedFor) {
   const std::string text = "A\u00C9\t\u3000\u200B\uFFFD\u9762b\u304F";
-  EXPECT_EQ(normalized({}, text), text);
+  EXPECT_EQ(normalized(Json::object(), text), text);
   EXPECT_EQ(normalized({{"clean_text", true}}, text), "A\u00C9  \u9762b\u304F");
   EXPECT_EQ(normalized({{"handle_chinese_chars", true}}, "a\u9762b\u304F"),
             "a \u9762 b\u304F");
