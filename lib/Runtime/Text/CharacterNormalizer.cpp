@@ -53,11 +53,12 @@ void tokenizer::lowerCharacter(std::string &text, char32_t character,
 
 void tokenizer::cleanCharacter(std::string &text, char32_t character,
                                std::string_view bytes) {
-  if (character == '\t' || character == '\n' || character == '\r')
-    text += ' ';
-  else if (character == 0xFFFD || isControl(character))
+  // Control characters that are spaces all the same.
+  const bool isSpace =
+      character == '\t' || character == '\n' || character == '\r';
+  if (!isSpace && (character == 0xFFFD || isControl(character)))
     return;
-  else if (isWhitespace(character))
+  if (isSpace || isWhitespace(character))
     text += ' ';
   else
     text += bytes;
