@@ -20,7 +20,8 @@ static void check(bool holds) {
 /// The bytes up to the first zero are a tokenizer.json, those up to the next
 /// its tokenizer_config.json if there are any, and the rest a text. A file is
 /// refused with a reason, or its ids lie within its vocabulary and decode to
-/// UTF-8, the same at once, one by one and as a continuation.
+/// UTF-8, the same at once, one by one and as a continuation; and two texts are
+/// cut to as many tokens as they may have.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view rest(reinterpret_cast<const char *>(data), size);
   auto take = [&] {
@@ -67,6 +68,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       auto again = tokenizer->encode(streamed);
       check(again || again.error().message.find("UTF-8") == std::string::npos);
     }
+  }
+  for (bool flag : {false, true}) {
+    const Truncation truncation = {.maxTokens = 9, .fromLeft = flag};
+    auto pair = tokenizer->encodeWithTypes(
+        usual, rest, {.addSpecialTokens = flag, .truncation = truncation});
+    if (!pair) {
+      check(!pair.error().message.empty());
+      continue;
+    }
+    check(pair->ids.size() <= truncation.maxTokens);
+    check(pair->typeIds.size() == pair->ids.size());
   }
   return 0;
 }

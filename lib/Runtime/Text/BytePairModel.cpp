@@ -91,7 +91,6 @@ private:
     uint32_t rank;
   };
 
-  Status readByteFallback(const JsonField &field);
   Status readMerges(const JsonField &field);
   void indexCharacters();
   void indexMerges();
@@ -336,20 +335,6 @@ void BytePairModel::BytePairSession::mergeCandidates() {
   }
 }
 
-Status BytePairModel::readByteFallback(const JsonField &field) {
-  SANDWICH_ASSIGN_OR_RETURN(bool byteFallback,
-                            field.booleanMember("byte_fallback", false));
-  if (!byteFallback)
-    return {};
-  for (size_t byte = 0; byte != byteIds.size(); ++byte) {
-    constexpr char digits[] = "0123456789ABCDEF";
-    const char token[] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15],
-                          '>'};
-    byteIds[byte] = vocabulary.idInModel({token, sizeof(token)});
-  }
-  return {};
-}
-
 void BytePairModel::indexCharacters() {
   for (int32_t id : vocabulary.modelTokenIds()) {
     std::string_view token = *vocabulary.tokenOf(id);
@@ -462,7 +447,10 @@ Status BytePairModel::read(const JsonField &field) {
       return unknown->error("the token ", inQuotes(token),
                             " is not in the vocabulary");
   }
-  SANDWICH_RETURN_IF_ERROR(readByteFallback(field));
+  SANDWICH_ASSIGN_OR_RETURN(bool byteFallback,
+                            field.booleanMember("byte_fallback", false));
+  if (byteFallback)
+    byteIds = vocabulary.byteTokenIds();
   SANDWICH_ASSIGN_OR_RETURN(JsonField mergesField, field.member("merges"));
   SANDWICH_RETURN_IF_ERROR(readMerges(mergesField));
   indexCharacters();

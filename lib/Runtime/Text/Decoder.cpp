@@ -104,6 +104,12 @@ Status DecoderReader::read(const JsonField &field) {
         options.prepend != MetaspaceOptions::Prepend::Never;
     return enter(Stage::End, typeField);
   }
+  if (type == "WordPiece") {
+    decoder.kind = Decoder::Kind::WordPiece;
+    SANDWICH_ASSIGN_OR_RETURN(decoder.mark, field.stringMember("prefix"));
+    SANDWICH_ASSIGN_OR_RETURN(decoder.cleansUp, field.booleanMember("cleanup"));
+    return enter(Stage::End, typeField);
+  }
   decoder.kind = Decoder::Kind::Pieces;
   if (type == "Replace") {
     SANDWICH_RETURN_IF_ERROR(enter(Stage::Replace, typeField));
@@ -183,6 +189,8 @@ std::string Decoder::bytesOf(std::string_view token) const {
     return alphabetBytes(token);
   case Kind::Metaspace:
     return replaceAll(token, mark, " ");
+  case Kind::WordPiece:
+    return wordPiece(token, /*isFirst=*/false);
   case Kind::Pieces:
     break;
   }
@@ -190,6 +198,28 @@ std::string Decoder::bytesOf(std::string_view token) const {
   if (byteFallback)
     if (std::optional<char> byte = fallbackByte(piece))
       return {*byte};
+  return piece;
+}
+
+std::string Decoder::wordPiece(std::string_view token, bool isFirst) const {
+  std::string piece;
+  if (isFirst)
+    piece = token;
+  else if (token.starts_with(mark))
+    piece = token.substr(mark.size());
+  else
+    piece = ' ' + std::string(token);
+  if (!cleansUp)
+    return piece;
+  // Those of Hugging Face's library, in its order. Each token is cleaned by
+  // itself, so that some of them never find anything.
+  constexpr std::pair<std::string_view, std::string_view> cleanings[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+  };
+  for (auto [from, to] : cleanings)
+    piece = replaceAll(piece, from, to);
   return piece;
 }
 
@@ -217,6 +247,9 @@ void DecoderState::add(std::string_view token, std::string &text) {
   case Decoder::Kind::Metaspace:
     text += replaceAll(token, decoder->mark,
                        isFirst && decoder->dropsFirstMarks ? "" : " ");
+    break;
+  case Decoder::Kind::WordPiece:
+    text += decoder->wordPiece(token, isFirst);
     break;
   case Decoder::Kind::Pieces:
     addPiece(token, text);

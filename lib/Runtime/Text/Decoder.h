@@ -27,6 +27,7 @@ struct Decoder {
     JoinedBySpaces, ///< no decoder: tokens with spaces between them
     ByteLevel,      ///< characters of the byte alphabet become bytes
     Metaspace,      ///< the mark becomes a space; the first token loses it
+    WordPiece,      ///< spaces before tokens without the mark
     Pieces,         ///< the steps below, in this order
   };
 
@@ -38,8 +39,9 @@ struct Decoder {
   };
 
   Kind kind = Kind::JoinedBySpaces;
-  std::string mark;             ///< of Metaspace
+  std::string mark;             ///< of Metaspace and WordPiece
   bool dropsFirstMarks = false; ///< of Metaspace
+  bool cleansUp = false; ///< of WordPiece: no spaces around English punctuation
   std::vector<std::pair<std::string, std::string>> replacements;
   bool byteFallback = false; ///< tokens such as `<0x0A>` are bytes
   Strip strip;
@@ -49,6 +51,9 @@ struct Decoder {
 
   /// The bytes that `token` adds to a text that has begun.
   std::string bytesOf(std::string_view token) const;
+
+  /// Of WordPiece: what `token` adds to a text.
+  std::string wordPiece(std::string_view token, bool isFirst) const;
 
   /// Of Pieces: `token` after all `replacements`.
   std::string replaced(std::string_view token) const;

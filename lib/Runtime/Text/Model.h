@@ -41,10 +41,24 @@ public:
   startSession(SpecialTokens specialTokens) const = 0;
 };
 
-/// Reads `model` of a tokenizer.json whose type is BPE. Its tokens are in
+/// The kinds of models.
+enum class ModelType { BytePair, WordPiece, Unigram };
+
+/// The kind of `model` of a tokenizer.json. Errors: it is another.
+Result<ModelType> readModelType(const JsonField &field);
+
+/// Reads `model` of a tokenizer.json, which is of `type`. Its tokens are in
 /// `vocabulary`, which must outlive the model. Errors name the field.
+Result<std::unique_ptr<Model>> readModel(const JsonField &field, ModelType type,
+                                         const Vocabulary &vocabulary);
+
+/// The same for each type.
 Result<std::unique_ptr<Model>> readBytePairModel(const JsonField &field,
                                                  const Vocabulary &vocabulary);
+Result<std::unique_ptr<Model>> readWordPieceModel(const JsonField &field,
+                                                  const Vocabulary &vocabulary);
+Result<std::unique_ptr<Model>> readUnigramModel(const JsonField &field,
+                                                const Vocabulary &vocabulary);
 
 } // namespace sandwich::tokenizer
 

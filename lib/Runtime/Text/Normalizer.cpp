@@ -8,6 +8,7 @@
 
 #include "Normalizer.h"
 
+#include "CharacterNormalizer.h"
 #include "Unicode.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ size_t tokenizer::maxRewrittenBytes(size_t inputBytes) {
                           std::numeric_limits<uint32_t>::max());
 }
 
-static Error tooLong(const std::string &name, size_t maxBytes) {
+Error tokenizer::textGrows(const std::string &name, size_t maxBytes) {
   return makeError(name, ": the text grows beyond ", maxBytes, " bytes");
 }
 
@@ -72,7 +73,7 @@ public:
     if (text.empty())
       return {};
     if (prefix.size() + text.size() > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     if (marks.wanted()) {
       ByteMarks longer = marks.none();
       longer.append(prefix.size(), marks.at(0));
@@ -104,7 +105,7 @@ public:
     for (const TextRange &match : matches)
       size -= match.size();
     if (size > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     std::string replaced;
     replaced.reserve(size);
     ByteMarks kept = marks.none();
@@ -160,30 +161,6 @@ private:
   bool right;
 };
 
-class Lowercase final : public Normalizer {
-public:
-  Status apply(std::string &text, ByteMarks &marks, size_t,
-               SearchBuffers &) const override {
-    if (marks.wanted())
-      changeMarks(text, marks);
-    text = toLowercase(text);
-    return {};
-  }
-
-private:
-  /// A character becomes as many marks as it becomes bytes.
-  static void changeMarks(std::string_view text, ByteMarks &marks) {
-    ByteMarks changed = marks.none();
-    for (size_t i = 0; i < text.size();) {
-      const size_t end = i + characterLength(text[i]);
-      changed.append(toLowercase(text.substr(i, end - i)).size(),
-                     marks.all(i, end));
-      i = end;
-    }
-    marks = std::move(changed);
-  }
-};
-
 class UnicodeForm final : public Normalizer {
 public:
   UnicodeForm(std::string name, NormalizationForm form)
@@ -195,7 +172,7 @@ public:
     if (!normalized)
       return makeError(name, ": out of memory");
     if (normalized->size() > maxBytes)
-      return tooLong(name, maxBytes);
+      return textGrows(name, maxBytes);
     if (marks.wanted() && !changeMarks(text, marks))
       return makeError(name, ": out of memory");
     text = *std::move(normalized);
@@ -236,6 +213,31 @@ private:
 
 } // namespace
 
+static Status readBertNormalizer(const JsonField &field,
+                                 NormalizerSteps &steps) {
+  SANDWICH_ASSIGN_OR_RETURN(bool cleans, field.booleanMember("clean_text"));
+  SANDWICH_ASSIGN_OR_RETURN(bool setsChineseApart,
+                            field.booleanMember("handle_chinese_chars"));
+  SANDWICH_ASSIGN_OR_RETURN(bool lowers, field.booleanMember("lowercase"));
+  SANDWICH_ASSIGN_OR_RETURN(bool strips,
+                            field.booleanMember("strip_accents", lowers));
+  auto add = [&](CharacterNormalizer::Rule rule) {
+    steps.push_back(std::make_unique<CharacterNormalizer>(field.path(), rule));
+  };
+  if (cleans)
+    add(cleanCharacter);
+  if (setsChineseApart)
+    add(setChineseApart);
+  if (strips) {
+    steps.push_back(
+        std::make_unique<UnicodeForm>(field.path(), NormalizationForm::NFD));
+    add(dropNonspacingMark);
+  }
+  if (lowers)
+    add(lowerCharacter);
+  return {};
+}
+
 static Status readSteps(const JsonField &field, NormalizerSteps &steps) {
   SANDWICH_ASSIGN_OR_RETURN(JsonField typeField, field.member("type"));
   SANDWICH_ASSIGN_OR_RETURN(std::string type, typeField.string());
@@ -267,10 +269,25 @@ static Status readSteps(const JsonField &field, NormalizerSteps &steps) {
     steps.push_back(std::make_unique<Strip>(left, right));
     return {};
   }
-  if (type == "Lowercase") {
-    steps.push_back(std::make_unique<Lowercase>());
+  if (type == "BertNormalizer")
+    return readBertNormalizer(field, steps);
+  if (type == "Precompiled") {
+    SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Normalizer> step,
+                              readPrecompiledNormalizer(field));
+    steps.push_back(std::move(step));
     return {};
   }
+  constexpr std::pair<const char *, CharacterNormalizer::Rule> rules[] = {
+      {"Lowercase", lowerCharacter},
+      {"Nmt", cleanForTranslation},
+      {"StripAccents", dropMark},
+  };
+  for (auto [name, rule] : rules)
+    if (type == name) {
+      steps.push_back(
+          std::make_unique<CharacterNormalizer>(field.path(), rule));
+      return {};
+    }
   constexpr std::pair<const char *, NormalizationForm> forms[] = {
       {"NFC", NormalizationForm::NFC},
       {"NFD", NormalizationForm::NFD},

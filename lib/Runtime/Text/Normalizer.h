@@ -63,6 +63,11 @@ using NormalizerSteps = std::vector<std::unique_ptr<Normalizer>>;
 /// Reads `normalizer` of a tokenizer.json; sequences are flattened.
 Result<NormalizerSteps> readNormalizer(const JsonField &field);
 
+/// Reads a step of the type `Precompiled`, a map of characters as SentencePiece
+/// makes them. Errors: a map that is damaged.
+Result<std::unique_ptr<Normalizer>>
+readPrecompiledNormalizer(const JsonField &field);
+
 /// Applies `steps` in turn to a text and its marks.
 Status normalize(const NormalizerSteps &steps, std::string &text,
                  ByteMarks &marks, SearchBuffers &buffers);
@@ -70,6 +75,9 @@ Status normalize(const NormalizerSteps &steps, std::string &text,
 /// The most bytes that `inputBytes` bytes of text may become. Unicode's forms
 /// need at most 11 times as many; beyond this bound a file means harm.
 size_t maxRewrittenBytes(size_t inputBytes);
+
+/// The error of the step `name` for a text that becomes longer than `maxBytes`.
+Error textGrows(const std::string &name, size_t maxBytes);
 
 } // namespace sandwich::tokenizer
 

@@ -306,6 +306,12 @@ static Status readSteps(const JsonField &field, PreTokenizerSteps &steps) {
   if (type == "WhitespaceSplit")
     return addSplit(R"(\s)", field, SplitBehavior::Removed,
                     /*invert=*/false, steps);
+  if (type == "BertPreTokenizer") {
+    SANDWICH_RETURN_IF_ERROR(addSplit(R"(\s+)", field, SplitBehavior::Removed,
+                                      /*invert=*/false, steps));
+    return addSplit(R"([\p{P}$+<=>^`|~])", field, SplitBehavior::Isolated,
+                    /*invert=*/false, steps);
+  }
   return typeField.unsupported();
 }
 

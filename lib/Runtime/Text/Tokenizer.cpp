@@ -15,6 +15,7 @@
 #include "Normalizer.h"
 #include "PostProcessor.h"
 #include "PreTokenizer.h"
+#include "Truncation.h"
 #include "Unicode.h"
 #include "Vocabulary.h"
 
@@ -43,6 +44,8 @@ struct Tokenizer::Description {
   std::unordered_map<int32_t, std::string> normalizedContents;
   PostProcessor postProcessor;
   Decoder decoder;
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
   std::optional<int32_t> beginningOfSequence;
   std::optional<int32_t> endOfSequence;
 
@@ -56,6 +59,9 @@ struct Tokenizer::Description {
   Status finish();
   /// What the decoder is given for `id`, or nothing.
   std::optional<std::string_view> decodedToken(int32_t id) const;
+  /// Appends the ids of a text without what the post-processor adds.
+  Status encodeAlone(std::string_view text, const EncodingOptions &options,
+                     std::vector<int32_t> &ids) const;
   /// Appends the ids of a part of a text between added tokens. `marks` are the
   /// bytes where special tokens may be, if that is not the same everywhere.
   Status encodeText(std::string text, bool beginsInput,
@@ -71,21 +77,16 @@ Status Tokenizer::Description::read(const JsonField &file) {
     return file.member("version")->unsupported();
 
   SANDWICH_ASSIGN_OR_RETURN(JsonField modelField, file.member("model"));
-  SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> type,
-                            modelField.optionalMember("type"));
-  // Files from before `type` was written, such as GPT-2's, are BPE.
-  if (type) {
-    SANDWICH_ASSIGN_OR_RETURN(std::string name, type->string());
-    if (name != "BPE")
-      return type->unsupported();
-  }
+  SANDWICH_ASSIGN_OR_RETURN(ModelType type, readModelType(modelField));
   SANDWICH_ASSIGN_OR_RETURN(JsonField vocabularyField,
                             modelField.member("vocab"));
   SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> addedTokens,
                             file.optionalMember("added_tokens"));
-  SANDWICH_ASSIGN_OR_RETURN(vocabulary,
-                            Vocabulary::read(vocabularyField, addedTokens));
-  SANDWICH_ASSIGN_OR_RETURN(model, readBytePairModel(modelField, vocabulary));
+  const auto form =
+      type == ModelType::Unigram ? VocabularyForm::Scores : VocabularyForm::Ids;
+  SANDWICH_ASSIGN_OR_RETURN(
+      vocabulary, Vocabulary::read(vocabularyField, form, addedTokens));
+  SANDWICH_ASSIGN_OR_RETURN(model, readModel(modelField, type, vocabulary));
 
   SANDWICH_ASSIGN_OR_RETURN(std::optional<JsonField> field,
                             file.optionalMember("normalizer"));
@@ -105,10 +106,21 @@ Status Tokenizer::Description::read(const JsonField &file) {
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(decoder, Decoder::read(*field));
   }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("truncation"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(truncation, readTruncation(*field));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("padding"));
+  if (field) {
+    SANDWICH_ASSIGN_OR_RETURN(padding, readPadding(*field));
+  }
   return {};
 }
 
 Status Tokenizer::Description::finish() {
+  // tokenizer_config.json may have added the token.
+  if (padding && !vocabulary.tokenOf(padding->id))
+    return makeError("padding.pad_id: no token has the id ", padding->id);
   SearchBuffers buffers;
   for (const AddedToken &token : vocabulary.addedTokens()) {
     if (!token.normalized) {
@@ -200,31 +212,33 @@ Status Tokenizer::Description::readConfiguration(const JsonField &file) {
       endOfSequence,
       readNamedToken(file, "eos_token", isLlama ? Name("</s>") : Name()));
   SANDWICH_RETURN_IF_ERROR(readNamedTokens(file));
+  if (!padding) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        std::optional<int32_t> id,
+        readNamedToken(file, "pad_token", /*absent=*/std::nullopt));
+    if (id)
+      padding = {*id, 0, std::string(*vocabulary.tokenOf(*id))};
+  }
 
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("add_bos_token"));
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(bool adds, field->boolean());
     if (adds && !beginningOfSequence)
       return field->error("is true, but there is no bos_token");
-    postProcessor.prefix.clear();
-    if (adds)
-      postProcessor.prefix.push_back(*beginningOfSequence);
-  } else if (isLlama && postProcessor.prefix.empty() &&
-             postProcessor.suffix.empty()) {
+    postProcessor.setPrefix(adds ? beginningOfSequence : std::nullopt);
+  } else if (isLlama && !postProcessor.addsTokens()) {
     if (!beginningOfSequence)
       return makeError("bos_token: is missing, but a ", className,
                        " begins each text with it unless add_bos_token is "
                        "false");
-    postProcessor.prefix.push_back(*beginningOfSequence);
+    postProcessor.setPrefix(beginningOfSequence);
   }
   SANDWICH_ASSIGN_OR_RETURN(field, file.optionalMember("add_eos_token"));
   if (field) {
     SANDWICH_ASSIGN_OR_RETURN(bool adds, field->boolean());
     if (adds && !endOfSequence)
       return field->error("is true, but there is no eos_token");
-    postProcessor.suffix.clear();
-    if (adds)
-      postProcessor.suffix.push_back(*endOfSequence);
+    postProcessor.setSuffix(adds ? endOfSequence : std::nullopt);
   }
   return {};
 }
@@ -340,18 +354,15 @@ static ByteMarks marksOf(const TextRange &part,
   return ByteMarks(std::move(marks));
 }
 
-Result<std::vector<int32_t>>
-Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
+Status Tokenizer::Description::encodeAlone(std::string_view text,
+                                           const EncodingOptions &options,
+                                           std::vector<int32_t> &ids) const {
   if (text.size() > maxTextBytes)
     return makeError(ErrorKind::InvalidArgument, "the text is ", text.size(),
                      " bytes long; at most ", maxTextBytes, " are accepted");
   if (std::optional<size_t> offset = findInvalidUtf8(text))
     return makeError(ErrorKind::InvalidArgument,
                      "the text is not valid UTF-8 at byte ", *offset);
-  std::vector<int32_t> ids;
-  const PostProcessor &postProcessor = description->postProcessor;
-  if (options.addSpecialTokens)
-    ids = postProcessor.prefix;
   const bool isEverywhere =
       options.parseSpecialTokens && !options.trustedRanges;
   const bool isSomewhere = options.parseSpecialTokens && options.trustedRanges;
@@ -359,27 +370,73 @@ Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
                       : isSomewhere
                           ? SpecialTokenPlaces::within(*options.trustedRanges)
                           : SpecialTokenPlaces::nowhere();
-  std::unique_ptr<Model::Session> session = description->model->startSession(
+  std::unique_ptr<Model::Session> session = model->startSession(
       isEverywhere ? SpecialTokens::Found : SpecialTokens::Text);
   SearchBuffers buffers;
-  for (const TextPart &part : description->rawTokens.split(text, places)) {
+  for (const TextPart &part : rawTokens.split(text, places)) {
     if (part.tokenId >= 0) {
       ids.push_back(part.tokenId);
       continue;
     }
     // Only special tokens that are looked for in the normalized text need it.
     ByteMarks marks;
-    if (isSomewhere && description->normalizedTokens.hasSpecialTokens())
+    if (isSomewhere && normalizedTokens.hasSpecialTokens())
       marks = marksOf(part.range, *options.trustedRanges);
-    SANDWICH_RETURN_IF_ERROR(description->encodeText(
+    SANDWICH_RETURN_IF_ERROR(encodeText(
         std::string(text.substr(part.range.begin, part.range.size())),
         part.range.begin == 0, places, std::move(marks), *session, buffers,
         ids));
   }
-  if (options.addSpecialTokens)
-    ids.insert(ids.end(), postProcessor.suffix.begin(),
-               postProcessor.suffix.end());
-  return ids;
+  return {};
+}
+
+Result<TypedIds>
+Tokenizer::encodeWithTypes(std::string_view first,
+                           std::optional<std::string_view> second,
+                           const EncodingOptions &options) const {
+  const PostProcessor &postProcessor = description->postProcessor;
+  const std::vector<SequencePart> &parts =
+      second ? postProcessor.pair : postProcessor.single;
+  if (parts.empty())
+    return makeError(ErrorKind::InvalidArgument,
+                     "the post_processor of the tokenizer has no template for "
+                     "a pair of texts");
+  if (second && options.trustedRanges)
+    return makeError(ErrorKind::InvalidArgument,
+                     "ranges to trust are of one text, not of a pair");
+  using Kind = SequencePart::Kind;
+  std::vector<int32_t> firstIds, secondIds;
+  SANDWICH_RETURN_IF_ERROR(description->encodeAlone(first, options, firstIds));
+  if (second)
+    SANDWICH_RETURN_IF_ERROR(
+        description->encodeAlone(*second, options, secondIds));
+  if (options.truncation) {
+    const auto specialTokens = static_cast<size_t>(
+        std::ranges::count(parts, Kind::SpecialToken, &SequencePart::kind));
+    SANDWICH_RETURN_IF_ERROR(truncate(
+        *options.truncation, options.addSpecialTokens ? specialTokens : 0,
+        firstIds, second ? &secondIds : nullptr));
+  }
+  TypedIds sequence;
+  sequence.ids.reserve(firstIds.size() + secondIds.size() + parts.size());
+  for (const SequencePart &part : parts) {
+    if (part.kind == Kind::First)
+      sequence.ids.insert(sequence.ids.end(), firstIds.begin(), firstIds.end());
+    else if (part.kind == Kind::Second)
+      sequence.ids.insert(sequence.ids.end(), secondIds.begin(),
+                          secondIds.end());
+    else if (options.addSpecialTokens)
+      sequence.ids.push_back(part.tokenId);
+    sequence.typeIds.resize(sequence.ids.size(), part.typeId);
+  }
+  return sequence;
+}
+
+Result<std::vector<int32_t>>
+Tokenizer::encode(std::string_view text, const EncodingOptions &options) const {
+  SANDWICH_ASSIGN_OR_RETURN(TypedIds sequence,
+                            encodeWithTypes(text, std::nullopt, options));
+  return std::move(sequence.ids);
 }
 
 Status Tokenizer::checkAddedTokens(const std::string &path) const {
@@ -401,6 +458,14 @@ Status Tokenizer::checkAddedTokens(const std::string &path) const {
 
 size_t Tokenizer::vocabularySize() const {
   return description->vocabulary.size();
+}
+
+const std::optional<Truncation> &Tokenizer::truncation() const {
+  return description->truncation;
+}
+
+const std::optional<Padding> &Tokenizer::padding() const {
+  return description->padding;
 }
 
 std::optional<int32_t> Tokenizer::beginningOfSequenceId() const {

@@ -58,23 +58,63 @@ bool tokenizer::isWordCharacter(char32_t character) {
   }
 }
 
-std::string tokenizer::toLowercase(std::string_view text) {
-  std::string lower;
-  lower.reserve(text.size());
-  for (size_t i = 0; i < text.size(); i += characterLength(text[i])) {
-    char32_t character = firstCharacter(text.substr(i));
-    // The one character whose lower case is two.
-    if (character == 0x130)
-      lower += "i\xCC\x87";
-    else
-      appendCharacter(lower, static_cast<char32_t>(utf8proc_tolower(
-                                 static_cast<utf8proc_int32_t>(character))));
+bool tokenizer::isControl(char32_t character) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+  case UTF8PROC_CATEGORY_CC:
+  case UTF8PROC_CATEGORY_CF:
+  case UTF8PROC_CATEGORY_CO:
+    return true;
+  default:
+    return false;
   }
-  return lower;
+}
+
+bool tokenizer::isMark(char32_t character) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+  case UTF8PROC_CATEGORY_MN:
+  case UTF8PROC_CATEGORY_MC:
+  case UTF8PROC_CATEGORY_ME:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool tokenizer::isNonspacingMark(char32_t character) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(character)) ==
+         UTF8PROC_CATEGORY_MN;
+}
+
+void tokenizer::appendLowercase(std::string &text, char32_t character) {
+  // The one character whose lower case is two.
+  if (character == 0x130)
+    text += "i\xCC\x87";
+  else
+    appendCharacter(text, static_cast<char32_t>(utf8proc_tolower(
+                              static_cast<utf8proc_int32_t>(character))));
 }
 
 static bool isAscii(char byte) {
   return static_cast<unsigned char>(byte) < 0x80;
+}
+
+size_t tokenizer::graphemeLength(std::string_view text) {
+  auto character = static_cast<utf8proc_int32_t>(firstCharacter(text));
+  utf8proc_int32_t state = 0;
+  size_t length = characterLength(text[0]);
+  while (length != text.size()) {
+    // Of ASCII only a line's two ends belong together.
+    if (isAscii(text[length - 1]) && isAscii(text[length]) &&
+        text[length] != '\n')
+      break;
+    auto next =
+        static_cast<utf8proc_int32_t>(firstCharacter(text.substr(length)));
+    if (utf8proc_grapheme_break_stateful(character, next, &state))
+      break;
+    character = next;
+    length += characterLength(text[length]);
+  }
+  return length;
 }
 
 std::optional<std::string>

@@ -27,8 +27,19 @@ bool isWhitespace(char32_t character);
 /// characters, marks, decimal numbers, connectors and joiners.
 bool isWordCharacter(char32_t character);
 
-/// The lower case of each character, in UTF-8.
-std::string toLowercase(std::string_view text);
+/// Categories of Unicode 15. Hugging Face's library has these from Unicode 8,
+/// so what has come since then, mostly in scripts that are hardly written, is
+/// in none of them there.
+bool isControl(char32_t character); ///< Cc, Cf and Co
+bool isMark(char32_t character);    ///< Mn, Mc and Me
+bool isNonspacingMark(char32_t character);
+
+/// Appends the lower case of `character`.
+void appendLowercase(std::string &text, char32_t character);
+
+/// The length in bytes of the first grapheme cluster (UAX #29) of valid,
+/// nonempty UTF-8.
+size_t graphemeLength(std::string_view text);
 
 /// Unicode's normalization forms.
 enum class NormalizationForm { NFC, NFD, NFKC, NFKD };

@@ -50,10 +50,8 @@ int32_t TokenIndex::find(std::string_view token,
 }
 
 Result<Vocabulary>
-Vocabulary::read(const JsonField &modelVocabulary,
+Vocabulary::read(const JsonField &modelVocabulary, VocabularyForm form,
                  const std::optional<JsonField> &addedTokens) {
-  if (!modelVocabulary.json().is_object())
-    return modelVocabulary.error("must be an object of tokens and their ids");
   size_t count = modelVocabulary.json().size();
   if (addedTokens) {
     if (!addedTokens->json().is_array())
@@ -64,7 +62,9 @@ Vocabulary::read(const JsonField &modelVocabulary,
     return modelVocabulary.error("has ", count, " tokens, more than fit");
   Vocabulary vocabulary;
   vocabulary.tokens.resize(count);
-  SANDWICH_RETURN_IF_ERROR(vocabulary.readModelTokens(modelVocabulary));
+  SANDWICH_RETURN_IF_ERROR(form == VocabularyForm::Scores
+                               ? vocabulary.readScoredTokens(modelVocabulary)
+                               : vocabulary.readModelTokens(modelVocabulary));
   if (addedTokens)
     SANDWICH_RETURN_IF_ERROR(vocabulary.readAddedTokens(*addedTokens));
   while (!vocabulary.tokens.empty() && !vocabulary.tokens.back().data())
@@ -82,7 +82,46 @@ Status Vocabulary::assign(int32_t id, std::string_view token,
   return {};
 }
 
+Status Vocabulary::addToModel(int32_t id, std::string_view token,
+                              const JsonField &field) {
+  const char *begin = characters.data() + characters.size();
+  characters.insert(characters.end(), token.begin(), token.end());
+  std::string_view stored(begin, token.size());
+  SANDWICH_RETURN_IF_ERROR(assign(id, stored, field.path()));
+  if (idInModel(stored) < 0)
+    modelIds.insert(id, tokens);
+  modelTokens.push_back(id);
+  return {};
+}
+
+Status Vocabulary::readScoredTokens(const JsonField &field) {
+  if (!field.json().is_array())
+    return field.error("must be a list of tokens and their scores");
+  const auto &entries = field.json().get_ref<const Json::array_t &>();
+  size_t bytes = 0;
+  for (size_t i = 0; i != entries.size(); ++i) {
+    const Json &entry = entries[i];
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
+        !entry[1].is_number())
+      return makeError(field.path(), "[", i,
+                       "]: must be a token and its score");
+    bytes += entry[0].get_ref<const std::string &>().size();
+  }
+  // One more, so that an empty token too points into the storage.
+  characters.reserve(bytes + 1);
+  modelIds.reserve(entries.size());
+  modelTokens.reserve(entries.size());
+  for (size_t i = entries.size(); i-- > 0;)
+    SANDWICH_RETURN_IF_ERROR(
+        addToModel(static_cast<int32_t>(i),
+                   entries[i][0].get_ref<const std::string &>(), field));
+  std::reverse(modelTokens.begin(), modelTokens.end());
+  return {};
+}
+
 Status Vocabulary::readModelTokens(const JsonField &field) {
+  if (!field.json().is_object())
+    return field.error("must be an object of tokens and their ids");
   const auto &members = field.json().get_ref<const Json::object_t &>();
   size_t bytes = 0;
   for (const auto &[token, id] : members)
@@ -96,13 +135,8 @@ Status Vocabulary::readModelTokens(const JsonField &field) {
       JsonField entry(value, field.path() + "[" + inQuotes(token) + "]");
       return entry.tokenId(tokens.size()).error();
     }
-    auto id = static_cast<int32_t>(value.get<uint64_t>());
-    const char *begin = characters.data() + characters.size();
-    characters.insert(characters.end(), token.begin(), token.end());
-    std::string_view stored(begin, token.size());
-    SANDWICH_RETURN_IF_ERROR(assign(id, stored, field.path()));
-    modelIds.insert(id, tokens);
-    modelTokens.push_back(id);
+    SANDWICH_RETURN_IF_ERROR(
+        addToModel(static_cast<int32_t>(value.get<uint64_t>()), token, field));
   }
   return {};
 }
@@ -171,6 +205,17 @@ Status Vocabulary::readAddedTokens(const JsonField &field) {
     SANDWICH_RETURN_IF_ERROR(add(std::move(token), element));
   }
   return {};
+}
+
+std::array<int32_t, 256> Vocabulary::byteTokenIds() const {
+  constexpr char digits[] = "0123456789ABCDEF";
+  std::array<int32_t, 256> ids;
+  for (size_t byte = 0; byte != ids.size(); ++byte) {
+    const char token[] = {'<', '0', 'x', digits[byte >> 4], digits[byte & 15],
+                          '>'};
+    ids[byte] = idInModel({token, sizeof(token)});
+  }
+  return ids;
 }
 
 int32_t Vocabulary::nextId() const {

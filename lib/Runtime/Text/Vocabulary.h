@@ -11,6 +11,7 @@
 
 #include "JsonField.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -62,6 +63,12 @@ private:
   std::vector<Slot> slots; ///< a power of two of them, or none
 };
 
+/// How a file lists the tokens of a model.
+enum class VocabularyForm {
+  Ids,    ///< an object of tokens and their ids
+  Scores, ///< a list of tokens and their scores, in the order of their ids
+};
+
 /// The model's own vocabulary and the added tokens. An id is smaller than the
 /// number of tokens in the files. Moves, never copies.
 class Vocabulary {
@@ -71,9 +78,11 @@ public:
   Vocabulary &operator=(Vocabulary &&) = default;
 
   /// Reads `model.vocab` and `added_tokens` (may be absent) of a
-  /// tokenizer.json. Errors: ids that are not whole numbers, are beyond the
-  /// vocabulary, or stand for two tokens; a token with two ids.
+  /// tokenizer.json. Of equal tokens in a list the last counts. Errors: ids
+  /// that are not whole numbers, are beyond the vocabulary, or stand for two
+  /// tokens; a token with two ids.
   static Result<Vocabulary> read(const JsonField &modelVocabulary,
+                                 VocabularyForm form,
                                  const std::optional<JsonField> &addedTokens);
 
   /// Adds the tokens of `added_tokens_decoder` of a tokenizer_config.json; of a
@@ -121,10 +130,19 @@ public:
   /// The ids of the model's own tokens, in the order of the file.
   const std::vector<int32_t> &modelTokenIds() const { return modelTokens; }
 
+  /// The ids of the model's tokens that stand for bytes, written `<0x0A>`; -1
+  /// for bytes that have none.
+  std::array<int32_t, 256> byteTokenIds() const;
+
 private:
   Vocabulary(const Vocabulary &) = delete;
 
   Status readModelTokens(const JsonField &field);
+  Status readScoredTokens(const JsonField &field);
+
+  /// Gives the model the token `token` with `id`. Errors as `assign`.
+  Status addToModel(int32_t id, std::string_view token, const JsonField &field);
+
   Status readAddedTokens(const JsonField &field);
 
   /// Gives `id` the text `token`. Errors: it has another.

@@ -8,10 +8,10 @@
 ///
 /// \file
 /// Hugging Face's `tokenizer.json` read and run: byte-level BPE (GPT-2, Llama
-/// 3, Qwen2) and SentencePiece-style BPE with byte fallback (Llama 2), with
-/// added tokens, normalizers, pre-tokenizers, post-processors and decoders.
-/// What is not supported is refused when the file is read, by naming the field
-/// and its value.
+/// 3, Qwen2), SentencePiece-style BPE with byte fallback (Llama 2), WordPiece
+/// (BERT, bge) and Unigram (XLM-R, T5), with added tokens, normalizers,
+/// pre-tokenizers, post-processors and decoders. What is not supported is
+/// refused when the file is read, by naming the field and its value.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,37 @@
 
 namespace sandwich {
 
-/// How `Tokenizer::encode` treats special tokens.
+/// How texts are cut to what a model takes.
+struct Truncation {
+  /// Which of two texts loses tokens.
+  enum class Strategy {
+    LongestFirst, ///< the longer one, and both once they are as long
+    OnlyFirst,
+    OnlySecond,
+  };
+
+  /// How many tokens a sequence has at most, special ones included.
+  uint64_t maxTokens = 0;
+  Strategy strategy = Strategy::LongestFirst;
+  /// Takes tokens away at the beginning of a text rather than at its end.
+  bool fromLeft = false;
+};
+
+/// What fills up the shorter sequences of a batch, where batches need it.
+struct Padding {
+  int32_t id = 0;
+  int32_t typeId = 0;
+  std::string token; ///< as the file writes it
+};
+
+/// The ids of a sequence, and for each the id of its type, which tells a model
+/// the texts of a pair apart (BERT's `token_type_ids`).
+struct TypedIds {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> typeIds;
+};
+
+/// How `Tokenizer::encode` treats special tokens and long texts.
 struct EncodingOptions {
   /// Adds the post-processor's tokens (as a rule the beginning of a sequence)
   /// around the text's.
@@ -52,6 +82,9 @@ struct EncodingOptions {
   /// Everything else sees the text as a whole: where the rest of the text holds
   /// no special token, the ids are those of the text without ranges.
   std::optional<std::span<const ByteRange>> trustedRanges = {};
+  /// Cuts the texts so that with the tokens that `addSpecialTokens` adds there
+  /// are not too many. `Tokenizer::truncation` is what the file proposes.
+  std::optional<Truncation> truncation = {};
 };
 
 /// A tokenizer as its file describes it. Copies share one immutable
@@ -83,10 +116,29 @@ public:
 
   /// The ids of `text`, which must be UTF-8. Errors: invalid UTF-8, a text
   /// longer than `maxTextBytes`, a regular expression of the file that exceeds
-  /// its match limits on this text, or a normalizer that inflates it
-  /// unreasonably.
+  /// its match limits on this text, a normalizer that inflates it unreasonably,
+  /// or a truncation that cannot be done: to less than the special tokens, of a
+  /// text that is not there, or of one so short that nothing of it were left.
   Result<std::vector<int32_t>>
   encode(std::string_view text, const EncodingOptions &options = {}) const;
+
+  /// The ids and types of `first` or, if there is a `second`, of the two as the
+  /// post-processor puts them together, as for a model that compares them.
+  /// Without `addSpecialTokens` there is nothing around and between them.
+  /// Errors: those of `encode`; two texts if the post-processor has no template
+  /// for them; two texts and `trustedRanges`, which are of one.
+  Result<TypedIds>
+  encodeWithTypes(std::string_view first,
+                  std::optional<std::string_view> second = std::nullopt,
+                  const EncodingOptions &options = {}) const;
+
+  /// The truncation that `tokenizer.json` proposes, if any. It is done where
+  /// `EncodingOptions::truncation` asks for it, and not otherwise.
+  const std::optional<Truncation> &truncation() const;
+
+  /// What `tokenizer.json` pads with or, if it does not pad, the `pad_token` of
+  /// `tokenizer_config.json`. Nothing is ever padded here.
+  const std::optional<Padding> &padding() const;
 
   /// The text of `ids`: always UTF-8, bytes that form no character become
   /// U+FFFD. Ids without a token (a model may have more rows than its
