@@ -77,17 +77,21 @@ static Status checkPoints(std::span<const ProfilePoint> points) {
   return {};
 }
 
-/// Theil's slope and the median of what it leaves, within the constraints.
+/// The repeated median: of each point the median of the slopes to all others,
+/// and the median of these; and the median of what it leaves. Within the
+/// constraints.
 static LatencyLine startingLine(std::span<const ProfilePoint> points) {
-  std::vector<double> slopes;
-  for (size_t i = 0; i < points.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (points[i].concurrency != points[j].concurrency)
-        slopes.push_back((points[i].seconds - points[j].seconds) /
-                         (static_cast<double>(points[i].concurrency) -
-                          static_cast<double>(points[j].concurrency)));
+  std::vector<double> slopes, rest;
+  for (const ProfilePoint &point : points) {
+    std::vector<double> own;
+    for (const ProfilePoint &other : points)
+      if (other.concurrency != point.concurrency)
+        own.push_back((other.seconds - point.seconds) /
+                      (static_cast<double>(other.concurrency) -
+                       static_cast<double>(point.concurrency)));
+    slopes.push_back(median(std::move(own)));
+  }
   const double alpha = std::max(0.0, median(std::move(slopes)));
-  std::vector<double> rest;
   for (const ProfilePoint &point : points)
     rest.push_back(point.seconds - alpha * point.concurrency);
   return {alpha, std::max(0.0, median(std::move(rest)))};

@@ -152,6 +152,34 @@ TEST(DepthEstimatorTest, NoiseMovesDepthsLittle) {
   }
 }
 
+/// One batch in ten takes twice as long. Few depths are much too small for it,
+/// and none is too large.
+TEST(DepthEstimatorTest, OutliersRarelyMoveDepths) {
+  std::mt19937_64 generator(1);
+  int small = 0;
+  constexpr int runs = 400;
+  for (uint64_t run = 0; run < runs; ++run) {
+    SimulatedDeviceModel model;
+    model.line = {0.005 + 0.05 * drawUniform(generator),
+                  0.1 + 0.4 * drawUniform(generator)};
+    model.noise = 0.01;
+    model.slowProbability = 0.1;
+    model.slowFactor = 2;
+    SimulatedDevice device(model, run);
+    Result<DepthEstimator> estimator =
+        DepthEstimator::create(within(1), {"device"});
+    ASSERT_TRUE(estimator);
+    const DepthEstimate found =
+        ::run(*estimator, [&](const std::vector<uint32_t> &wanted) {
+          return std::vector<double>{device.run(wanted[0]).seconds};
+        });
+    const double seconds = model.line.seconds(found.devices[0].depth);
+    small += seconds < 0.85;
+    EXPECT_LT(seconds, 1.05);
+  }
+  EXPECT_LT(small, runs / 20);
+}
+
 TEST(DepthEstimatorTest, WhatWasNotAskedForIsRefused) {
   EXPECT_FALSE(DepthEstimator::create(within(1), {}));
   Result<DepthEstimator> estimator =

@@ -83,13 +83,14 @@ struct LatencyFit {
 
   /// Fits alpha, beta >= 0.
   ///
-  /// Starts at the median of the slopes of all pairs (Theil 1950, Sen 1968),
-  /// which 29% of wrong points do not move far, and goes on with least squares
-  /// whose weights fall with the residual and are 0 beyond 4.685 deviations
-  /// (Beaton and Tukey 1974). The deviation is the median absolute residual of
-  /// the start, and stays (Yohai 1987), so that the weights of a few points
-  /// cannot chase each other. Without outliers that is least squares but for
-  /// weights near 1.
+  /// Starts at the repeated median of the slopes (Siegel 1982), which nearly
+  /// half of the points may be wrong without moving far: one of four, where the
+  /// median of all slopes (Theil 1950, Sen 1968) stands 29%. Goes on with least
+  /// squares whose weights fall with the residual and are 0 beyond 4.685
+  /// deviations (Beaton and Tukey 1974). The deviation is by the median
+  /// absolute residual of the start, and stays (Yohai 1987), so that the
+  /// weights of a few points cannot chase each other. Without outliers that is
+  /// least squares but for weights near 1.
   ///
   /// Errors (InvalidArgument): fewer than `leastPoints` or more than
   /// `mostPoints` points, all of one concurrency, a concurrency that is not
