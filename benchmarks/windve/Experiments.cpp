@@ -47,7 +47,7 @@ static Status printConcurrencies(const char *title,
                                  PaperConcurrency PaperMachine::*paper,
                                  LatencyLine PaperDevice::*ofTable, bool fitted,
                                  const ExperimentOptions &options) {
-  std::printf("%s\n%-28s %5s %22s %22s", title, "", "limit", "paper",
+  std::printf("%s\n%-28s %5s %23s %22s", title, "", "limit", "paper",
               "line of the table");
   if (fitted)
     std::printf(" %22s", "line of figure 4");
@@ -61,8 +61,8 @@ static Status printConcurrencies(const char *title,
                                 concurrencyOf(machine->accelerator.*ofTable,
                                               machine->cpu.*ofTable, limits[i],
                                               options));
-      std::printf("%-28s %3.0f s  %3u + %2u (%4.1f%%: %4.1f) %s", names.c_str(),
-                  limits[i], figures.alone[i], figures.added[i],
+      std::printf("%-28s %3.0f s  %3u + %2u (%4.1f%%: %4.1f%%) %s",
+                  names.c_str(), limits[i], figures.alone[i], figures.added[i],
                   figures.improvement[i],
                   percent(figures.added[i], figures.alone[i]), ours.c_str());
       if (fitted) {
