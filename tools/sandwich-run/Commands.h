@@ -25,6 +25,7 @@ using Action = std::function<Status()>;
 void addBenchCommand(CLI::App &app, Action &action);
 void addBenchServeCommand(CLI::App &app, Action &action);
 void addCharacterizeCommand(CLI::App &app, Action &action);
+void addCostCommand(CLI::App &app, Action &action);
 void addGenerateCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);
 void addLogitsCommand(CLI::App &app, Action &action);

@@ -44,6 +44,7 @@ change; 2 wrong usage.)");
   tool::addServeCommand(app, action);
   tool::addBenchServeCommand(app, action);
   tool::addCharacterizeCommand(app, action);
+  tool::addCostCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);
   tool::addTokenizeCommand(app, action);

@@ -455,6 +455,7 @@ class GenerateTest(RunTest):
             "logits",
             "bench",
             "characterize",
+            "cost",
             "inspect",
             "topology",
             "tokenize",
