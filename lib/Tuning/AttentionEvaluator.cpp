@@ -269,6 +269,7 @@ void AttentionPrograms::addProgram(ModuleOp module,
         b.loadIndex(argument(LogitRows), number), argument(Segments),
         argument(BlockTables),
         b.getF32FloatAttr(1 / std::sqrt(static_cast<float>(shape.headDim))),
+        /*bidirectional=*/nullptr,
         lm::AttentionTableAttr::get(context,
                                     AttentionTable{{.schedule = schedule}}),
         partialSums, result);

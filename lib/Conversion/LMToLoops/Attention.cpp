@@ -304,7 +304,7 @@ TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
           },
           count,
           rows.head,
-          b.add(b.add(rows.segment.firstPosition, lastToken), 1),
+          positionsAttended(b, op, rows.segment, lastToken),
           number};
 }
 
@@ -321,8 +321,8 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
   };
   forTiles([&](const TileRows &each) { builder.loadQueries(each); });
   Value endRow = b.min(b.mul(endTile, tile.rows), rows.count);
-  Value endToken = b.add(b.div(b.sub(endRow, one), shape.group), 1);
-  Value positions = b.add(rows.segment.firstPosition, endToken);
+  Value lastToken = b.div(b.sub(endRow, one), shape.group);
+  Value positions = positionsAttended(b, op, rows.segment, lastToken);
   Value blocks = blocksOf(b, positions);
   b.forLoop(zero, blocks, tile.chunk, [&](Value chunk) {
     auto blocksBefore = [&](Value end) {

@@ -205,7 +205,7 @@ void AttentionMatrixBuilder::maskScores(const TileRows &rows,
                                         Value firstPosition, Value tokens) {
   // How many of the chunk's positions a row attends to.
   auto attendedBy = [&](Value row) {
-    Value end = b.add(b.add(rows.segment.firstPosition, rows.token(row)), 1);
+    Value end = positionsAttended(b, op, rows.segment, rows.token(row));
     return b.sub(arith::MaxUIOp::create(b, end, firstPosition), firstPosition);
   };
   Value ofAll = b.min(attendedBy(zero), tokens);

@@ -100,6 +100,13 @@ Value StreamingSoftmaxBuilder::allocate(unsigned place,
 // Places
 //===----------------------------------------------------------------------===//
 
+Value lm::positionsAttended(LoopBuilder &builder, AttentionOp op,
+                            const SegmentValues &segment, Value token) {
+  return builder.add(segment.firstPosition, op.getBidirectional()
+                                                ? segment.tokens
+                                                : builder.add(token, 1));
+}
+
 Value StreamingSoftmaxBuilder::channelOf(const TileRows &rows, Value row) {
   return b.mul(rows.queryHead(row), headDim);
 }
@@ -134,9 +141,10 @@ void AttentionTileBuilder::loadQueries(const TileRows &rows) {
   b.storeVector(b.splat(masked), chunkMaxima, zero);
   b.forLoop(zero, b.index(shape.rows), 1, [&](Value row) {
     Value token = rows.token(row), channel = channelOf(rows, row);
-    Value position = arith::IndexCastOp::create(
-        b, b.getI32Type(), b.add(rows.segment.firstPosition, token));
-    memref::StoreOp::create(b, position, limits, ValueRange{rows.tile, row});
+    Value attended = positionsAttended(b, op, rows.segment, token);
+    memref::StoreOp::create(
+        b, arith::IndexCastOp::create(b, b.getI32Type(), attended), limits,
+        ValueRange{rows.tile, row});
     token = b.add(rows.segment.firstToken, token);
     b.storeVector(b.splat(0), totals, {rows.tile, row, zero});
     b.forVectors(headDim, [&](Value first, int64_t width) {
@@ -245,7 +253,7 @@ void AttentionTileBuilder::weighScores(const TileRows &rows, Value firstBlock,
         [&](Value column, ValueRange carried) {
           Value offset = arith::IndexCastOp::create(b, b.getI32Type(), column);
           Value positions = arith::AddIOp::create(b, lane, b.broadcast(offset));
-          Value attends = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
+          Value attends = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                                 positions, b.broadcast(limit));
           Value score = arith::SelectOp::create(
               b, attends, b.loadVector(scores, {row, column}), b.splat(masked));

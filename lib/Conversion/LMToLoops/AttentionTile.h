@@ -23,6 +23,11 @@ struct SegmentValues {
   mlir::Value firstToken, tokens, firstPosition, firstBlock;
 };
 
+/// How many positions of its sequence token number `token` of `segment` attends
+/// to, from the first on.
+mlir::Value positionsAttended(LoopBuilder &builder, AttentionOp op,
+                              const SegmentValues &segment, mlir::Value token);
+
 /// Rows of one tile: where each lies in the query and destination buffers.
 struct TileRows {
   const SegmentValues &segment;

@@ -58,6 +58,17 @@ static void lowerSiluMul(LoopBuilder &builder, const ProgramContext &program,
                 });
 }
 
+static void lowerGelu(LoopBuilder &builder, const ProgramContext &program,
+                      GeluOp op) {
+  const bool isExact = op.getKind() == GeluKind::Exact;
+  forOwnVectors(builder, program, op.getDestination(),
+                [&](Value row, Value channel, int64_t width) {
+                  Value x =
+                      builder.loadVector(op.getInput(), {row, channel}, width);
+                  return isExact ? builder.geluExact(x) : builder.geluTanh(x);
+                });
+}
+
 static void lowerDealRows(LoopBuilder &builder, const ProgramContext &program,
                           DealRowsOp op) {
   auto ranks = static_cast<int64_t>(op.getRanks());
@@ -135,6 +146,7 @@ void lm::attachElementwiseLowerings(MLIRContext &context) {
       context);
   DealRowsOp::attachInterface<LoopLoweringModel<DealRowsOp, lowerDealRows>>(
       context);
+  GeluOp::attachInterface<LoopLoweringModel<GeluOp, lowerGelu>>(context);
   RotateOp::attachInterface<LoopLoweringModel<RotateOp, lowerRotate>>(context);
   SiluMulOp::attachInterface<LoopLoweringModel<SiluMulOp, lowerSiluMul>>(
       context);

@@ -130,7 +130,7 @@ void sandwich::registerLoopLowerings(DialectRegistry &registry) {
     attachElementwiseLowerings(*context);
     attachEmbedLowering(*context);
     attachGatherRowsLowering(*context);
-    attachRMSNormLowering(*context);
+    attachNormLowerings(*context);
     attachRotaryTableLowering(*context);
   });
 }

@@ -68,7 +68,7 @@ void attachCollectiveLowerings(mlir::MLIRContext &context);
 void attachElementwiseLowerings(mlir::MLIRContext &context);
 void attachEmbedLowering(mlir::MLIRContext &context);
 void attachGatherRowsLowering(mlir::MLIRContext &context);
-void attachRMSNormLowering(mlir::MLIRContext &context);
+void attachNormLowerings(mlir::MLIRContext &context);
 void attachRotaryTableLowering(mlir::MLIRContext &context);
 
 } // namespace sandwich::lm

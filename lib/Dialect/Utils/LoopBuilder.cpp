@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
+#include <numbers>
+
 using namespace mlir;
 using namespace sandwich;
 
@@ -116,6 +118,26 @@ Value LoopBuilder::siluMul(Value gate, Value up) {
   Value activated =
       arith::DivFOp::create(*this, gate, addf(splat(1, width), exponential));
   return mulf(activated, up);
+}
+
+Value LoopBuilder::geluExact(Value x) {
+  const int64_t width = cast<VectorType>(x.getType()).getNumElements();
+  Value scaled = mulf(x, splat(std::numbers::sqrt2_v<float> / 2, width));
+  Value error = math::ErfOp::create(*this, scaled);
+  Value half = mulf(x, splat(0.5f, width));
+  return fma(half, error, half);
+}
+
+Value LoopBuilder::geluTanh(Value x) {
+  const int64_t width = cast<VectorType>(x.getType()).getNumElements();
+  // (1 + tanh(u)) / 2 is 1 / (1 + exp(-2 u)).
+  const float linear =
+      -2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
+  Value square = mulf(x, x);
+  Value factor =
+      fma(square, splat(0.044715f * linear, width), splat(linear, width));
+  Value exponential = math::ExpOp::create(*this, mulf(x, factor));
+  return arith::DivFOp::create(*this, x, addf(splat(1, width), exponential));
 }
 
 Value LoopBuilder::reduceAdd(Value vector) {

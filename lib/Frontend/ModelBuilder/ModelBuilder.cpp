@@ -158,8 +158,9 @@ private:
     Value attention =
         lm::AttentionOp::create(
             builder, query.getType(), query, cache, layer, segments, blocks,
-            builder.getF32FloatAttr(scale), /*schedules=*/nullptr,
-            /*partial_sums=*/Value(), /*destination=*/Value())
+            builder.getF32FloatAttr(scale), /*bidirectional=*/nullptr,
+            /*schedules=*/nullptr, /*partial_sums=*/Value(),
+            /*destination=*/Value())
             .getResult();
     Value output = linear(attention, "self_attn.o_proj", config.hiddenSize,
                           config.outputBias, layer);

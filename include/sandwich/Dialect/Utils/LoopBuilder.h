@@ -63,6 +63,10 @@ public:
   mlir::Value broadcast(mlir::Value scalar, int64_t width = vectorWidth);
   /// `gate * sigmoid(gate) * up`, on vectors.
   mlir::Value siluMul(mlir::Value gate, mlir::Value up);
+  /// `x * (1 + erf(x / sqrt(2))) / 2`, on vectors.
+  mlir::Value geluExact(mlir::Value x);
+  /// `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2`, on vectors.
+  mlir::Value geluTanh(mlir::Value x);
   /// The sum of a vector's elements, in any order.
   mlir::Value reduceAdd(mlir::Value vector);
   /// The largest of a vector's elements, a power of two.

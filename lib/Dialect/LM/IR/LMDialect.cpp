@@ -28,8 +28,8 @@ void LMDialect::initialize() {
       >();
   declarePromisedInterfaces<LoopLoweringOpInterface, AddOp, AllGatherOp,
                             AllReduceOp, AppendKVOp, AttentionOp, DealRowsOp,
-                            EmbedOp, GatherRowsOp, RMSNormOp, RotaryTableOp,
-                            RotateOp, SiluMulOp>();
+                            EmbedOp, GatherRowsOp, GeluOp, LayerNormOp,
+                            RMSNormOp, RotaryTableOp, RotateOp, SiluMulOp>();
 }
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,

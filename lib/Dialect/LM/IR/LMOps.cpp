@@ -298,6 +298,26 @@ LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyForm(*this, getResult(), getDestination())))
+    return failure();
+  if (channels(getInput().getType()) != getDestinationType(*this).getDimSize(1))
+    return emitOpError("(C2) input and result differ in channels");
+  if (!isPositive(getEpsilon()))
+    return emitOpError("(C4) epsilon must be finite and positive");
+  return success();
+}
+
+LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  const int64_t size = channels(getInput().getType());
+  const bool hasLayers = static_cast<bool>(getLayer());
+  for (FlatSymbolRefAttr name : {getWeightAttr(), getBiasAttr()})
+    if (failed(
+            verifyWeightUse(*this, symbols, name, {{size}, hasLayers}, "(C3)")))
+      return failure();
+  return success();
+}
+
 LogicalResult RotaryTableOp::verify() {
   if (failed(verifyForm(*this, getResult(), getDestination())))
     return failure();
@@ -514,6 +534,10 @@ LogicalResult SiluMulOp::verify() {
                            /*sameElements=*/false);
 }
 
+LogicalResult GeluOp::verify() {
+  return verifyElementwise(*this, getInput(), /*sameElements=*/false);
+}
+
 LogicalResult AddOp::verify() {
   return verifyElementwise(*this, {getLhs(), getRhs()},
                            /*sameElements=*/false);
@@ -563,6 +587,14 @@ SmallVector<WeightUse> RMSNormOp::getWeightUses() {
   return {{getWeightAttr(), WeightRole::Vector}};
 }
 
+bool LayerNormOp::splitsRows() { return true; }
+Value LayerNormOp::getOverwritten() { return getInput(); }
+bool LayerNormOp::canNarrowResult() { return true; }
+SmallVector<WeightUse> LayerNormOp::getWeightUses() {
+  return {{getWeightAttr(), WeightRole::Vector},
+          {getBiasAttr(), WeightRole::Vector}};
+}
+
 SmallVector<PhaseInputUse> RotaryTableOp::getPhaseInputs() {
   return {{getPositions(), PhaseInput::Positions}};
 }
@@ -599,6 +631,10 @@ Value RotateOp::getOverwritten() { return getInput(); }
 bool SiluMulOp::splitsRows() { return true; }
 Value SiluMulOp::getOverwritten() { return getGate(); }
 bool SiluMulOp::canNarrowResult() { return true; }
+
+bool GeluOp::splitsRows() { return true; }
+Value GeluOp::getOverwritten() { return getInput(); }
+bool GeluOp::canNarrowResult() { return true; }
 
 bool AddOp::splitsRows() { return true; }
 Value AddOp::getOverwritten() { return getLhs(); }
@@ -643,6 +679,10 @@ void RMSNormOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
 }
+void LayerNormOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
 void RotaryTableOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
@@ -670,6 +710,10 @@ void RotateOp::getEffects(
   getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void SiluMulOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void GeluOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
 }

@@ -26,6 +26,16 @@ def LM_PhaseAttr : EnumAttr<LM_Dialect, LM_Phase, "phase"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def LM_GeluKind : I32EnumAttr<"GeluKind", "how GELU is computed", [
+    I32EnumAttrCase<"Exact", 0, "exact">,
+    I32EnumAttrCase<"Tanh", 1, "tanh">]> {
+  let cppNamespace = "::sandwich::lm";
+  let genSpecializedAttr = 0;
+}
+def LM_GeluKindAttr : EnumAttr<LM_Dialect, LM_GeluKind, "gelu_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def LM_ShardKind : I32EnumAttr<"ShardKind", "what a rank has of a weight", [
     I32EnumAttrCase<"Rows", 0, "rows">,
     I32EnumAttrCase<"Columns", 1, "columns">,

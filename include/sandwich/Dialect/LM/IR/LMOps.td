@@ -156,6 +156,39 @@ def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
   }];
 }
 
+def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>],
+    ["splitsRows", "getWeightUses", "getOverwritten", "canNarrowResult"]> {
+  let summary = "Layer normalization";
+  let description = [{
+    Over all channels of a row: `(x - mean(x)) / sqrt(variance(x) + epsilon) *
+    weight + bias`, in f32, rounded to the result's type. The variance is that
+    of the row itself, the mean square of its distances from the mean (Ba et
+    al., 2016).
+
+    ```mlir
+    %y = lm.layer_norm %x, @norm bias @norm.bias[%layer] epsilon 1.0e-12 : tensor<?x768xf32>
+    ```
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels; (C3) weight and bias
+    exist, have one dimension, the channels, and layers if and only if one is
+    given; (C4) `epsilon` is finite and positive.
+  }];
+  let arguments = (ins LM_Activation:$input, FlatSymbolRefAttr:$weight,
+                       FlatSymbolRefAttr:$bias, Optional<Index>:$layer,
+                       F32Attr:$epsilon,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $weight `bias` $bias (`[` $layer^ `]`)? `epsilon` $epsilon
+    (`into` $destination^)? attr-dict
+    `:` type($input)
+    custom<ResultType>(ref(type($input)), type($destination), type($result))
+  }];
+}
+
 def LM_RotaryTableOp : LM_DestinationOp<"rotary_table", [],
     ["getPhaseInputs", "splitsRows"]> {
   let summary = "Cosines and sines of the rotary position embedding";
@@ -181,11 +214,12 @@ def LM_RotaryTableOp : LM_DestinationOp<"rotary_table", [],
 
 def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
     ["getPhaseInputs", "canNarrowResult", "getPartialSumsBytes", "getCost"]> {
-  let summary = "Causal attention over the paged cache";
+  let summary = "Attention over the paged cache";
   let description = [{
     For each token and query head, softmax of `scale * query . key` over the
-    positions of the token's sequence up to its own, times the values; keys and
-    values come from the cache, where this step's own tokens have been written
+    positions of the token's sequence up to its own, or, where it is
+    `bidirectional`, up to its segment's last, times the values; keys and values
+    come from the cache, where this step's own tokens have been written
     before. `segments` says which tokens follow each other in a sequence, and
     which of the `blocks` are that sequence's. Query heads share the cache's
     heads in equal groups. The softmax streams over blocks (FlashAttention), so
@@ -203,13 +237,15 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
   let arguments = (ins LM_Activation:$query, LM_KVCache:$kv_cache,
                        Index:$layer, LM_Segments:$segments,
                        LM_Indices:$block_tables, F32Attr:$scale,
+                       UnitAttr:$bidirectional,
                        OptionalAttr<LM_AttentionTableAttr>:$schedules,
                        Optional<LM_PartialSums>:$partial_sums,
                        Optional<LM_ActivationBuffer>:$destination);
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
     $query `,` $kv_cache `[` $layer `]` `segments` $segments
-    `blocks` $block_tables `scale` $scale (`schedules` `(` $schedules^ `)`)?
+    `blocks` $block_tables `scale` $scale (`bidirectional` $bidirectional^)?
+    (`schedules` `(` $schedules^ `)`)?
     (`partial_sums` `(` $partial_sums^ `:` type($partial_sums) `)`)?
     (`into` $destination^)? attr-dict
     `:` type($query) `,` type($kv_cache) `,` type($segments) `,`
@@ -373,6 +409,30 @@ def LM_SiluMulOp : LM_DestinationOp<"silu_mul", [],
     $gate `,` $up (`into` $destination^)? attr-dict
     `:` custom<PairTypes>(type($gate), type($up), type($destination),
                           type($result))
+  }];
+}
+
+def LM_GeluOp : LM_DestinationOp<"gelu", [],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+  let summary = "The activation of the feed-forward block, without a gate";
+  let description = [{
+    Of each element, rounded to the result's type (Hendrycks and Gimpel, 2016):
+    `exact` is `x * (1 + erf(x / sqrt(2))) / 2`; `tanh` is
+    `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2`.
+
+    ```mlir
+    %y = lm.gelu %x exact : tensor<?x3072xf32>
+    ```
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$input, LM_GeluKindAttr:$kind,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input $kind (`into` $destination^)? attr-dict `:` type($input)
+    custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
 
