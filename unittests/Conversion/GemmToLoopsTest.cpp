@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -301,6 +302,13 @@ double MatmulMemory::expected(int64_t row, int64_t column,
     return gate / (1 + std::exp(-gate)) * up;
   }
   double value = sum(row, column, magnitude);
+  if (test.epilogue == "gelu_exact")
+    return value * (1 + std::erf(value / std::sqrt(2.0))) / 2;
+  if (test.epilogue == "gelu_tanh")
+    return value *
+           (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
+                          (value + 0.044715 * value * value * value))) /
+           2;
   return test.addsResidual() ? value + residual[row * test.n + column] : value;
 }
 
@@ -390,6 +398,18 @@ std::vector<MatmulCase> matmulCases() {
        .epilogue = "add_residual",
        .layer = 1});
   cases.push_back(
+      {.name = "BF16GeluExact",
+       .schedules =
+           "<? : " +
+           schedule("X86_AVX512_BF16_4x64", "16, 128, 32", 3, "16, 0") + ">",
+       .n = 229,
+       .k = 96,
+       .threads = 3,
+       .bf16Result = true,
+       .epilogue = "gelu_exact",
+       .bias = true,
+       .layer = 1});
+  cases.push_back(
       {.name = "BF16SiluMulNarrow",
        .schedules = "<? : " +
                     schedule("X86_AVX512_BF16_5x16", "7, 64, 64", 2, "2, 512") +
@@ -461,6 +481,28 @@ std::vector<MatmulCase> matmulCases() {
        .bf16Result = true,
        .epilogue = "silu_mul",
        .interleave = 32});
+  cases.push_back(
+      {.name = "AVX2GeluExact",
+       .isa = MatrixISA::X86_AVX2_F32,
+       .schedules =
+           "<? : " + schedule("X86_AVX2_F32_2x32", "24, 64, 32", 1, "4, 1024") +
+           ">",
+       .n = 75,
+       .k = 33,
+       .threads = 2,
+       .epilogue = "gelu_exact",
+       .bias = true});
+  cases.push_back(
+      {.name = "AVX2GeluTanh",
+       .isa = MatrixISA::X86_AVX2_F32,
+       .schedules =
+           "<? : " + schedule("X86_AVX2_F32_2x32", "24, 64, 32", 1, "4, 1024") +
+           ">",
+       .n = 64,
+       .k = 40,
+       .threads = 1,
+       .bf16Result = true,
+       .epilogue = "gelu_tanh"});
   cases.push_back(
       {.name = "AMXTwoByTwo",
        .isa = MatrixISA::X86_AMX_BF16,
@@ -555,7 +597,8 @@ MatmulCase RandomCases::next(MatrixISA isa, int number) {
   test.name = std::string(name(isa)) + "_" + std::to_string(number);
   test.threads = between(1, 6);
   test.partsOfK = between(1, test.threads);
-  test.epilogue = oneOf<std::string>({"none", "add_residual", "silu_mul"});
+  test.epilogue = oneOf<std::string>(
+      {"none", "add_residual", "silu_mul", "gelu_exact", "gelu_tanh"});
   test.interleave = oneOf<int64_t>({3, 16, 32});
   test.n = test.isSilu() ? 2 * between(1, 150) : between(1, 300);
   test.k = packingOf(isa).kStep * between(1, 200 / packingOf(isa).kStep);

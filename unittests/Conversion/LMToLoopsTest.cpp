@@ -15,6 +15,7 @@
 #include <cmath>
 #include <iomanip>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -220,6 +221,155 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 //===----------------------------------------------------------------------===//
+// lm.layer_norm
+//===----------------------------------------------------------------------===//
+
+class LayerNormTest : public testing::TestWithParam<NormCase> {};
+
+TEST_P(LayerNormTest, NormalizesRows) {
+  const NormCase &test = GetParam();
+  constexpr float epsilon = 1e-3f;
+  std::mt19937 random(3);
+  const int64_t stride = (test.channels * 4 + 63) / 64 * 64;
+  AlignedBytes weights(4 * stride);
+  Elements others{weights.data(), false};
+  others.fill(4 * stride / 4, std::numeric_limits<float>::quiet_NaN());
+  const int64_t layer = test.layers ? stride : 0;
+  Elements weight{weights.data() + layer, test.bf16Weight};
+  Elements bias{weights.data() + 2 * stride + layer, test.bf16Weight};
+  weight.fillRandom(test.channels, random);
+  bias.fillRandom(test.channels, random);
+  Activations activations(test.bf16Input, test.channels, test.bf16Result,
+                          test.channels, 32);
+  activations.input.fillRandom(maxTokens * test.channels, random);
+  // A row far from zero, whose mean square tells little of its variance.
+  for (int64_t c = 0; c < test.channels; ++c)
+    activations.input.set(c, activations.input.get(c) + 64);
+
+  std::ostringstream globals;
+  for (int64_t number : {0, 1}) {
+    globals << "lm.weight @" << (number == 0 ? "norm" : "bias") << " : tensor<"
+            << test.channels << "x" << elementName(test.bf16Weight) << ">"
+            << (test.layers ? " layers 2 from [\"norm{}\"]"
+                            : " from [\"norm\"]")
+            << " at " << 2 * number * stride;
+    if (test.layers)
+      globals << " stride " << stride;
+    globals << "\n";
+  }
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      globals.str(), test.threads, "memref<?x1x1x2x16xf16>",
+      activations.views("%tokens", "%tokens") +
+          "%layer = arith.constant 1 : index\n"
+          "lm.layer_norm %input, @norm bias @bias" +
+          (test.layers ? "[%layer]" : "") +
+          " epsilon 1.0e-3 into %destination : " + activations.inputType() +
+          " into " + activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  buffers.weights = weights.data();
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.assign(tokens, 0);
+    activations.resetDestination();
+    runTeam(*program, buffers, test.threads);
+    for (int64_t t = 0; t < tokens; ++t) {
+      auto x = [&](int64_t c) -> double {
+        return activations.input.get(t * test.channels + c);
+      };
+      const auto channels = static_cast<double>(test.channels);
+      double mean = 0, variance = 0;
+      for (int64_t c = 0; c < test.channels; ++c)
+        mean += x(c) / channels;
+      for (int64_t c = 0; c < test.channels; ++c)
+        variance += std::pow(x(c) - mean, 2) / channels;
+      // Of rounding the mean of numbers near 64 to f32.
+      const double error = t == 0 ? 2e-5 : 0;
+      for (int64_t c = 0; c < test.channels; ++c)
+        ASSERT_NO_FATAL_FAILURE(activations.expectNear(
+            t, c,
+            (x(c) - mean) / std::sqrt(variance + epsilon) * weight.get(c) +
+                bias.get(c),
+            error));
+    }
+    activations.expectRestUntouched(tokens);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LayerNormTest,
+    testing::Values(NormCase{"Rows", 256, 256, false, false, false, 2},
+                    NormCase{"RowsTail", 211, 211, false, true, true, 3},
+                    NormCase{"Layers", 160, 160, true, true, true, 1, true},
+                    NormCase{"Narrow", 10, 10, false, false, false, 2},
+                    NormCase{"BertBase", 768, 768, false, false, true, 2,
+                             true}),
+    [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
+// lm.gelu
+//===----------------------------------------------------------------------===//
+
+struct GeluCase {
+  std::string name, kind;
+  int64_t channels;
+  bool bf16Input, bf16Result;
+  int64_t threads;
+};
+void PrintTo(const GeluCase &test, std::ostream *out) { *out << test.name; }
+class GeluTest : public testing::TestWithParam<GeluCase> {};
+
+TEST_P(GeluTest, MatchesLibrary) {
+  const GeluCase &test = GetParam();
+  Activations activations(test.bf16Input, test.channels, test.bf16Result,
+                          test.channels, 16);
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      "", test.threads, "memref<?x1x1x2x16xf16>",
+      activations.views("%tokens", "%tokens") + "lm.gelu %input " + test.kind +
+          " into %destination : " + activations.inputType() + " into " +
+          activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  auto gelu = [&](double x) {
+    if (test.kind == "exact")
+      return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+    return x *
+           (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
+                          (x + 0.044715 * x * x * x))) /
+           2;
+  };
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  // From where nothing is left to where nothing is lost, with both zeros and
+  // what an overflowed sum would be.
+  const int64_t count = maxTokens * test.channels;
+  for (int64_t i = 0; i < count; ++i)
+    activations.input.set(
+        i, static_cast<float>(-12 + 24.0 * static_cast<double>(i) /
+                                        static_cast<double>(count)));
+  const std::vector<float> special = {0.0f,    -0.0f, 1e-30f,
+                                      -1e-30f, 1e4f,  -1e4f};
+  for (size_t i = 0; i < special.size(); ++i)
+    activations.input.set(static_cast<int64_t>(i), special[i]);
+  buffers.positions.assign(maxTokens, 0);
+  activations.resetDestination();
+  runTeam(*program, buffers, test.threads);
+  for (int64_t t = 0; t < maxTokens; ++t)
+    for (int64_t c = 0; c < test.channels; ++c)
+      ASSERT_NO_FATAL_FAILURE(activations.expectNear(
+          t, c, gelu(activations.input.get(t * test.channels + c))))
+          << "of " << activations.input.get(t * test.channels + c);
+  activations.expectRestUntouched(maxTokens);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, GeluTest,
+    testing::Values(GeluCase{"Exact", "exact", 256, false, false, 2},
+                    GeluCase{"ExactTailBF16", "exact", 50, true, true, 3},
+                    GeluCase{"Tanh", "tanh", 256, false, false, 1},
+                    GeluCase{"TanhTail", "tanh", 37, false, true, 2}),
+    [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
 // lm.rotary_table
 //===----------------------------------------------------------------------===//
 
@@ -326,6 +476,7 @@ struct AttentionCase {
   std::string schedules = "";
   /// The largest number of parts that it splits contexts into.
   int64_t split = 0;
+  bool bidirectional = false;
 
   /// Whether prompts may be multiplied in bf16.
   bool multipliesBF16() const {
@@ -358,6 +509,7 @@ protected:
   /// Runs a step of `pieces` and compares it with plain loops.
   void check(const std::vector<Piece> &pieces);
   /// `roundsWeights` says that those of values may have been rounded to bf16.
+  /// `position` is the last one that the token attends to.
   void checkToken(const Cache &cache, int64_t sequence, int64_t token,
                   int64_t position, bool roundsWeights);
 
@@ -381,9 +533,9 @@ void AttentionTest::compileProgram() {
        << "%layer = arith.constant 1 : index\n"
           "lm.attention %input, %cache[%layer] segments %segments "
           "blocks %block_tables scale 0.25 "
-       << schedules << partialSums
-       << " into %destination : " << activations.inputType() << ", "
-       << cacheType << ", memref<?x4xi32>, memref<?xi32> into "
+       << (test.bidirectional ? "bidirectional " : "") << schedules
+       << partialSums << " into %destination : " << activations.inputType()
+       << ", " << cacheType << ", memref<?x4xi32>, memref<?xi32> into "
        << activations.destinationType() << "\n";
   program = compile(makeProgram("", test.threads, cacheType, body.str()),
                     test.target);
@@ -495,7 +647,8 @@ void AttentionTest::check(const std::vector<Piece> &pieces) {
   for (size_t i = 0; i < pieces.size(); ++i)
     for (int64_t p = pieces[i].first; p < pieces[i].end(); ++p)
       ASSERT_NO_FATAL_FAILURE(
-          checkToken(cache, sequenceOf(i), token++, p,
+          checkToken(cache, sequenceOf(i), token++,
+                     test.bidirectional ? pieces[i].end() - 1 : p,
                      pieces[i].tokens > 1 && test.multipliesBF16()));
   activations.expectRestUntouched(tokens);
 }
@@ -607,6 +760,28 @@ INSTANTIATE_TEST_SUITE_P(
                       "x86-64-avx512"},
         AttentionCase{"AVX512BF16CacheHeadsOf64", 2, 2, 64, Kind::BF16, false,
                       true, 2, "x86-64-avx512"}),
+    [](const auto &info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Bidirectional, AttentionTest,
+    testing::Values(
+        AttentionCase{"BertF32", 12, 1, 64, Kind::F32, false, false, 2, "host",
+                      "", 0, true},
+        AttentionCase{"BertBF16", 4, 1, 64, Kind::BF16, true, true, 3, "host",
+                      "", 0, true},
+        AttentionCase{"GroupOfThree", 2, 3, 48, Kind::F16, false, false, 2,
+                      "host", "", 0, true},
+        AttentionCase{"SmallTiles", 2, 1, 32, Kind::F32, false, false, 3,
+                      "host",
+                      "<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = "
+                      "[3, 1, 2], tiles = 2>>",
+                      0, true},
+        AttentionCase{"Matrix", 2, 1, 64, Kind::BF16, true, true, 2,
+                      "x86-64-avx512-bf16",
+                      "<[?, ?] : <decode = [1, 2, 2], split = 1, prefill = "
+                      "[12, 2, 12], tiles = 4, instructions = "
+                      "X86_AVX512_BF16>>",
+                      0, true}),
     [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(

@@ -136,6 +136,10 @@ void EpilogueWriter::writeRow(Value blockRow, Value row, Value residual) {
                       b.loadVector(op.getSums(), {blockRow, blockColumn}, size);
                   if (bias)
                     result = b.addf(result, b.loadVector(bias, column, size));
+                  if (op.getEpilogue() == gemm::Epilogue::GeluExact)
+                    result = b.geluExact(result);
+                  else if (op.getEpilogue() == gemm::Epilogue::GeluTanh)
+                    result = b.geluTanh(result);
                   if (residual)
                     result = b.addf(b.loadVector(residual, {row, column}, size),
                                     result);
@@ -186,6 +190,8 @@ void sandwich::emitEpilogue(gemm::EpilogueOp op,
   case gemm::Epilogue::None:
   case gemm::Epilogue::AddResidual:
   case gemm::Epilogue::SiluMul:
+  case gemm::Epilogue::GeluExact:
+  case gemm::Epilogue::GeluTanh:
     EpilogueWriter(op, symbols).write();
     break;
   case gemm::Epilogue::RotateAppendKV:

@@ -49,6 +49,7 @@ private:
   void fuse(func::FuncOp function);
   void fuseAppendKV(lm::AppendKVOp append);
   void fuseSiluMul(lm::SiluMulOp silu);
+  void fuseGelu(lm::GeluOp gelu);
   void fuseAdd(lm::AddOp add);
   void convert(func::FuncOp function);
   gemm::MatmulOp createMatmul(ImplicitLocOpBuilder &builder, Type result,
@@ -270,6 +271,22 @@ void Converter::fuseSiluMul(lm::SiluMulOp silu) {
   eraseUnused({gate, up});
 }
 
+void Converter::fuseGelu(lm::GeluOp gelu) {
+  auto linear = getProducer<lm::LinearOp>(gelu.getInput(), gelu->getBlock());
+  if (!linear || !linear->hasOneUse())
+    return;
+  ImplicitLocOpBuilder builder(gelu.getLoc(), gelu);
+  gemm::MatmulOp matmul =
+      createMatmul(builder, gelu.getResult().getType(), linear,
+                   linear.getWeightAttr(), linear.getBiasAttr(),
+                   gelu.getKind() == lm::GeluKind::Exact
+                       ? gemm::Epilogue::GeluExact
+                       : gemm::Epilogue::GeluTanh);
+  gelu->replaceAllUsesWith(ValueRange(matmul.getResult()));
+  gelu.erase();
+  linear.erase();
+}
+
 void Converter::fuseAdd(lm::AddOp add) {
   for (auto [value, residual] : {std::pair(add.getLhs(), add.getRhs()),
                                  std::pair(add.getRhs(), add.getLhs())}) {
@@ -296,12 +313,15 @@ void Converter::fuse(func::FuncOp function) {
   // Collected first, as conversion erases operations around the one it visits.
   SmallVector<lm::AppendKVOp> appends;
   SmallVector<lm::SiluMulOp> silus;
+  SmallVector<lm::GeluOp> gelus;
   SmallVector<lm::AddOp> adds;
   function.walk([&](Operation *op) {
     if (auto append = dyn_cast<lm::AppendKVOp>(op))
       appends.push_back(append);
     else if (auto silu = dyn_cast<lm::SiluMulOp>(op))
       silus.push_back(silu);
+    else if (auto gelu = dyn_cast<lm::GeluOp>(op))
+      gelus.push_back(gelu);
     else if (auto add = dyn_cast<lm::AddOp>(op))
       adds.push_back(add);
   });
@@ -309,6 +329,8 @@ void Converter::fuse(func::FuncOp function) {
     fuseAppendKV(append);
   for (lm::SiluMulOp silu : silus)
     fuseSiluMul(silu);
+  for (lm::GeluOp gelu : gelus)
+    fuseGelu(gelu);
   for (lm::AddOp add : adds)
     fuseAdd(add);
 }

@@ -84,6 +84,49 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
   return
 }
 
+// The mean comes before the distances from it; both sums are independent ones.
+// The row may be written where it is read.
+
+lm.weight @layer_norm : tensor<64xf32> layers 2 from ["norm{}"] at 0 stride 256
+lm.weight @layer_norm.bias : tensor<64xf32> layers 2 from ["bias{}"] at 512 stride 256
+// CHECK-LABEL: func @layer_norm
+func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+  // CHECK: vector.reduction <add>
+  // CHECK: arith.divf
+  // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
+  // CHECK: arith.subf
+  // CHECK: vector.reduction <add>
+  // CHECK: math.sqrt
+  // CHECK: vector.fma
+  // CHECK-NEXT: vector.store
+  lm.layer_norm %x, @layer_norm bias @layer_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func @gelu
+func.func @gelu(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: math.erf %{{.*}} : vector<16xf32>
+  lm.gelu %x exact into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: math.exp %{{.*}} : vector<16xf32>
+  lm.gelu %x tanh into %x : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
 // Angles are reduced in f64, frequencies are constants.
 
 // CHECK-LABEL: func @rotary_table

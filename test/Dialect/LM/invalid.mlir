@@ -1344,3 +1344,79 @@ module attributes {lm.deterministic = true} {}
 // `lm.deterministic` is for all of a model.
 // expected-error @below {{'lm.deterministic' has no value and is on a module}}
 func.func private @f() attributes {lm.deterministic}
+
+// -----
+
+// lm.layer_norm (C1): has a result or a destination.
+func.func @layer_norm_form(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.layer_norm' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  "lm.layer_norm"(%x) <{weight = @n, bias = @n, epsilon = 1.0 : f32, operandSegmentSizes = array<i32: 1, 0, 0>}> : (memref<?x64xf32>) -> ()
+  return
+}
+
+// -----
+
+// lm.layer_norm (C2): channels stay.
+func.func @layer_norm_channels(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.layer_norm' op (C2) input and result differ in channels}}
+  %y = lm.layer_norm %x, @n bias @n epsilon 1.0 : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.layer_norm (C3): all channels are normalized together.
+lm.weight @n : tensor<32xf32> from ["n"]
+func.func @layer_norm_weight(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.layer_norm' op (C3) @n must be a weight of 64 elements, without layers, not interleaved}}
+  %y = lm.layer_norm %x, @n bias @n epsilon 1.0 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.layer_norm (C3): the bias too.
+lm.weight @n : tensor<64xf32> from ["n"]
+lm.weight @b : tensor<64xf32> layers 2 from ["b{}"]
+func.func @layer_norm_bias(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.layer_norm' op (C3) @b must be a weight of 64 elements, without layers, not interleaved}}
+  %y = lm.layer_norm %x, @n bias @b epsilon 1.0 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.layer_norm (C4): epsilon keeps the root from zero.
+lm.weight @n : tensor<64xf32> from ["n"]
+func.func @layer_norm_epsilon(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.layer_norm' op (C4) epsilon must be finite and positive}}
+  %y = lm.layer_norm %x, @n bias @n epsilon -1.0 : tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.gelu (C1): tensors or buffers.
+func.func @gelu_form(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.gelu' op (C1) mixes tensor form and buffer form}}
+  lm.gelu %x exact into %y : tensor<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.gelu (C2): channels stay.
+func.func @gelu_channels(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.gelu' op (C2) operands and result differ in channels}}
+  %y = lm.gelu %x tanh : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.gelu: there are two kinds.
+func.func @gelu_kind(%x: tensor<?x64xf32>) {
+  // expected-error @below {{expected ::sandwich::lm::GeluKind to be one of: exact, tanh}}
+  %y = lm.gelu %x sigmoid : tensor<?x64xf32>
+  return
+}

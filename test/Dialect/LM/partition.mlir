@@ -153,3 +153,28 @@ func.func @other(%x: tensor<?x64xf32>) -> tensor<?x320xf32> {
   %l = lm.linear %x, @head : tensor<?x64xf32> -> tensor<?x320xf32>
   return %l : tensor<?x320xf32>
 }
+
+// -----
+
+// A feed-forward block without a gate; norms of rows are of sums.
+
+// CHECK: lm.weight @norm : tensor<64xf32> from ["norm"]{{$}}
+lm.weight @norm : tensor<64xf32> from ["norm"]
+// CHECK-NEXT: lm.weight @up : tensor<48x64xf32> from ["up"] shard <rows, ranks = 2>
+lm.weight @up : tensor<96x64xf32> from ["up"]
+// CHECK-NEXT: lm.weight @down : tensor<64x48xf32> from ["down"] shard <columns, ranks = 2>
+lm.weight @down : tensor<64x96xf32> from ["down"]
+// CHECK-LABEL: func @gelu
+func.func @gelu(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
+  // CHECK: %[[U:.*]] = lm.linear %{{.*}}, @up : tensor<?x64xf32> -> tensor<?x48xf32>
+  %u = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x96xf32>
+  // CHECK-NEXT: %[[G:.*]] = lm.gelu %[[U]] exact : tensor<?x48xf32>
+  %g = lm.gelu %u exact : tensor<?x96xf32>
+  // CHECK-NEXT: %[[D:.*]] = lm.linear %[[G]], @down
+  %d = lm.linear %g, @down : tensor<?x96xf32> -> tensor<?x64xf32>
+  // CHECK: %[[S:.*]] = lm.all_reduce
+  %y = lm.add %x, %d : tensor<?x64xf32>
+  // CHECK-NEXT: lm.layer_norm %[[S]], @norm bias @norm epsilon {{.*}} : tensor<?x64xf32>
+  %n = lm.layer_norm %y, @norm bias @norm epsilon 1.0 : tensor<?x64xf32>
+  return %n : tensor<?x64xf32>
+}

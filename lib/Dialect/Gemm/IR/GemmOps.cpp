@@ -202,6 +202,8 @@ template <typename Op> static int64_t getNeededRows(Op op, int64_t result) {
   switch (op.getEpilogue()) {
   case Epilogue::None:
   case Epilogue::AddResidual:
+  case Epilogue::GeluExact:
+  case Epilogue::GeluTanh:
     return result;
   case Epilogue::SiluMul:
     return 2 * result;

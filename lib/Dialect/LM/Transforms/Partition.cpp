@@ -91,6 +91,8 @@ LogicalResult Partitioner::checkSizes(func::FuncOp phase) {
             getKVCacheType(append.getKvCache().getType()).getHeads());
     } else if (auto silu = dyn_cast<SiluMulOp>(op)) {
       check(sizes.intermediateSize, channelsOf(silu.getGate()));
+    } else if (auto gelu = dyn_cast<GeluOp>(op)) {
+      check(sizes.intermediateSize, channelsOf(gelu.getInput()));
     } else if (isa<func::ReturnOp>(op)) {
       for (Value value : op->getOperands())
         if (value.getDefiningOp<LinearOp>())
@@ -133,6 +135,8 @@ LogicalResult Partitioner::markByRows(func::FuncOp phase) {
     if (auto silu = dyn_cast<SiluMulOp>(op))
       return failure(failed(markByRows(op, silu.getGate())) ||
                      failed(markByRows(op, silu.getUp())));
+    if (auto gelu = dyn_cast<GeluOp>(op))
+      return markByRows(op, gelu.getInput());
     if (isa<func::ReturnOp>(op))
       for (Value value : op->getOperands())
         if (auto head = value.getDefiningOp<LinearOp>()) {
@@ -225,6 +229,8 @@ LogicalResult Partitioner::rewrite(Operation *op) {
   } else if (auto silu = dyn_cast<SiluMulOp>(op)) {
     if (isSplit(silu.getGate()) && isSplit(silu.getUp()))
       return divide(silu.getResult()), success();
+  } else if (auto gelu = dyn_cast<GeluOp>(op)) {
+    return divide(gelu.getResult()), success();
   } else if (auto append = dyn_cast<AppendKVOp>(op)) {
     if (isSplit(append.getKey()) && isSplit(append.getValue()))
       return success();

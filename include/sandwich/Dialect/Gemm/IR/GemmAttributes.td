@@ -18,7 +18,9 @@ def Gemm_Epilogue : I32EnumAttr<"Epilogue", "what a matmul does to its sums", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"AddResidual", 1, "add_residual">,
     I32EnumAttrCase<"SiluMul", 2, "silu_mul">,
-    I32EnumAttrCase<"RotateAppendKV", 3, "rotate_append_kv">]> {
+    I32EnumAttrCase<"RotateAppendKV", 3, "rotate_append_kv">,
+    I32EnumAttrCase<"GeluExact", 4, "gelu_exact">,
+    I32EnumAttrCase<"GeluTanh", 5, "gelu_tanh">]> {
   let cppNamespace = "::sandwich::gemm";
   let genSpecializedAttr = 0;
 }

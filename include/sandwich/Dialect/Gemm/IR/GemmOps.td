@@ -56,6 +56,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     * `silu_mul`: the weight interleaves the rows of its two sources, a gate
       and an up projection; `result = silu(gate) * up`, with half as many
       channels. The bias is that of the gate, then that of the up projection.
+    * `gelu_exact`, `gelu_tanh`: `result` is `lm.gelu` of that kind of `sums`.
     * `rotate_append_kv`: the channels are query heads, key heads and value
       heads. Query and key heads are normalized where `query_norm` and
       `key_norm` are given, then rotated by the table; queries are the result,
