@@ -31,7 +31,6 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
   registerAllToLLVMIRTranslations(registry);
   registry.insert<lm::LMDialect, gemm::GemmDialect, phase::PhaseDialect,
                   topo::TopoDialect>();
-  registerLoopLowerings(registry);
 }
 
 void sandwich::registerSandwichPasses() {

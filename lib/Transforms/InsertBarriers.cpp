@@ -205,9 +205,11 @@ SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
     Value buffer = effect.getValue();
     if (!buffer)
       continue;
+    // Rows of a cache are places that tokens of any row may have.
+    const bool hasRows = cast<ShapedType>(buffer.getType()).getRank() <= 2;
     accesses.push_back({rangeOf(buffer), buffer,
                         isa<MemoryEffects::Write>(effect.getEffect()),
-                        splitsRows});
+                        splitsRows && hasRows});
   }
   return accesses;
 }

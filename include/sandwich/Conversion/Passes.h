@@ -48,10 +48,6 @@ namespace sandwich {
 #define GEN_PASS_REGISTRATION
 #include "sandwich/Conversion/Passes.h.inc"
 
-/// Adds to `registry` how the operations of `lm` run, which `lm-to-loops` asks
-/// them: their models of `LoopLoweringOpInterface`.
-void registerLoopLowerings(mlir::DialectRegistry &registry);
-
 } // namespace sandwich
 
 #endif // SANDWICH_CONVERSION_PASSES_H

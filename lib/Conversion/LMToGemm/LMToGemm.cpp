@@ -56,8 +56,10 @@ private:
                               lm::LinearOp linear, FlatSymbolRefAttr weight,
                               FlatSymbolRefAttr bias, gemm::Epilogue epilogue);
 
-  /// One weight (or vector) of the rows of `parts`, made once however many
-  /// phases use it. Null if they cannot be joined.
+  /// Whether the rows of `parts`, weights or vectors, can become one's.
+  bool canFuse(ArrayRef<FlatSymbolRefAttr> parts, bool interleaved);
+  /// One weight (or vector) of the rows of `parts`, which `canFuse`, made once
+  /// however many phases use it.
   FlatSymbolRefAttr fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
                                 StringRef name, bool interleaved);
 
@@ -118,6 +120,23 @@ static void eraseUnused(ArrayRef<Operation *> operations) {
       op->erase();
 }
 
+bool Converter::canFuse(ArrayRef<FlatSymbolRefAttr> parts, bool interleaved) {
+  auto first = symbols.lookup<lm::WeightOp>(parts.front().getValue());
+  return first && llvm::all_of(parts, [&](FlatSymbolRefAttr part) {
+           auto weight = symbols.lookup<lm::WeightOp>(part.getValue());
+           if (!weight)
+             return false;
+           RankedTensorType type = weight.getTensorType();
+           return weight.getLayers() == first.getLayers() &&
+                  weight.getShardAttr() == first.getShardAttr() &&
+                  (!interleaved || weight.getSources().size() == 1) &&
+                  type.getElementType() ==
+                      first.getTensorType().getElementType() &&
+                  type.getShape().drop_front() ==
+                      first.getTensorType().getShape().drop_front();
+         });
+}
+
 FlatSymbolRefAttr Converter::fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
                                          StringRef name, bool interleaved) {
   Builder builder(module.getContext());
@@ -128,25 +147,13 @@ FlatSymbolRefAttr Converter::fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
 
   SmallVector<Attribute> sources;
   auto first = symbols.lookup<lm::WeightOp>(parts.front().getValue());
-  if (!first)
-    return {};
   SmallVector<int64_t> shape(first.getTensorType().getShape());
   shape[0] = 0;
   for (FlatSymbolRefAttr part : parts) {
     auto weight = symbols.lookup<lm::WeightOp>(part.getValue());
-    if (!weight)
-      return {};
-    RankedTensorType type = weight.getTensorType();
-    if (weight.getLayers() != first.getLayers() ||
-        weight.getShardAttr() != first.getShardAttr() ||
-        (interleaved && weight.getSources().size() != 1) ||
-        type.getElementType() != first.getTensorType().getElementType() ||
-        type.getShape().drop_front() !=
-            first.getTensorType().getShape().drop_front())
-      return {};
     fusedParts.insert(weight);
     llvm::append_range(sources, weight.getSources());
-    shape[0] += type.getDimSize(0);
+    shape[0] += weight.getTensorType().getDimSize(0);
   }
 
   // The fused weight is named beside its parts.
@@ -220,17 +227,21 @@ void Converter::fuseAppendKV(lm::AppendKVOp append) {
     if (!dominance.properlyDominates(append, user))
       return;
 
-  FlatSymbolRefAttr weight =
-      fuseWeights({query->linear.getWeightAttr(), key->linear.getWeightAttr(),
-                   value.getWeightAttr()},
-                  "qkv_proj", false);
-  FlatSymbolRefAttr bias;
-  if (value.getBias())
-    bias = fuseWeights({query->linear.getBiasAttr(), key->linear.getBiasAttr(),
-                        value.getBiasAttr()},
-                       "qkv_proj.bias", false);
-  if (!weight || (value.getBias() && !bias))
+  const FlatSymbolRefAttr weights[] = {query->linear.getWeightAttr(),
+                                       key->linear.getWeightAttr(),
+                                       value.getWeightAttr()};
+  const FlatSymbolRefAttr biases[] = {query->linear.getBiasAttr(),
+                                      key->linear.getBiasAttr(),
+                                      value.getBiasAttr()};
+  const bool hasBias = static_cast<bool>(value.getBiasAttr());
+  if (!canFuse(weights, /*interleaved=*/false) ||
+      (hasBias && !canFuse(biases, /*interleaved=*/false)))
     return;
+  FlatSymbolRefAttr weight =
+      fuseWeights(weights, "qkv_proj", /*interleaved=*/false);
+  FlatSymbolRefAttr bias;
+  if (hasBias)
+    bias = fuseWeights(biases, "qkv_proj.bias", /*interleaved=*/false);
 
   ImplicitLocOpBuilder builder(append.getLoc(), append);
   gemm::MatmulOp matmul =
@@ -258,10 +269,12 @@ void Converter::fuseSiluMul(lm::SiluMulOp silu) {
   if (!gate || !up || gate.getInput() != up.getInput() ||
       gate.getLayer() != up.getLayer() || gate.getBias() || up.getBias())
     return;
-  FlatSymbolRefAttr weight = fuseWeights(
-      {gate.getWeightAttr(), up.getWeightAttr()}, "gate_up_proj", true);
-  if (!weight)
+  const FlatSymbolRefAttr weights[] = {gate.getWeightAttr(),
+                                       up.getWeightAttr()};
+  if (!canFuse(weights, /*interleaved=*/true))
     return;
+  FlatSymbolRefAttr weight =
+      fuseWeights(weights, "gate_up_proj", /*interleaved=*/true);
   ImplicitLocOpBuilder builder(silu.getLoc(), silu);
   gemm::MatmulOp matmul =
       createMatmul(builder, silu.getResult().getType(), gate, weight, {},
@@ -276,12 +289,11 @@ void Converter::fuseGelu(lm::GeluOp gelu) {
   if (!linear || !linear->hasOneUse())
     return;
   ImplicitLocOpBuilder builder(gelu.getLoc(), gelu);
-  gemm::MatmulOp matmul =
-      createMatmul(builder, gelu.getResult().getType(), linear,
-                   linear.getWeightAttr(), linear.getBiasAttr(),
-                   gelu.getKind() == lm::GeluKind::Exact
-                       ? gemm::Epilogue::GeluExact
-                       : gemm::Epilogue::GeluTanh);
+  gemm::MatmulOp matmul = createMatmul(
+      builder, gelu.getResult().getType(), linear, linear.getWeightAttr(),
+      linear.getBiasAttr(),
+      gelu.getKind() == lm::GeluKind::Exact ? gemm::Epilogue::GeluExact
+                                            : gemm::Epilogue::GeluTanh);
   gelu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   gelu.erase();
   linear.erase();

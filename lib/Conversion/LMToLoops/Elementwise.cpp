@@ -69,6 +69,15 @@ static void lowerGelu(LoopBuilder &builder, const ProgramContext &program,
                 });
 }
 
+static void lowerRound(LoopBuilder &builder, const ProgramContext &program,
+                       RoundOp op) {
+  forOwnVectors(builder, program, op.getDestination(),
+                [&](Value row, Value channel, int64_t width) {
+                  return builder.loadVector(op.getInput(), {row, channel},
+                                            width);
+                });
+}
+
 static void lowerDealRows(LoopBuilder &builder, const ProgramContext &program,
                           DealRowsOp op) {
   auto ranks = static_cast<int64_t>(op.getRanks());
@@ -148,6 +157,7 @@ void lm::attachElementwiseLowerings(MLIRContext &context) {
       context);
   GeluOp::attachInterface<LoopLoweringModel<GeluOp, lowerGelu>>(context);
   RotateOp::attachInterface<LoopLoweringModel<RotateOp, lowerRotate>>(context);
+  RoundOp::attachInterface<LoopLoweringModel<RoundOp, lowerRound>>(context);
   SiluMulOp::attachInterface<LoopLoweringModel<SiluMulOp, lowerSiluMul>>(
       context);
 }

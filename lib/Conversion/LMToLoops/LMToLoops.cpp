@@ -61,11 +61,29 @@ static LogicalResult verifyWeights(Operation *op,
   return success();
 }
 
+/// Adds how the operations of `lm` run.
+static void registerLoopLowerings(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, LMDialect *) {
+    attachAttentionLowering(*context);
+    attachCollectiveLowerings(*context);
+    attachElementwiseLowerings(*context);
+    attachEmbedLowering(*context);
+    attachGatherRowsLowering(*context);
+    attachNormLowerings(*context);
+    attachRotaryTableLowering(*context);
+  });
+}
+
 namespace {
 
 class LMToLoopsPass : public sandwich::impl::LMToLoopsBase<LMToLoopsPass> {
 public:
   using Base::Base;
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    Base::getDependentDialects(registry);
+    registerLoopLowerings(registry);
+  }
 
   void runOnOperation() override {
     Result<Target> model = getTarget(target.getValue());
@@ -122,15 +140,3 @@ private:
 };
 
 } // namespace
-
-void sandwich::registerLoopLowerings(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, LMDialect *) {
-    attachAttentionLowering(*context);
-    attachCollectiveLowerings(*context);
-    attachElementwiseLowerings(*context);
-    attachEmbedLowering(*context);
-    attachGatherRowsLowering(*context);
-    attachNormLowerings(*context);
-    attachRotaryTableLowering(*context);
-  });
-}

@@ -26,16 +26,32 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::gemm;
 
-/// Makes the operation that defines `input` round its result to bf16. Only
-/// operations that can do so, and whose result only `user` reads, qualify.
-static LogicalResult narrowProducer(MatmulOp user, Value input) {
-  auto producer = input.getDefiningOp<lm::StepOpInterface>();
-  if (!input.hasOneUse() || !producer || !producer.canNarrowResult())
-    return user.emitOpError(
-        "reads an input that cannot be rounded to bf16 where it is made");
+/// Whether `use` is what a matmul multiplies in bf16.
+static bool isMultipliedInBF16(OpOperand &use) {
+  auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+  return matmul && &use == &matmul.getInputMutable() &&
+         multipliesBF16(matmul.getSchedules()
+                            ->getSchedules()
+                            .front()
+                            .getSchedule()
+                            .microKernel.isa);
+}
+
+/// Makes bf16 of `input`, which is f32, for the matmuls that multiply it so:
+/// where it is made, if that is possible and they alone read it, in a copy
+/// otherwise.
+static void narrow(Value input) {
   auto type = cast<RankedTensorType>(input.getType());
-  input.setType(type.clone(BFloat16Type::get(user.getContext())));
-  return success();
+  auto narrowType = type.clone(BFloat16Type::get(input.getContext()));
+  auto producer = input.getDefiningOp<lm::StepOpInterface>();
+  if (producer && producer.canNarrowResult() &&
+      llvm::all_of(input.getUses(), isMultipliedInBF16))
+    return input.setType(narrowType);
+  OpBuilder builder(input.getContext());
+  builder.setInsertionPointAfterValue(input);
+  auto rounded = lm::RoundOp::create(builder, input.getLoc(), narrowType, input,
+                                     /*destination=*/Value());
+  input.replaceUsesWithIf(rounded.getResult(), isMultipliedInBF16);
 }
 
 namespace {
@@ -97,17 +113,17 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
           return WalkResult::interrupt();
         }
       }
-      const Schedule &schedule =
-          matmul.getSchedules()->getSchedules().front().getSchedule();
-      bool readsBF16 = multipliesBF16(schedule.microKernel.isa);
-      auto inputType = cast<ShapedType>(matmul.getInput().getType());
-      if (readsBF16 && inputType.getElementType().isF32() &&
-          failed(narrowProducer(matmul, matmul.getInput())))
-        return WalkResult::interrupt();
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    // Once it is known of all that read a value how they do.
+    getOperation().walk([](MatmulOp matmul) {
+      auto type = cast<ShapedType>(matmul.getInput().getType());
+      if (type.getElementType().isF32() &&
+          isMultipliedInBF16(matmul.getInputMutable()))
+        narrow(matmul.getInput());
+    });
   }
 
   /// The untuned table for `shape`. Choosing takes milliseconds, and models

@@ -26,10 +26,10 @@ void LMDialect::initialize() {
 #define GET_OP_LIST
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
       >();
-  declarePromisedInterfaces<LoopLoweringOpInterface, AddOp, AllGatherOp,
-                            AllReduceOp, AppendKVOp, AttentionOp, DealRowsOp,
-                            EmbedOp, GatherRowsOp, GeluOp, LayerNormOp,
-                            RMSNormOp, RotaryTableOp, RotateOp, SiluMulOp>();
+  declarePromisedInterfaces<
+      LoopLoweringOpInterface, AddOp, AllGatherOp, AllReduceOp, AppendKVOp,
+      AttentionOp, DealRowsOp, EmbedOp, GatherRowsOp, GeluOp, LayerNormOp,
+      RMSNormOp, RotaryTableOp, RotateOp, RoundOp, SiluMulOp>();
 }
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,

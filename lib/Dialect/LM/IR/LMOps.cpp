@@ -93,6 +93,35 @@ static void printPairTypes(OpAsmPrinter &printer, Operation *op, Type first,
   printResultType(printer, op, first, destination, result);
 }
 
+/// Reads the types of keys and values, one where they are the same, of the
+/// cache and of the slots.
+static ParseResult parseAppendTypes(OpAsmParser &parser, Type &key, Type &value,
+                                    Type &cache, Type &slots) {
+  SmallVector<Type> types;
+  const SMLoc location = parser.getCurrentLocation();
+  if (parser.parseTypeList(types))
+    return failure();
+  if (types.size() == 3)
+    types.insert(types.begin(), types.front());
+  if (types.size() != 4)
+    return parser.emitError(location, "expected the types of keys, of values "
+                                      "where it is another, of the cache and "
+                                      "of slots");
+  key = types[0];
+  value = types[1];
+  cache = types[2];
+  slots = types[3];
+  return success();
+}
+
+static void printAppendTypes(OpAsmPrinter &printer, Operation *, Type key,
+                             Type value, Type cache, Type slots) {
+  printer << key << ", ";
+  if (value != key)
+    printer << value << ", ";
+  printer << cache << ", " << slots;
+}
+
 #include "sandwich/Dialect/LM/IR/LMOpInterfaces.cpp.inc"
 
 #define GET_OP_CLASSES
@@ -543,6 +572,15 @@ LogicalResult AddOp::verify() {
                            /*sameElements=*/false);
 }
 
+LogicalResult RoundOp::verify() {
+  if (failed(verifyElementwise(*this, getInput(), /*sameElements=*/false)))
+    return failure();
+  if (!getElementTypeOrSelf(getInput()).isF32() ||
+      !getDestinationType(*this).getElementType().isBF16())
+    return emitOpError("(C3) rounds f32 to bf16");
+  return success();
+}
+
 LogicalResult DealRowsOp::verify() {
   if (failed(verifyElementwise(*this, getInput(), /*sameElements=*/true)))
     return failure();
@@ -558,12 +596,13 @@ LogicalResult AppendKVOp::verify() {
     return emitOpError("(C2) ")
            << getKvCache().getType() << " is not the buffer of a !lm.kv_cache";
   int64_t width = cache.getHeads() * cache.getHeadDim();
-  if (channels(getKey().getType()) != width)
+  if (channels(getKey().getType()) != width ||
+      channels(getValue().getType()) != width)
     return emitOpError("(C1) keys and values must have ")
            << width << " channels";
   auto isBuffer = llvm::IsaPred<BaseMemRefType>;
   const bool inBuffers = isBuffer(getKey().getType());
-  for (Value operand : {getKvCache(), getSlots()})
+  for (Value operand : {getValue(), getKvCache(), getSlots()})
     if (isBuffer(operand.getType()) != inBuffers)
       return emitOpError("(C3) mixes tensor form and buffer form");
   return success();
@@ -639,6 +678,8 @@ bool GeluOp::canNarrowResult() { return true; }
 bool AddOp::splitsRows() { return true; }
 Value AddOp::getOverwritten() { return getLhs(); }
 bool AddOp::canNarrowResult() { return true; }
+
+bool RoundOp::splitsRows() { return true; }
 
 bool DealRowsOp::splitsRows() { return true; }
 Value DealRowsOp::getOverwritten() { return getInput(); }
@@ -718,6 +759,10 @@ void GeluOp::getEffects(
   getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void AddOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  getBufferEffects(*this, getDestinationMutable(), effects);
+}
+void RoundOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
 }

@@ -161,7 +161,8 @@ void Partitioner::divide(Value value) {
 Value Partitioner::addResidual(LinearOp linear) {
   Value part = linear.getResult();
   auto add = part.hasOneUse() ? dyn_cast<AddOp>(*part.user_begin()) : AddOp();
-  if (!add)
+  // Ranks add up in f32.
+  if (!add || add.getResult().getType() != part.getType())
     return part;
   OpBuilder builder(add);
   OpOperand &residual = add->getOpOperand(add.getLhs() == part ? 1 : 0);

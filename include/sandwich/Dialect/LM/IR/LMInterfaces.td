@@ -52,8 +52,8 @@ def LM_StepOpInterface : OpInterface<"StepOpInterface"> {
         (ins), "", "return ::std::nullopt;">,
     InterfaceMethod<
         "Whether each thread reads and writes the same share of the rows of "
-        "every buffer, and nothing else: operations that do so after one "
-        "another need no barrier in between.",
+        "every buffer of activations or indices: operations that do so after "
+        "one another need no barrier in between.",
         "bool", "splitsRows", (ins), "", "return false;">,
     InterfaceMethod<
         "The weights, the one that the operation is named after first.",
@@ -87,8 +87,8 @@ def LM_StepOpInterface : OpInterface<"StepOpInterface"> {
 def LM_LoopLoweringOpInterface : OpInterface<"LoopLoweringOpInterface"> {
   let cppNamespace = "::sandwich::lm";
   let description = [{
-    How an operation runs: as loops over vectors. Implemented beside the passes
-    that lower, by models that `registerLoopLowerings` attaches.
+    How an operation runs: as loops over vectors. Implemented beside
+    `lm-to-loops`, by models that the pass attaches.
   }];
   let methods = [
     InterfaceMethod<[{

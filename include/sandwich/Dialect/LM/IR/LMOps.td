@@ -373,7 +373,7 @@ def LM_RotateOp : LM_DestinationOp<"rotate", [],
 }
 
 def LM_AppendKVOp : LM_Op<"append_kv", [
-    AllTypesMatch<["key", "value"]>, LM_Tells<["getPhaseInputs", "splitsRows"]>,
+    LM_Tells<["getPhaseInputs", "splitsRows"]>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Writes a step's keys and values to the cache";
   let description = [{
@@ -387,8 +387,9 @@ def LM_AppendKVOp : LM_Op<"append_kv", [
   let arguments = (ins LM_Activation:$key, LM_Activation:$value,
       LM_KVCache:$kv_cache, Index:$layer, LM_Indices:$slots);
   let assemblyFormat = [{
-    $key `,` $value `to` $kv_cache `[` $layer `]` `slots` $slots
-    attr-dict `:` type($key) `,` type($kv_cache) `,` type($slots)
+    $key `,` $value `to` $kv_cache `[` $layer `]` `slots` $slots attr-dict
+    `:` custom<AppendTypes>(type($key), type($value), type($kv_cache),
+                            type($slots))
   }];
   let hasVerifier = 1;
 }
@@ -452,6 +453,25 @@ def LM_AddOp : LM_DestinationOp<"add", [],
     $lhs `,` $rhs (`into` $destination^)? attr-dict
     `:` custom<PairTypes>(type($lhs), type($rhs), type($destination),
                           type($result))
+  }];
+}
+
+def LM_RoundOp : LM_DestinationOp<"round", [], ["splitsRows"]> {
+  let summary = "A copy of an activation in bf16";
+  let description = [{
+    `result = input`, rounded to the nearest bf16, ties to even: what matmuls of
+    bf16 read where something else needs the input as it is.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels; (C3) the input is
+    f32, the result bf16.
+  }];
+  let arguments = (ins LM_Activation:$input,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input (`into` $destination^)? attr-dict
+    `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
   }];
 }
 

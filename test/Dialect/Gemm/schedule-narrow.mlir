@@ -1,0 +1,55 @@
+// RUN: sandwich-opt %s -gemm-schedule="target=x86-64-avx512-bf16" -split-input-file | FileCheck %s
+
+// What matmuls of bf16 alone read is rounded where it is made, also where they
+// are several.
+lm.weight @w : tensor<64x64xbf16> from ["w"]
+lm.weight @norm : tensor<64xf32> from ["norm"]
+// CHECK-LABEL: func @several
+func.func @several(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  // CHECK: %[[N:.*]] = lm.layer_norm {{.*}} : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %n = lm.layer_norm %x, @norm bias @norm epsilon 1.0 : tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[N]], @w {{.*}} : tensor<?x64xbf16> -> tensor<?x64xf32>
+  %y = gemm.matmul %n, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[N]], @w {{.*}} : tensor<?x64xbf16> -> tensor<?x64xf32>
+  %z = gemm.matmul %n, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y, %z : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// -----
+
+// A value that something else reads in f32 stays f32, and has one copy.
+lm.weight @w : tensor<64x64xbf16> from ["w"]
+lm.weight @norm : tensor<64xf32> from ["norm"]
+// CHECK-LABEL: func @residual
+func.func @residual(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  // CHECK: %[[N:.*]] = lm.layer_norm {{.*}} : tensor<?x64xf32>
+  // CHECK-NEXT: %[[R:.*]] = lm.round %[[N]] : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %n = lm.layer_norm %x, @norm bias @norm epsilon 1.0 : tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[R]], @w {{.*}} residual(%[[N]] : tensor<?x64xf32>)
+  %y = gemm.matmul %n, @w epilogue(<add_residual>) residual(%n : tensor<?x64xf32>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[R]], @w
+  %z = gemm.matmul %n, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // CHECK-NOT: lm.round
+  // CHECK: return
+  return %y, %z : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// -----
+
+// So does an argument, which is made nowhere, and what a loop carries.
+lm.weight @w : tensor<64x64xbf16> layers 2 from ["w{}"]
+// CHECK-LABEL: func @carried
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<?x64xf32>
+func.func @carried(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  // CHECK: scf.for {{.*}} iter_args(%[[C:.*]] = %[[X]]) -> (tensor<?x64xf32>)
+  %y = scf.for %layer = %c0 to %c2 step %c1 iter_args(%carried = %x) -> tensor<?x64xf32> {
+    // CHECK-NEXT: %[[R:.*]] = lm.round %[[C]]
+    // CHECK-NEXT: gemm.matmul %[[R]], @w
+    %z = gemm.matmul %carried, @w[%layer] epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+    scf.yield %z : tensor<?x64xf32>
+  }
+  return %y : tensor<?x64xf32>
+}
