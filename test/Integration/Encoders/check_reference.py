@@ -16,6 +16,9 @@ import subprocess
 import sys
 
 import numpy as np
+
+# Nothing is to be looked for elsewhere.
+os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 import transformers
 
@@ -189,6 +192,7 @@ def main():
     parser.add_argument("folder")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
     for case, options in CASES.items():
         folder = os.path.join(arguments.folder, case)
