@@ -12,16 +12,16 @@
 `run` reads lines of JSON, of the file IDS or of its input: the token ids of a
 text, [2, 7, 3], or with the types of its tokens, [[2, 7, 3], [0, 0, 1]]. For
 each it prints a line of JSON: a text's vector, the vectors of its tokens, or
-the scores of the model's head before any sigmoid. By default a model with a head
-gives scores, and another vectors, pooled and normalized as the folder's
+the scores of the model's head before any sigmoid. By default a model with a
+head gives scores, and another vectors, pooled and normalized as the folder's
 sentence-transformers files tell; without these they are means that are not
 normalized. --task chooses an adapter. --dimensions keeps the first values of a
 vector, before it is normalized; --raw leaves it as it was pooled.
 
 `compare` reads two such outputs. --difference limits the largest difference of
-any two values after both vectors are normalized, --cosine is the smallest cosine
-of two vectors, and --raw-difference limits the difference of values as they are,
-which is what suits scores. It exits with 1 where a limit is not kept.
+any two values after both vectors are normalized, --cosine is the smallest
+cosine of two vectors, and --raw-difference limits the difference of values as
+they are, which is what suits scores. It exits with 1 where a limit is not kept.
 """
 import argparse
 import json
@@ -115,9 +115,9 @@ class Encoder(Reference):
         if name.endswith(original):
             plain = name.removesuffix(original)
             if task is not None:
-                first, second = (
-                    self.tensors[f"{plain}.parametrizations.weight.0.lora_{which}"]
-                    [task] for which in "AB")
+                adapter = plain + ".parametrizations.weight.0.lora_"
+                first, second = (self.tensors[adapter + which][task]
+                                 for which in "AB")
                 # An embedding's factors are the other way around.
                 if not plain.endswith("_embeddings"):
                     first, second = second, first
@@ -173,8 +173,9 @@ class Encoder(Reference):
             values.shape[1], -1)
 
     def bert_layer(self, x, prefix):
-        attended = self.attend(*(self.linear(x, f"{prefix}attention.self.{name}")
-                                 for name in ("query", "key", "value")))
+        attended = self.attend(*(
+            self.linear(x, f"{prefix}attention.self.{name}")
+            for name in ("query", "key", "value")))
         x = self.layer_norm(
             x + self.linear(attended, prefix + "attention.output.dense"),
             prefix + "attention.output.LayerNorm")
