@@ -3,6 +3,8 @@
 #   compiler       the compiler was built
 #   shared         ../shared is there (SANDWICH_SHARED overrides where)
 #   torch          Debian's python3-torch is installed
+#   transformers   Debian's Python, or the one that SANDWICH_TEST_TRANSFORMERS is
+#                  the path of, has torch and transformers of PyPI
 #   mpi            sandwich-run was built with MPI
 #   hosts          mpirun is installed, and this user may make network
 #                  namespaces and connect them
@@ -57,6 +59,16 @@ if subprocess.run([python, "-c", "import torch"],
                   stdout=subprocess.DEVNULL,
                   stderr=subprocess.DEVNULL).returncode == 0:
     config.available_features.add("torch")
+transformers_python = os.environ.get("SANDWICH_TEST_TRANSFORMERS", python)
+config.substitutions.append(("%transformers_python", transformers_python))
+# To import them would take seconds.
+if subprocess.run([transformers_python, "-c",
+                   "from importlib.util import find_spec; import sys; "
+                   "sys.exit(not all(map(find_spec, "
+                   "('numpy', 'torch', 'transformers'))))"],
+                  stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL).returncode == 0:
+    config.available_features.add("transformers")
 
 if os.environ.get("SANDWICH_TEST_CONTAINERS") and os.geteuid() == 0 and all(
         map(shutil.which, ("buildah", "debootstrap"))):

@@ -32,6 +32,8 @@ def read_safetensors(path):
             # A bfloat16 is the upper half of a float32.
             "BF16": lambda raw: (np.frombuffer(raw, "<u2").astype("<u4")
                                  << 16).view("<f4"),
+            # Position ids that old checkpoints of encoders hold.
+            "I64": lambda raw: np.frombuffer(raw, "<i8"),
         }[entry["dtype"]](data[begin:end])
         tensors[name] = values.astype(np.float64).reshape(entry["shape"])
     return tensors
@@ -119,7 +121,8 @@ class Reference:
         return self.linear(gate / (1 + np.exp(-gate)) * up,
                            prefix + "down_proj")
 
-    def logits(self, ids):
+    def states(self, ids):
+        """What the last norm gives for every token: [token, channel]."""
         turn = np.exp(1j * np.outer(np.arange(len(ids)), self.frequencies()))
         x = self.tensors["model.embed_tokens.weight"][ids]
         for layer in range(self.config["num_hidden_layers"]):
@@ -130,10 +133,13 @@ class Reference:
             x = x + self.feed_forward(
                 self.normalize(x, prefix + "post_attention_layernorm"),
                 prefix + "mlp.")
+        return self.normalize(x, "model.norm")
+
+    def logits(self, ids):
         head = "lm_head"
         if self.config.get("tie_word_embeddings", False):
             head = "model.embed_tokens"
-        return self.linear(self.normalize(x, "model.norm"), head)
+        return self.linear(self.states(ids), head)
 
     def greedy(self, ids, count):
         made = []
