@@ -367,3 +367,35 @@ func.func @partial_sums_alone(%ids: memref<?xi32>, %positions: memref<?xi32>, %s
     into %logits : memref<?x32xf32>, memref<?x2x1x2x512xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x32xf32>
   return
 }
+
+// -----
+
+// What is done to rows by themselves follows on rows without a barrier. The
+// cache is no such rows: a token may read what any other one wrote.
+
+lm.weight @n : tensor<64xf32> from ["n"]
+// CHECK-LABEL: func @elementwise
+func.func @elementwise(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>, %blocks: memref<?xi32>, %rows: memref<?xi32>,
+    %cache: memref<?x2x1x2x1024xf32>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>, %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 8192>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK-NOT: phase.barrier
+  // CHECK: lm.layer_norm
+  // CHECK-NEXT: lm.gelu
+  // CHECK-NEXT: lm.add
+  // CHECK-NEXT: lm.append_kv
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.append_kv
+  // CHECK-NEXT: phase.barrier
+  // CHECK-NEXT: lm.attention
+  lm.layer_norm %x, @n bias @n epsilon 1.0 into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.gelu %x exact into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.add %x, %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.append_kv %x, %x to %cache[%c0] slots %slots : memref<?x64xf32>, memref<?x2x1x2x1024xf32>, memref<?xi32>
+  lm.append_kv %x, %x to %cache[%c0] slots %slots : memref<?x64xf32>, memref<?x2x1x2x1024xf32>, memref<?xi32>
+  lm.attention %x, %cache[%c0] segments %segments blocks %blocks scale 0.125 bidirectional into %logits
+    : memref<?x64xf32>, memref<?x2x1x2x1024xf32>, memref<?x4xi32>, memref<?xi32> into memref<?x64xf32>
+  return
+}

@@ -1420,3 +1420,40 @@ func.func @gelu_kind(%x: tensor<?x64xf32>) {
   %y = lm.gelu %x sigmoid : tensor<?x64xf32>
   return
 }
+
+// -----
+
+// lm.append_kv: three types, or four.
+func.func @append_kv_types(%k: tensor<?x32xf32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, %layer: index, %slots: tensor<?xi32>) {
+  // expected-error @below {{expected the types of keys, of values where it is another, of the cache and of slots}}
+  lm.append_kv %k, %k to %cache[%layer] slots %slots : tensor<?x32xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
+// lm.append_kv (C1): values too.
+func.func @append_kv_values(%k: tensor<?x32xf32>, %v: tensor<?x64xf32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, %layer: index, %slots: tensor<?xi32>) {
+  // expected-error @below {{'lm.append_kv' op (C1) keys and values must have 32 channels}}
+  lm.append_kv %k, %v to %cache[%layer] slots %slots
+    : tensor<?x32xf32>, tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?xi32>
+  return
+}
+
+// -----
+
+// lm.round (C2): channels stay.
+func.func @round_channels(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.round' op (C2) operands and result differ in channels}}
+  %y = lm.round %x : tensor<?x64xf32> -> tensor<?x32xbf16>
+  return
+}
+
+// -----
+
+// lm.round (C3): from f32 to bf16.
+func.func @round_elements(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.round' op (C3) rounds f32 to bf16}}
+  %y = lm.round %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  return
+}

@@ -183,7 +183,7 @@ func.func @ranks(%x: tensor<?x64xf32>, %y: memref<?x64xf32>, %whole: memref<?x12
 
 // CHECK-LABEL: func @elementwise_buffers
 func.func @elementwise_buffers(%x: memref<?x64xf32>, %wide: memref<?x64xf32, strided<[80, 1]>>, %n: memref<?x64xbf16>, %t: memref<?x32xf32>,
-    %cache: memref<?x1x2x2x512xf32>, %layer: index, %slots: memref<?xi32>) {
+    %cache: memref<?x1x2x2x512xf32>, %layer: index, %slots: memref<?xi32>, %padded: memref<?x64xf32, strided<[96, 1]>>, %rounded: memref<?x64xbf16>) {
   // CHECK-NEXT: lm.add %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
   lm.add %x, %x into %x : memref<?x64xf32> into memref<?x64xf32>
   // CHECK-NEXT: lm.add %{{.*}}, %{{.*}} into %{{.*}} : memref<?x64xf32>, memref<?x64xf32, strided<[80, 1]>> into memref<?x64xbf16>
@@ -196,6 +196,11 @@ func.func @elementwise_buffers(%x: memref<?x64xf32>, %wide: memref<?x64xf32, str
   lm.deal_rows %x among 2 into %x : memref<?x64xf32> into memref<?x64xf32>
   // CHECK-NEXT: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
   lm.append_kv %x, %x to %cache[%layer] slots %slots : memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
+  // Keys that lie elsewhere than values.
+  // CHECK-NEXT: lm.append_kv %{{.*}}, %{{.*}} to %{{.*}}[%{{.*}}] slots %{{.*}} : memref<?x64xf32, strided<[96, 1]>>, memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
+  lm.append_kv %padded, %x to %cache[%layer] slots %slots : memref<?x64xf32, strided<[96, 1]>>, memref<?x64xf32>, memref<?x1x2x2x512xf32>, memref<?xi32>
+  // CHECK-NEXT: lm.round %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xbf16>
+  lm.round %x into %rounded : memref<?x64xf32> into memref<?x64xbf16>
   return
 }
 
