@@ -370,6 +370,38 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 //===----------------------------------------------------------------------===//
+// lm.round
+//===----------------------------------------------------------------------===//
+
+TEST(RoundTest, RoundsToNearestEven) {
+  constexpr int64_t channels = 37, threads = 2;
+  Activations activations(false, channels, true, channels, 11);
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      "", threads, "memref<?x1x1x2x16xf16>",
+      activations.views("%tokens", "%tokens") +
+          "lm.round %input into %destination : " + activations.inputType() +
+          " into " + activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  std::mt19937 random(4);
+  activations.input.fillRandom(maxTokens * channels, random);
+  // Halfway between two numbers of bf16.
+  activations.input.set(0, 1 + 1.0f / 256);
+  activations.input.set(1, 1 + 3.0f / 256);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.assign(tokens, 0);
+    activations.resetDestination();
+    runTeam(*program, buffers, threads);
+    for (int64_t t = 0; t < tokens; ++t)
+      for (int64_t c = 0; c < channels; ++c)
+        ASSERT_EQ(activations.destination.get(t * activations.stride + c),
+                  fromBF16(toBF16(activations.input.get(t * channels + c))));
+    activations.expectRestUntouched(tokens);
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // lm.rotary_table
 //===----------------------------------------------------------------------===//
 
