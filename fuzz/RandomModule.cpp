@@ -945,7 +945,7 @@ void ModuleWriter::writeAnyOperation() {
   switch (d.below(14)) {
   case 12:
     define(x.type, "lm.gelu " + operand(x) +
-                       d.pick<std::string>({" exact", " tanh"}) + " : " +
+                       d.pick<std::string>({" <exact>", " <tanh>"}) + " : " +
                        x.type);
     return;
   case 13:

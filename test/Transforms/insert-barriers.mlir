@@ -391,7 +391,7 @@ func.func @elementwise(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: m
   // CHECK-NEXT: phase.barrier
   // CHECK-NEXT: lm.attention
   lm.layer_norm %x, @n bias @n epsilon 1.0 into %x : memref<?x64xf32> into memref<?x64xf32>
-  lm.gelu %x exact into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.gelu %x <exact> into %x : memref<?x64xf32> into memref<?x64xf32>
   lm.add %x, %x into %x : memref<?x64xf32> into memref<?x64xf32>
   lm.append_kv %x, %x to %cache[%c0] slots %slots : memref<?x64xf32>, memref<?x2x1x2x1024xf32>, memref<?xi32>
   lm.append_kv %x, %x to %cache[%c0] slots %slots : memref<?x64xf32>, memref<?x2x1x2x1024xf32>, memref<?xi32>

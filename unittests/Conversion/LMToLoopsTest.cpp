@@ -325,9 +325,11 @@ TEST_P(GeluTest, MatchesLibrary) {
                           test.channels, 16);
   std::unique_ptr<CompiledProgram> program = compile(makeProgram(
       "", test.threads, "memref<?x1x1x2x16xf16>",
-      activations.views("%tokens", "%tokens") + "lm.gelu %input " + test.kind +
-          " into %destination : " + activations.inputType() + " into " +
-          activations.destinationType() + "\n"));
+      activations.views("%tokens", "%tokens") + "lm.gelu %input <" + test.kind +
+          ">"
+          " into %destination : " +
+          activations.inputType() + " into " + activations.destinationType() +
+          "\n"));
   ASSERT_TRUE(program);
   auto gelu = [&](double x) {
     if (test.kind == "exact")

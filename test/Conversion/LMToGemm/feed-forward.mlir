@@ -184,9 +184,9 @@ func.func @gelu(%x: tensor<?x64xf32>) -> (tensor<?x96xf32>, tensor<?x96xf32>) {
   // CHECK-NEXT: gemm.matmul %[[X]], @up epilogue(<gelu_tanh>) : tensor<?x64xf32> -> tensor<?x96xf32>
   // CHECK-NEXT: return
   %0 = lm.linear %x, @up bias @bias : tensor<?x64xf32> -> tensor<?x96xf32>
-  %1 = lm.gelu %0 exact : tensor<?x96xf32>
+  %1 = lm.gelu %0 <exact> : tensor<?x96xf32>
   %2 = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x96xf32>
-  %3 = lm.gelu %2 tanh : tensor<?x96xf32>
+  %3 = lm.gelu %2 <tanh> : tensor<?x96xf32>
   return %1, %3 : tensor<?x96xf32>, tensor<?x96xf32>
 }
 
@@ -198,8 +198,8 @@ lm.weight @up : tensor<64x64xf32> from ["up"]
 // CHECK-LABEL: func @shared_gelu(
 func.func @shared_gelu(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
   // CHECK-NEXT: %[[Y:.*]] = gemm.matmul %{{.*}}, @up epilogue(<none>)
-  // CHECK-NEXT: lm.gelu %[[Y]] exact
+  // CHECK-NEXT: lm.gelu %[[Y]] <exact>
   %0 = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x64xf32>
-  %1 = lm.gelu %0 exact : tensor<?x64xf32>
+  %1 = lm.gelu %0 <exact> : tensor<?x64xf32>
   return %0, %1 : tensor<?x64xf32>, tensor<?x64xf32>
 }

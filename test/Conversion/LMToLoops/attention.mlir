@@ -61,7 +61,7 @@
 // CHECK: vector.load %{{.*}}[%{{.*}}, %{{.*}}, %[[HEAD:arg[0-9]+]], %{{.*}}, %{{.*}}] : memref<?x2x2x2x1024xf16>, vector<16xf16>
 // CHECK: memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %[[NEXT]], %c0{{(_[0-9]+)?}}, %{{.*}}], read, locality<3>, data
 // Positions that a token does not attend to are masked before the maximum.
-// CHECK: arith.cmpi sle
+// CHECK: arith.cmpi slt
 // CHECK: arith.select
 // CHECK-COUNT-4: vector.shuffle
 // CHECK: math.exp {{.*}} : vector<16xf32>

@@ -87,8 +87,8 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
 // The mean comes before the distances from it; both sums are independent ones.
 // The row may be written where it is read.
 
-lm.weight @layer_norm : tensor<64xf32> layers 2 from ["norm{}"] at 0 stride 256
-lm.weight @layer_norm.bias : tensor<64xf32> layers 2 from ["bias{}"] at 512 stride 256
+lm.weight @row_norm : tensor<64xf32> layers 2 from ["norm{}"] at 0 stride 256
+lm.weight @row_norm.bias : tensor<64xf32> layers 2 from ["bias{}"] at 512 stride 256
 // CHECK-LABEL: func @layer_norm
 func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
@@ -107,7 +107,7 @@ func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slo
   // CHECK: math.sqrt
   // CHECK: vector.fma
   // CHECK-NEXT: vector.store
-  lm.layer_norm %x, @layer_norm bias @layer_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.layer_norm %x, @row_norm bias @row_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x64xf32> into memref<?x64xf32>
   return
 }
 
@@ -121,9 +121,9 @@ func.func @gelu(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: me
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
   // CHECK: math.erf %{{.*}} : vector<16xf32>
-  lm.gelu %x exact into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.gelu %x <exact> into %x : memref<?x64xf32> into memref<?x64xf32>
   // CHECK: math.exp %{{.*}} : vector<16xf32>
-  lm.gelu %x tanh into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.gelu %x <tanh> into %x : memref<?x64xf32> into memref<?x64xf32>
   return
 }
 

@@ -1399,7 +1399,7 @@ func.func @layer_norm_epsilon(%x: tensor<?x64xf32>) {
 // lm.gelu (C1): tensors or buffers.
 func.func @gelu_form(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
   // expected-error @below {{'lm.gelu' op (C1) mixes tensor form and buffer form}}
-  lm.gelu %x exact into %y : tensor<?x64xf32> into memref<?x64xf32>
+  lm.gelu %x <exact> into %y : tensor<?x64xf32> into memref<?x64xf32>
   return
 }
 
@@ -1408,7 +1408,7 @@ func.func @gelu_form(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
 // lm.gelu (C2): channels stay.
 func.func @gelu_channels(%x: tensor<?x64xf32>) {
   // expected-error @below {{'lm.gelu' op (C2) operands and result differ in channels}}
-  %y = lm.gelu %x tanh : tensor<?x64xf32> -> tensor<?x32xf32>
+  %y = lm.gelu %x <tanh> : tensor<?x64xf32> -> tensor<?x32xf32>
   return
 }
 
@@ -1417,7 +1417,8 @@ func.func @gelu_channels(%x: tensor<?x64xf32>) {
 // lm.gelu: there are two kinds.
 func.func @gelu_kind(%x: tensor<?x64xf32>) {
   // expected-error @below {{expected ::sandwich::lm::GeluKind to be one of: exact, tanh}}
-  %y = lm.gelu %x sigmoid : tensor<?x64xf32>
+  // expected-error @below {{custom op 'lm.gelu' failed to parse LM_GeluKindAttr parameter 'value' which is to be a `::sandwich::lm::GeluKind`}}
+  %y = lm.gelu %x <sigmoid> : tensor<?x64xf32>
   return
 }
 

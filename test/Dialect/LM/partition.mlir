@@ -168,8 +168,8 @@ lm.weight @down : tensor<64x96xf32> from ["down"]
 func.func @gelu(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
   // CHECK: %[[U:.*]] = lm.linear %{{.*}}, @up : tensor<?x64xf32> -> tensor<?x48xf32>
   %u = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x96xf32>
-  // CHECK-NEXT: %[[G:.*]] = lm.gelu %[[U]] exact : tensor<?x48xf32>
-  %g = lm.gelu %u exact : tensor<?x96xf32>
+  // CHECK-NEXT: %[[G:.*]] = lm.gelu %[[U]] <exact> : tensor<?x48xf32>
+  %g = lm.gelu %u <exact> : tensor<?x96xf32>
   // CHECK-NEXT: %[[D:.*]] = lm.linear %[[G]], @down
   %d = lm.linear %g, @down : tensor<?x96xf32> -> tensor<?x64xf32>
   // CHECK: %[[S:.*]] = lm.all_reduce

@@ -21,8 +21,8 @@ def main():
     text = re.sub(r"(blocks %\w+ scale \S+)", r"\1 bidirectional", text)
     # Both projections are activated, each by a kind of its own, and added.
     text = re.sub(r"(%\w+) = lm\.silu_mul (%\w+), (%\w+) : (\S+)",
-                  r"%exact = lm.gelu \2 exact : \4\n"
-                  r"      %tanh = lm.gelu \3 tanh : \4\n"
+                  r"%exact = lm.gelu \2 <exact> : \4\n"
+                  r"      %tanh = lm.gelu \3 <tanh> : \4\n"
                   r"      \1 = lm.add %exact, %tanh : \4", text)
     sys.stdout.write(text)
 

@@ -422,7 +422,7 @@ def LM_GeluOp : LM_DestinationOp<"gelu", [],
     `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2`.
 
     ```mlir
-    %y = lm.gelu %x exact : tensor<?x3072xf32>
+    %y = lm.gelu %x <exact> : tensor<?x3072xf32>
     ```
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
