@@ -87,8 +87,8 @@ func.func @rms_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots
 // The mean comes before the distances from it; both sums are independent ones.
 // The row may be written where it is read.
 
-lm.weight @row_norm : tensor<64xf32> layers 2 from ["norm{}"] at 0 stride 256
-lm.weight @row_norm.bias : tensor<64xf32> layers 2 from ["bias{}"] at 512 stride 256
+lm.weight @row_norm : tensor<128xf32> layers 2 from ["norm{}"] at 0 stride 512
+lm.weight @row_norm.bias : tensor<128xf32> layers 2 from ["bias{}"] at 1024 stride 512
 // CHECK-LABEL: func @layer_norm
 func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
@@ -97,7 +97,7 @@ func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slo
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
-  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x128xf32>
   // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) -> (vector<16xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
   // CHECK: vector.reduction <add>
   // CHECK: arith.divf
@@ -107,7 +107,7 @@ func.func @layer_norm(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slo
   // CHECK: math.sqrt
   // CHECK: vector.fma
   // CHECK-NEXT: vector.store
-  lm.layer_norm %x, @row_norm bias @row_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x64xf32> into memref<?x64xf32>
+  lm.layer_norm %x, @row_norm bias @row_norm.bias[%c1] epsilon 1.0e-5 into %x : memref<?x128xf32> into memref<?x128xf32>
   return
 }
 
