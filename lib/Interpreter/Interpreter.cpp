@@ -246,9 +246,11 @@ LogicalResult Evaluation::evaluate(lm::LayerNormOp op) {
   const int64_t layer = layerOf(op.getLayer());
   FailureOr<Interpreter::Elements> weight =
       interpreter.elementsOf(op, op.getWeightAttr(), layer);
+  if (failed(weight))
+    return failure();
   FailureOr<Interpreter::Elements> bias =
       interpreter.elementsOf(op, op.getBiasAttr(), layer);
-  if (failed(weight) || failed(bias))
+  if (failed(bias))
     return failure();
   const Matrix &input = matrix(op.getInput());
   Matrix normed = input;

@@ -72,8 +72,10 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
          tensor->shape[1] != weight.getTensorType().getDimSize(1)))
       return makeError("is made from ", name, ", which has another shape");
     const size_t first = elements.size();
+    // One or two dimensions, as the weight.
+    const auto rows = static_cast<size_t>(tensor->shape.front());
     elements.resize(first +
-                    static_cast<size_t>(tensor->shape[0]) * rowLength(*tensor));
+                    (tensor->shape.size() == 1 ? 1 : tensor->shape[1]) * rows);
     readElements(*tensor, 0, std::span(elements).subspan(first));
   }
   if (static_cast<int64_t>(elements.size()) !=
