@@ -364,6 +364,9 @@ LogicalResult Evaluation::evaluate(scf::ForOp loop) {
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
   if (!first || !end || !step || *step <= 0)
     return loop.emitOpError("does not count layers");
+  if (!llvm::all_of(loop.getInitArgs(),
+                    [&](Value value) { return matrices.contains(value); }))
+    return loop.emitOpError("carries what is no activation");
   for (auto [argument, initial] :
        llvm::zip_equal(loop.getRegionIterArgs(), loop.getInitArgs()))
     matrices[argument] = matrices.at(initial);

@@ -206,7 +206,8 @@ SmallVector<Access> BarrierInserter::accessesOf(Operation *op) {
     if (!buffer)
       continue;
     // Rows of a cache are places that tokens of any row may have.
-    const bool hasRows = cast<ShapedType>(buffer.getType()).getRank() <= 2;
+    auto type = dyn_cast<MemRefType>(buffer.getType());
+    const bool hasRows = type && type.getRank() <= 2;
     accesses.push_back({rangeOf(buffer), buffer,
                         isa<MemoryEffects::Write>(effect.getEffect()),
                         splitsRows && hasRows});

@@ -1,5 +1,4 @@
-//===- sandwich-interpret.cpp - The logits that model IR means
-//-------------===//
+//===- sandwich-interpret.cpp - The logits that model IR means ------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -66,6 +65,9 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     if (!tensor)
       return makeError("is made from ", name,
                        ", which is not in the checkpoint");
+    if (!isUsableElementType(tensor->elementType))
+      return makeError("is made from ", name,
+                       ", whose elements are no F32, F16 or BF16");
     if (tensor->shape.size() !=
             static_cast<size_t>(weight.getTensorType().getRank()) ||
         (tensor->shape.size() == 2 &&
@@ -121,7 +123,7 @@ static Status writeLogits(ModuleOp module, const Checkpoint &checkpoint) {
     const size_t count =
         chunk == 0 ? rest.size() : std::min<size_t>(rest.size(), chunk);
     StringRef name =
-        lm::stringifyPhase(chunk == 1 ? lm::Phase::Decode : lm::Phase::Prefill);
+        lm::stringifyPhase(count == 1 ? lm::Phase::Decode : lm::Phase::Prefill);
     auto phase = module.lookupSymbol<func::FuncOp>(name);
     if (!phase)
       return makeError(modelPath.getValue(), ": has no phase ", name.str());

@@ -79,6 +79,14 @@ template <typename Op> static Op getProducer(Value value, Block *block) {
   return op && op->getBlock() == block ? op : Op();
 }
 
+/// The linear layer in `block` that computes `value`, or null. One that rounds
+/// its result stays apart: an epilogue would not.
+static lm::LinearOp getLinear(Value value, Block *block) {
+  auto linear = getProducer<lm::LinearOp>(value, block);
+  return linear && linear.getType().getElementType().isF32() ? linear
+                                                             : lm::LinearOp();
+}
+
 /// Follows `value` back through rotation and norm to its projection, all in
 /// `block`.
 static FailureOr<RotatedProjection> matchRotated(Value value, Block *block) {
@@ -90,7 +98,7 @@ static FailureOr<RotatedProjection> matchRotated(Value value, Block *block) {
   match.norm = getProducer<lm::RMSNormOp>(source, block);
   if (match.norm)
     source = match.norm.getInput();
-  match.linear = getProducer<lm::LinearOp>(source, block);
+  match.linear = getLinear(source, block);
   if (!match.linear)
     return failure();
   return match;
@@ -194,7 +202,7 @@ gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
 void Converter::fuseAppendKV(lm::AppendKVOp append) {
   Block *block = append->getBlock();
   FailureOr<RotatedProjection> key = matchRotated(append.getKey(), block);
-  auto value = getProducer<lm::LinearOp>(append.getValue(), block);
+  lm::LinearOp value = getLinear(append.getValue(), block);
   if (failed(key) || !value)
     return;
   const int64_t headDim =
@@ -264,8 +272,8 @@ void Converter::fuseAppendKV(lm::AppendKVOp append) {
 /// A gate and what it opens to stay apart where they are not both linear layers
 /// of one input.
 void Converter::fuseSiluMul(lm::SiluMulOp silu) {
-  auto gate = getProducer<lm::LinearOp>(silu.getGate(), silu->getBlock());
-  auto up = getProducer<lm::LinearOp>(silu.getUp(), silu->getBlock());
+  lm::LinearOp gate = getLinear(silu.getGate(), silu->getBlock());
+  lm::LinearOp up = getLinear(silu.getUp(), silu->getBlock());
   if (!gate || !up || gate.getInput() != up.getInput() ||
       gate.getLayer() != up.getLayer() || gate.getBias() || up.getBias())
     return;
@@ -285,7 +293,7 @@ void Converter::fuseSiluMul(lm::SiluMulOp silu) {
 }
 
 void Converter::fuseGelu(lm::GeluOp gelu) {
-  auto linear = getProducer<lm::LinearOp>(gelu.getInput(), gelu->getBlock());
+  lm::LinearOp linear = getLinear(gelu.getInput(), gelu->getBlock());
   if (!linear || !linear->hasOneUse())
     return;
   ImplicitLocOpBuilder builder(gelu.getLoc(), gelu);
@@ -302,7 +310,7 @@ void Converter::fuseGelu(lm::GeluOp gelu) {
 void Converter::fuseAdd(lm::AddOp add) {
   for (auto [value, residual] : {std::pair(add.getLhs(), add.getRhs()),
                                  std::pair(add.getRhs(), add.getLhs())}) {
-    auto linear = getProducer<lm::LinearOp>(value, add->getBlock());
+    lm::LinearOp linear = getLinear(value, add->getBlock());
     if (!linear || !linear->hasOneUse())
       continue;
     auto dealt = residual.getDefiningOp<lm::DealRowsOp>();

@@ -309,7 +309,7 @@ TileRows AttentionBuilder::tileOf(const HeadRows &rows, int64_t rowsOfTile,
 }
 
 /// All tiles add a chunk before the next one is read. Those of earlier tokens
-/// attend to fewer.
+/// may attend to fewer.
 void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
                                 const AttentionTile &tile, const HeadRows &rows,
                                 Value firstTile, Value endTile) {
@@ -339,8 +339,8 @@ void AttentionBuilder::addTiles(StreamingSoftmaxBuilder &builder,
   forTiles([&](const TileRows &each) { builder.storeResult(each); });
 }
 
-/// Later tiles attend to more positions: all pieces of work of the segment are
-/// dealt to the threads in turn from the left and from the right, and to
+/// Later tiles may attend to more positions: all pieces of work of the segment
+/// are dealt to the threads in turn from the left and from the right, and to
 /// another one first for every segment.
 void AttentionBuilder::addTokens(StreamingSoftmaxBuilder &builder,
                                  const AttentionSchedule &schedule,

@@ -199,8 +199,8 @@ void AttentionMatrixBuilder::computeScores(const TileRows &rows, Value blocks) {
   });
 }
 
-/// Later positions than a row's own, of which slots that were never written may
-/// hold anything. Rows are in the order of their positions.
+/// Positions behind the last that a row attends to, of which slots that were
+/// never written may hold anything. Rows are in the order of their positions.
 void AttentionMatrixBuilder::maskScores(const TileRows &rows,
                                         Value firstPosition, Value tokens) {
   // How many of the chunk's positions a row attends to.

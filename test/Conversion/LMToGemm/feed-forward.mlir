@@ -203,3 +203,21 @@ func.func @shared_gelu(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf
   %1 = lm.gelu %0 <exact> : tensor<?x64xf32>
   return %0, %1 : tensor<?x64xf32>, tensor<?x64xf32>
 }
+
+// -----
+
+// What is rounded in between stays two operations: an epilogue does not round.
+
+lm.weight @up : tensor<64x64xf32> from ["up"]
+// CHECK-LABEL: func @rounded(
+func.func @rounded(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  // CHECK-NEXT: %[[Y:.*]] = gemm.matmul %{{.*}}, @up epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xbf16>
+  // CHECK-NEXT: lm.gelu %[[Y]] <exact> : tensor<?x64xbf16> -> tensor<?x64xf32>
+  // CHECK-NEXT: %[[Z:.*]] = gemm.matmul %{{.*}}, @up epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xbf16>
+  // CHECK-NEXT: lm.add %{{.*}}, %[[Z]]
+  %0 = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %1 = lm.gelu %0 <exact> : tensor<?x64xbf16> -> tensor<?x64xf32>
+  %2 = lm.linear %x, @up : tensor<?x64xf32> -> tensor<?x64xbf16>
+  %3 = lm.add %x, %2 : tensor<?x64xf32>, tensor<?x64xbf16> -> tensor<?x64xf32>
+  return %1, %3 : tensor<?x64xf32>, tensor<?x64xf32>
+}

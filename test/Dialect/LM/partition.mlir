@@ -178,3 +178,23 @@ func.func @gelu(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {lm.phase =
   %n = lm.layer_norm %y, @norm bias @norm epsilon 1.0 : tensor<?x64xf32>
   return %n : tensor<?x64xf32>
 }
+
+// -----
+
+// A projection in front of a norm of rows is computed by all ranks.
+
+// CHECK: lm.weight @norm : tensor<64xf32> from ["norm"]{{$}}
+lm.weight @norm : tensor<64xf32> from ["norm"]
+// CHECK-NEXT: lm.weight @dense : tensor<64x64xf32> from ["dense"]{{$}}
+lm.weight @dense : tensor<64x64xf32> from ["dense"]
+// CHECK-LABEL: func @transform
+func.func @transform(%x: tensor<?x64xf32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<prefill>} {
+  // CHECK-NEXT: lm.linear {{.*}} -> tensor<?x64xf32>
+  // CHECK-NEXT: lm.gelu {{.*}} : tensor<?x64xf32>
+  // CHECK-NEXT: lm.layer_norm {{.*}} : tensor<?x64xf32>
+  // CHECK-NEXT: return
+  %d = lm.linear %x, @dense : tensor<?x64xf32> -> tensor<?x64xf32>
+  %g = lm.gelu %d <tanh> : tensor<?x64xf32>
+  %n = lm.layer_norm %g, @norm bias @norm epsilon 1.0 : tensor<?x64xf32>
+  return %n : tensor<?x64xf32>
+}

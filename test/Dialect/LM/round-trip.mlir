@@ -39,11 +39,11 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
     : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
   // CHECK: lm.silu_mul
   %s = lm.silu_mul %a, %x : tensor<?x64xf32>
-  // CHECK: lm.layer_norm %{{.*}}, @norm bias @norm[%{{.*}}] epsilon 9.99999974E-6 : tensor<?x64xf32>{{ *$}}
+  // CHECK: lm.layer_norm %{{.*}}, @norm bias @norm[%{{.*}}] epsilon 9.99999974E-6 : tensor<?x64xf32>{{$}}
   %ln = lm.layer_norm %x, @norm bias @norm[%layer] epsilon 1.0e-05 : tensor<?x64xf32>
   // CHECK: lm.gelu %{{.*}} <exact> : tensor<?x64xf32> -> tensor<?x64xbf16>
   %g0 = lm.gelu %ln <exact> : tensor<?x64xf32> -> tensor<?x64xbf16>
-  // CHECK: lm.gelu %{{.*}} <tanh> : tensor<?x64xf32>{{ *$}}
+  // CHECK: lm.gelu %{{.*}} <tanh> : tensor<?x64xf32>{{$}}
   %g1 = lm.gelu %ln <tanh> : tensor<?x64xf32>
   // CHECK: lm.attention {{.*}} scale 1.250000e-01 bidirectional : tensor<?x64xf32>
   %b = lm.attention %r, %cache[%layer] segments %segments blocks %blocks scale 0.125 bidirectional

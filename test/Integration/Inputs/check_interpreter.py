@@ -5,7 +5,7 @@
 """Checks artifacts' logits against those of the interpreter.
 
     check_interpreter.py MODEL_DIR MODEL.mlir [ARTIFACT...] [--tokens N]
-                         [--chunks 0,7,1] [--reference]
+                         [--chunks 0,13,1] [--reference]
                          [limits of compare_logits.py]
 
 Each artifact, and with --reference the reference of these tests, takes the same
@@ -41,7 +41,7 @@ def main():
     parser.add_argument("ir")
     parser.add_argument("artifacts", nargs="*")
     parser.add_argument("--tokens", type=int, default=40)
-    parser.add_argument("--chunks", default="0,7,1")
+    parser.add_argument("--chunks", default="0,13,1")
     parser.add_argument("--reference", action="store_true")
     compare_logits.add_limits(parser)
     arguments = parser.parse_args()

@@ -118,12 +118,20 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     if (result.wasInterrupted())
       return signalPassFailure();
     // Once it is known of all that read a value how they do.
-    getOperation().walk([](MatmulOp matmul) {
+    result = getOperation().walk([](MatmulOp matmul) {
       auto type = cast<ShapedType>(matmul.getInput().getType());
-      if (type.getElementType().isF32() &&
-          isMultipliedInBF16(matmul.getInputMutable()))
-        narrow(matmul.getInput());
+      if (!type.getElementType().isF32() ||
+          !isMultipliedInBF16(matmul.getInputMutable()))
+        return WalkResult::advance();
+      if (!isa<RankedTensorType>(type)) {
+        matmul.emitOpError("multiplies bf16, but reads a buffer of f32");
+        return WalkResult::interrupt();
+      }
+      narrow(matmul.getInput());
+      return WalkResult::advance();
     });
+    if (result.wasInterrupted())
+      signalPassFailure();
   }
 
   /// The untuned table for `shape`. Choosing takes milliseconds, and models

@@ -64,13 +64,12 @@ static ParseResult parseResultType(OpAsmParser &parser, Type input,
   return success();
 }
 
-/// A space has been printed.
 static void printResultType(OpAsmPrinter &printer, Operation *, Type input,
                             Type destination, Type result) {
   if (destination)
-    printer << "into " << destination;
+    printer << " into " << destination;
   else if (result != input)
-    printer << "-> " << result;
+    printer << " -> " << result;
 }
 
 /// Reads the types of two operands, one where they are the same, and of the
@@ -91,7 +90,6 @@ static void printPairTypes(OpAsmPrinter &printer, Operation *op, Type first,
   printer << first;
   if (second != first)
     printer << ", " << second;
-  printer << " ";
   printResultType(printer, op, first, destination, result);
 }
 

@@ -72,6 +72,13 @@ private:
 
 } // namespace
 
+/// Whether `gelu` is that of a feed-forward block, of which ranks compute a
+/// part of the channels; others, as in front of a norm, all ranks compute.
+static bool isBetweenLinears(GeluOp gelu) {
+  return gelu.getInput().getDefiningOp<LinearOp>() &&
+         llvm::all_of(gelu->getUsers(), llvm::IsaPred<LinearOp>);
+}
+
 /// Whether the ranks divide all that is divided of `phase`.
 LogicalResult Partitioner::checkSizes(func::FuncOp phase) {
   TensorParallelSizes sizes;
@@ -91,7 +98,8 @@ LogicalResult Partitioner::checkSizes(func::FuncOp phase) {
             getKVCacheType(append.getKvCache().getType()).getHeads());
     } else if (auto silu = dyn_cast<SiluMulOp>(op)) {
       check(sizes.intermediateSize, channelsOf(silu.getGate()));
-    } else if (auto gelu = dyn_cast<GeluOp>(op)) {
+    } else if (auto gelu = dyn_cast<GeluOp>(op);
+               gelu && isBetweenLinears(gelu)) {
       check(sizes.intermediateSize, channelsOf(gelu.getInput()));
     } else if (isa<func::ReturnOp>(op)) {
       for (Value value : op->getOperands())
@@ -135,7 +143,7 @@ LogicalResult Partitioner::markByRows(func::FuncOp phase) {
     if (auto silu = dyn_cast<SiluMulOp>(op))
       return failure(failed(markByRows(op, silu.getGate())) ||
                      failed(markByRows(op, silu.getUp())));
-    if (auto gelu = dyn_cast<GeluOp>(op))
+    if (auto gelu = dyn_cast<GeluOp>(op); gelu && isBetweenLinears(gelu))
       return markByRows(op, gelu.getInput());
     if (isa<func::ReturnOp>(op))
       for (Value value : op->getOperands())

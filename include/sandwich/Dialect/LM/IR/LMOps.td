@@ -185,7 +185,7 @@ def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
     $input `,` $weight `bias` $bias (`[` $layer^ `]`)? `epsilon` $epsilon
     (`into` $destination^)? attr-dict
     `:` type($input)
-    custom<ResultType>(ref(type($input)), type($destination), type($result))
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
 
@@ -224,7 +224,9 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
     which of the `blocks` are that sequence's. Query heads share the cache's
     heads in equal groups. The softmax streams over blocks (FlashAttention), so
     no score matrix is stored. `schedules` say how; `partial_sums` is memory for
-    parts of contexts that are computed apart.
+    parts of contexts that are computed apart. Who runs a `bidirectional` program
+    gives it whole sequences, each as one segment: nothing in it knows of tokens
+    that come later.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) query and result have the same number of channels, a multiple of the
@@ -368,7 +370,7 @@ def LM_RotateOp : LM_DestinationOp<"rotate", [],
   let assemblyFormat = [{
     $input `,` $table (`into` $destination^)? attr-dict
     `:` type($input) `,` type($table)
-    custom<ResultType>(ref(type($input)), type($destination), type($result))
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
 
@@ -433,7 +435,7 @@ def LM_GeluOp : LM_DestinationOp<"gelu", [],
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
     $input $kind (`into` $destination^)? attr-dict `:` type($input)
-    custom<ResultType>(ref(type($input)), type($destination), type($result))
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
 
@@ -500,7 +502,7 @@ def LM_DealRowsOp : LM_DestinationOp<"deal_rows", [],
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
     $input `among` $ranks (`into` $destination^)? attr-dict `:` type($input)
-    custom<ResultType>(ref(type($input)), type($destination), type($result))
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
 
