@@ -1458,3 +1458,12 @@ func.func @round_elements(%x: tensor<?x64xf32>) {
   %y = lm.round %x : tensor<?x64xf32> -> tensor<?x64xf32>
   return
 }
+
+// -----
+
+// lm.round (C1): has a result or a destination.
+func.func @round_form(%x: memref<?x64xf32>) {
+  // expected-error @below {{'lm.round' op (C1) needs a result (tensor form) or a destination (buffer form)}}
+  "lm.round"(%x) : (memref<?x64xf32>) -> ()
+  return
+}
