@@ -943,16 +943,6 @@ void ModuleWriter::writeAnyOperation() {
     return writeProgramOperation();
   Value x = tensorOf(model.hidden);
   switch (d.below(14)) {
-  case 12:
-    define(x.type, "lm.gelu " + operand(x) +
-                       d.pick<std::string>({" <exact>", " <tanh>"}) + " : " +
-                       x.type);
-    return;
-  case 13:
-    define(x.type, "lm.layer_norm " + operand(x) + ", " + symbol("final_norm") +
-                       " bias " + symbol("final_norm") +
-                       " epsilon 1.0e-5 : " + x.type);
-    return;
   case 0:
     rmsNorm(x, "final_norm", false);
     return;
@@ -995,6 +985,16 @@ void ModuleWriter::writeAnyOperation() {
     if (auto other = anyTensor())
       define(other->type, "lm.add " + operand(*other) + ", " + operand(*other) +
                               " : " + other->type);
+    return;
+  case 12:
+    define(x.type, "lm.gelu " + operand(x) +
+                       d.pick<std::string>({" <exact>", " <tanh>"}) + " : " +
+                       x.type);
+    return;
+  case 13:
+    define(x.type, "lm.layer_norm " + operand(x) + ", " + symbol("final_norm") +
+                       " bias " + symbol("final_norm") +
+                       " epsilon 1.0e-5 : " + x.type);
     return;
   default:
     define(x.type, "lm.add " + operand(x) + ", " +

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "../CommandLine.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Statistics.h"
 #include "sandwich/Topology/CpuBudget.h"
@@ -252,15 +253,8 @@ int main(int argc, char **argv) try {
   app.add_option("--rounds", settings.rounds, "Measurements of each, in turn")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
-                 wrong.what());
-    return 2;
-  }
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
   settings.shape.cache = *attentionElementNamed(dtype);
   settings.tune = tune == "full";
   catchInterrupts();

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CommandLine.h"
 #include "Measurement.h"
 #include "Peer.h"
 
@@ -222,15 +223,8 @@ int main(int argc, char **argv) try {
   app.add_option("--json", options.json, "File for the figures");
   bool peerRank = false;
   app.add_flag("--peer-rank", peerRank)->group("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
-                 wrong.what());
-    return 2;
-  }
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
   for (int64_t &bytes : options.bytes)
     bytes = bytes / 4 * 4;
   if (peerRank)

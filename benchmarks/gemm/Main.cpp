@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CommandLine.h"
 #include "Comparison.h"
 #include "MatmulProgram.h"
 
@@ -261,15 +262,8 @@ int main(int argc, char **argv) try {
   bool alone = false;
   app.add_flag("--alone", alone, "Do not run oneDNN");
   app.add_option("--csv", options.csv, "File for the figures");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
-                 wrong.what());
-    return 2;
-  }
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
   options.tune = tune == "full";
   options.comparePeer = !alone;
   options.weightBytes = megabytes << 20;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CommandLine.h"
 #include "Studies.h"
 #include "Thresholds.h"
 
@@ -126,15 +127,8 @@ int main(int argc, char **argv) try {
     study->add_option("--max-rows", maxRows, "The most rows")
         ->check(CLI::Range(1, 512))
         ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
-                 wrong.what());
-    return 2;
-  }
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
   options.bf16 = dtype == "bf16";
   auto run = [&]() -> Status {
     SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CommandLine.h"
 #include "Experiments.h"
 
 #include "sandwich/Support/Process.h"
@@ -53,15 +54,8 @@ int main(int argc, char **argv) try {
   for (const Experiment &experiment : experiments)
     app.add_subcommand(experiment.name, experiment.description);
   const CLI::App *all = app.add_subcommand("all", "All of these");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError &wrong) {
-    std::fprintf(stderr, "error: %s\nRun with --help for more information.\n",
-                 wrong.what());
-    return 2;
-  }
+  if (std::optional<int> status = readCommandLine(app, argc, argv))
+    return *status;
   for (const Experiment &experiment : experiments) {
     if (!all->parsed() && !app.got_subcommand(experiment.name))
       continue;

@@ -96,9 +96,7 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
   for (int64_t layer = 0; layer < layers; ++layer) {
     int64_t rows = 0;
     for (StringAttr source : sources) {
-      std::string name = source.str();
-      if (size_t place = name.find("{}"); place != name.npos)
-        name.replace(place, 2, std::to_string(layer));
+      const std::string name = numberLayer(source.str(), layer);
       const TensorView *tensor = checkpoint.find(name);
       if (!tensor)
         return makeError("tensor ", name, " is not in the checkpoint");

@@ -32,11 +32,8 @@ public:
   Slice(const PackedWeight &weight, int64_t rank, const Checkpoint &checkpoint,
         int64_t layer)
       : weight(weight), rank(rank), checkpoint(checkpoint) {
-    for (std::string name : weight.sources) {
-      if (size_t position = name.find("{}"); position != name.npos)
-        name.replace(position, 2, std::to_string(layer));
-      names.push_back(std::move(name));
-    }
+    for (const std::string &source : weight.sources)
+      names.push_back(numberLayer(source, layer));
     for (const std::string &name : names)
       tensors.push_back(checkpoint.find(name));
   }

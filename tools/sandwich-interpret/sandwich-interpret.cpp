@@ -58,9 +58,7 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     return makeError("interleaves its sources: that is no model IR");
   std::vector<float> elements;
   for (auto source : weight.getSources().getAsRange<StringAttr>()) {
-    std::string name = source.str();
-    if (size_t place = name.find("{}"); place != name.npos)
-      name.replace(place, 2, std::to_string(layer));
+    const std::string name = numberLayer(source.str(), layer);
     const TensorView *tensor = checkpoint.find(name);
     if (!tensor)
       return makeError("is made from ", name,

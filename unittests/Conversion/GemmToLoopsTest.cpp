@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -293,6 +292,7 @@ double MatmulMemory::sum(int64_t row, int64_t column, double &magnitude) const {
 
 double MatmulMemory::expected(int64_t row, int64_t column,
                               double &magnitude) const {
+  constexpr std::string_view geluPrefix = "gelu_";
   if (test.isSilu()) {
     double gateMagnitude, upMagnitude;
     double gate = sum(row, column, gateMagnitude);
@@ -302,13 +302,8 @@ double MatmulMemory::expected(int64_t row, int64_t column,
     return gate / (1 + std::exp(-gate)) * up;
   }
   double value = sum(row, column, magnitude);
-  if (test.epilogue == "gelu_exact")
-    return value * (1 + std::erf(value / std::sqrt(2.0))) / 2;
-  if (test.epilogue == "gelu_tanh")
-    return value *
-           (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
-                          (value + 0.044715 * value * value * value))) /
-           2;
+  if (test.epilogue.starts_with(geluPrefix))
+    return gelu(value, test.epilogue.substr(geluPrefix.size()));
   return test.addsResidual() ? value + residual[row * test.n + column] : value;
 }
 

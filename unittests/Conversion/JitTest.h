@@ -21,9 +21,11 @@
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -109,6 +111,16 @@ inline float fromBF16(uint16_t value) {
   float result;
   std::memcpy(&result, &bits, 4);
   return result;
+}
+
+/// `lm.gelu` of `x`, of the kind "exact" or "tanh".
+inline double gelu(double x, const std::string &kind) {
+  if (kind == "exact")
+    return x * (1 + std::erf(x / std::numbers::sqrt2)) / 2;
+  return x *
+         (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
+                        (x + 0.044715 * x * x * x))) /
+         2;
 }
 
 } // namespace sandwich::test

@@ -13,9 +13,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iomanip>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -50,6 +50,27 @@ void runTeam(CompiledProgram &program, ProgramBuffers &buffers,
              int64_t threads) {
   for (int64_t thread = 0; thread < threads; ++thread)
     program.run(buffers.step(), static_cast<int32_t>(thread));
+}
+
+/// Runs `program` for each number of tokens: row t of the destination must be
+/// `expected(t)`, `error(t)` apart, and nothing else be written.
+void expectRows(
+    CompiledProgram &program, ProgramBuffers &buffers, Activations &activations,
+    int64_t threads,
+    const std::function<std::vector<double>(int64_t)> &expected,
+    const std::function<double(int64_t)> &error = [](int64_t) { return 0; }) {
+  for (int64_t tokens : tokenCounts) {
+    buffers.positions.assign(tokens, 0);
+    activations.resetDestination();
+    runTeam(program, buffers, threads);
+    for (int64_t t = 0; t < tokens; ++t) {
+      const std::vector<double> row = expected(t);
+      for (size_t c = 0; c < row.size(); ++c)
+        ASSERT_NO_FATAL_FAILURE(activations.expectNear(
+            t, static_cast<int64_t>(c), row[c], error(t)));
+    }
+    activations.expectRestUntouched(tokens);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,23 +212,19 @@ TEST_P(RMSNormTest, NormalizesGroups) {
   ProgramBuffers buffers;
   activations.describe(buffers);
   buffers.weights = weights.data();
-  for (int64_t tokens : tokenCounts) {
-    buffers.positions.assign(tokens, 0);
-    activations.resetDestination();
-    runTeam(*program, buffers, test.threads);
-    for (int64_t t = 0; t < tokens; ++t)
-      for (int64_t c = 0; c < test.channels; ++c) {
-        int64_t first = t * test.channels + c / test.size * test.size;
-        double squares = 0;
-        for (int64_t i = 0; i < test.size; ++i)
-          squares += std::pow<double>(activations.input.get(first + i), 2);
-        activations.expectNear(t, c,
-                               activations.input.get(t * test.channels + c) /
-                                   std::sqrt(squares / test.size + epsilon) *
-                                   weight.get(c % test.size));
-      }
-    activations.expectRestUntouched(tokens);
-  }
+  expectRows(*program, buffers, activations, test.threads, [&](int64_t t) {
+    std::vector<double> row(test.channels);
+    for (int64_t c = 0; c < test.channels; ++c) {
+      int64_t first = t * test.channels + c / test.size * test.size;
+      double squares = 0;
+      for (int64_t i = 0; i < test.size; ++i)
+        squares += std::pow<double>(activations.input.get(first + i), 2);
+      row[c] = activations.input.get(t * test.channels + c) /
+               std::sqrt(squares / test.size + epsilon) *
+               weight.get(c % test.size);
+    }
+    return row;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -269,31 +286,25 @@ TEST_P(LayerNormTest, NormalizesRows) {
   ProgramBuffers buffers;
   activations.describe(buffers);
   buffers.weights = weights.data();
-  for (int64_t tokens : tokenCounts) {
-    buffers.positions.assign(tokens, 0);
-    activations.resetDestination();
-    runTeam(*program, buffers, test.threads);
-    for (int64_t t = 0; t < tokens; ++t) {
-      auto x = [&](int64_t c) -> double {
-        return activations.input.get(t * test.channels + c);
-      };
-      const auto channels = static_cast<double>(test.channels);
-      double mean = 0, variance = 0;
-      for (int64_t c = 0; c < test.channels; ++c)
-        mean += x(c) / channels;
-      for (int64_t c = 0; c < test.channels; ++c)
-        variance += std::pow(x(c) - mean, 2) / channels;
-      // Of rounding the mean of numbers near 64 to f32.
-      const double error = t == 0 ? 2e-5 : 0;
-      for (int64_t c = 0; c < test.channels; ++c)
-        ASSERT_NO_FATAL_FAILURE(activations.expectNear(
-            t, c,
-            (x(c) - mean) / std::sqrt(variance + epsilon) * weight.get(c) +
-                bias.get(c),
-            error));
-    }
-    activations.expectRestUntouched(tokens);
-  }
+  // Of rounding the mean of numbers near 64 to f32.
+  auto error = [](int64_t t) { return t == 0 ? 2e-5 : 0.0; };
+  auto expected = [&](int64_t t) {
+    auto x = [&](int64_t c) -> double {
+      return activations.input.get(t * test.channels + c);
+    };
+    const auto channels = static_cast<double>(test.channels);
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < test.channels; ++c)
+      mean += x(c) / channels;
+    for (int64_t c = 0; c < test.channels; ++c)
+      variance += std::pow(x(c) - mean, 2) / channels;
+    std::vector<double> row(test.channels);
+    for (int64_t c = 0; c < test.channels; ++c)
+      row[c] = (x(c) - mean) / std::sqrt(variance + epsilon) * weight.get(c) +
+               bias.get(c);
+    return row;
+  };
+  expectRows(*program, buffers, activations, test.threads, expected, error);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -331,14 +342,6 @@ TEST_P(GeluTest, MatchesLibrary) {
           activations.inputType() + " into " + activations.destinationType() +
           "\n"));
   ASSERT_TRUE(program);
-  auto gelu = [&](double x) {
-    if (test.kind == "exact")
-      return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
-    return x *
-           (1 + std::tanh(std::sqrt(2 / std::numbers::pi) *
-                          (x + 0.044715 * x * x * x))) /
-           2;
-  };
   ProgramBuffers buffers;
   activations.describe(buffers);
   // From where nothing is left to where nothing is lost, with both zeros and
@@ -358,7 +361,7 @@ TEST_P(GeluTest, MatchesLibrary) {
   for (int64_t t = 0; t < maxTokens; ++t)
     for (int64_t c = 0; c < test.channels; ++c)
       ASSERT_NO_FATAL_FAILURE(activations.expectNear(
-          t, c, gelu(activations.input.get(t * test.channels + c))))
+          t, c, gelu(activations.input.get(t * test.channels + c), test.kind)))
           << "of " << activations.input.get(t * test.channels + c);
   activations.expectRestUntouched(maxTokens);
 }

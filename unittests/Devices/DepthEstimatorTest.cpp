@@ -128,23 +128,36 @@ TEST(DepthEstimatorTest, HeadroomIsKept) {
   EXPECT_EQ(estimate(options, {{0.01, 0.1}}).devices[0].depth, 80u);
 }
 
+/// A device with a random line and a little noise.
+static SimulatedDeviceModel drawModel(std::mt19937_64 &generator) {
+  SimulatedDeviceModel model;
+  model.line = {0.005 + 0.05 * drawUniform(generator),
+                0.1 + 0.4 * drawUniform(generator)};
+  model.noise = 0.01;
+  return model;
+}
+
+/// Within a second, of one device alone.
+static DepthEstimate estimateSimulated(const SimulatedDeviceModel &model,
+                                       uint64_t seed) {
+  SimulatedDevice device(model, seed);
+  Result<DepthEstimator> estimator =
+      DepthEstimator::create(within(1), {"device"});
+  EXPECT_TRUE(estimator);
+  if (!estimator)
+    return {};
+  return run(*estimator, [&](const std::vector<uint32_t> &wanted) {
+    return std::vector<double>{device.run(wanted[0]).seconds};
+  });
+}
+
 /// Random lines with noise: few measurements, and a depth whose real latency is
 /// the SLO to a few per cent.
 TEST(DepthEstimatorTest, NoiseMovesDepthsLittle) {
   std::mt19937_64 generator(1);
   for (uint64_t run = 0; run < 200; ++run) {
-    SimulatedDeviceModel model;
-    model.line = {0.005 + 0.05 * drawUniform(generator),
-                  0.1 + 0.4 * drawUniform(generator)};
-    model.noise = 0.01;
-    SimulatedDevice device(model, run);
-    Result<DepthEstimator> estimator =
-        DepthEstimator::create(within(1), {"device"});
-    ASSERT_TRUE(estimator);
-    const DepthEstimate found =
-        ::run(*estimator, [&](const std::vector<uint32_t> &wanted) {
-          return std::vector<double>{device.run(wanted[0]).seconds};
-        });
+    SimulatedDeviceModel model = drawModel(generator);
+    const DepthEstimate found = estimateSimulated(model, run);
     const double seconds = model.line.seconds(found.devices[0].depth);
     EXPECT_GT(seconds + model.line.alpha, 0.93);
     EXPECT_LT(seconds, 1.05);
@@ -159,20 +172,10 @@ TEST(DepthEstimatorTest, OutliersRarelyMoveDepths) {
   int small = 0;
   constexpr int runs = 400;
   for (uint64_t run = 0; run < runs; ++run) {
-    SimulatedDeviceModel model;
-    model.line = {0.005 + 0.05 * drawUniform(generator),
-                  0.1 + 0.4 * drawUniform(generator)};
-    model.noise = 0.01;
+    SimulatedDeviceModel model = drawModel(generator);
     model.slowProbability = 0.1;
     model.slowFactor = 2;
-    SimulatedDevice device(model, run);
-    Result<DepthEstimator> estimator =
-        DepthEstimator::create(within(1), {"device"});
-    ASSERT_TRUE(estimator);
-    const DepthEstimate found =
-        ::run(*estimator, [&](const std::vector<uint32_t> &wanted) {
-          return std::vector<double>{device.run(wanted[0]).seconds};
-        });
+    const DepthEstimate found = estimateSimulated(model, run);
     const double seconds = model.line.seconds(found.devices[0].depth);
     small += seconds < 0.85;
     EXPECT_LT(seconds, 1.05);

@@ -40,6 +40,11 @@ inline constexpr std::string_view headTensorName = "lm_head.weight";
 /// "model.layers.3.mlp.up_proj.weight".
 std::string layerTensorName(int64_t layer, std::string_view suffix);
 
+/// The name of layer `layer`'s tensor, from what stands for those of all
+/// layers, with "{}" in the number's place; a name without that place is
+/// itself.
+std::string numberLayer(std::string name, int64_t layer);
+
 /// A tensor that a configuration implies. A projection's shape is
 /// [output elements, input elements].
 struct ExpectedTensor {

@@ -37,6 +37,12 @@ static std::optional<std::string> pathIfThere(std::string path) {
   return path;
 }
 
+std::string sandwich::numberLayer(std::string name, int64_t layer) {
+  if (const size_t place = name.find("{}"); place != name.npos)
+    name.replace(place, 2, std::to_string(layer));
+  return name;
+}
+
 std::string sandwich::layerTensorName(int64_t layer, std::string_view suffix) {
   return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
 }

@@ -22,7 +22,8 @@ import sys
 NUMBER = re.compile(r"\(C\d+\)")
 # What clang-format leaves at the begin of a line is a definition.
 DEFINITION = re.compile(r"^(?!using|namespace|#|//|\}|\{)[\w:<>&* ]*?"
-                        r"((?:\w+::)*)(\w+)\([^;]*?\{\n(.*?)^\}",
+                        r"((?:\w+::)*)(\w+)\([^;]*?"
+                        r"\{(?:\n(.*?)^\}| ([^\n]*) \}$)",
                         re.MULTILINE | re.DOTALL)
 
 
@@ -64,7 +65,8 @@ def read_code(folder):
     for path in glob.glob(os.path.join(folder, "IR", "*.cpp")):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        for scope, name, body in DEFINITION.findall(text):
+        for scope, name, lines, line in DEFINITION.findall(text):
+            body = lines or line
             owner = scope.split("::")[-2] if scope else ""
             # Namespaces are in lower case.
             if owner[:1].isupper():

@@ -15,24 +15,11 @@ in pieces of the other lengths.
 import argparse
 import json
 import os
-import subprocess
-import tempfile
 
 import numpy as np
 
 import compare_logits
 from reference import Reference
-
-
-def run(command, ids, chunk, vocab):
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "logits")
-        command = command + ["--out", out, "--token-ids",
-                             ",".join(map(str, ids))]
-        if chunk:
-            command += ["--chunk", str(chunk)]
-        subprocess.run(command, check=True)
-        return np.fromfile(out, "<f4").reshape(-1, vocab)
 
 
 def main():
@@ -52,16 +39,17 @@ def main():
     ids = np.random.default_rng(2).integers(vocab, size=arguments.tokens)
     ids[:2] = 0, vocab - 1
     for chunk in map(int, arguments.chunks.split(",")):
-        expected = run(["sandwich-interpret", arguments.ir, "--checkpoint",
-                        arguments.model], ids, chunk, vocab)
+        expected = compare_logits.run(
+            ["sandwich-interpret", arguments.ir, "--checkpoint",
+             arguments.model], ids, chunk, vocab)
         if arguments.reference:
             compare_logits.check(f"the reference in pieces of {chunk}",
                                  expected,
                                  Reference(arguments.model).logits(ids), limits)
         for artifact in arguments.artifacts:
             what = f"{os.path.basename(artifact)} in pieces of {chunk}"
-            actual = run(["sandwich-run", "logits", artifact], ids, chunk,
-                         vocab)
+            actual = compare_logits.run(["sandwich-run", "logits", artifact],
+                                        ids, chunk, vocab)
             compare_logits.check(what, expected, actual, limits)
 
 

@@ -14,24 +14,11 @@ between the artifacts.
 """
 import argparse
 import os
-import subprocess
-import tempfile
 
 import numpy as np
 
 import compare_logits
 from reference import Reference
-
-
-def run(artifact, ids, chunk, vocab):
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "logits")
-        command = ["sandwich-run", "logits", artifact, "--out", out,
-                   "--token-ids", ",".join(map(str, ids))]
-        if chunk:
-            command += ["--chunk", str(chunk)]
-        subprocess.run(command, check=True)
-        return np.fromfile(out, "<f4").reshape(-1, vocab)
 
 
 def main():
@@ -58,7 +45,8 @@ def main():
         whole = None
         for chunk in map(int, arguments.chunks.split(",")):
             what = f"{os.path.basename(artifact)} in pieces of {chunk}"
-            actual = run(artifact, ids, chunk, vocab)
+            actual = compare_logits.run(["sandwich-run", "logits", artifact],
+                                        ids, chunk, vocab)
             compare_logits.check(what, expected, actual,
                                  compare_logits.limits_of(arguments))
             if whole is None:

@@ -12,9 +12,24 @@ reference's top 50 of each position; --kl the mean Kullback-Leibler divergence
 of ACTUAL from REFERENCE; --largest-difference that of any two logits.
 """
 import argparse
+import os
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
+
+
+def run(command, ids, chunk, vocab):
+    """The logits that `command` writes for ids, in pieces of chunk or whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "logits")
+        command = command + ["--out", out, "--token-ids",
+                             ",".join(map(str, ids))]
+        if chunk:
+            command += ["--chunk", str(chunk)]
+        subprocess.run(command, check=True)
+        return np.fromfile(out, "<f4").reshape(-1, vocab)
 
 
 def log_softmax(x):

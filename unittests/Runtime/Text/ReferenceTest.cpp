@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 using namespace sandwich;
 
@@ -72,7 +74,35 @@ static std::filesystem::path sharedFolder() {
   return set ? set : SANDWICH_SOURCE_DIR "/../shared";
 }
 
-class SharedTokenizer : public testing::TestWithParam<std::string> {};
+/// Loads one of the shared tokenizers; skips the test where it is absent.
+class SharedFolderTest : public testing::Test {
+protected:
+  void load(const std::string &name) {
+    folder = sharedFolder() / "tokenizers" / name;
+    if (!std::filesystem::exists(folder))
+      GTEST_SKIP() << folder << " is absent";
+    auto opened = Tokenizer::fromFolder(folder);
+    ASSERT_TRUE(opened) << opened.error().message;
+    tokenizer.emplace(std::move(*opened));
+  }
+
+  std::filesystem::path folder;
+  std::optional<Tokenizer> tokenizer;
+};
+
+class SharedTokenizer : public SharedFolderTest,
+                        public testing::WithParamInterface<std::string> {
+  void SetUp() override { load(GetParam()); }
+};
+class SharedWordPiece : public SharedFolderTest {
+  void SetUp() override { load("bge-wordpiece"); }
+};
+class SharedUnigram : public SharedFolderTest {
+  void SetUp() override { load("unigram-tiny"); }
+};
+class SharedLlama3 : public SharedFolderTest {
+  void SetUp() override { load("llama3-bpe"); }
+};
 
 /// A text and its ids.
 struct SharedCase {
@@ -110,12 +140,7 @@ readCases(const std::filesystem::path &inputsPath,
   return cases;
 }
 
-TEST(SharedTokenizer, AgreesOnEveryCaseOfWordPiece) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers/bge-wordpiece";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+TEST_F(SharedWordPiece, AgreesOnEveryCase) {
   std::vector<SharedCase> cases =
       readCases(folder / "cases.inp", folder / "cases.out");
   EXPECT_EQ(cases.size(), 47u);
@@ -127,12 +152,7 @@ TEST(SharedTokenizer, AgreesOnEveryCaseOfWordPiece) {
   }
 }
 
-TEST(SharedTokenizer, AgreesOnEveryCaseOfUnigram) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers/unigram-tiny";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+TEST_F(SharedUnigram, AgreesOnEveryCase) {
   std::vector<SharedCase> cases = readCases(
       folder.parent_path() / "bge-wordpiece/cases.inp", folder / "uni.hf.out");
   EXPECT_EQ(cases.size(), 47u);
@@ -148,11 +168,6 @@ TEST(SharedTokenizer, AgreesOnEveryCaseOfUnigram) {
 }
 
 TEST_P(SharedTokenizer, AgreesOnEveryCase) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   std::vector<SharedCase> cases =
       readCases(folder / "cases.inp", folder / "cases.out");
   for (const auto &[text, expected] : cases) {
@@ -180,21 +195,11 @@ INSTANTIATE_TEST_SUITE_P(Tokenizer, SharedTokenizer,
                          });
 
 TEST_P(SharedTokenizer, ContinuationsAddUp) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   std::mt19937 random(17);
   expectContinuationsAddUp(*tokenizer, random, 300);
 }
 
 TEST_P(SharedTokenizer, MakesNoSpecialTokenOfTheirText) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers" / GetParam();
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   int found = 0;
   for (size_t i = 0; i != tokenizer->vocabularySize(); ++i) {
     auto id = static_cast<int32_t>(i);
@@ -212,12 +217,7 @@ TEST_P(SharedTokenizer, MakesNoSpecialTokenOfTheirText) {
   EXPECT_GT(found, 2);
 }
 
-TEST(SharedTokenizer, NamesTheTokensOfTheConfiguration) {
-  std::filesystem::path folder = sharedFolder() / "tokenizers/llama3-bpe";
-  if (!std::filesystem::exists(folder))
-    GTEST_SKIP() << folder << " is absent";
-  auto tokenizer = Tokenizer::fromFolder(folder);
-  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+TEST_F(SharedLlama3, NamesTheTokensOfTheConfiguration) {
   EXPECT_EQ(tokenizer->vocabularySize(), 128256u);
   EXPECT_EQ(tokenizer->beginningOfSequenceId(), 128000);
   EXPECT_EQ(tokenizer->endOfSequenceId(), 128001);

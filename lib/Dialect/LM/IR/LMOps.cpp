@@ -305,15 +305,19 @@ LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          {{ShapedType::kDynamic, size}}, "(C2)");
 }
 
-LogicalResult RMSNormOp::verify() {
-  if (failed(verifyForm(*this, getResult(), getDestination())))
+/// The form, channels and epsilon of a normalization: constraints (C1), (C2)
+/// and (C4).
+template <typename Op> static LogicalResult verifyNorm(Op op) {
+  if (failed(verifyForm(op, op.getResult(), op.getDestination())))
     return failure();
-  if (channels(getInput().getType()) != getDestinationType(*this).getDimSize(1))
-    return emitOpError("(C2) input and result differ in channels");
-  if (!isPositive(getEpsilon()))
-    return emitOpError("(C4) epsilon must be finite and positive");
+  if (channels(op.getInput().getType()) != getDestinationType(op).getDimSize(1))
+    return op.emitOpError("(C2) input and result differ in channels");
+  if (!isPositive(op.getEpsilon()))
+    return op.emitOpError("(C4) epsilon must be finite and positive");
   return success();
 }
+
+LogicalResult RMSNormOp::verify() { return verifyNorm(*this); }
 
 LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<WeightOp> weight = verifyWeightUse(
@@ -327,15 +331,7 @@ LogicalResult RMSNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult LayerNormOp::verify() {
-  if (failed(verifyForm(*this, getResult(), getDestination())))
-    return failure();
-  if (channels(getInput().getType()) != getDestinationType(*this).getDimSize(1))
-    return emitOpError("(C2) input and result differ in channels");
-  if (!isPositive(getEpsilon()))
-    return emitOpError("(C4) epsilon must be finite and positive");
-  return success();
-}
+LogicalResult LayerNormOp::verify() { return verifyNorm(*this); }
 
 LogicalResult LayerNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
   const int64_t size = channels(getInput().getType());
@@ -712,63 +708,11 @@ StepCost lm::getMatmulCost(WeightOp weight) {
 // Memory effects
 //===----------------------------------------------------------------------===//
 
-void EmbedOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void RMSNormOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void LayerNormOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void RotaryTableOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
 void AttentionOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   getBufferEffects(*this, getDestinationMutable(), effects);
   for (OpOperand &sums : getPartialSumsMutable())
     effects.emplace_back(MemoryEffects::Write::get(), &sums);
-}
-void GatherRowsOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void AllReduceOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void AllGatherOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void RotateOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void SiluMulOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void GeluOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void AddOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void RoundOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
-}
-void DealRowsOp::getEffects(
-    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  getBufferEffects(*this, getDestinationMutable(), effects);
 }
 void AppendKVOp::getEffects(
     SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {

@@ -36,6 +36,14 @@ class LM_DestinationOp<string mnemonic, list<Trait> traits = [],
     : LM_Op<mnemonic, !listconcat(traits, [
         LM_Tells<told>, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
   let hasVerifier = 1;
+  // Most write their destination and read all else.
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance>
+            &effects) {
+      ::sandwich::lm::getBufferEffects(*this, getDestinationMutable(), effects);
+    }
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,6 +264,8 @@ def LM_AttentionOp : LM_DestinationOp<"attention", [AttrSizedOperandSegments],
   let extraClassDeclaration = [{
     ::sandwich::AttentionShape getShape();
   }];
+  // Partial sums are written as well.
+  let extraClassDefinition = "";
 }
 
 def LM_GatherRowsOp : LM_DestinationOp<"gather_rows", [],
