@@ -60,13 +60,16 @@ private:
   LogicalResult evaluate(lm::EmbedOp op);
   LogicalResult evaluate(lm::GatherRowsOp op);
   LogicalResult evaluate(lm::GeluOp op);
+  LogicalResult evaluate(lm::L2NormalizeOp op);
   LogicalResult evaluate(lm::LayerNormOp op);
   LogicalResult evaluate(lm::LinearOp op);
+  LogicalResult evaluate(lm::PoolOp op);
   LogicalResult evaluate(lm::RMSNormOp op);
   LogicalResult evaluate(lm::RotaryTableOp op);
   LogicalResult evaluate(lm::RotateOp op);
   LogicalResult evaluate(lm::RoundOp op);
   LogicalResult evaluate(lm::SiluMulOp op);
+  LogicalResult evaluate(lm::TanhOp op);
 
   const Matrix &matrix(Value value) const { return *matrices.at(value); }
   ArrayRef<int32_t> indices(Value value) const { return integers.at(value); }
@@ -206,15 +209,16 @@ LogicalResult Evaluation::evaluate(lm::EmbedOp op) {
       interpreter.elementsOf(op, op.getWeightAttr(), 0);
   if (failed(table))
     return failure();
-  ArrayRef<int32_t> ids = indices(op.getTokenIds());
+  ArrayRef<int32_t> ids = indices(op.getIndices());
   const int64_t channels = channelsOf(op.getResult());
   const int64_t rows = static_cast<int64_t>((*table)->size()) / channels;
+  const int64_t offset = op.getOffsetAttr().getInt();
   for (int32_t id : ids)
-    if (failed(verifyIndex(op, "row", id, rows)))
+    if (failed(verifyIndex(op, "row", id + offset, rows)))
       return failure();
   return setResult(op, static_cast<int64_t>(ids.size()),
                    [&](int64_t row, int64_t channel) {
-                     return (**table)[ids[row] * channels + channel];
+                     return (**table)[(ids[row] + offset) * channels + channel];
                    });
 }
 
@@ -290,6 +294,44 @@ LogicalResult Evaluation::evaluate(lm::LinearOp op) {
   });
 }
 
+LogicalResult Evaluation::evaluate(lm::L2NormalizeOp op) {
+  const Matrix &input = matrix(op.getInput());
+  std::vector<double> lengths(input.rows);
+  for (int64_t row = 0; row < input.rows; ++row) {
+    for (int64_t c = 0; c < input.channels; ++c)
+      lengths[row] += std::pow(input.at(row, c), 2);
+    lengths[row] = std::max(std::sqrt(lengths[row]), 1e-12);
+  }
+  return setResult(op, op.getInput(), [&](int64_t row, int64_t channel) {
+    return input.at(row, channel) / lengths[row];
+  });
+}
+
+LogicalResult Evaluation::evaluate(lm::PoolOp op) {
+  const Matrix &input = matrix(op.getInput());
+  ArrayRef<int32_t> segments = indices(op.getSegments());
+  const auto rows = static_cast<int64_t>(segments.size() / 4);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t first = segments[4 * row], tokens = segments[4 * row + 1];
+    if (tokens < 1)
+      return op.emitOpError("reads a segment without tokens");
+    if (failed(verifyIndex(op, "token", first, input.rows)) ||
+        failed(verifyIndex(op, "token", first + tokens - 1, input.rows)))
+      return failure();
+  }
+  return setResult(op, rows, [&](int64_t row, int64_t channel) {
+    const int64_t first = segments[4 * row], tokens = segments[4 * row + 1];
+    if (op.getKind() == lm::PoolKind::Cls)
+      return input.at(first, channel);
+    if (op.getKind() == lm::PoolKind::Last)
+      return input.at(first + tokens - 1, channel);
+    double sum = 0;
+    for (int64_t token = first; token < first + tokens; ++token)
+      sum += input.at(token, channel);
+    return sum / static_cast<double>(tokens);
+  });
+}
+
 LogicalResult Evaluation::evaluate(lm::RMSNormOp op) {
   FailureOr<Interpreter::Elements> weight =
       interpreter.elementsOf(op, op.getWeightAttr(), layerOf(op.getLayer()));
@@ -354,6 +396,13 @@ LogicalResult Evaluation::evaluate(lm::SiluMulOp op) {
   });
 }
 
+LogicalResult Evaluation::evaluate(lm::TanhOp op) {
+  const Matrix &input = matrix(op.getInput());
+  return setResult(op, op.getInput(), [&](int64_t row, int64_t channel) {
+    return std::tanh(input.at(row, channel));
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Control
 //===----------------------------------------------------------------------===//
@@ -391,9 +440,10 @@ LogicalResult Evaluation::evaluate(scf::ForOp loop) {
 LogicalResult Evaluation::evaluateAny(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<scf::ForOp, lm::AddOp, lm::AppendKVOp, lm::AttentionOp, lm::EmbedOp,
-            lm::GatherRowsOp, lm::GeluOp, lm::LayerNormOp, lm::LinearOp,
-            lm::RMSNormOp, lm::RotaryTableOp, lm::RotateOp, lm::RoundOp,
-            lm::SiluMulOp>([this](auto each) { return evaluate(each); })
+            lm::GatherRowsOp, lm::GeluOp, lm::L2NormalizeOp, lm::LayerNormOp,
+            lm::LinearOp, lm::PoolOp, lm::RMSNormOp, lm::RotaryTableOp,
+            lm::RotateOp, lm::RoundOp, lm::SiluMulOp, lm::TanhOp>(
+          [this](auto each) { return evaluate(each); })
       .Case([this](arith::ConstantIndexOp constant) {
         numbers[constant] = constant.value();
         return success();
@@ -414,12 +464,18 @@ FailureOr<Matrix> Evaluation::run(const InterpreterStep &step) {
   const ArrayRef<int32_t> arguments[] = {step.tokenIds,    step.positions,
                                          step.cacheSlots,  step.segments,
                                          step.blockTables, step.logitRows};
+  // Then come the cache, and in some token types.
+  const unsigned inputs = phase.getNumArguments();
+  const unsigned most = std::size(arguments) + 2;
   if (phase.isExternal() || !llvm::hasSingleElement(phase.getBody()) ||
-      phase.getNumArguments() != std::size(arguments) + 1)
-    return phase.emitError("is not a phase of seven arguments in one block");
+      (inputs != most && inputs + 1 != most))
+    return phase.emitError(
+        "is not a phase of seven or eight arguments in one block");
   for (auto [argument, values] :
        llvm::zip_first(arguments, phase.getArguments()))
     integers[values] = argument;
+  if (inputs == most)
+    integers[phase.getArguments().back()] = step.tokenTypes;
   Block &body = phase.getBody().front();
   if (failed(evaluate(body)))
     return failure();

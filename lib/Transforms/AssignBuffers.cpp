@@ -30,8 +30,10 @@ namespace {
 /// Writes the program of a phase beside it.
 class ProgramBuilder {
 public:
-  ProgramBuilder(func::FuncOp phase, const BufferPlan &plan)
-      : phase(phase), plan(plan), builder(phase.getLoc(), phase) {}
+  ProgramBuilder(func::FuncOp phase, const BufferPlan &plan,
+                 SymbolTableCollection &symbols)
+      : phase(phase), plan(plan), symbols(symbols),
+        builder(phase.getLoc(), phase) {}
 
   void run(RowLimits limits, int64_t threads);
 
@@ -44,6 +46,7 @@ private:
 
   func::FuncOp phase;
   const BufferPlan &plan;
+  SymbolTableCollection &symbols;
   ImplicitLocOpBuilder builder;
   func::FuncOp program;
   DenseMap<const Buffer *, Value> views;
@@ -53,6 +56,28 @@ private:
 
 } // namespace
 
+/// The rows of what `phase` looks up by token id, by token type and by
+/// position, as `#phase.program` tells them: nothing where that is token ids
+/// alone, which are below the channels of logits.
+static SmallVector<int64_t> getTables(func::FuncOp phase,
+                                      SymbolTableCollection &symbols) {
+  SmallVector<int64_t> tables(3, 0);
+  phase.walk([&](lm::EmbedOp op) {
+    int64_t rows = lm::lookupWeight(symbols, op, op.getWeightAttr())
+                       .getTensorType()
+                       .getDimSize(0) -
+                   op.getOffsetAttr().getInt();
+    int64_t &fewest = tables[static_cast<size_t>(op.getInput())];
+    fewest = fewest == 0 ? rows : std::min(fewest, rows);
+  });
+  if (lm::encodes(getPhase(phase)))
+    return tables;
+  tables[0] = 0;
+  if (tables[1] == 0 && tables[2] == 0)
+    tables.clear();
+  return tables;
+}
+
 func::FuncOp ProgramBuilder::createProgram(RowLimits limits, int64_t threads) {
   auto logitsType = cast<RankedTensorType>(plan.logits().getType());
   func::FuncOp function = phase::createProgram(
@@ -60,11 +85,13 @@ func::FuncOp ProgramBuilder::createProgram(RowLimits limits, int64_t threads) {
       plan.cacheType().getBufferType(),
       MemRefType::get(logitsType.getShape(), logitsType.getElementType()),
       phase::ProgramAttr::get(builder.getContext(), threads, limits.tokens,
-                              limits.logitRows, plan.workspaceBytes()));
+                              limits.logitRows, plan.workspaceBytes(),
+                              getTables(phase, symbols)),
+      phase.getNumArguments() == std::size(phaseArguments));
   function.setVisibility(phase.getVisibility());
   for (NamedAttribute attribute : phase->getDiscardableAttrs())
     function->setDiscardableAttr(attribute.getName(), attribute.getValue());
-  for (auto [i, argument] : llvm::enumerate(phaseArguments))
+  for (auto [i, argument] : llvm::enumerate(getPhaseArguments(phase)))
     function.setArgAttrs(static_cast<unsigned>(argument.place),
                          phase.getArgAttrDict(i));
   return function;
@@ -150,7 +177,7 @@ void ProgramBuilder::run(RowLimits limits, int64_t threads) {
   program = createProgram(limits, threads);
   builder.setInsertionPointToStart(&program.getBody().front());
   for (auto [argument, own] :
-       llvm::zip_equal(phaseArguments, phase.getArguments()))
+       llvm::zip_equal(getPhaseArguments(phase), phase.getArguments()))
     mapping.map(own, phase::getArgument(program, argument.place));
 
   Value zero = arith::ConstantIndexOp::create(builder, 0);
@@ -188,7 +215,7 @@ struct AssignBuffers : sandwich::impl::AssignBuffersBase<AssignBuffers> {
           BufferPlan::create(function, limits, symbols);
       if (failed(plan))
         return signalPassFailure();
-      ProgramBuilder(function, *plan)
+      ProgramBuilder(function, *plan, symbols)
           .run(limits, lm::getThreads(function, threads));
       function.erase();
     }

@@ -33,7 +33,10 @@ static lm::StepOpInterface withBufferForm(Operation *op) {
 LogicalResult BufferPlan::checkSignature() {
   if (failed(verifyPhaseSignature(phase)))
     return failure();
-  cache = cast<lm::KVCacheType>(phase.getArgumentTypes().back());
+  for (auto [argument, type] :
+       llvm::zip_first(getPhaseArguments(phase), phase.getArgumentTypes()))
+    if (argument.input == lm::PhaseInput::KVCache)
+      cache = cast<lm::KVCacheType>(type);
   returned = phase.getBody().front().getTerminator()->getOperand(0);
   if (!withBufferForm(returned.getDefiningOp()) || !returned.hasOneUse())
     return phase.emitError("a phase returns what an operation with a buffer "

@@ -14,6 +14,10 @@ using namespace mlir;
 using namespace sandwich;
 using phase::ProgramArgument;
 
+lm::Phase sandwich::getPhase(func::FuncOp phase) {
+  return phase->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName).getValue();
+}
+
 LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
   FunctionType type = phase.getFunctionType();
   constexpr int64_t dynamic = ShapedType::kDynamic;
@@ -35,14 +39,21 @@ LogicalResult sandwich::verifyPhaseSignature(func::FuncOp phase) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && tensor.getRank() == 2 && tensor.getElementType().isF32();
   };
-  if (type.getNumInputs() != std::size(phaseArguments) ||
+  const size_t inputs = type.getNumInputs();
+  if ((inputs != std::size(phaseArguments) &&
+       inputs + 1 != std::size(phaseArguments)) ||
       type.getNumResults() != 1 ||
-      !llvm::all_of(llvm::zip(phaseArguments, type.getInputs()), hasItsType) ||
+      !llvm::all_of(llvm::zip_first(type.getInputs(), phaseArguments),
+                    [&](auto pair) {
+                      auto [type, expected] = pair;
+                      return hasItsType(std::pair(expected, type));
+                    }) ||
       !isLogits(type.getResult(0)))
     return phase.emitError("a phase takes token ids, positions and cache slots "
                            "(tensor<?xi32>), segments (tensor<?x4xi32>), block "
-                           "tables and logit rows (tensor<?xi32>) and a cache, "
-                           "and returns logits (tensor<?xNxf32>)");
+                           "tables and logit rows (tensor<?xi32>), a cache, "
+                           "and token types (tensor<?xi32>) if it reads them, "
+                           "and returns rows (tensor<?xNxf32>)");
   if (!llvm::hasSingleElement(phase.getBody()) ||
       !isa<func::ReturnOp>(phase.getBody().front().getTerminator()))
     return phase.emitError("a phase is one block that returns");

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_LIB_TRANSFORMS_PHASESIGNATURE_H
 #define SANDWICH_LIB_TRANSFORMS_PHASESIGNATURE_H
 
-#include "sandwich/Dialect/LM/IR/StepOp.h"
+#include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,10 +32,21 @@ inline constexpr PhaseArgument phaseArguments[] = {
      "block tables"},
     {lm::PhaseInput::LogitRows, phase::ProgramArgument::LogitRows,
      "logit rows"},
-    {lm::PhaseInput::KVCache, phase::ProgramArgument::KVCache, "cache"}};
+    {lm::PhaseInput::KVCache, phase::ProgramArgument::KVCache, "cache"},
+    {lm::PhaseInput::TokenTypes, phase::ProgramArgument::TokenTypes,
+     "token types"}};
 
-/// Whether `phase` takes its arguments and returns logits in one block. Emits
-/// an error on it otherwise.
+/// Those that `phase` takes: all, or all but the last.
+inline llvm::ArrayRef<PhaseArgument>
+getPhaseArguments(mlir::func::FuncOp phase) {
+  return llvm::ArrayRef(phaseArguments).take_front(phase.getNumArguments());
+}
+
+/// What `phase`, which has a signature, is for.
+lm::Phase getPhase(mlir::func::FuncOp phase);
+
+/// Whether `phase` takes its arguments and returns rows of f32 in one block.
+/// Emits an error on it otherwise.
 llvm::LogicalResult verifyPhaseSignature(mlir::func::FuncOp phase);
 
 } // namespace sandwich

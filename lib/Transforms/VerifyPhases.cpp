@@ -69,8 +69,10 @@ static std::optional<int64_t> countLayers(scf::ForOp loop) {
   return std::nullopt;
 }
 
-/// Whether `value` counts layers and stays below `layers`.
+/// Whether `value` is or counts layers, and stays below `layers`.
 static bool isLayer(Value value, int64_t layers) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return *constant >= 0 && *constant < layers;
   auto argument = dyn_cast<BlockArgument>(value);
   auto loop = argument
                   ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
@@ -104,8 +106,9 @@ static LogicalResult verifyLayer(Operation *op,
         layers = std::min<int64_t>(layers, weight.getLayers().value_or(layers));
   for (Value operand : op->getOperands())
     if (operand.getType().isIndex() && !isLayer(operand, layers))
-      return op->emitOpError("has a layer that is not counted by a loop from 0 "
-                             "to at most ")
+      return op->emitOpError(
+                 "has a layer that is neither a constant nor counted "
+                 "by a loop from 0 to at most ")
              << layers;
   return success();
 }
@@ -117,9 +120,9 @@ static LogicalResult verifyArguments(Operation *op, func::FuncOp phase) {
   if (!step)
     return success();
   for (auto [operand, input] : step.getPhaseInputs())
-    for (auto [argument, own] :
-         llvm::zip_equal(phaseArguments, phase.getArguments()))
-      if (argument.input == input && operand != own)
+    for (auto [i, argument] : llvm::enumerate(phaseArguments))
+      if (argument.input == input &&
+          (i >= phase.getNumArguments() || operand != phase.getArgument(i)))
         return op->emitOpError("must take the ")
                << argument.name << " that its phase takes";
   return success();
@@ -149,18 +152,19 @@ static LogicalResult verifyShard(Operation *op, FlatSymbolRefAttr name,
          << name << " " << describe(needed) << ", not " << describe(actual);
 }
 
-/// Whether each token of the `vocabulary` has its row in the table that `op`
-/// names, as the code does not check token ids.
-static LogicalResult verifyTokenTable(Operation *op, FlatSymbolRefAttr table,
-                                      int64_t vocabulary,
+/// Whether each token of the `vocabulary` has its row in the table of `op`, as
+/// the code does not check token ids. How many rows other tables have, the
+/// program tells (`#phase.program`).
+static LogicalResult verifyTokenTable(lm::EmbedOp op, int64_t vocabulary,
                                       SymbolTableCollection &symbols) {
-  int64_t rows =
-      lm::lookupWeight(symbols, op, table).getTensorType().getDimSize(0);
-  if (rows >= vocabulary)
+  int64_t rows = lm::lookupWeight(symbols, op, op.getWeightAttr())
+                     .getTensorType()
+                     .getDimSize(0);
+  if (op.getInput() != lm::EmbeddedInput::TokenIds || rows >= vocabulary)
     return success();
-  return op->emitOpError("needs the ")
-         << vocabulary << " rows of the vocabulary, weight " << table << " has "
-         << rows;
+  return op.emitOpError("needs the ")
+         << vocabulary << " rows of the vocabulary, weight "
+         << op.getWeightAttr() << " has " << rows;
 }
 
 /// Whether ranks have of the weights of `op` what their roles ask for.
@@ -174,7 +178,7 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
   for (const lm::WeightUse &use : step.getWeightUses()) {
     std::optional<lm::ShardKind> needed;
     switch (use.role) {
-    case lm::WeightRole::TokenTable:
+    case lm::WeightRole::Table:
     case lm::WeightRole::Vector:
       break;
     case lm::WeightRole::Matrix:
@@ -189,11 +193,9 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
     }
     if (failed(verifyShard(op, use.name, needed, symbols)))
       return failure();
-    if (use.role == lm::WeightRole::TokenTable &&
-        failed(verifyTokenTable(op, use.name, vocabulary, symbols)))
-      return failure();
   }
-  return success();
+  auto embed = dyn_cast<lm::EmbedOp>(op);
+  return embed ? verifyTokenTable(embed, vocabulary, symbols) : success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -366,8 +368,12 @@ static LogicalResult verifyPhase(func::FuncOp phase,
                                  SymbolTableCollection &symbols) {
   if (failed(verifyPhaseSignature(phase)))
     return failure();
+  // Whoever encodes has a vocabulary of any size.
   int64_t vocabulary =
-      cast<RankedTensorType>(phase.getResultTypes().front()).getDimSize(1);
+      lm::encodes(getPhase(phase))
+          ? 0
+          : cast<RankedTensorType>(phase.getResultTypes().front())
+                .getDimSize(1);
   SumParts parts(symbols);
   StackUse stack;
   WalkResult result = phase.walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -53,6 +53,8 @@ struct InterpreterStep {
   /// Four numbers for each segment.
   std::vector<int32_t> segments;
   std::vector<int32_t> blockTables, logitRows;
+  /// Of phases that read them.
+  std::vector<int32_t> tokenTypes;
 };
 
 /// Runs steps one after another; later ones read what earlier ones wrote to the
@@ -67,7 +69,7 @@ public:
   explicit Interpreter(WeightReader readWeight)
       : readWeight(std::move(readWeight)) {}
 
-  /// The result of `phase`, which has the seven arguments of a phase, for
+  /// The result of `phase`, which has the arguments of a phase, for
   /// `step`. Phases of one module only, which outlives the interpreter. Emits
   /// an error on the operation that cannot be computed: one that is not of
   /// model IR for one rank, or that reads what is not there.

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define SANDWICH_PHASE_ABI_VERSION 5
+#define SANDWICH_PHASE_ABI_VERSION 6
 
 /** What the symbol of a phase's function begins with; its name follows. */
 #define SANDWICH_PHASE_SYMBOL_PREFIX "sandwich_"
@@ -89,7 +89,12 @@ typedef struct SandwichStep {
   /** The plan's `workspace_bytes`, aligned to 64 bytes; no state between steps.
    */
   void *workspace;
-  /** [num_logit_rows, vocab_size], written by the step. */
+  /**
+   * [num_logit_rows, columns of the plan], written by the step: logits. Of
+   * phases that embed or classify, one row for each segment, which is a whole
+   * text; num_logit_rows is num_segments then, or what logit_rows asks for
+   * where the phase embeds tokens.
+   */
   float *logits;
   /** Returns once every thread of the team has called it. */
   void (*barrier)(void *team);
@@ -123,6 +128,11 @@ typedef struct SandwichStep {
    */
   void (*all_gather)(void *ranks, int32_t thread, const float *part,
                      float *whole, int64_t rows, int64_t columns);
+  /**
+   * [num_tokens] each in [0, token_types of the plan): the text of a pair that
+   * the token is of. Null where the plan reads none.
+   */
+  const int32_t *token_types;
 } SandwichStep;
 
 /** `thread` is in [0, threads) of the phase's plan. */
@@ -150,7 +160,7 @@ typedef struct SandwichPlan {
   /** Bytes of a rank's KV cache block, and a SandwichElementType. */
   int64_t kv_block_bytes;
   int64_t kv_element_type;
-  /** Columns of the logits. */
+  /** Token ids are below that. */
   int64_t vocab_size;
   /**
    * Bytes of the weights that one rank reads: up to where the last one ends.
@@ -160,6 +170,12 @@ typedef struct SandwichPlan {
   int64_t operations;
   /** The processes that run the phase together must be exactly so many. */
   int64_t ranks;
+  /** Of the logits, or of whatever else the phase returns. */
+  int64_t columns;
+  /** Token types are below that; 0: it reads none. */
+  int64_t token_types;
+  /** Positions are below that; 0: they may be any. */
+  int64_t positions;
 } SandwichPlan;
 
 typedef enum SandwichElementType {

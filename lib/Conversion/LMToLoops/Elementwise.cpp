@@ -13,6 +13,7 @@
 
 #include "LMToLoops.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "sandwich/Dialect/LM/Utils/CacheWriter.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 
@@ -67,6 +68,16 @@ static void lowerGelu(LoopBuilder &builder, const ProgramContext &program,
                       builder.loadVector(op.getInput(), {row, channel}, width);
                   return isExact ? builder.geluExact(x) : builder.geluTanh(x);
                 });
+}
+
+static void lowerTanh(LoopBuilder &builder, const ProgramContext &program,
+                      TanhOp op) {
+  forOwnVectors(
+      builder, program, op.getDestination(),
+      [&](Value row, Value channel, int64_t width) {
+        return Value(math::TanhOp::create(
+            builder, builder.loadVector(op.getInput(), {row, channel}, width)));
+      });
 }
 
 static void lowerRound(LoopBuilder &builder, const ProgramContext &program,
@@ -160,4 +171,5 @@ void lm::attachElementwiseLowerings(MLIRContext &context) {
   RoundOp::attachInterface<LoopLoweringModel<RoundOp, lowerRound>>(context);
   SiluMulOp::attachInterface<LoopLoweringModel<SiluMulOp, lowerSiluMul>>(
       context);
+  TanhOp::attachInterface<LoopLoweringModel<TanhOp, lowerTanh>>(context);
 }

@@ -48,8 +48,10 @@ static void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
       getWeightSlice(builder, program.symbols, op, op.getWeightAttr(), Value());
   int64_t channels = weightOp.getTensorType().getDimSize(1);
   auto packing = dyn_cast_or_null<gemm::PackingAttr>(weightOp.getPackingAttr());
-  forOwnRows(builder, program, op.getTokenIds(), [&](Value row) {
-    Value from = builder.loadIndex(op.getTokenIds(), row);
+  forOwnRows(builder, program, op.getIndices(), [&](Value row) {
+    Value from = builder.loadIndex(op.getIndices(), row);
+    if (const int64_t offset = op.getOffsetAttr().getInt())
+      from = builder.add(from, offset);
     if (packing)
       return copyPackedRow(builder, packing, weight, from, channels,
                            destination, row);

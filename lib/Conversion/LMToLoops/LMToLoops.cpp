@@ -70,6 +70,7 @@ static void registerLoopLowerings(DialectRegistry &registry) {
     attachEmbedLowering(*context);
     attachGatherRowsLowering(*context);
     attachNormLowerings(*context);
+    attachPoolLowering(*context);
     attachRotaryTableLowering(*context);
   });
 }
@@ -115,7 +116,7 @@ private:
       return success();
 
     phase::ProgramAttr attribute = phase::getProgram(function);
-    if (!attribute || function.getNumArguments() != phase::numProgramArguments)
+    if (!attribute)
       return operations.front().emitOpError("must be in a phase program with '")
              << phase::programAttributeName << "'";
     SharedScratch scratch;

@@ -69,6 +69,7 @@ void attachElementwiseLowerings(mlir::MLIRContext &context);
 void attachEmbedLowering(mlir::MLIRContext &context);
 void attachGatherRowsLowering(mlir::MLIRContext &context);
 void attachNormLowerings(mlir::MLIRContext &context);
+void attachPoolLowering(mlir::MLIRContext &context);
 void attachRotaryTableLowering(mlir::MLIRContext &context);
 
 } // namespace sandwich::lm

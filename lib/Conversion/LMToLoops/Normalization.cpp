@@ -1,4 +1,4 @@
-//===- Normalization.cpp - lm.rms_norm and lm.layer_norm as loops ---------===//
+//===- Normalization.cpp - Norms of rows as loops -------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -137,9 +137,32 @@ static void lowerLayerNorm(LoopBuilder &builder, const ProgramContext &program,
   });
 }
 
+static void lowerL2Normalize(LoopBuilder &builder,
+                             const ProgramContext &program, L2NormalizeOp op) {
+  Value input = op.getInput(), destination = op.getDestination();
+  int64_t channels = cast<MemRefType>(input.getType()).getDimSize(1);
+  // Of torch.nn.functional.normalize.
+  Value shortest = builder.constant(1e-12F);
+  forOwnRows(builder, program, input, [&](Value row) {
+    Value squares =
+        sumChannels(builder, input, row, builder.index(0), channels,
+                    [&](Value x, Value sum) { return builder.fma(x, x, sum); });
+    Value length = arith::MaximumFOp::create(
+        builder, math::SqrtOp::create(builder, squares), shortest);
+    builder.forVectors(channels, [&](Value channel, int64_t width) {
+      Value x = builder.loadVector(input, {row, channel}, width);
+      builder.storeVector(
+          arith::DivFOp::create(builder, x, builder.broadcast(length, width)),
+          destination, {row, channel});
+    });
+  });
+}
+
 void lm::attachNormLowerings(MLIRContext &context) {
   LayerNormOp::attachInterface<LoopLoweringModel<LayerNormOp, lowerLayerNorm>>(
       context);
   RMSNormOp::attachInterface<LoopLoweringModel<RMSNormOp, lowerRMSNorm>>(
       context);
+  L2NormalizeOp::attachInterface<
+      LoopLoweringModel<L2NormalizeOp, lowerL2Normalize>>(context);
 }

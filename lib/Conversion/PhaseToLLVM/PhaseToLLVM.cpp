@@ -77,7 +77,7 @@ public:
     Value unknown = LLVM::ConstantOp::create(builder, builder.getI64Type(),
                                              builder.getI64IntegerAttr(0));
 
-    SmallVector<Value> arguments(phase::numProgramArguments);
+    SmallVector<Value> arguments(program.getNumArguments());
     auto set = [&](ProgramArgument argument, size_t field,
                    ArrayRef<Value> dynamicSizes) {
       auto index = static_cast<unsigned>(argument);
@@ -96,6 +96,9 @@ public:
     set(ProgramArgument::Logits, offsetof(SandwichStep, logits), rows);
     set(ProgramArgument::Weights, offsetof(SandwichStep, weights), unknown);
     set(ProgramArgument::Workspace, offsetof(SandwichStep, workspace), unknown);
+    if (phase::hasTokenTypes(program))
+      set(ProgramArgument::TokenTypes, offsetof(SandwichStep, token_types),
+          tokens);
     arguments[static_cast<unsigned>(ProgramArgument::Thread)] = thread;
     arguments[static_cast<unsigned>(ProgramArgument::Team)] = step;
     func::CallOp::create(builder, program, arguments);
@@ -211,7 +214,14 @@ void addPlan(func::FuncOp program, int64_t weightsEnd, int64_t ranks) {
   plan.workspace_bytes = limits.getWorkspaceBytes();
   plan.kv_block_bytes = blockElements * cache.getElementTypeBitWidth() / 8;
   plan.kv_element_type = elementTypeNumber(cache.getElementType());
-  plan.vocab_size = typeOf(ProgramArgument::Logits).getDimSize(1);
+  plan.columns = typeOf(ProgramArgument::Logits).getDimSize(1);
+  plan.vocab_size = plan.columns;
+  if (ArrayRef<int64_t> tables = limits.getTables(); !tables.empty()) {
+    if (tables[0] != 0)
+      plan.vocab_size = tables[0];
+    plan.token_types = tables[1];
+    plan.positions = tables[2];
+  }
   plan.weights_bytes = weightsEnd;
   plan.operations =
       static_cast<int64_t>(phase::getMarkedOperations(program).size());

@@ -26,10 +26,11 @@ void LMDialect::initialize() {
 #define GET_OP_LIST
 #include "sandwich/Dialect/LM/IR/LMOps.cpp.inc"
       >();
-  declarePromisedInterfaces<
-      LoopLoweringOpInterface, AddOp, AllGatherOp, AllReduceOp, AppendKVOp,
-      AttentionOp, DealRowsOp, EmbedOp, GatherRowsOp, GeluOp, LayerNormOp,
-      RMSNormOp, RotaryTableOp, RotateOp, RoundOp, SiluMulOp>();
+  declarePromisedInterfaces<LoopLoweringOpInterface, AddOp, AllGatherOp,
+                            AllReduceOp, AppendKVOp, AttentionOp, DealRowsOp,
+                            EmbedOp, GatherRowsOp, GeluOp, L2NormalizeOp,
+                            LayerNormOp, PoolOp, RMSNormOp, RotaryTableOp,
+                            RotateOp, RoundOp, SiluMulOp, TanhOp>();
 }
 
 LogicalResult LMDialect::verifyOperationAttribute(Operation *op,

@@ -295,14 +295,29 @@ int64_t WeightOp::getSliceBytes() {
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
+void EmbedOp::build(OpBuilder &builder, OperationState &state, Type result,
+                    Value indices, FlatSymbolRefAttr weight,
+                    EmbeddedInput input, int64_t offset) {
+  build(builder, state, result, indices, weight, input, offset,
+        /*destination=*/Value());
+}
+
 LogicalResult EmbedOp::verify() {
   return verifyForm(*this, getResult(), getDestination());
 }
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   int64_t size = getDestinationType(*this).getDimSize(1);
-  return verifyWeightUse(*this, symbols, getWeightAttr(),
-                         {{ShapedType::kDynamic, size}}, "(C2)");
+  FailureOr<WeightOp> weight = verifyWeightUse(
+      *this, symbols, getWeightAttr(), {{ShapedType::kDynamic, size}}, "(C2)");
+  if (failed(weight))
+    return failure();
+  const int64_t offset = getOffsetAttr().getInt();
+  if (offset < 0 || offset >= weight->getTensorType().getDimSize(0) ||
+      (offset != 0 && getInput() != EmbeddedInput::Positions))
+    return emitOpError("(C3) offset must be between 0 and the weight's rows, "
+                       "and 0 but for positions");
+  return success();
 }
 
 /// The form, channels and epsilon of a normalization: constraints (C1), (C2)
@@ -425,6 +440,23 @@ AttentionShape AttentionOp::getShape() {
               attentionElementOf(getDestinationType(*this).getElementType())};
 }
 
+/// Whether `op` has one of its forms, in which the result has the channels, and
+/// with `sameElements` the elements, of `operands`: constraints (C1) and (C2).
+template <typename Op>
+static LogicalResult verifyElementwise(Op op, ValueRange operands,
+                                       bool sameElements) {
+  if (failed(verifyForm(op, op.getResult(), op.getDestination())))
+    return failure();
+  ShapedType type = getDestinationType(op);
+  for (Value operand : operands)
+    if (channels(operand.getType()) != type.getDimSize(1) ||
+        (sameElements &&
+         getElementTypeOrSelf(operand) != type.getElementType()))
+      return op.emitOpError("(C2) operands and result differ in ")
+             << (sameElements ? "channels or elements" : "channels");
+  return success();
+}
+
 LogicalResult GatherRowsOp::verify() {
   if (failed(verifyForm(*this, getResult(), getDestination())))
     return failure();
@@ -446,6 +478,10 @@ static bool hasF32Channels(ShapedType type, int64_t count) {
 static bool isDense(Type type) {
   auto buffer = dyn_cast<MemRefType>(type);
   return !buffer || buffer.getLayout().isIdentity();
+}
+
+LogicalResult PoolOp::verify() {
+  return verifyElementwise(*this, getInput(), /*sameElements=*/false);
 }
 
 LogicalResult AllReduceOp::verify() {
@@ -526,23 +562,6 @@ LogicalResult LinearOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          "(C2)");
 }
 
-/// Whether `op` has one of its forms, in which the result has the channels, and
-/// with `sameElements` the elements, of `operands`: constraints (C1) and (C2).
-template <typename Op>
-static LogicalResult verifyElementwise(Op op, ValueRange operands,
-                                       bool sameElements) {
-  if (failed(verifyForm(op, op.getResult(), op.getDestination())))
-    return failure();
-  ShapedType type = getDestinationType(op);
-  for (Value operand : operands)
-    if (channels(operand.getType()) != type.getDimSize(1) ||
-        (sameElements &&
-         getElementTypeOrSelf(operand) != type.getElementType()))
-      return op.emitOpError("(C2) operands and result differ in ")
-             << (sameElements ? "channels or elements" : "channels");
-  return success();
-}
-
 LogicalResult RotateOp::verify() {
   if (failed(verifyElementwise(*this, getInput(), /*sameElements=*/true)))
     return failure();
@@ -560,6 +579,14 @@ LogicalResult SiluMulOp::verify() {
 }
 
 LogicalResult GeluOp::verify() {
+  return verifyElementwise(*this, getInput(), /*sameElements=*/false);
+}
+
+LogicalResult L2NormalizeOp::verify() {
+  return verifyElementwise(*this, getInput(), /*sameElements=*/false);
+}
+
+LogicalResult TanhOp::verify() {
   return verifyElementwise(*this, getInput(), /*sameElements=*/false);
 }
 
@@ -609,11 +636,19 @@ LogicalResult AppendKVOp::verify() {
 //===----------------------------------------------------------------------===//
 
 SmallVector<PhaseInputUse> EmbedOp::getPhaseInputs() {
-  return {{getTokenIds(), PhaseInput::TokenIds}};
+  switch (getInput()) {
+  case EmbeddedInput::TokenIds:
+    return {{getIndices(), PhaseInput::TokenIds}};
+  case EmbeddedInput::TokenTypes:
+    return {{getIndices(), PhaseInput::TokenTypes}};
+  case EmbeddedInput::Positions:
+    return {{getIndices(), PhaseInput::Positions}};
+  }
+  llvm_unreachable("every input is handled");
 }
 bool EmbedOp::splitsRows() { return true; }
 SmallVector<WeightUse> EmbedOp::getWeightUses() {
-  return {{getWeightAttr(), WeightRole::TokenTable}};
+  return {{getWeightAttr(), WeightRole::Table}};
 }
 
 bool RMSNormOp::splitsRows() { return true; }
@@ -658,6 +693,11 @@ std::optional<RowKind> GatherRowsOp::getResultRows() {
   return RowKind::LogitRows;
 }
 
+SmallVector<PhaseInputUse> PoolOp::getPhaseInputs() {
+  return {{getSegments(), PhaseInput::Segments}};
+}
+std::optional<RowKind> PoolOp::getResultRows() { return RowKind::LogitRows; }
+
 Value AllReduceOp::getOverwritten() { return getInput(); }
 
 bool RotateOp::splitsRows() { return true; }
@@ -670,6 +710,14 @@ bool SiluMulOp::canNarrowResult() { return true; }
 bool GeluOp::splitsRows() { return true; }
 Value GeluOp::getOverwritten() { return getInput(); }
 bool GeluOp::canNarrowResult() { return true; }
+
+bool L2NormalizeOp::splitsRows() { return true; }
+Value L2NormalizeOp::getOverwritten() { return getInput(); }
+bool L2NormalizeOp::canNarrowResult() { return true; }
+
+bool TanhOp::splitsRows() { return true; }
+Value TanhOp::getOverwritten() { return getInput(); }
+bool TanhOp::canNarrowResult() { return true; }
 
 bool AddOp::splitsRows() { return true; }
 Value AddOp::getOverwritten() { return getLhs(); }

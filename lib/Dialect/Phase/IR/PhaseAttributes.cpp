@@ -38,13 +38,19 @@ void PhaseDialect::registerAttributes() {
 
 LogicalResult ProgramAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t threads, int64_t maxTokens,
-                                  int64_t maxLogitRows,
-                                  int64_t workspaceBytes) {
+                                  int64_t maxLogitRows, int64_t workspaceBytes,
+                                  ArrayRef<int64_t> tables) {
   if (threads <= 0 || threads > maxThreads || maxTokens <= 0 ||
       maxTokens > maxStepRows || maxLogitRows <= 0 ||
       maxLogitRows > maxStepRows || workspaceBytes < 0)
     return emitError() << "(C1) threads must be between 1 and " << maxThreads
                        << ", max_tokens and max_logit_rows between 1 and "
                        << maxStepRows << ", workspace_bytes not negative";
+  if (!tables.empty() &&
+      (tables.size() != 3 || llvm::any_of(tables, [](int64_t rows) {
+         return rows < 0 || rows > INT32_MAX;
+       })))
+    return emitError() << "(C3) tables must be three numbers between 0 and "
+                       << INT32_MAX;
   return success();
 }

@@ -27,23 +27,25 @@ void PhaseDialect::initialize() {
 
 func::FuncOp phase::createProgram(OpBuilder &builder, Location loc,
                                   StringRef name, Type cache, Type logits,
-                                  ProgramAttr program) {
+                                  ProgramAttr program, bool hasTokenTypes) {
   constexpr int64_t dynamic = ShapedType::kDynamic;
   Type i32 = builder.getI32Type();
   auto numbers = MemRefType::get({dynamic}, i32);
   auto bytes = MemRefType::get({dynamic}, builder.getI8Type());
-  Type types[numProgramArguments] = {numbers,
-                                     numbers,
-                                     numbers,
-                                     MemRefType::get({dynamic, 4}, i32),
-                                     numbers,
-                                     numbers,
-                                     cache,
-                                     logits,
-                                     bytes,
-                                     bytes,
-                                     builder.getIndexType(),
-                                     TeamType::get(builder.getContext())};
+  SmallVector<Type> types = {numbers,
+                             numbers,
+                             numbers,
+                             MemRefType::get({dynamic, 4}, i32),
+                             numbers,
+                             numbers,
+                             cache,
+                             logits,
+                             bytes,
+                             bytes,
+                             builder.getIndexType(),
+                             TeamType::get(builder.getContext())};
+  if (hasTokenTypes)
+    types.push_back(numbers);
   auto function = func::FuncOp::create(builder, loc, name,
                                        builder.getFunctionType(types, {}));
   function->setAttr(programAttributeName, program);
@@ -64,6 +66,7 @@ static bool isArgumentType(ProgramArgument argument, Type type) {
   case ProgramArgument::CacheSlots:
   case ProgramArgument::BlockTables:
   case ProgramArgument::LogitRows:
+  case ProgramArgument::TokenTypes:
     return isBuffer({dynamic}, 32);
   case ProgramArgument::Segments:
     return isBuffer({dynamic, 4}, 32);
@@ -101,17 +104,24 @@ LogicalResult PhaseDialect::verifyOperationAttribute(Operation *op,
     return op->emitError(
         "(C2) 'phase.program' is a #phase.program on a function");
   FunctionType type = function.getFunctionType();
-  bool fits = llvm::hasSingleElement(function.getBody()) &&
-              type.getNumInputs() == numProgramArguments &&
-              type.getNumResults() == 0;
-  for (unsigned i = 0; fits && i < numProgramArguments; ++i)
+  const unsigned inputs = type.getNumInputs();
+  bool fits =
+      llvm::hasSingleElement(function.getBody()) &&
+      (inputs == numProgramArguments || inputs == numProgramArguments + 1) &&
+      type.getNumResults() == 0;
+  for (unsigned i = 0; fits && i < inputs; ++i)
     fits = isArgumentType(static_cast<ProgramArgument>(i), type.getInput(i));
   if (!fits)
     return op->emitError(
         "(C2) a phase program is one block that takes token ids, positions, "
         "cache slots, segments, block tables, logit rows, cache, logits, "
-        "weights, workspace, thread and team");
+        "weights, workspace, thread and team, and token types where it reads "
+        "them");
   return success();
+}
+
+bool phase::hasTokenTypes(func::FuncOp function) {
+  return function.getNumArguments() > numProgramArguments;
 }
 
 Value phase::getArgument(func::FuncOp function, ProgramArgument argument) {

@@ -48,6 +48,12 @@ namespace sandwich::lm {
 /// The attribute that marks a phase's function.
 inline constexpr llvm::StringLiteral phaseAttributeName = "lm.phase";
 
+/// Whether `phase` returns something of whole texts, each of which is one
+/// segment of the step, instead of logits.
+inline bool encodes(Phase phase) {
+  return phase != Phase::Prefill && phase != Phase::Decode;
+}
+
 /// The attribute of a phase's function that says how many threads run it, where
 /// the passes' options are not to decide: between 1 and SANDWICH_MAX_THREADS.
 inline constexpr llvm::StringLiteral threadsAttributeName = "lm.threads";

@@ -15,13 +15,19 @@ include "sandwich/Dialect/LM/IR/LMDialect.td"
 
 def LM_Phase : I32EnumAttr<"Phase", "a phase of serving", [
     I32EnumAttrCase<"Prefill", 0, "prefill">,
-    I32EnumAttrCase<"Decode", 1, "decode">]> {
+    I32EnumAttrCase<"Decode", 1, "decode">,
+    I32EnumAttrCase<"Embed", 2, "embed">,
+    I32EnumAttrCase<"EmbedTokens", 3, "embed_tokens">,
+    I32EnumAttrCase<"Classify", 4, "classify">]> {
   let cppNamespace = "::sandwich::lm";
   let genSpecializedAttr = 0;
 }
 
-/// Marks a function as a phase's program, under the name `lm.phase`. Both take
-/// any steps; prefill is made for pieces of prompts, decode for single tokens.
+/// Marks a function as a phase's program, under the name `lm.phase`. `prefill`
+/// and `decode` return logits; both take any steps, prefill is made for pieces of
+/// prompts, decode for single tokens. `embed` returns one embedding for each
+/// segment, `embed_tokens` those of the tokens that are asked for, `classify` the
+/// scores of each segment.
 def LM_PhaseAttr : EnumAttr<LM_Dialect, LM_Phase, "phase"> {
   let assemblyFormat = "`<` $value `>`";
 }
@@ -33,6 +39,30 @@ def LM_GeluKind : I32EnumAttr<"GeluKind", "how GELU is computed", [
   let genSpecializedAttr = 0;
 }
 def LM_GeluKindAttr : EnumAttr<LM_Dialect, LM_GeluKind, "gelu_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def LM_PoolKind : I32EnumAttr<"PoolKind", "what is made of a segment's rows", [
+    I32EnumAttrCase<"Cls", 0, "cls">,
+    I32EnumAttrCase<"Mean", 1, "mean">,
+    I32EnumAttrCase<"Last", 2, "last">]> {
+  let cppNamespace = "::sandwich::lm";
+  let genSpecializedAttr = 0;
+}
+def LM_PoolKindAttr : EnumAttr<LM_Dialect, LM_PoolKind, "pool_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def LM_EmbeddedInput : I32EnumAttr<"EmbeddedInput",
+    "what of a token is looked up", [
+    I32EnumAttrCase<"TokenIds", 0, "token_ids">,
+    I32EnumAttrCase<"TokenTypes", 1, "token_types">,
+    I32EnumAttrCase<"Positions", 2, "positions">]> {
+  let cppNamespace = "::sandwich::lm";
+  let genSpecializedAttr = 0;
+}
+def LM_EmbeddedInputAttr :
+    EnumAttr<LM_Dialect, LM_EmbeddedInput, "embedded_input"> {
   let assemblyFormat = "`<` $value `>`";
 }
 

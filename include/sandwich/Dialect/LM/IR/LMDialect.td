@@ -16,9 +16,10 @@ def LM_Dialect : Dialect {
   let cppNamespace = "::sandwich::lm";
   let summary = "What a language model computes";
   let description = [{
-    The model IR: a decoder-only transformer as two functions, `prefill` and
-    `decode`, over a dynamic number of tokens. Layers are one `scf.for` loop,
-    so a layer is compiled once; weights are module-level symbols with one
+    The model IR: a transformer as one function for each phase, `prefill` and
+    `decode` of those that generate, `embed`, `embed_tokens` or `classify` of
+    those that encode, over a dynamic number of tokens. Layers are one `scf.for`
+    loop, so a layer is compiled once; weights are module-level symbols with one
     slice for each layer.
 
     Operations have a tensor form, in which the model is built and rewritten,

@@ -120,21 +120,41 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
 def LM_EmbedOp : LM_DestinationOp<"embed", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>],
     ["getPhaseInputs", "splitsRows", "getWeightUses"]> {
-  let summary = "Rows of the embedding table";
+  let summary = "Rows of an embedding table";
   let description = [{
-    `result[t, :] = weight[token_ids[t], :]`, widened to the result's type.
+    `result[t, :] = weight[indices[t] + offset, :]`, widened to the result's
+    type. What the phase was given for each token (`of`) is its id, where it is
+    not said; or its type, the number of the text that it is of; or its position,
+    where those are learned (BERT; `offset` 2 in RoBERTa).
+
+    ```mlir
+    %x = lm.embed %ids, @words : tensor<?xi32> -> tensor<?x768xf32>
+    %p = lm.embed %positions, @positions of <positions> offset 2 : tensor<?xi32> -> tensor<?x768xf32>
+    ```
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) the weight exists, has two dimensions, the result's channels and no
-    layers, and is not interleaved.
+    layers, and is not interleaved; (C3) `offset` is not negative and below the
+    weight's rows, and 0 but for positions.
   }];
-  let arguments = (ins LM_Indices:$token_ids, FlatSymbolRefAttr:$weight,
-                       Optional<LM_ActivationBuffer>:$destination);
+  let arguments = (ins LM_Indices:$indices, FlatSymbolRefAttr:$weight,
+      DefaultValuedAttr<LM_EmbeddedInputAttr,
+          "::sandwich::lm::EmbeddedInput::TokenIds">:$input,
+      DefaultValuedAttr<I64Attr, "0">:$offset,
+      Optional<LM_ActivationBuffer>:$destination);
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
-    $token_ids `,` $weight (`into` $destination^)? attr-dict
-    `:` type($token_ids) (`into` type($destination)^)? (`->` type($result)^)?
+    $indices `,` $weight (`of` $input^)? (`offset` $offset^)?
+    (`into` $destination^)? attr-dict
+    `:` type($indices) (`into` type($destination)^)? (`->` type($result)^)?
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$indices,
+                   "::mlir::FlatSymbolRefAttr":$weight,
+                   CArg<"::sandwich::lm::EmbeddedInput",
+                        "::sandwich::lm::EmbeddedInput::TokenIds">:$input,
+                   CArg<"int64_t", "0">:$offset)>
+  ];
 }
 
 def LM_RMSNormOp : LM_DestinationOp<"rms_norm", [
@@ -193,6 +213,26 @@ def LM_LayerNormOp : LM_DestinationOp<"layer_norm", [
     $input `,` $weight `bias` $bias (`[` $layer^ `]`)? `epsilon` $epsilon
     (`into` $destination^)? attr-dict
     `:` type($input)
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
+  }];
+}
+
+def LM_L2NormalizeOp : LM_DestinationOp<"l2_normalize", [],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+  let summary = "Rows of length one";
+  let description = [{
+    `x / max(sqrt(sum(x * x)), 1e-12)` over all channels of a row, in f32,
+    rounded to the result's type: what makes a scalar product of embeddings their
+    cosine.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$input,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input (`into` $destination^)? attr-dict `:` type($input)
     `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }
@@ -283,6 +323,33 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows", [],
   let assemblyFormat = [{
     $input `,` $rows (`into` $destination^)? attr-dict
     `:` type($input) `,` type($rows) (`into` type($destination)^)?
+    (`->` type($result)^)?
+  }];
+}
+
+def LM_PoolOp : LM_DestinationOp<"pool", [],
+    ["getPhaseInputs", "getResultRows"]> {
+  let summary = "One row for each segment";
+  let description = [{
+    Of the rows of each segment, which is a whole text, `cls` takes the first,
+    `last` the last, and `mean` their mean, in f32, rounded to the result's type.
+    The results are the rows that the phase returns, so whoever runs it asks for
+    as many as there are segments.
+
+    ```mlir
+    %y = lm.pool %x, %segments <mean> : tensor<?x768xf32>, tensor<?x4xi32> -> tensor<?x768xf32>
+    ```
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$input, LM_Segments:$segments,
+                       LM_PoolKindAttr:$kind,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input `,` $segments $kind (`into` $destination^)? attr-dict
+    `:` type($input) `,` type($segments) (`into` type($destination)^)?
     (`->` type($result)^)?
   }];
 }
@@ -445,6 +512,24 @@ def LM_GeluOp : LM_DestinationOp<"gelu", [],
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = [{
     $input $kind (`into` $destination^)? attr-dict `:` type($input)
+    `` custom<ResultType>(ref(type($input)), type($destination), type($result))
+  }];
+}
+
+def LM_TanhOp : LM_DestinationOp<"tanh", [],
+    ["splitsRows", "getOverwritten", "canNarrowResult"]> {
+  let summary = "The activation of a classification head";
+  let description = [{
+    `tanh(x)` of each element, rounded to the result's type.
+
+    Constraints: (C1) tensor form (a result) or buffer form (a destination);
+    (C2) input and result have the same number of channels.
+  }];
+  let arguments = (ins LM_Activation:$input,
+                       Optional<LM_ActivationBuffer>:$destination);
+  let results = (outs Optional<LM_ActivationTensor>:$result);
+  let assemblyFormat = [{
+    $input (`into` $destination^)? attr-dict `:` type($input)
     `` custom<ResultType>(ref(type($input)), type($destination), type($result))
   }];
 }

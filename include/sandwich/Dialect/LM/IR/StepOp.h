@@ -22,7 +22,8 @@ namespace sandwich::lm {
 /// The phase program that operations are lowered in; Conversion's.
 struct ProgramContext;
 
-/// What bounds the rows of a value.
+/// What bounds the rows of a value: the tokens of a step, or what its phase
+/// returns (logits, or one row for each segment).
 enum class RowKind : uint8_t { Tokens, LogitRows };
 
 /// What a phase is given for each step.
@@ -41,6 +42,9 @@ enum class PhaseInput : uint8_t {
   LogitRows,
   /// keys and values of every token
   KVCache,
+  /// [tokens] the numbers of the texts that they are of, where texts come in
+  /// pairs; not of every phase
+  TokenTypes,
 };
 
 /// An operand that must be an input of the phase.
@@ -53,8 +57,8 @@ struct PhaseInputUse {
 /// result to be the same on all of them, their own channels, or their part of
 /// a sum.
 enum class WeightRole : uint8_t {
-  /// Rows by token id: all of the vocabulary, on every rank.
-  TokenTable,
+  /// Rows by token id, token type or position: whole on every rank.
+  Table,
   /// Read by all channels: whole on every rank.
   Vector,
   /// Multiplied: whole, or divided in rows or in columns.

@@ -69,14 +69,21 @@ enum class ProgramArgument : unsigned {
   Thread,
   /// !phase.team
   Team,
+  /// memref<?xi32> [tokens], of programs that read it
+  TokenTypes,
 };
+/// Those that every program has.
 inline constexpr unsigned numProgramArguments = 12;
 
 /// Creates the function `name` with the arguments of a phase program, a cache
 /// and logits of these types, and an empty body.
 mlir::func::FuncOp createProgram(mlir::OpBuilder &builder, mlir::Location loc,
                                  llvm::StringRef name, mlir::Type cache,
-                                 mlir::Type logits, ProgramAttr program);
+                                 mlir::Type logits, ProgramAttr program,
+                                 bool hasTokenTypes = false);
+
+/// Whether the phase program `function` takes the types of tokens.
+bool hasTokenTypes(mlir::func::FuncOp function);
 
 /// The argument of the phase program `function`.
 mlir::Value getArgument(mlir::func::FuncOp function, ProgramArgument argument);

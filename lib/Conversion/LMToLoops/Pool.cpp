@@ -1,0 +1,72 @@
+//===- Pool.cpp - lm.pool as loops ----------------------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LMToLoops.h"
+
+#include "sandwich/Runtime/PhaseABI.h"
+
+#include <cstddef>
+
+using namespace mlir;
+using namespace sandwich;
+using namespace sandwich::lm;
+
+/// The number in `segment` at `offset` bytes of a SandwichSegment.
+static Value loadField(LoopBuilder &builder, Value segments, Value segment,
+                       size_t offset) {
+  Value field = builder.index(static_cast<int64_t>(offset / sizeof(int32_t)));
+  return arith::IndexCastOp::create(
+      builder, builder.getIndexType(),
+      memref::LoadOp::create(builder, segments, ValueRange{segment, field}));
+}
+
+static void lowerPool(LoopBuilder &builder, const ProgramContext &program,
+                      PoolOp op) {
+  Value input = op.getInput(), destination = op.getDestination();
+  const int64_t channels =
+      cast<MemRefType>(destination.getType()).getDimSize(1);
+  forOwnRows(builder, program, destination, [&](Value segment) {
+    Value first = loadField(builder, op.getSegments(), segment,
+                            offsetof(SandwichSegment, first_token));
+    Value tokens = loadField(builder, op.getSegments(), segment,
+                             offsetof(SandwichSegment, num_tokens));
+    Value end = builder.add(first, tokens);
+    auto copy = [&](Value row) {
+      builder.forVectors(channels, [&](Value channel, int64_t width) {
+        builder.storeVector(builder.loadVector(input, {row, channel}, width),
+                            destination, {segment, channel});
+      });
+    };
+    if (op.getKind() == PoolKind::Cls)
+      return copy(first);
+    if (op.getKind() == PoolKind::Last)
+      return copy(builder.sub(end, builder.index(1)));
+    // Column by column of vectors: sums stay in a register.
+    Value count = arith::UIToFPOp::create(
+        builder, builder.getF32Type(),
+        arith::IndexCastOp::create(builder, builder.getI32Type(), tokens));
+    builder.forVectors(channels, [&](Value channel, int64_t width) {
+      Value sum =
+          builder
+              .forLoop(first, end, 1, builder.splat(0, width),
+                       [&](Value row, ValueRange carried) {
+                         return SmallVector<Value>{builder.addf(
+                             carried.front(),
+                             builder.loadVector(input, {row, channel}, width))};
+                       })
+              .front();
+      builder.storeVector(
+          arith::DivFOp::create(builder, sum, builder.broadcast(count, width)),
+          destination, {segment, channel});
+    });
+  });
+}
+
+void lm::attachPoolLowering(MLIRContext &context) {
+  PoolOp::attachInterface<LoopLoweringModel<PoolOp, lowerPool>>(context);
+}
