@@ -103,6 +103,9 @@ std::string Compilation::defaultKVDtype() {
           return print(cache.getElementType());
   if (options.dtype == "f32")
     return "f32";
+  // What an encoder keeps is for one step.
+  if (checkpoint.config().encoder)
+    return "bf16";
   // Whoever runs the model as f16 has keys and values in its range.
   for (int64_t layer = 0; layer < checkpoint.config().layers; ++layer)
     for (const char *name :
@@ -116,9 +119,9 @@ std::string Compilation::defaultKVDtype() {
 
 /// Model IR of the checkpoint.
 OwningOpRef<ModuleOp> Compilation::buildOwnModel() {
-  OwningOpRef<ModuleOp> own = buildModel(&context, checkpoint.config(),
-                                         elementTypeNamed(options.dtype),
-                                         elementTypeNamed(*options.kvDtype));
+  OwningOpRef<ModuleOp> own =
+      buildModel(&context, checkpoint.config(), elementTypeNamed(options.dtype),
+                 elementTypeNamed(*options.kvDtype));
   markDeterministic(*own);
   return own;
 }
@@ -400,6 +403,9 @@ Status sandwich::compile(const CompileOptions &options,
   const ModelConfig &config = checkpoint.config();
   if (auto reason = tensorParallelSizes(config).refuse(options.tensorParallel))
     return makeError("the model cannot be divided: ", *reason);
+  if (config.encodes() && options.tensorParallel > 1)
+    return makeError("models that embed or classify run in one process; "
+                     "without --tensor-parallel they do");
   if (options.contextLength &&
       (*options.contextLength < 1 ||
        *options.contextLength > config.maxPositionEmbeddings))

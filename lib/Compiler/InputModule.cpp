@@ -11,6 +11,7 @@
 #include "PrintAttribute.h"
 #include "sandwich/Compiler/Lowering.h"
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Frontend/ModelBuilder.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Transforms/Passes.h"
 
@@ -176,8 +177,9 @@ Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
     if (!status)
       return status.error().inContext("weight " + weight.getSymName().str());
   }
-  SANDWICH_RETURN_IF_ERROR(checkPhase("prefill", module, own, elementTypes));
-  SANDWICH_RETURN_IF_ERROR(checkPhase("decode", module, own, elementTypes));
+  for (lm::Phase phase : phasesOf(checkpoint.config()))
+    SANDWICH_RETURN_IF_ERROR(
+        checkPhase(lm::stringifyPhase(phase), module, own, elementTypes));
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
     manager.addPass(createVerifyPhases());
   }));

@@ -23,6 +23,19 @@
 using namespace mlir;
 using namespace sandwich;
 
+/// What a program may read of a step.
+static constexpr std::pair<unsigned, const char *> inputNames[] = {
+    {static_cast<unsigned>(phase::ProgramArgument::TokenIds), "token_ids"},
+    {static_cast<unsigned>(phase::ProgramArgument::TokenTypes), "token_types"},
+    {static_cast<unsigned>(phase::ProgramArgument::Positions), "positions"},
+    {static_cast<unsigned>(phase::ProgramArgument::CacheSlots), "cache_slots"},
+    {static_cast<unsigned>(phase::ProgramArgument::Segments), "segments"},
+    {static_cast<unsigned>(phase::ProgramArgument::BlockTables),
+     "block_tables"},
+    {static_cast<unsigned>(phase::ProgramArgument::LogitRows), "logit_rows"},
+    {static_cast<unsigned>(phase::ProgramArgument::KVCache), "kv_cache"},
+};
+
 proto::Phase &ManifestBuilder::phaseNamed(StringRef name) {
   for (proto::Phase &phase : phases)
     if (phase.name() == name)
@@ -63,6 +76,10 @@ void ManifestBuilder::addPrograms(ModuleOp module) {
     phase.set_max_tokens(program.getMaxTokens());
     phase.set_max_logit_rows(program.getMaxLogitRows());
     phase.set_workspace_bytes(program.getWorkspaceBytes());
+    for (const auto &[argument, name] : inputNames)
+      if (argument < function.getNumArguments() &&
+          !function.getArgument(argument).use_empty())
+        phase.add_inputs(name);
     for (phase::MarkOp mark : phase::getMarkedOperations(function)) {
       proto::Operation &operation = *phase.add_operations();
       operation.set_name(mark.getName().str());
@@ -73,6 +90,25 @@ void ManifestBuilder::addPrograms(ModuleOp module) {
       operation.set_flops_per_attended(mark.getFlopsPerAttended());
     }
   }
+}
+
+void ManifestBuilder::addEncoding(proto::Encoding &encoding) const {
+  if (config.encoder)
+    encoding.set_token_types(config.encoder->tokenTypes);
+  encoding.set_labels(config.labels);
+  if (!config.embedding)
+    return;
+  const EmbeddingConfig &embedding = *config.embedding;
+  encoding.set_pooling(std::string(poolingName(embedding.pooling)));
+  encoding.set_normalized(embedding.normalize);
+  for (int64_t size : embedding.dimensions)
+    encoding.add_dimensions(size);
+  for (const auto &[name, text] : embedding.prompts) {
+    proto::Prompt &prompt = *encoding.add_prompts();
+    prompt.set_name(name);
+    prompt.set_text(text);
+  }
+  encoding.set_default_prompt(embedding.defaultPrompt.value_or(""));
 }
 
 proto::Manifest ManifestBuilder::build() const {
@@ -104,6 +140,8 @@ proto::Manifest ManifestBuilder::build() const {
     parameters += elements;
   }
   model.set_parameters(parameters);
+  if (config.encodes())
+    addEncoding(*manifest.mutable_encoding());
 
   proto::Target &forTarget = *manifest.mutable_target();
   forTarget.set_name(target.name);

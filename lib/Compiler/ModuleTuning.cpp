@@ -152,7 +152,8 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
   }
   // The first team chooses the packings, which hold for all.
   std::vector<int64_t> teams;
-  for (lm::Phase phase : {lm::Phase::Prefill, lm::Phase::Decode})
+  for (lm::Phase phase : {lm::Phase::Prefill, lm::Phase::Decode,
+                          lm::Phase::Embed, lm::Phase::Classify})
     for (auto function : module.getOps<func::FuncOp>()) {
       auto own = function->getAttrOfType<lm::PhaseAttr>(lm::phaseAttributeName);
       const int64_t threads = lm::getThreads(function, options.threads);

@@ -21,6 +21,7 @@
 #include "sandwich/Support/Result.h"
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -30,14 +31,32 @@
 
 namespace sandwich {
 
-/// Names of the tensors outside the layers.
+/// Names of decoders' tensors outside the layers.
 inline constexpr std::string_view embeddingTensorName =
     "model.embed_tokens.weight";
 inline constexpr std::string_view finalNormTensorName = "model.norm.weight";
 inline constexpr std::string_view headTensorName = "lm_head.weight";
 
-/// The name of a layer's tensor: `layerTensorName(3, "mlp.up_proj.weight")` is
-/// "model.layers.3.mlp.up_proj.weight".
+/// Names of encoders' tensors outside the layers, or what they begin with.
+inline constexpr std::string_view wordTableName =
+    "embeddings.word_embeddings.weight";
+inline constexpr std::string_view positionTableName =
+    "embeddings.position_embeddings.weight";
+inline constexpr std::string_view typeTableName =
+    "embeddings.token_type_embeddings.weight";
+inline constexpr std::string_view embeddingNormName = "embeddings.LayerNorm";
+/// What an encoder's layers are called, "{}" in the place of the number.
+inline constexpr std::string_view encoderLayerName = "encoder.layer.{}.";
+
+/// The dense layer of a classifier's head, and what gives its scores.
+struct HeadNames {
+  std::string_view dense;
+  std::string_view scores;
+};
+HeadNames classifierNames(Architecture architecture);
+
+/// The name of a decoder layer's tensor: `layerTensorName(3,
+/// "mlp.up_proj.weight")` is "model.layers.3.mlp.up_proj.weight".
 std::string layerTensorName(int64_t layer, std::string_view suffix);
 
 /// The name of layer `layer`'s tensor, from what stands for those of all
@@ -53,15 +72,20 @@ struct ExpectedTensor {
 };
 
 /// Every tensor a checkpoint of `config` must hold, in the order a forward pass
-/// meets them. A tied head is not among them.
+/// meets them. A tied head is not among them. Those of encoders have the names
+/// that a bare BERT's have, those of decoders what a whole model's have.
 std::vector<ExpectedTensor> expectedTensors(const ModelConfig &config);
 
-/// An opened checkpoint: checked configuration, mapped weights. Moves, never
-/// copies; tensors keep their addresses when it moves.
+/// An opened checkpoint: checked configuration, mapped weights. Tensors have
+/// the names of `expectedTensors`, whatever the files call them: with or
+/// without the name of the model they are a part of, with the names that layer
+/// norms had in 2019, or as Jina's XLM-RoBERTa, whose queries, keys and values
+/// are one. Moves, never copies; tensors keep their addresses when it moves.
 class Checkpoint {
 public:
   /// Opens the checkpoint in `folder`. Errors: what `parseModelConfig`,
-  /// `addGenerationConfig` and `SafetensorsFile::open` refuse, weights that are
+  /// `addGenerationConfig`, `addSentenceTransformers` and
+  /// `SafetensorsFile::open` refuse, weights that are
   /// absent, and an index that names files outside the folder, absent files, or
   /// tensors that the named file lacks.
   static Result<Checkpoint> open(const std::string &folder);
@@ -96,7 +120,9 @@ public:
   /// checked as they are read, with `checkFinite`. A tied head that is there
   /// nevertheless must hold the embedding table. Returns the names of tensors
   /// that the model does not use, sorted, for a warning; `rotary_emb.inv_freq`
-  /// tables, which old checkpoints carry, are not among them.
+  /// tables and position ids, which old checkpoints carry, the pooler of an
+  /// encoder that does not classify and the head of its training are not among
+  /// them.
   Result<std::vector<std::string>> checkTensors() const;
 
 private:
@@ -107,7 +133,9 @@ private:
   };
 
   Checkpoint() = default;
+  Status openFiles();
   Status openShards(const std::string &indexPath);
+  Status renameTensors();
   Status checkTensor(const ExpectedTensor &expected) const;
   Status checkTiedHead() const;
 
@@ -118,6 +146,8 @@ private:
   std::optional<std::string> chatTemplate;
   std::optional<std::string> addedTokens;
   std::vector<SafetensorsFile> files;
+  /// Parts of tensors that have names of their own.
+  std::deque<TensorView> parts;
   std::map<std::string, Location, std::less<>> locations;
 };
 

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The facts of a decoder-only model that a compiler needs, read from a Hugging
-/// Face `config.json` with the meaning and defaults that `transformers` gives
-/// it. What the compiler cannot honour is refused by field and value.
+/// The facts of a model that a compiler needs, read from a Hugging Face
+/// `config.json` with the meaning and defaults that `transformers` gives it,
+/// and from the files that `sentence-transformers` has beside it. What the
+/// compiler cannot honour is refused by field and value.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,11 @@
 #include "sandwich/Support/TensorParallelism.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -33,8 +37,20 @@ inline constexpr double ropeTheta = 1e12;
 inline constexpr double ropeFactor = 1e6;
 } // namespace config_limits
 
-/// Model families, named as `architectures` names them without `ForCausalLM`.
-enum class Architecture : uint8_t { Llama, Mistral, Qwen2, Qwen3 };
+/// Model families, named as `architectures` names them without `ForCausalLM`
+/// and `Model`; classifiers are those `ForSequenceClassification`.
+enum class Architecture : uint8_t {
+  Llama,
+  Mistral,
+  Qwen2,
+  Qwen3,
+  Bert,
+  BertClassifier,
+  Roberta,
+  RobertaClassifier,
+  XLMRoberta,
+  XLMRobertaClassifier,
+};
 
 /// The name in `architectures`: "LlamaForCausalLM".
 std::string_view architectureName(Architecture architecture);
@@ -63,6 +79,44 @@ struct Llama3Rope {
 };
 
 using RopeScaling = std::variant<DefaultRope, LinearRope, Llama3Rope>;
+
+/// What the layers of BERT and its descendants have otherwise than decoders:
+/// attention in both directions, normalization behind the residual connection
+/// (post-norm), biases everywhere, and a feed-forward block without a gate.
+struct EncoderConfig {
+  double layerNormEps = 0;
+  /// GELU by its approximation with tanh.
+  bool geluTanh = false;
+  /// Rows of the table of learned positions; 0 where positions rotate.
+  int64_t positionRows = 0;
+  /// The row of the first position.
+  int64_t firstPosition = 0;
+  /// Rows of the table of token types.
+  int64_t tokenTypes = 1;
+  bool operator==(const EncoderConfig &) const = default;
+};
+
+/// What is made of the last layer's rows of a text.
+enum class Pooling : uint8_t { Cls, Mean, Last };
+
+/// The name in artifacts: "cls", "mean" or "last".
+std::string_view poolingName(Pooling pooling);
+
+/// How a text's vector is made of what the last layer says of its tokens.
+struct EmbeddingConfig {
+  Pooling pooling = Pooling::Mean;
+  /// Vectors get length one.
+  bool normalize = false;
+  /// Tokens of a text by default, where that is less than positions allow.
+  std::optional<int64_t> maxTokens;
+  /// What may stand in front of texts, by name.
+  std::vector<std::pair<std::string, std::string>> prompts;
+  /// The one that stands there by default.
+  std::optional<std::string> defaultPrompt;
+  /// To how many values a vector may be cut (Matryoshka), ascending.
+  std::vector<int64_t> dimensions;
+  bool operator==(const EmbeddingConfig &) const = default;
+};
 
 /// A checked model configuration. All counts are positive.
 struct ModelConfig {
@@ -96,6 +150,15 @@ struct ModelConfig {
   std::optional<int32_t> bosTokenId;
   /// Tokens that end generation; all below `vocabSize`, none twice.
   std::vector<int32_t> eosTokenIds;
+  /// Of BERT and its descendants.
+  std::optional<EncoderConfig> encoder;
+  /// Of models that embed texts.
+  std::optional<EmbeddingConfig> embedding;
+  /// Scores of models that classify texts, or rank them; 0: it does neither.
+  int64_t labels = 0;
+
+  /// Whether it is for whole texts instead of for generating some.
+  bool encodes() const { return embedding || labels > 0; }
 
   /// Rows of the q projection and columns of the output projection.
   int64_t queryWidth() const { return heads * headDim; }
@@ -122,6 +185,18 @@ Result<ModelConfig> parseModelConfig(std::string_view text);
 /// Adds to `config` the end-of-sequence tokens of a `generation_config.json`,
 /// whose text is `text`. Errors name the field and its value.
 Status addGenerationConfig(ModelConfig &config, std::string_view text);
+
+/// The text of a file of `sentence-transformers` by its path in the model's
+/// folder; nothing where there is none.
+using FolderReader =
+    std::function<Result<std::optional<std::string>>(const std::string &path)>;
+
+/// Makes `config` that of an embedding model as `modules.json` and what it
+/// names tell; leaves it alone where there is no such file. Errors name the
+/// file, the field and its value: modules other than a transformer, pooling and
+/// normalization in this order, ways to pool that the compiler does not know,
+/// and what would change texts before they are tokens.
+Status addSentenceTransformers(ModelConfig &config, const FolderReader &read);
 
 /// The rotary embedding's `headDim / 2` inverse frequencies in radians for each
 /// position, scaling included. Computed in float32, operation by operation as

@@ -9,6 +9,7 @@
 #include "sandwich/Frontend/Checkpoint.h"
 
 #include "Describe.h"
+#include "EncoderTensors.h"
 #include "sandwich/Support/Json.h"
 
 #include <algorithm>
@@ -49,6 +50,8 @@ std::string sandwich::layerTensorName(int64_t layer, std::string_view suffix) {
 
 std::vector<ExpectedTensor>
 sandwich::expectedTensors(const ModelConfig &config) {
+  if (config.encoder)
+    return expectedEncoderTensors(config);
   std::vector<ExpectedTensor> tensors;
   int64_t hidden = config.hiddenSize;
   int64_t inner = config.intermediateSize;
@@ -82,7 +85,7 @@ sandwich::expectedTensors(const ModelConfig &config) {
     addProjection("mlp.down_proj", hidden, inner, false);
   }
   tensors.push_back({std::string(finalNormTensorName), {hidden}});
-  if (!config.tieWordEmbeddings)
+  if (!config.tieWordEmbeddings && !config.encodes())
     tensors.push_back(
         {std::string(headTensorName), {config.vocabSize, hidden}});
   return tensors;
@@ -166,21 +169,81 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   checkpoint.chatTemplate = pathIfThere(folder + "/chat_template.jinja");
   checkpoint.addedTokens = pathIfThere(folder + "/added_tokens.json");
 
+  Status added = addSentenceTransformers(
+      checkpoint.modelConfig,
+      [&](const std::string &file) -> Result<std::optional<std::string>> {
+        auto path = pathIfThere(folder + "/" + file);
+        if (!path)
+          return std::optional<std::string>();
+        SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                                  readTextFile(*path, maxConfigBytes));
+        return std::optional(std::move(text));
+      });
+  if (!added)
+    return makeError(folder, "/", added.error().message);
+  SANDWICH_RETURN_IF_ERROR(checkpoint.openFiles());
+  SANDWICH_RETURN_IF_ERROR(checkpoint.renameTensors());
+  return checkpoint;
+}
+
+Status Checkpoint::openFiles() {
   // Where both stand, transformers takes the single file.
-  if (auto path = pathIfThere(folder + "/model.safetensors")) {
+  if (auto path = pathIfThere(folderPath + "/model.safetensors")) {
     SANDWICH_ASSIGN_OR_RETURN(SafetensorsFile file,
                               SafetensorsFile::open(*path));
     for (const auto &[name, tensor] : file.tensors())
-      checkpoint.locations.emplace(name, Location{&tensor, 0});
-    checkpoint.files.push_back(std::move(file));
-    return checkpoint;
+      locations.emplace(name, Location{&tensor, 0});
+    files.push_back(std::move(file));
+    return {};
   }
-  if (auto path = pathIfThere(folder + "/model.safetensors.index.json")) {
-    SANDWICH_RETURN_IF_ERROR(checkpoint.openShards(*path));
-    return checkpoint;
+  if (auto path = pathIfThere(folderPath + "/model.safetensors.index.json"))
+    return openShards(*path);
+  return makeError(folderPath,
+                   ": holds no weights: neither model.safetensors nor "
+                   "model.safetensors.index.json is there");
+}
+
+/// Gives tensors the names of `expectedTensors`.
+Status Checkpoint::renameTensors() {
+  if (!modelConfig.encodes())
+    return {};
+  std::map<std::string, Location, std::less<>> renamed;
+  auto add = [&](const std::string &name, const std::string &original,
+                 Location location) -> Status {
+    if (renamed.emplace(name, location).second)
+      return {};
+    return makeError(files[location.file].path(), ": tensor ", quote(original),
+                     ": there is another one for ", quote(name));
+  };
+  for (const auto &[name, location] : locations) {
+    if (!modelConfig.encoder) {
+      SANDWICH_RETURN_IF_ERROR(add(decoderTensorName(name), name, location));
+      continue;
+    }
+    const std::vector<std::string> names = encoderTensorNames(name);
+    if (names.size() == 1) {
+      SANDWICH_RETURN_IF_ERROR(add(names.front(), name, location));
+      continue;
+    }
+    // One above the other.
+    const TensorView &whole = *location.tensor;
+    const auto count = static_cast<int64_t>(names.size());
+    if (whole.shape.empty() || whole.shape.front() % count != 0)
+      return makeError(files[location.file].path(), ": tensor ", quote(name),
+                       ": shape is ", describeShape(whole.shape), "; ", count,
+                       " equal parts are expected");
+    TensorView part = whole;
+    part.shape.front() /= count;
+    const size_t bytes = whole.bytes.size() / names.size();
+    for (size_t i = 0; i < names.size(); ++i) {
+      part.bytes = whole.bytes.subspan(i * bytes, bytes);
+      parts.push_back(part);
+      SANDWICH_RETURN_IF_ERROR(
+          add(names[i], name, {&parts.back(), location.file}));
+    }
   }
-  return makeError(folder, ": holds no weights: neither model.safetensors nor "
-                           "model.safetensors.index.json is there");
+  locations = std::move(renamed);
+  return {};
 }
 
 const TensorView *Checkpoint::find(std::string_view name) const {
@@ -243,10 +306,10 @@ Result<std::vector<std::string>> Checkpoint::checkTensors() const {
     used.insert(headTensorName);
   }
   std::vector<std::string> unused;
-  for (const SafetensorsFile &file : files)
-    for (const auto &[name, tensor] : file.tensors())
-      if (!used.contains(name) && !name.ends_with("rotary_emb.inv_freq"))
-        unused.push_back(name);
+  for (const auto &[name, location] : locations)
+    if (!used.contains(name) && !name.ends_with("rotary_emb.inv_freq") &&
+        !(modelConfig.encodes() && isTrainingTensor(name)))
+      unused.push_back(name);
   std::ranges::sort(unused);
   auto repeated = std::ranges::unique(unused);
   unused.erase(repeated.begin(), repeated.end());

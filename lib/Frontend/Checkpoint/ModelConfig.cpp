@@ -8,8 +8,8 @@
 
 #include "sandwich/Frontend/ModelConfig.h"
 
-#include "Describe.h"
-#include "sandwich/Support/Json.h"
+#include "ConfigFields.h"
+#include "EncoderConfig.h"
 #include "sandwich/Support/ModelLimits.h"
 
 #include <algorithm>
@@ -22,9 +22,12 @@ using namespace sandwich;
 
 namespace {
 
+enum class ModelTask : uint8_t { Generate, Embed, Classify };
+
 struct ArchitectureFacts {
   std::string_view name;
   std::string_view modelType;
+  ModelTask task;
   /// What absent token ids mean; none where the family has no default.
   std::optional<int32_t> defaultBosTokenId;
   std::optional<int32_t> defaultEosTokenId;
@@ -33,11 +36,25 @@ struct ArchitectureFacts {
 } // namespace
 
 /// In the order of `Architecture`.
-static constexpr std::array<ArchitectureFacts, 4> architectures = {{
-    {"LlamaForCausalLM", "llama", 1, 2},
-    {"MistralForCausalLM", "mistral", 1, 2},
-    {"Qwen2ForCausalLM", "qwen2", std::nullopt, std::nullopt},
-    {"Qwen3ForCausalLM", "qwen3", std::nullopt, std::nullopt},
+static constexpr std::array<ArchitectureFacts, 10> architectures = {{
+    {"LlamaForCausalLM", "llama", ModelTask::Generate, 1, 2},
+    {"MistralForCausalLM", "mistral", ModelTask::Generate, 1, 2},
+    {"Qwen2ForCausalLM", "qwen2", ModelTask::Generate, {}, {}},
+    {"Qwen3ForCausalLM", "qwen3", ModelTask::Generate, {}, {}},
+    {"BertModel", "bert", ModelTask::Embed, {}, {}},
+    {"BertForSequenceClassification", "bert", ModelTask::Classify, {}, {}},
+    {"RobertaModel", "roberta", ModelTask::Embed, {}, {}},
+    {"RobertaForSequenceClassification",
+     "roberta",
+     ModelTask::Classify,
+     {},
+     {}},
+    {"XLMRobertaModel", "xlm-roberta", ModelTask::Embed, {}, {}},
+    {"XLMRobertaForSequenceClassification",
+     "xlm-roberta",
+     ModelTask::Classify,
+     {},
+     {}},
 }};
 
 /// What transformers takes when config.json does not say.
@@ -56,86 +73,6 @@ std::string_view sandwich::architectureName(Architecture architecture) {
   return factsOf(architecture).name;
 }
 
-namespace {
-
-/// Typed reading of an object's fields. A field that is null counts as absent,
-/// as it does in transformers.
-class Fields {
-public:
-  /// `prefix` stands before field names in errors: "rope_scaling.".
-  Fields(const Json &object, std::string prefix)
-      : object(object), prefix(std::move(prefix)) {}
-
-  /// Whether the field is there at all, null or not.
-  bool has(const char *name) const { return object.contains(name); }
-
-  const Json *find(const char *name) const {
-    auto field = object.find(name);
-    return field == object.end() || field->is_null() ? nullptr : &*field;
-  }
-
-  Error missing(const char *name) const {
-    return makeError(prefix, name, " is missing");
-  }
-
-  /// "NAME is VALUE" and what is wrong with it.
-  template <typename... Parts>
-  Error refuse(const char *name, const Parts &...parts) const {
-    return makeError(prefix, name, " is ", describe(*find(name)), parts...);
-  }
-
-  Result<int64_t> integer(const char *name, int64_t least, int64_t most) const {
-    const Json *field = find(name);
-    if (!field)
-      return missing(name);
-    bool fits = field->is_number_unsigned()
-                    ? field->get<uint64_t>() <= uint64_t(most)
-                    : field->is_number_integer();
-    if (!fits || field->get<int64_t>() < least)
-      return refuse(name, "; a whole number from ", least, " to ", most,
-                    " is expected");
-    return field->get<int64_t>();
-  }
-
-  Result<int64_t> integerOr(const char *name, int64_t absent, int64_t least,
-                            int64_t most) const {
-    return find(name) ? integer(name, least, most) : Result(absent);
-  }
-
-  Result<double> number(const char *name, double least, double most) const {
-    const Json *field = find(name);
-    if (!field)
-      return missing(name);
-    if (!field->is_number() || !(field->get<double>() >= least) ||
-        !(field->get<double>() <= most))
-      return refuse(name, "; a number from ", least, " to ", most,
-                    " is expected");
-    return field->get<double>();
-  }
-
-  Result<bool> booleanOr(const char *name, bool absent) const {
-    const Json *field = find(name);
-    if (!field)
-      return absent;
-    if (!field->is_boolean())
-      return refuse(name, "; true or false is expected");
-    return field->get<bool>();
-  }
-
-private:
-  const Json &object;
-  std::string prefix;
-};
-
-} // namespace
-
-static Result<Json> parseObject(std::string_view text) {
-  SANDWICH_ASSIGN_OR_RETURN(Json document, parseJson(text));
-  if (!document.is_object())
-    return makeError("is ", describe(document), "; an object is expected");
-  return document;
-}
-
 static Result<Architecture> readArchitecture(const Fields &fields) {
   const Json *names = fields.find("architectures");
   if (!names)
@@ -145,10 +82,11 @@ static Result<Architecture> readArchitecture(const Fields &fields) {
   const auto &name = (*names)[0].get_ref<const std::string &>();
   auto known = std::ranges::find(architectures, name, &ArchitectureFacts::name);
   if (known == architectures.end())
-    return fields.refuse("architectures",
-                         ", which is not supported (LlamaForCausalLM, "
-                         "MistralForCausalLM, Qwen2ForCausalLM and "
-                         "Qwen3ForCausalLM are)");
+    return fields.refuse(
+        "architectures",
+        ", which is not supported (LlamaForCausalLM, MistralForCausalLM, "
+        "Qwen2ForCausalLM and Qwen3ForCausalLM are, and of BERT, RoBERTa and "
+        "XLM-RoBERTa models and those for sequence classification)");
   const Json *modelType = fields.find("model_type");
   if (modelType && *modelType != std::string(known->modelType))
     return fields.refuse("model_type", ", which contradicts architectures ",
@@ -178,7 +116,7 @@ static Status readHeadDim(const Fields &fields, ModelConfig &config) {
   return {};
 }
 
-static Status readSizes(const Fields &fields, ModelConfig &config) {
+Status sandwich::readCommonSizes(const Fields &fields, ModelConfig &config) {
   SANDWICH_ASSIGN_OR_RETURN(
       config.hiddenSize,
       fields.integer("hidden_size", 1, model_limits::hiddenSize));
@@ -197,6 +135,23 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
   SANDWICH_ASSIGN_OR_RETURN(config.maxPositionEmbeddings,
                             fields.integer("max_position_embeddings", 1,
                                            model_limits::contextLength));
+  return {};
+}
+
+Status sandwich::checkAttentionStack(const ModelConfig &config) {
+  const uint64_t stackBytes =
+      model_limits::attentionStackBytes(config.heads, config.headDim);
+  if (stackBytes > model_limits::maxAttentionStackBytes)
+    return makeError("num_attention_heads is ", config.heads,
+                     ", each of head_dim ", config.headDim,
+                     ": their attention would need ", stackBytes,
+                     " bytes of a thread's stack; at most ",
+                     model_limits::maxAttentionStackBytes, " are accepted");
+  return {};
+}
+
+static Status readSizes(const Fields &fields, ModelConfig &config) {
+  SANDWICH_RETURN_IF_ERROR(readCommonSizes(fields, config));
   SANDWICH_ASSIGN_OR_RETURN(
       config.rmsNormEps, fields.number("rms_norm_eps", smallestRmsNormEps, 1));
 
@@ -209,15 +164,7 @@ static Status readSizes(const Fields &fields, ModelConfig &config) {
                      config.kvHeads);
 
   SANDWICH_RETURN_IF_ERROR(readHeadDim(fields, config));
-  const uint64_t stackBytes =
-      model_limits::attentionStackBytes(config.heads, config.headDim);
-  if (stackBytes > model_limits::maxAttentionStackBytes)
-    return makeError("num_attention_heads is ", config.heads,
-                     ", each of head_dim ", config.headDim,
-                     ": their attention would need ", stackBytes,
-                     " bytes of a thread's stack; at most ",
-                     model_limits::maxAttentionStackBytes, " are accepted");
-  return {};
+  return checkAttentionStack(config);
 }
 
 /// Whether `layer_types`, if there, has layers that attend in a window.
@@ -245,15 +192,10 @@ static Result<bool> readUseOfWindow(const Fields &fields,
                                     const ModelConfig &config) {
   SANDWICH_ASSIGN_OR_RETURN(std::optional<bool> typesSlide,
                             readLayerTypes(fields, config));
-  switch (config.architecture) {
-  case Architecture::Llama:
+  if (config.architecture == Architecture::Llama)
     return typesSlide.value_or(false);
-  case Architecture::Mistral:
+  if (config.architecture == Architecture::Mistral)
     return true;
-  case Architecture::Qwen2:
-  case Architecture::Qwen3:
-    break;
-  }
   SANDWICH_ASSIGN_OR_RETURN(bool used,
                             fields.booleanOr("use_sliding_window", false));
   if (!used && typesSlide.value_or(false))
@@ -298,21 +240,11 @@ static Status readBiases(const Fields &fields, ModelConfig &config) {
   case Architecture::Qwen3:
     config.qkNorm = true;
     [[fallthrough]];
-  case Architecture::Llama:
+  default:
     config.qkvBias = attentionBias;
     config.outputBias = attentionBias;
     return {};
   }
-  return {};
-}
-
-/// Refuses `name` unless it is absent, null or `value`.
-static Status checkFixed(const Fields &fields, const char *name,
-                         const Json &value) {
-  const Json *field = fields.find(name);
-  if (!field || *field == value)
-    return {};
-  return fields.refuse(name, "; only ", describe(value), " is supported");
 }
 
 /// Refuses what would change the arithmetic in ways the compiler does not know.
@@ -536,6 +468,12 @@ Result<ModelConfig> sandwich::parseModelConfig(std::string_view text) {
   Fields fields(document, "");
   ModelConfig config;
   SANDWICH_ASSIGN_OR_RETURN(config.architecture, readArchitecture(fields));
+  const ModelTask task = factsOf(config.architecture).task;
+  if (task != ModelTask::Generate) {
+    SANDWICH_RETURN_IF_ERROR(
+        readEncoder(fields, config, task == ModelTask::Classify));
+    return config;
+  }
   SANDWICH_RETURN_IF_ERROR(readSizes(fields, config));
   SANDWICH_RETURN_IF_ERROR(readSlidingWindow(fields, config));
   SANDWICH_RETURN_IF_ERROR(readBiases(fields, config));
