@@ -197,6 +197,16 @@ Result<Artifact> Artifact::open(const std::string &path,
         !status)
       return status.error().inContext(path);
 
+  const ModelUse use =
+      result.contents.has_encoding() ? ModelUse::Encode : ModelUse::Generate;
+  if (options.use && *options.use != use)
+    return makeError(path,
+                     use == ModelUse::Encode
+                         ? ": is a model that embeds or classifies texts "
+                           "and generates none; 'sandwich-run embed' runs "
+                           "it"
+                         : ": is a model that generates text, not one "
+                           "that embeds or classifies it");
   for (const proto::File &entry : result.contents.files()) {
     auto take = [&]() -> Status {
       SANDWICH_ASSIGN_OR_RETURN(OpenFile file,
@@ -292,20 +302,23 @@ Result<WeightStorage> Artifact::loadWeights(const WeightLoadOptions &options,
 PhaseLibrary::PhaseLibrary(PhaseLibrary &&other) noexcept
     : descriptor(std::move(other.descriptor)),
       handle(std::exchange(other.handle, nullptr)),
-      prefillFunction(other.prefillFunction),
-      decodeFunction(other.decodeFunction) {}
+      functions(std::move(other.functions)) {}
 
 PhaseLibrary &PhaseLibrary::operator=(PhaseLibrary &&other) noexcept {
   std::swap(descriptor, other.descriptor);
   std::swap(handle, other.handle);
-  std::swap(prefillFunction, other.prefillFunction);
-  std::swap(decodeFunction, other.decodeFunction);
+  std::swap(functions, other.functions);
   return *this;
 }
 
 PhaseLibrary::~PhaseLibrary() {
   if (handle)
     ::dlclose(handle);
+}
+
+SandwichPhaseFunction PhaseLibrary::find(std::string_view name) const {
+  auto found = functions.find(name);
+  return found == functions.end() ? nullptr : found->second;
 }
 
 static uint64_t elementType(std::string_view dtype) {
@@ -341,6 +354,10 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
        plan.kv_element_type, false},
       {"model.vocab_size", manifest.model().vocab_size(), plan.vocab_size,
        false},
+      {"the columns of what it returns", artifact::columnsOf(phase, manifest),
+       plan.columns, false},
+      {"encoding.token_types", manifest.encoding().token_types(),
+       plan.token_types, false},
       {"the end of the last of tensors", tensorsEnd, plan.weights_bytes, true},
       {"the number of operations",
        static_cast<uint64_t>(phase.operations_size()), plan.operations, false},
@@ -355,6 +372,13 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
                      " was compiled for ", fact.compiled,
                      "; compile the model again");
   }
+  // Where positions are learned.
+  if (plan.positions != 0 &&
+      manifest.model().context_length() > static_cast<uint64_t>(plan.positions))
+    return makeError(
+        "model.context_length is ", manifest.model().context_length(), " in ",
+        artifact::manifestFile, ", but the code of ", phase.name(), " knows ",
+        plan.positions, " positions; compile the model again");
   return {};
 }
 
@@ -404,8 +428,8 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
     SANDWICH_ASSIGN_OR_RETURN(
         SharedObject object,
         SharedObject::read(std::as_bytes(std::span(code))));
-    for (const proto::Phase *phase : {&prefill(), &decode()})
-      SANDWICH_RETURN_IF_ERROR(checkPhase(object, *phase, contents));
+    for (const proto::Phase &phase : contents.phases())
+      SANDWICH_RETURN_IF_ERROR(checkPhase(object, phase, contents));
     PhaseLibrary library;
     SANDWICH_ASSIGN_OR_RETURN(library.descriptor, makeSealedCopy(code));
     const std::string path =
@@ -413,15 +437,14 @@ Result<PhaseLibrary> Artifact::loadPhases() const {
     library.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library.handle)
       return makeError("cannot load: ", ::dlerror());
-    auto find = [&](const proto::Phase &phase) {
-      return reinterpret_cast<SandwichPhaseFunction>(
+    for (const proto::Phase &phase : contents.phases()) {
+      auto function = reinterpret_cast<SandwichPhaseFunction>(
           ::dlsym(library.handle, phase.symbol().c_str()));
-    };
-    library.prefillFunction = find(prefill());
-    library.decodeFunction = find(decode());
-    if (!library.prefillFunction || !library.decodeFunction)
-      return makeError("the loader does not find its functions; compile the "
-                       "model again");
+      if (!function)
+        return makeError("the loader does not find its functions; compile the "
+                         "model again");
+      library.functions.emplace(phase.name(), function);
+    }
     return library;
   };
   Result<PhaseLibrary> library = load();

@@ -80,7 +80,23 @@ static Json phaseToJson(const proto::Phase &phase) {
           {"max_logit_rows", phase.max_logit_rows()},
           {"workspace_bytes", phase.workspace_bytes()},
           {"schedules", toArray(phase.schedules(), scheduleToJson)},
-          {"operations", toArray(phase.operations(), operationToJson)}};
+          {"operations", toArray(phase.operations(), operationToJson)},
+          {"inputs", toArray(phase.inputs())}};
+}
+
+static Json encodingToJson(const proto::Encoding &encoding) {
+  Json prompts = Json::object();
+  for (const proto::Prompt &prompt : encoding.prompts())
+    prompts[prompt.name()] = prompt.text();
+  Json object = {{"labels", encoding.labels()},
+                 {"pooling", encoding.pooling()},
+                 {"normalized", encoding.normalized()},
+                 {"token_types", encoding.token_types()},
+                 {"dimensions", toArray(encoding.dimensions())},
+                 {"prompts", prompts}};
+  if (!encoding.default_prompt().empty())
+    object["default_prompt"] = encoding.default_prompt();
+  return object;
 }
 
 static Json processToJson(const proto::Process &process) {
@@ -135,6 +151,8 @@ Json sandwich::toJson(const proto::Manifest &manifest) {
                  {"files", toArray(manifest.files(), fileToJson)}};
   if (manifest.has_step_times())
     object["step_times"] = stepTimesToJson(manifest.step_times());
+  if (manifest.has_encoding())
+    object["encoding"] = encodingToJson(manifest.encoding());
   return object;
 }
 

@@ -176,7 +176,7 @@ static bool isSymbol(std::string_view name) {
 }
 
 static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
-                         uint32_t vocabSize) {
+                         uint32_t columns) {
   SANDWICH_RETURN_IF_ERROR(checkName(prefix + "symbol", phase.symbol()));
   if (!isSymbol(phase.symbol()))
     return makeError(prefix, "symbol is \"", phase.symbol(),
@@ -185,7 +185,7 @@ static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
       checkRange(prefix + "threads", phase.threads(), 1, limits::threads));
   SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "max_tokens", phase.max_tokens(),
                                       1, limits::tokensOfStep));
-  uint64_t logitRowBytes = uint64_t(vocabSize) * sizeof(float);
+  uint64_t logitRowBytes = uint64_t(columns) * sizeof(float);
   uint64_t maxLogitRows = std::min<uint64_t>(
       phase.max_tokens(), limits::logitsBytes / logitRowBytes);
   SANDWICH_RETURN_IF_ERROR(checkRange(prefix + "max_logit_rows",
@@ -217,22 +217,80 @@ static Status checkPhase(const std::string &prefix, const proto::Phase &phase,
   return {};
 }
 
-static Status checkPhases(const proto::Manifest &manifest) {
+/// What a model makes of a text.
+static Status checkEncoding(const proto::Manifest &manifest) {
+  if (!manifest.has_encoding())
+    return {};
+  const proto::Encoding &encoding = manifest.encoding();
+  const uint32_t width = manifest.model().hidden_size();
+  SANDWICH_RETURN_IF_ERROR(
+      checkRange("encoding.labels", encoding.labels(), 0, limits::labels));
+  SANDWICH_RETURN_IF_ERROR(checkRange("encoding.token_types",
+                                      encoding.token_types(), 0,
+                                      model_limits::vocabSize));
+  if (encoding.labels() == 0 && encoding.pooling() != "cls" &&
+      encoding.pooling() != "mean" && encoding.pooling() != "last")
+    return makeError("encoding.pooling is \"", encoding.pooling(),
+                     "\"; \"cls\", \"mean\" and \"last\" are accepted");
+  uint32_t before = 0;
+  for (uint32_t size : encoding.dimensions()) {
+    SANDWICH_RETURN_IF_ERROR(
+        checkRange("encoding.dimensions", size, before + 1, width));
+    before = size;
+  }
+  SANDWICH_RETURN_IF_ERROR(checkRange("the number of encoding.prompts",
+                                      encoding.prompts_size(), 0,
+                                      limits::prompts));
   std::set<std::string> names;
+  for (int i = 0; i < encoding.prompts_size(); ++i) {
+    const proto::Prompt &prompt = encoding.prompts(i);
+    const std::string prefix = element("encoding.prompts", i);
+    SANDWICH_RETURN_IF_ERROR(checkName(prefix + "name", prompt.name()));
+    SANDWICH_RETURN_IF_ERROR(checkRange("the bytes of " + prefix + "text",
+                                        prompt.text().size(), 0,
+                                        limits::promptBytes));
+    SANDWICH_RETURN_IF_ERROR(
+        checkText(prefix + "text", prompt.text(), /*lines=*/true));
+    if (!names.insert(prompt.name()).second)
+      return makeError("encoding.prompts has \"", prompt.name(), "\" twice");
+  }
+  if (!encoding.default_prompt().empty() &&
+      !names.contains(encoding.default_prompt()))
+    return makeError("encoding.default_prompt is \"", encoding.default_prompt(),
+                     "\", which encoding.prompts does not have");
+  if (artifact::ranks(manifest) > 1)
+    return makeError("ranks is ", manifest.ranks(),
+                     ", but a model with encoding runs in one process");
+  return {};
+}
+
+static Status checkPhases(const proto::Manifest &manifest) {
+  const std::vector<std::string_view> accepted = phaseNames(manifest);
+  std::string list;
+  for (std::string_view name : accepted)
+    list += (list.empty() ? "\"" : " and \"") + std::string(name) + "\"";
+  std::set<std::string, std::less<>> names;
   for (int i = 0; i < manifest.phases_size(); ++i) {
     const proto::Phase &phase = manifest.phases(i);
     std::string prefix = element("phases", i);
     SANDWICH_RETURN_IF_ERROR(checkName(prefix + "name", phase.name()));
-    if (phase.name() != prefillPhase && phase.name() != decodePhase)
-      return makeError(prefix, "name is \"", phase.name(), "\"; \"",
-                       prefillPhase, "\" and \"", decodePhase,
-                       "\" are accepted");
+    if (!std::ranges::count(accepted, phase.name()))
+      return makeError(prefix, "name is \"", phase.name(), "\"; ", list,
+                       accepted.size() == 1 ? " is accepted" : " are accepted");
     if (!names.insert(phase.name()).second)
       return makeError("phases has \"", phase.name(), "\" twice");
+    for (const std::string &input : phase.inputs())
+      SANDWICH_RETURN_IF_ERROR(checkName(prefix + "inputs", input));
     SANDWICH_RETURN_IF_ERROR(
-        checkPhase(prefix, phase, manifest.model().vocab_size()));
+        checkPhase(prefix, phase, columnsOf(phase, manifest)));
+    // A text is one segment of one step.
+    if (manifest.has_encoding() &&
+        phase.max_tokens() < manifest.model().context_length())
+      return makeError(prefix, "max_tokens is ", phase.max_tokens(),
+                       ", less than model.context_length, which is ",
+                       manifest.model().context_length());
   }
-  for (const char *name : {prefillPhase, decodePhase})
+  for (std::string_view name : accepted)
     if (!names.contains(name))
       return makeError("phases has no \"", name, "\"");
   return {};
@@ -254,6 +312,12 @@ static Status checkCpus(const std::string &field,
 }
 
 static Status checkPlan(const proto::Manifest &manifest) {
+  if (manifest.has_encoding()) {
+    if (manifest.plan_size() != 0)
+      return makeError("plan is of prefill and decode, which the model does "
+                       "not have");
+    return {};
+  }
   const proto::Phase &prefill = *findPhase(manifest, prefillPhase);
   const proto::Phase &decode = *findPhase(manifest, decodePhase);
   SANDWICH_RETURN_IF_ERROR(checkRange("the number of plan",
@@ -314,6 +378,9 @@ static Status checkStepTimePoints(const char *name,
 static Status checkStepTimes(const proto::Manifest &manifest) {
   if (!manifest.has_step_times())
     return {};
+  if (manifest.has_encoding())
+    return makeError("step_times is of prefill and decode, which the model "
+                     "does not have");
   const proto::StepTimes &times = manifest.step_times();
   SANDWICH_RETURN_IF_ERROR(
       checkStepTimePoints("step_times.prefill", times.prefill(),
@@ -336,9 +403,10 @@ static Status checkRanks(const proto::Manifest &manifest) {
   return {};
 }
 
+/// `layers` of the model have keys and values there.
 static Status checkKVCache(const proto::KVCache &cache,
                            const proto::ModelConfiguration &model,
-                           uint32_t ranks) {
+                           uint32_t layers, uint32_t ranks) {
   SANDWICH_RETURN_IF_ERROR(checkDtype("kv_cache.dtype", cache.dtype()));
   if (cache.block_tokens() != SANDWICH_KV_BLOCK_TOKENS)
     return makeError("kv_cache.block_tokens is ", cache.block_tokens(),
@@ -346,7 +414,7 @@ static Status checkKVCache(const proto::KVCache &cache,
                      SANDWICH_KV_BLOCK_TOKENS, "; compile the model again");
   // A key and a value for each layer, token and KV head; below 2^62 by the
   // limits of the model's fields.
-  uint64_t least = uint64_t(2) * model.layers() * cache.block_tokens() *
+  uint64_t least = uint64_t(2) * layers * cache.block_tokens() *
                    (model.kv_heads() / ranks) * model.head_dim() *
                    dtypeBytes(cache.dtype());
   // A layout may pad heads, but never to more than double.
@@ -509,6 +577,24 @@ static Status checkTensors(const proto::Manifest &manifest) {
   return {};
 }
 
+std::vector<std::string_view>
+artifact::phaseNames(const proto::Manifest &manifest) {
+  if (!manifest.has_encoding())
+    return {prefillPhase, decodePhase};
+  if (manifest.encoding().labels() > 0)
+    return {classifyPhase};
+  return {embedPhase, embedTokensPhase};
+}
+
+uint32_t artifact::columnsOf(const proto::Phase &phase,
+                             const proto::Manifest &manifest) {
+  if (phase.name() == classifyPhase)
+    return manifest.encoding().labels();
+  if (phase.name() == embedPhase || phase.name() == embedTokensPhase)
+    return manifest.model().hidden_size();
+  return manifest.model().vocab_size();
+}
+
 Status artifact::validateConfiguration(const proto::Manifest &manifest) {
   // The target first: an artifact for another interface may differ in all else.
   SANDWICH_RETURN_IF_ERROR(checkTarget(manifest.target()));
@@ -519,7 +605,10 @@ Status artifact::validateConfiguration(const proto::Manifest &manifest) {
     SANDWICH_RETURN_IF_ERROR(checkStepTimes(manifest));
   }
   SANDWICH_RETURN_IF_ERROR(checkRanks(manifest));
-  return checkKVCache(manifest.kv_cache(), manifest.model(), ranks(manifest));
+  SANDWICH_RETURN_IF_ERROR(checkEncoding(manifest));
+  return checkKVCache(manifest.kv_cache(), manifest.model(),
+                      manifest.has_encoding() ? 1 : manifest.model().layers(),
+                      ranks(manifest));
 }
 
 Status artifact::validateManifest(const proto::Manifest &manifest) {

@@ -403,9 +403,10 @@ Status sandwich::compile(const CompileOptions &options,
   const ModelConfig &config = checkpoint.config();
   if (auto reason = tensorParallelSizes(config).refuse(options.tensorParallel))
     return makeError("the model cannot be divided: ", *reason);
-  if (config.encodes() && options.tensorParallel > 1)
-    return makeError("models that embed or classify run in one process; "
-                     "without --tensor-parallel they do");
+  if (config.encodes() && (options.tensorParallel > 1 || options.plan))
+    return makeError("models that embed or classify run in one process and one "
+                     "phase; give --threads instead of --tensor-parallel and "
+                     "--plan");
   if (options.contextLength &&
       (*options.contextLength < 1 ||
        *options.contextLength > config.maxPositionEmbeddings))
@@ -426,6 +427,22 @@ Status sandwich::compile(const CompileOptions &options,
                  << config.maxPositionEmbeddings
                  << " the model was made for: attention in a window is not "
                     "supported\n";
+  CompileOptions adapted = options;
+  if (config.encodes()) {
+    // Weights are read once for a step, which a few thousand tokens are worth
+    // on every CPU.
+    constexpr int64_t usualTokens = 2048;
+    const int64_t context =
+        options.contextLength.value_or(config.usualContext());
+    if (options.maxTokensAreDefault)
+      adapted.maxTokens = std::max(usualTokens, context);
+    if (context > adapted.maxTokens)
+      return makeError("a text of ", context,
+                       " tokens must fit into one step, "
+                       "which has ",
+                       adapted.maxTokens,
+                       "; give --context or --max-tokens-per-step");
+  }
   SANDWICH_ASSIGN_OR_RETURN(std::vector<std::string> unused,
                             checkpoint.checkTensors());
   // One that no tool could read shows now, not when the artifact is used.
@@ -441,7 +458,7 @@ Status sandwich::compile(const CompileOptions &options,
   for (const std::string &name : unused)
     llvm::errs() << "warning: " << options.modelFolder << ": tensor " << name
                  << " is not used\n";
-  return Compilation(options, progress, std::move(checkpoint),
+  return Compilation(adapted, progress, std::move(checkpoint),
                      std::move(target))
       .run(summary);
 }

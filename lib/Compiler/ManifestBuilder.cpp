@@ -127,7 +127,7 @@ proto::Manifest ManifestBuilder::build() const {
   model.set_head_dim(config.headDim);
   model.set_vocab_size(config.vocabSize);
   model.set_context_length(
-      options.contextLength.value_or(config.longestContext()));
+      options.contextLength.value_or(config.usualContext()));
   for (int32_t token : config.eosTokenIds)
     model.add_eos_token_ids(token);
   if (config.bosTokenId)

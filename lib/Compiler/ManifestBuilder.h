@@ -40,6 +40,7 @@ public:
 
 private:
   proto::Phase &phaseNamed(llvm::StringRef name);
+  void addEncoding(proto::Encoding &encoding) const;
 
   const CompileOptions &options;
   const ModelConfig &config;

@@ -24,7 +24,12 @@ static constexpr uint64_t cacheTokens = 2048, cacheSequences = 64;
 static Result<StepCosts> measure(const std::string &path,
                                  const CompileProgress &progress) {
   SANDWICH_RETURN_IF_ERROR(progress(stageMeasuring, 0));
-  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
+  ArtifactOpenOptions open;
+  open.use.reset();
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path, open));
+  // Its batches are not scheduled by what steps take.
+  if (artifact.manifest().has_encoding())
+    return {};
   EngineOptions options;
   options.kvCacheTokens =
       std::max<uint64_t>(cacheTokens, artifact.prefill().max_tokens());

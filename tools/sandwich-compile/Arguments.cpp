@@ -130,7 +130,9 @@ void CommandLine::declareCompilation() {
                "(see docs/RationaleServing.md for what it costs)");
   app.add_option("--max-tokens-per-step", options.maxTokens,
                  "Longest piece of a prompt that one step takes, at most " +
-                     std::to_string(SANDWICH_MAX_STEP_TOKENS))
+                     std::to_string(SANDWICH_MAX_STEP_TOKENS) +
+                     "; of models that embed or classify, tokens of a batch "
+                     "(default: 2048, or the longest text)")
       ->capture_default_str();
   app.add_option("--context", options.contextLength,
                  "Tokens a sequence may hold (default: the model's, or its "
@@ -251,6 +253,7 @@ void CommandLine::parse(int argc, char **argv) {
   arguments.compile.tune = tunings.at(tune);
   arguments.plan.evaluator = evaluators.at(evaluator);
   arguments.threadsAreGiven = isGiven("--threads");
+  arguments.compile.maxTokensAreDefault = !isGiven("--max-tokens-per-step");
   checkPlanning();
   checkTuning();
   checkOutput();

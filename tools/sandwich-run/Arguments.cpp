@@ -189,19 +189,28 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   return {};
 }
 
-void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
+void tool::addWeightOptions(CLI::App &command,
+                            std::optional<WeightPlacement> &weights,
+                            bool &verify) {
   command
       .add_option_function<std::string>(
           "--weights",
-          [&arguments](const std::string &name) {
-            arguments.weights = name == "mapped" ? WeightPlacement::Mapped
-                                                 : WeightPlacement::HugePages;
+          [&weights](const std::string &name) {
+            weights = name == "mapped" ? WeightPlacement::Mapped
+                                       : WeightPlacement::HugePages;
           },
           "Where the weights lie: 'mapped', the default, shares the page cache "
           "with other processes, 'huge-pages' reads a copy that is faster to "
           "stream")
       ->check(CLI::IsMember({"mapped", "huge-pages"}))
       ->type_name("mapped|huge-pages");
+  command.add_flag("--verify", verify,
+                   "First reads all weights and compares them with their "
+                   "checksum; otherwise only their size is checked");
+}
+
+void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
+  addWeightOptions(command, arguments.weights, arguments.verify);
   command
       .add_option_function<std::string>(
           "--kv-memory",
@@ -222,9 +231,6 @@ void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
                   "--json'; the artifact must be compiled for as many "
                   "(default: those it was compiled for)")
       ->type_name("FILE.json");
-  command.add_flag("--verify", arguments.verify,
-                   "First reads all weights and compares them with their "
-                   "checksum; otherwise only their size is checked");
   command.add_flag("--mpi", arguments.mpi,
                    "Shares the ranks of ARTIFACT with other hosts: 'mpirun "
                    "-np 2 --host a,b --bind-to none' before this command "

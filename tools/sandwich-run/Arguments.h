@@ -73,6 +73,10 @@ struct EngineArguments {
   Status apply(EngineOptions &options) const;
 };
 
+/// Adds `--weights=mapped|huge-pages` and `--verify`.
+void addWeightOptions(CLI::App &command,
+                      std::optional<WeightPlacement> &weights, bool &verify);
+
 /// Adds `--weights=mapped|huge-pages`, `--kv-memory=SIZE`, `--plan=FILE`,
 /// `--verify` and `--mpi`.
 void addEngineOptions(CLI::App &command, EngineArguments &arguments);

@@ -26,6 +26,7 @@ void addBenchCommand(CLI::App &app, Action &action);
 void addBenchServeCommand(CLI::App &app, Action &action);
 void addCharacterizeCommand(CLI::App &app, Action &action);
 void addCostCommand(CLI::App &app, Action &action);
+void addEmbedCommand(CLI::App &app, Action &action);
 void addGenerateCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);
 void addLogitsCommand(CLI::App &app, Action &action);

@@ -96,6 +96,29 @@ static std::string describeSchedules(const proto::Phase &phase) {
   return text;
 }
 
+/// What becomes of a text, in models that encode.
+static std::string describeEncoding(const proto::Manifest &manifest) {
+  if (!manifest.has_encoding())
+    return "";
+  const proto::Encoding &encoding = manifest.encoding();
+  if (encoding.labels() > 0)
+    return format("gives       %u score%s for a text or a pair of texts\n",
+                  encoding.labels(), encoding.labels() == 1 ? "" : "s");
+  std::string text =
+      format("gives       vectors of %u values, %s of a text's tokens%s\n",
+             manifest.model().hidden_size(),
+             encoding.pooling() == "mean"  ? "the mean"
+             : encoding.pooling() == "cls" ? "the first"
+                                           : "the last",
+             encoding.normalized() ? ", of length one" : "");
+  for (const proto::Prompt &prompt : encoding.prompts())
+    text +=
+        format("prompt      %s%s: \"%s\"\n", prompt.name().c_str(),
+               prompt.name() == encoding.default_prompt() ? " (default)" : "",
+               prompt.text().c_str());
+  return text;
+}
+
 static std::string describePhases(const proto::Manifest &manifest) {
   std::string text, previous;
   for (const proto::Phase &phase : manifest.phases()) {
@@ -178,6 +201,7 @@ static Status run(const Arguments &arguments) {
   // Looking into an artifact needs nothing of the CPU it was made for.
   ArtifactOpenOptions options;
   options.availableFeatures.reset();
+  options.use.reset();
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
                             Artifact::open(arguments.artifact, options));
   if (arguments.verify) {
@@ -196,9 +220,10 @@ static Status run(const Arguments &arguments) {
       format("%s, written by Sandwich %s\n", artifact.path().c_str(),
              manifest.sandwich_version().c_str()) +
       describeModel(manifest.model()) + describeTarget(manifest);
-  text += describeRanks(manifest) + describePhases(manifest) +
-          describeStepTimes(manifest) + describeTensors(manifest) +
-          describeFiles(manifest);
+  text += describeEncoding(manifest) + describeRanks(manifest) +
+          describePhases(manifest) +
+          (manifest.has_encoding() ? "" : describeStepTimes(manifest)) +
+          describeTensors(manifest) + describeFiles(manifest);
   if (arguments.verify)
     text += "weights     the checksum is right\n";
   return writeStandardOutput(text);

@@ -38,7 +38,7 @@ struct Arguments {
 /// Error: one of `logits`, [rows, `vocabSize`], of the tokens from `position`
 /// on is NaN or plus infinity; minus infinity bars a token.
 static Status checkLogits(std::span<const float> logits, uint64_t position,
-                             uint64_t vocabSize) {
+                          uint64_t vocabSize) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   // False for NaN as well.
   auto bad = std::ranges::find_if_not(

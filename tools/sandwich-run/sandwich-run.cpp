@@ -38,6 +38,7 @@ change; 2 wrong usage.)");
   app.set_version_flag("--version", SANDWICH_VERSION);
   tool::Action action;
   tool::addGenerateCommand(app, action);
+  tool::addEmbedCommand(app, action);
   tool::addLogitsCommand(app, action);
   tool::addBenchCommand(app, action);
   tool::addReplayCommand(app, action);

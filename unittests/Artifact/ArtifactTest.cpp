@@ -91,8 +91,8 @@ TEST_F(ArtifactTest, RunsItsPhases) {
   float logits[2] = {};
   SandwichStep step = {};
   step.logits = logits;
-  library->prefill()(&step, 0);
-  library->decode()(&step, 1);
+  library->find("prefill")(&step, 0);
+  library->find("decode")(&step, 1);
   EXPECT_EQ(logits[0], 1.0f);
   EXPECT_EQ(logits[1], 2.0f);
 }
@@ -110,14 +110,14 @@ TEST_F(ArtifactTest, SurvivesItsReplacement) {
   ASSERT_TRUE(after);
   auto libraryAfter = after->loadPhases();
   ASSERT_TRUE(libraryAfter);
-  EXPECT_NE(libraryBefore->decode(), libraryAfter->decode());
+  EXPECT_NE(libraryBefore->find("decode"), libraryAfter->find("decode"));
   EXPECT_TRUE(before->verifyWeights());
   float logits[1] = {};
   SandwichStep step = {};
   step.logits = logits;
-  libraryBefore->prefill()(&step, 0);
+  libraryBefore->find("prefill")(&step, 0);
   EXPECT_EQ(logits[0], 1.0f);
-  libraryAfter->prefill()(&step, 0);
+  libraryAfter->find("prefill")(&step, 0);
   EXPECT_EQ(logits[0], 2.0f);
 }
 
@@ -285,7 +285,7 @@ TEST_F(ArtifactTest, LoadsTheBytesThatItChecked) {
   float logits[1] = {};
   SandwichStep step = {};
   step.logits = logits;
-  library->prefill()(&step, 0);
+  library->find("prefill")(&step, 0);
   EXPECT_EQ(logits[0], 1.0f);
 }
 

@@ -239,7 +239,7 @@ private:
     SandwichStep step = {};
     arrangement.describe(input, step);
     const SandwichPhaseFunction function =
-        phase == PhaseKind::Prefill ? phases->prefill() : phases->decode();
+        phases->find(phase == PhaseKind::Prefill ? "prefill" : "decode");
     {
       std::vector<std::jthread> processes;
       for (size_t rank = 0; rank < members.size(); ++rank)

@@ -60,8 +60,8 @@ public:
   PhaseLibrary &operator=(PhaseLibrary &&other) noexcept;
   ~PhaseLibrary();
 
-  SandwichPhaseFunction prefill() const { return prefillFunction; }
-  SandwichPhaseFunction decode() const { return decodeFunction; }
+  /// The phase called `name`, or null.
+  SandwichPhaseFunction find(std::string_view name) const;
 
 private:
   friend class Artifact;
@@ -72,11 +72,15 @@ private:
   /// loading that one would return this library.
   FileDescriptor descriptor;
   void *handle = nullptr;
-  SandwichPhaseFunction prefillFunction = nullptr;
-  SandwichPhaseFunction decodeFunction = nullptr;
+  std::map<std::string, SandwichPhaseFunction, std::less<>> functions;
 };
 
+/// What a model is for.
+enum class ModelUse { Generate, Encode };
+
 struct ArtifactOpenOptions {
+  /// What the model must be for; nothing: either.
+  std::optional<ModelUse> use = ModelUse::Generate;
   /// The features its code may use; nothing to open it without running it, as
   /// `inspect` does, which needs no trust in who can write to it either.
   std::optional<CpuFeatures> availableFeatures = CpuFeatures::host();
@@ -88,13 +92,15 @@ struct ArtifactOpenOptions {
 class Artifact {
 public:
   /// Opens the folder `path`. Errors name the file and the field; or the file
-  /// that is to be run but that others may write to. What an interrupted
+  /// that is to be run but that others may write to; or what the model is for,
+  /// if that is not what is asked for. What an interrupted
   /// `ArtifactWriter` left is refused by its name, as it may look complete.
   static Result<Artifact> open(const std::string &path,
                                const ArtifactOpenOptions &options = {});
 
   const std::string &path() const { return folder; }
   const proto::Manifest &manifest() const { return contents; }
+  /// Of a model that generates.
   const proto::Phase &prefill() const;
   const proto::Phase &decode() const;
   /// Sequences that one decode step takes.

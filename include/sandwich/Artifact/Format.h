@@ -25,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sandwich::artifact {
 
@@ -45,6 +46,9 @@ inline constexpr std::string_view fileNames[] = {
 
 inline constexpr char prefillPhase[] = "prefill";
 inline constexpr char decodePhase[] = "decode";
+inline constexpr char embedPhase[] = "embed";
+inline constexpr char embedTokensPhase[] = "embed_tokens";
+inline constexpr char classifyPhase[] = "classify";
 
 /// Every tensor's offset in `weights.bin` is a multiple of this.
 inline constexpr uint64_t tensorAlignment = 64;
@@ -70,6 +74,10 @@ inline constexpr uint32_t threads = SANDWICH_MAX_THREADS;
 /// Of a CPU, as the operating system counts them.
 inline constexpr uint32_t cpuIndex = 1 << 20;
 inline constexpr uint32_t operations = 1 << 16;
+/// Of a classifier.
+inline constexpr uint32_t labels = 1 << 16;
+inline constexpr uint32_t prompts = 1 << 10;
+inline constexpr uint64_t promptBytes = uint64_t(1) << 20;
 inline constexpr uint32_t tokensOfStep = SANDWICH_MAX_STEP_TOKENS;
 /// Points of one phase's curve in `step_times`.
 inline constexpr uint32_t stepTimePoints = 64;
@@ -106,6 +114,12 @@ Status checkCpuFeatures(const proto::Target &target,
 
 /// The processes that run the artifact together, at least one.
 uint32_t ranks(const proto::Manifest &manifest);
+
+/// The phases of such a model, by name, in their order.
+std::vector<std::string_view> phaseNames(const proto::Manifest &manifest);
+
+/// Values in each row of what `phase` returns.
+uint32_t columnsOf(const proto::Phase &phase, const proto::Manifest &manifest);
 
 /// The phase called `name`, which a validated manifest has exactly once, or
 /// null.

@@ -80,6 +80,9 @@ struct CompileOptions {
   bool deterministic = false;
   /// Tokens of the largest step.
   int64_t maxTokens = 512;
+  /// Nobody asked for `maxTokens`: models that encode have larger steps, which
+  /// hold the longest text.
+  bool maxTokensAreDefault = false;
   /// Tokens a sequence may hold; by default what the model was made for, or its
   /// sliding window where that is less.
   std::optional<int64_t> contextLength;

@@ -170,6 +170,12 @@ struct ModelConfig {
     return slidingWindow.value_or(maxPositionEmbeddings);
   }
 
+  /// Tokens of a context where nobody asks for another number of them.
+  int64_t usualContext() const {
+    return embedding && embedding->maxTokens ? *embedding->maxTokens
+                                             : longestContext();
+  }
+
   bool operator==(const ModelConfig &) const = default;
 };
 

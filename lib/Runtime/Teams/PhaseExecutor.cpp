@@ -261,7 +261,8 @@ void PhaseExecutor::run(PhaseKind phase, const StepInput &input,
     const SandwichStep *step;
     RankStep *shared;
     StepProfiler *profiler;
-  } call{phase == PhaseKind::Prefill ? phases.prefill() : phases.decode(),
+  } call{phases.find(phase == PhaseKind::Prefill ? artifact::prefillPhase
+                                                 : artifact::decodePhase),
          &step, shared ? &*shared : nullptr, profiler};
   if (profiler)
     profiler->begin(step);

@@ -298,8 +298,9 @@ int64_t WeightOp::getSliceBytes() {
 void EmbedOp::build(OpBuilder &builder, OperationState &state, Type result,
                     Value indices, FlatSymbolRefAttr weight,
                     EmbeddedInput input, int64_t offset) {
-  build(builder, state, result, indices, weight, input, offset,
-        /*destination=*/Value());
+  build(builder, state, result, indices, weight,
+        EmbeddedInputAttr::get(builder.getContext(), input),
+        builder.getI64IntegerAttr(offset), /*destination=*/Value());
 }
 
 LogicalResult EmbedOp::verify() {
