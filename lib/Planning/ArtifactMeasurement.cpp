@@ -24,12 +24,7 @@ static constexpr uint64_t cacheTokens = 2048, cacheSequences = 64;
 static Result<StepCosts> measure(const std::string &path,
                                  const CompileProgress &progress) {
   SANDWICH_RETURN_IF_ERROR(progress(stageMeasuring, 0));
-  ArtifactOpenOptions open;
-  open.use.reset();
-  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path, open));
-  // Its batches are not scheduled by what steps take.
-  if (artifact.manifest().has_encoding())
-    return {};
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
   EngineOptions options;
   options.kvCacheTokens =
       std::max<uint64_t>(cacheTokens, artifact.prefill().max_tokens());
@@ -49,6 +44,11 @@ static Result<StepCosts> measure(const std::string &path,
 
 Status sandwich::measureArtifact(const std::string &path,
                                  const CompileProgress &progress) {
+  ArtifactOpenOptions either;
+  either.use.reset();
+  SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path, either));
+  if (artifact.manifest().has_encoding())
+    return {};
   SANDWICH_ASSIGN_OR_RETURN(StepCosts costs, measure(path, progress));
   return ArtifactWriter::setStepTimes(path, toStepTimes(costs));
 }

@@ -198,6 +198,17 @@ static LogicalResult verifyWeights(Operation *op, int64_t vocabulary,
   return embed ? verifyTokenTable(embed, vocabulary, symbols) : success();
 }
 
+/// Whether `phase` has a row for each segment, if `op` makes one.
+static LogicalResult verifyRows(Operation *op, func::FuncOp phase) {
+  const lm::Phase kind = getPhase(phase);
+  if (!isa<lm::PoolOp>(op) || kind == lm::Phase::Embed ||
+      kind == lm::Phase::Classify)
+    return success();
+  return op->emitOpError("makes a row for each segment, but a phase that is "
+                         "for ")
+         << lm::stringifyPhase(kind) << " returns others";
+}
+
 //===----------------------------------------------------------------------===//
 // Sums over ranks
 //===----------------------------------------------------------------------===//
@@ -389,6 +400,7 @@ static LogicalResult verifyPhase(func::FuncOp phase,
         success(succeeded(verifyAttributes(op)) &&
                 succeeded(verifyLayer(op, symbols)) &&
                 succeeded(verifyArguments(op, phase)) &&
+                succeeded(verifyRows(op, phase)) &&
                 succeeded(verifyWeights(op, vocabulary, symbols)) &&
                 succeeded(parts.add(op)) && succeeded(stack.add(op))));
   });

@@ -2,7 +2,7 @@
 
 // A phase has seven arguments.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -12,7 +12,7 @@ func.func @decode(%ids: tensor<?xi32>) -> tensor<?x64xf32> attributes {lm.phase 
 
 // Token ids are one tensor of 32-bit integers.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %positions, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -23,7 +23,7 @@ func.func @decode(%ids: tensor<?xi64>, %positions: tensor<?xi32>, %slots: tensor
 
 // The cache is the last.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: index) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
@@ -32,7 +32,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 // -----
 
 // Logits are returned.
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) attributes {lm.phase = #lm.phase<decode>} {
   return
@@ -61,7 +61,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 // -----
 
 // Logits have channels.
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?xi32> attributes {lm.phase = #lm.phase<decode>} {
   return %ids : tensor<?xi32>
@@ -82,7 +82,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 
 // A step has as many tokens as it is given.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<4xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -94,7 +94,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<4xi32>, %slots: tensor
 
 // Segments have four fields.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x3xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -106,7 +106,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 
 // They are no list of numbers.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -118,7 +118,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 
 // Block tables follow each other, without rows.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?x4xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xf32> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
@@ -130,7 +130,7 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
 
 // Logits are f32.
 lm.weight @e : tensor<320x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>,
     %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f32>) -> tensor<?x64xbf16> attributes {lm.phase = #lm.phase<decode>} {
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xbf16>

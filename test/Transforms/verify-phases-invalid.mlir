@@ -133,7 +133,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   %c3 = arith.constant 3 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   scf.for %i = %c0 to %c3 step %c1 {
-    // expected-error @below {{'lm.rms_norm' op has a layer that is not counted by a loop from 0 to at most 2}}
+    // expected-error @below {{'lm.rms_norm' op has a layer that is neither a constant nor counted by a loop from 0 to at most 2}}
     %n = lm.rms_norm %x, @n[%i] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   }
   return %x : tensor<?x64xf32>
@@ -151,7 +151,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   %c2 = arith.constant 2 : index
   %c3 = arith.constant 3 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
-  // expected-error @below {{'lm.rms_norm' op has a layer that is not counted by a loop from 0 to at most 2}}
+  // expected-error @below {{'lm.rms_norm' op has a layer that is neither a constant nor counted by a loop from 0 to at most 2}}
   %n = lm.rms_norm %x, @n[%c1] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
@@ -189,7 +189,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   scf.for %i = %c0 to %c3 step %c1 {
     %k = lm.linear %x, @w[%i] : tensor<?x64xf32> -> tensor<?x16xf32>
-    // expected-error @below {{'lm.append_kv' op has a layer that is not counted by a loop from 0 to at most 2}}
+    // expected-error @below {{'lm.append_kv' op has a layer that is neither a constant nor counted by a loop from 0 to at most 2}}
     lm.append_kv %k, %k to %cache[%i] slots %slots : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
   }
   return %x : tensor<?x64xf32>
@@ -683,4 +683,66 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor
   }
   %l = lm.linear %x, @w : tensor<?x1024xf32> -> tensor<?x64xf32>
   return %l : tensor<?x64xf32>
+}
+
+// -----
+
+// Logits are of the rows that are asked for, not of segments.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<prefill>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.pool' op makes a row for each segment, but a phase that is for prefill returns others}}
+  %y = lm.pool %x, %segments <mean> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// So are the vectors of tokens.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @embed_tokens(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<embed_tokens>} {
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
+  // expected-error @below {{'lm.pool' op makes a row for each segment, but a phase that is for embed_tokens returns others}}
+  %y = lm.pool %x, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Types are looked up by what the phase was given as types.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @embed(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, %types: tensor<?xi32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<embed>} {
+  // expected-error @below {{'lm.embed' op must take the token types that its phase takes}}
+  %x = lm.embed %ids, @e of <token_types> : tensor<?xi32> -> tensor<?x64xf32>
+  %y = lm.pool %x, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// Which it may not be given.
+lm.weight @e : tensor<64x64xf32> from ["e"]
+func.func @embed(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
+    attributes {lm.phase = #lm.phase<embed>} {
+  // expected-error @below {{'lm.embed' op must take the token types that its phase takes}}
+  %x = lm.embed %ids, @e of <token_types> : tensor<?xi32> -> tensor<?x64xf32>
+  %y = lm.pool %x, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// A layer that is a constant is one of the cache's, too.
+lm.weight @e : tensor<64x16xf32> from ["e"]
+func.func @embed(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x16xf32>
+    attributes {lm.phase = #lm.phase<embed>} {
+  %c2 = arith.constant 2 : index
+  %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x16xf32>
+  // expected-error @below {{'lm.append_kv' op has a layer that is neither a constant nor counted by a loop from 0 to at most 2}}
+  lm.append_kv %x, %x to %cache[%c2] slots %slots : tensor<?x16xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>, tensor<?xi32>
+  %y = lm.pool %x, %segments <cls> : tensor<?x16xf32>, tensor<?x4xi32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
 }

@@ -375,6 +375,155 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 //===----------------------------------------------------------------------===//
+// lm.tanh, lm.l2_normalize, lm.pool, lm.embed of positions
+//===----------------------------------------------------------------------===//
+
+/// A program of `operation` on `%input` for all tokens.
+std::string makeRowProgram(const Activations &activations,
+                           const std::string &operation, int64_t threads) {
+  return makeProgram("", threads, "memref<?x1x1x2x16xf16>",
+                     activations.views("%tokens", "%tokens") + operation +
+                         " into %destination : " + activations.inputType() +
+                         " into " + activations.destinationType() + "\n");
+}
+
+TEST(TanhTest, MatchesLibrary) {
+  constexpr int64_t channels = 37, threads = 2;
+  Activations activations(false, channels, false, channels, 11);
+  std::unique_ptr<CompiledProgram> program =
+      compile(makeRowProgram(activations, "lm.tanh %input", threads));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  const int64_t count = maxTokens * channels;
+  for (int64_t i = 0; i < count; ++i)
+    activations.input.set(
+        i, static_cast<float>(-12 + 24.0 * static_cast<double>(i) /
+                                        static_cast<double>(count)));
+  const std::vector<float> special = {0.0f, -0.0f, 1e-6f, -1e-6f, 1e4f, -1e4f};
+  for (size_t i = 0; i < special.size(); ++i)
+    activations.input.set(static_cast<int64_t>(i), special[i]);
+  expectRows(*program, buffers, activations, threads, [&](int64_t t) {
+    std::vector<double> row;
+    for (int64_t c = 0; c < channels; ++c)
+      row.push_back(std::tanh(activations.input.get(t * channels + c)));
+    return row;
+  });
+}
+
+TEST(L2NormalizeTest, MatchesPlainLoop) {
+  for (int64_t channels : {3, 75, 256}) {
+    for (bool bf16 : {false, true}) {
+      constexpr int64_t threads = 3;
+      Activations activations(false, channels, bf16, channels, 11);
+      std::unique_ptr<CompiledProgram> program = compile(
+          makeRowProgram(activations, "lm.l2_normalize %input", threads));
+      ASSERT_TRUE(program);
+      std::mt19937 random(4);
+      activations.input.fillRandom(maxTokens * channels, random);
+      // Zeros stay zeros.
+      for (int64_t c = 0; c < channels; ++c)
+        activations.input.set(c, 0);
+      ProgramBuffers buffers;
+      activations.describe(buffers);
+      expectRows(*program, buffers, activations, threads, [&](int64_t t) {
+        std::vector<double> row;
+        double squares = 0;
+        for (int64_t c = 0; c < channels; ++c) {
+          row.push_back(activations.input.get(t * channels + c));
+          squares += row.back() * row.back();
+        }
+        for (double &value : row)
+          value /= std::max(std::sqrt(squares), 1e-12);
+        return row;
+      });
+    }
+  }
+}
+
+TEST(PoolTest, MakesARowOfEachSegment) {
+  for (const std::string kind : {"cls", "mean", "last"}) {
+    for (int64_t threads : {1, 3}) {
+      constexpr int64_t channels = 75;
+      Activations activations(false, channels, false, channels, 11);
+      std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+          "", threads, "memref<?x1x1x2x16xf16>",
+          "%rows = memref.dim %logit_rows, %c0 : memref<?xi32>\n" +
+              activations.views("%tokens", "%rows") +
+              "lm.pool %input, "
+              "%segments <" +
+              kind + "> into %destination : " + activations.inputType() +
+              ", memref<?x4xi32> into " + activations.destinationType() +
+              "\n"));
+      ASSERT_TRUE(program);
+      std::mt19937 random(7);
+      activations.input.fillRandom(maxTokens * channels, random);
+      ProgramBuffers buffers;
+      activations.describe(buffers);
+      buffers.positions.assign(maxTokens, 0);
+      // 1, 2, 3 and so on tokens, as long as there are some.
+      for (int32_t first = 0, tokens = 1; first + tokens <= maxTokens;
+           first += tokens++) {
+        buffers.segments.push_back({first, tokens, 0, 0});
+        buffers.logitRows.push_back(first);
+      }
+      activations.resetDestination();
+      runTeam(*program, buffers, threads);
+      for (size_t row = 0; row < buffers.segments.size(); ++row) {
+        const SandwichSegment &segment = buffers.segments[row];
+        for (int64_t c = 0; c < channels; ++c) {
+          auto at = [&](int64_t token) {
+            return double(activations.input.get(
+                (segment.first_token + token) * channels + c));
+          };
+          double expected = 0;
+          if (kind == "mean") {
+            for (int64_t t = 0; t < segment.num_tokens; ++t)
+              expected += at(t) / segment.num_tokens;
+          } else {
+            expected = at(kind == "cls" ? 0 : segment.num_tokens - 1);
+          }
+          ASSERT_NO_FATAL_FAILURE(
+              activations.expectNear(static_cast<int64_t>(row), c, expected));
+        }
+      }
+      activations.expectRestUntouched(
+          static_cast<int64_t>(buffers.segments.size()));
+    }
+  }
+}
+
+TEST(EmbedPositionsTest, LooksUpPositionsFromTheFirstOn) {
+  constexpr int64_t channels = 50, threads = 2, rows = maxTokens + 2;
+  AlignedBytes weights(rows * channels * 4);
+  Elements weight{weights.data(), false};
+  std::mt19937 random(3);
+  weight.fillRandom(rows * channels, random);
+  Activations activations(false, 1, false, channels, 5);
+  std::unique_ptr<CompiledProgram> program = compile(makeProgram(
+      "lm.weight @positions : tensor<" + std::to_string(rows) + "x" +
+          std::to_string(channels) + "xf32> from [\"p\"] at 0\n",
+      threads, "memref<?x1x1x2x16xf16>",
+      activations.views("%tokens", "%tokens") +
+          "lm.embed %positions, @positions of <positions> offset 2 into "
+          "%destination : memref<?xi32> into " +
+          activations.destinationType() + "\n"));
+  ASSERT_TRUE(program);
+  ProgramBuffers buffers;
+  activations.describe(buffers);
+  buffers.weights = weights.data();
+  for (int32_t t = 0; t < maxTokens; ++t)
+    buffers.positions.push_back(static_cast<int32_t>(maxTokens) - 1 - t);
+  activations.resetDestination();
+  runTeam(*program, buffers, threads);
+  for (int64_t t = 0; t < maxTokens; ++t)
+    for (int64_t c = 0; c < channels; ++c)
+      ASSERT_EQ(activations.destination.get(t * activations.stride + c),
+                weight.get((buffers.positions[t] + 2) * channels + c));
+  activations.expectRestUntouched(maxTokens);
+}
+
+//===----------------------------------------------------------------------===//
 // lm.round
 //===----------------------------------------------------------------------===//
 

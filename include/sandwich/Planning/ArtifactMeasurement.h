@@ -21,7 +21,8 @@ inline constexpr std::string_view stageMeasuring = "measuring steps";
 
 /// Loads the artifact `path`, with its own plan, measures its steps within a
 /// dozen seconds (`measureStepCosts`), and writes their times into its
-/// manifest. Errors, after which the artifact is as before: this machine does
+/// manifest; those of models that encode, whose batches nobody schedules, stay
+/// without. Errors, after which the artifact is as before: this machine does
 /// not run it, or has no memory for it; the disk is full; the progress
 /// callback's.
 Status measureArtifact(const std::string &path,

@@ -113,14 +113,16 @@ def VerifyPhases : Pass<"lm-verify-phases", "::mlir::ModuleOp"> {
     * A loop counts layers, from 0 to at most as many as a weight may have, and
       is in no other.
     * A layer is counted by a loop from 0 to at most the layers of the weights
-      and of the cache that it is looked up in.
+      and of the cache that it is looked up in, or a constant below that.
     * Attention keeps at most 1 MiB on the stack of a thread, counted for all
       heads of a token.
     * Operations take token ids, positions, cache slots, segments, block tables,
       rows and cache from the arguments of their phase: the runtime vouches for
       those only.
-    * An embedding has a row for each token of the vocabulary, which are as many
-      as the logits' channels.
+    * An embedding of token ids has a row for each token of the vocabulary, which
+      are as many as the logits' channels; of phases that return something else,
+      and of other tables, the program says how many rows there are.
+    * Segments become rows only where a phase returns one of each.
     * Ranks have whole embeddings and norms, and their shard of a bias where they
       have one of the weight.
     * What is a part of a sum over the ranks (a matmul by columns, dealt rows,

@@ -16,8 +16,6 @@
 #include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 using namespace sandwich;
 
@@ -292,13 +290,6 @@ EncoderEngine::run(std::span<const EncoderInput> batch, EncoderOutput output) {
         call.function(call.step, thread);
       },
       &call);
-  const std::span computed(reinterpret_cast<const float *>(rows.data()),
-                           wanted.size() * columns());
-  // What is not finite may be in the cache, too, where the next batch
-  // multiplies it by zero.
-  if (!std::ranges::all_of(computed,
-                           [](float value) { return std::isfinite(value); }))
-    std::memset(cache.data(), 0,
-                blocks.size() * source.manifest().kv_cache().block_bytes());
-  return computed;
+  return std::span(reinterpret_cast<const float *>(rows.data()),
+                   wanted.size() * columns());
 }

@@ -127,6 +127,58 @@ func.func @gelu(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: me
   return
 }
 
+// CHECK-LABEL: func @tanh
+func.func @tanh(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: math.tanh %{{.*}} : vector<16xf32>
+  lm.tanh %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// A length is at least 1e-12.
+
+// CHECK-LABEL: func @l2_normalize
+func.func @l2_normalize(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: %[[ROOT:.*]] = math.sqrt %{{.*}} : f32
+  // CHECK: arith.maximumf %[[ROOT]], %{{.*}} : f32
+  // CHECK: arith.divf %{{.*}} : vector<16xf32>
+  lm.l2_normalize %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// Rows of segments; those that are added stay in a register.
+
+// CHECK-LABEL: func @pool
+func.func @pool(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x2x2x2x1024xf16>, %logits: memref<?x64xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 64, max_logit_rows = 8, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %positions, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
+  // CHECK: memref.load %{{.*}} : memref<?x4xi32>
+  // CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (vector<16xf32>)
+  // CHECK: arith.addf %[[SUM]], %{{.*}} : vector<16xf32>
+  // CHECK: arith.divf %{{.*}} : vector<16xf32>
+  lm.pool %x, %segments <mean> into %logits : memref<?x64xf32>, memref<?x4xi32> into memref<?x64xf32>
+  // CHECK: scf.for
+  // CHECK-NOT: iter_args
+  // CHECK: vector.store
+  lm.pool %x, %segments <last> into %logits : memref<?x64xf32>, memref<?x4xi32> into memref<?x64xf32>
+  return
+}
+
 // Angles are reduced in f64, frequencies are constants.
 
 // CHECK-LABEL: func @rotary_table

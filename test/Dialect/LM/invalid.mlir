@@ -1467,3 +1467,87 @@ func.func @round_form(%x: memref<?x64xf32>) {
   "lm.round"(%x) : (memref<?x64xf32>) -> ()
   return
 }
+
+// -----
+
+// lm.embed (C3): only positions begin behind the first row.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @embed_offset_of_ids(%ids: tensor<?xi32>) {
+  // expected-error @below {{'lm.embed' op (C3) offset must be between 0 and the weight's rows, and 0 but for positions}}
+  %x = lm.embed %ids, @e offset 1 : tensor<?xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.embed (C3): the first row is one of the table.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @embed_offset_beyond(%ids: tensor<?xi32>) {
+  // expected-error @below {{'lm.embed' op (C3) offset must be between 0 and the weight's rows, and 0 but for positions}}
+  %x = lm.embed %ids, @e of <positions> offset 320 : tensor<?xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.embed (C3): there is no row before the first.
+lm.weight @e : tensor<320x64xf32> from ["e"]
+func.func @embed_offset_negative(%ids: tensor<?xi32>) {
+  // expected-error @below {{'lm.embed' op (C3) offset must be between 0 and the weight's rows, and 0 but for positions}}
+  %x = lm.embed %ids, @e of <positions> offset -1 : tensor<?xi32> -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.tanh (C1): tensors or buffers.
+func.func @tanh_form(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.tanh' op (C1) mixes tensor form and buffer form}}
+  lm.tanh %x into %y : tensor<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.tanh (C2): channels stay.
+func.func @tanh_channels(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.tanh' op (C2) operands and result differ in channels}}
+  %y = lm.tanh %x : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.l2_normalize (C1): tensors or buffers.
+func.func @l2_normalize_form(%x: tensor<?x64xf32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.l2_normalize' op (C1) mixes tensor form and buffer form}}
+  lm.l2_normalize %x into %y : tensor<?x64xf32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.l2_normalize (C2): channels stay.
+func.func @l2_normalize_channels(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'lm.l2_normalize' op (C2) operands and result differ in channels}}
+  %y = lm.l2_normalize %x : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
+// lm.pool (C1): tensors or buffers.
+func.func @pool_form(%x: tensor<?x64xf32>, %segments: tensor<?x4xi32>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'lm.pool' op (C1) mixes tensor form and buffer form}}
+  lm.pool %x, %segments <cls> into %y : tensor<?x64xf32>, tensor<?x4xi32> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// lm.pool (C2): channels stay.
+func.func @pool_channels(%x: tensor<?x64xf32>, %segments: tensor<?x4xi32>) {
+  // expected-error @below {{'lm.pool' op (C2) operands and result differ in channels}}
+  %y = lm.pool %x, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x32xf32>
+  return
+}

@@ -45,6 +45,20 @@ func.func @decode(%ids: tensor<?xi32>, %positions: tensor<?xi32>,
   %g0 = lm.gelu %ln <exact> : tensor<?x64xf32> -> tensor<?x64xbf16>
   // CHECK: lm.gelu %{{.*}} <tanh> : tensor<?x64xf32>{{$}}
   %g1 = lm.gelu %ln <tanh> : tensor<?x64xf32>
+  // CHECK: lm.tanh %{{.*}} : tensor<?x64xf32>{{$}}
+  %th = lm.tanh %ln : tensor<?x64xf32>
+  // CHECK: lm.l2_normalize %{{.*}} : tensor<?x64xf32>{{$}}
+  %l2 = lm.l2_normalize %th : tensor<?x64xf32>
+  // CHECK: lm.pool %{{.*}}, %{{.*}} <mean> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  %p0 = lm.pool %l2, %segments <mean> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  // CHECK: lm.pool %{{.*}}, %{{.*}} <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xbf16>
+  %p1 = lm.pool %l2, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xbf16>
+  // CHECK: lm.pool %{{.*}}, %{{.*}} <last>
+  %p2 = lm.pool %l2, %segments <last> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  // CHECK: lm.embed %{{.*}}, @embedding of <positions> offset 2 : tensor<?xi32> -> tensor<?x64xf32>
+  %e0 = lm.embed %positions, @embedding of <positions> offset 2 : tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK: lm.embed %{{.*}}, @embedding of <token_types> : tensor<?xi32> -> tensor<?x64xf32>
+  %e1 = lm.embed %ids, @embedding of <token_types> : tensor<?xi32> -> tensor<?x64xf32>
   // CHECK: lm.attention {{.*}} scale 1.250000e-01 bidirectional : tensor<?x64xf32>
   %b = lm.attention %r, %cache[%layer] segments %segments blocks %blocks scale 0.125 bidirectional
     : tensor<?x64xf32>, !lm.kv_cache<layers = 2, heads = 1, head_dim = 32, f16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
@@ -67,8 +81,29 @@ func.func @buffers(%x: memref<?x64xf32>, %y: memref<?x64xbf16, strided<[96, 1]>>
   lm.layer_norm %x, @norm bias @norm[%layer] epsilon 1.0e-05 into %y : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
   // CHECK: lm.gelu %{{.*}} <tanh> into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
   lm.gelu %x <tanh> into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: lm.tanh %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xf32>
+  lm.tanh %x into %x : memref<?x64xf32> into memref<?x64xf32>
+  // CHECK: lm.l2_normalize %{{.*}} into %{{.*}} : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
+  lm.l2_normalize %x into %y : memref<?x64xf32> into memref<?x64xbf16, strided<[96, 1]>>
   return
 }
+
+// CHECK-LABEL: func @pool_buffers
+func.func @pool_buffers(%x: memref<?x64xf32>, %segments: memref<?x4xi32>, %y: memref<?x64xf32>) {
+  // CHECK: lm.pool %{{.*}}, %{{.*}} <last> into %{{.*}} : memref<?x64xf32>, memref<?x4xi32> into memref<?x64xf32>
+  lm.pool %x, %segments <last> into %y : memref<?x64xf32>, memref<?x4xi32> into memref<?x64xf32>
+  return
+}
+
+// What a model that encodes is made of.
+
+// CHECK-LABEL: func private @embed
+// CHECK-SAME: lm.phase = #lm.phase<embed>
+func.func private @embed() attributes {lm.phase = #lm.phase<embed>}
+// CHECK: lm.phase = #lm.phase<embed_tokens>
+func.func private @embed_tokens() attributes {lm.phase = #lm.phase<embed_tokens>}
+// CHECK: lm.phase = #lm.phase<classify>
+func.func private @classify() attributes {lm.phase = #lm.phase<classify>}
 
 // A cache of each element type, as a value and as its buffer.
 

@@ -345,3 +345,15 @@ func.func @f(%team: !phase.team, %part: memref<?x64xf32>, %whole: memref<?x100xf
   phase.all_gather %team, %part into %whole : memref<?x64xf32> into memref<?x100xf32>
   return
 }
+
+// -----
+
+// #phase.program (C3): there are three tables.
+// expected-error @below {{(C3) tables must be three numbers between 0 and 2147483647}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0, tables = [1, 2]>} {}
+
+// -----
+
+// #phase.program (C3): no table has fewer rows than none.
+// expected-error @below {{(C3) tables must be three numbers between 0 and 2147483647}}
+module attributes {test.a = #phase.program<threads = 2, max_tokens = 16, max_logit_rows = 16, workspace_bytes = 0, tables = [1, 2, -1]>} {}

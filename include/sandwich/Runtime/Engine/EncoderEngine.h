@@ -119,9 +119,7 @@ private:
   PhaseLibrary phases;
   std::unique_ptr<PhaseTeam> threads;
   /// Keys and values of the layer that is computed. All but its first blocks,
-  /// those of a batch, are never touched. Nothing but keys and values is ever
-  /// written there: what lies behind a text's last token, and is multiplied by
-  /// zero, is a number.
+  /// those of a batch, are never touched.
   AnonymousMemory cache;
   AnonymousMemory workspace;
   AnonymousMemory rows;

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares artifacts of small random encoders with the reference.
+
+    check_encoders.py FOLDER
+
+Writes and removes what it needs in FOLDER. For each family: batches of texts of
+many lengths, in f32 and in bf16, on one thread and on three; each text alone
+gives what it gives in a batch.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+INPUTS = os.path.join(HERE, "..", "Inputs")
+VOCABULARY = 320
+LENGTHS = 1, 2, 15, 16, 17, 33, 75, 1, 100, 3
+
+# Name, arguments of make_encoder.py, output, and what --dtype=f32 may differ.
+MODELS = [
+    ("bert", ["--family", "bert"], "vectors"),
+    ("bert-mean", ["--family", "bert", "--pooling", "mean", "--normalize", "no",
+                   "--set", 'hidden_act="gelu_new"'], "vectors"),
+    ("bert-tokens", ["--family", "bert", "--old-names"], "tokens"),
+    ("bert-reranker", ["--family", "bert-reranker"], "scores"),
+    ("xlm-roberta", ["--family", "xlm-roberta", "--shards", "2"], "vectors"),
+    ("xlm-roberta-reranker", ["--family", "xlm-roberta-reranker", "--set",
+                              'id2label={"0": "a", "1": "b", "2": "c"}'],
+     "scores"),
+    ("jina-reranker", ["--family", "jina-reranker"], "scores"),
+    ("qwen3", ["--family", "qwen3"], "vectors"),
+    ("qwen3-tokens", ["--family", "qwen3"], "tokens"),
+]
+
+
+def run(*command, **options):
+    result = subprocess.run(command, capture_output=True, text=True, **options)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {result.stderr}")
+    return result.stdout
+
+
+def make_ids(types):
+    """Lines of token ids; 1 is padding, which texts do not have."""
+    generator = random.Random(7)
+    lines = []
+    for length in LENGTHS:
+        ids = [generator.randrange(2, VOCABULARY) for _ in range(length)]
+        if types > 1:
+            split = generator.randrange(length + 1)
+            lines.append(json.dumps([ids, [0] * split +
+                                     [1] * (length - split)]))
+        else:
+            lines.append(json.dumps(ids))
+    return "\n".join(lines) + "\n"
+
+
+def check(folder, name, arguments, output):
+    model, ids = (os.path.join(folder, part) for part in ("model", "ids"))
+    run("rm", "-rf", model)
+    run(sys.executable, "-B", os.path.join(INPUTS, "make_encoder.py"), model,
+        *arguments)
+    with open(os.path.join(model, "config.json"), encoding="utf-8") as file:
+        types = json.load(file).get("type_vocab_size", 1)
+    with open(ids, "w", encoding="utf-8") as file:
+        file.write(make_ids(types))
+    reference = os.path.join(INPUTS, "encoder_reference.py")
+    expected = os.path.join(folder, "expected")
+    with open(expected, "w", encoding="utf-8") as file:
+        file.write(run(sys.executable, "-B", reference, "run", model, ids,
+                       "--output", output))
+    artifact, actual = (os.path.join(folder, part)
+                        for part in ("model.sandwich", "actual"))
+    tokens = ["--tokens"] if output == "tokens" else []
+    for dtype, threads, limits in (
+            ("f32", 1, ["--difference", "1e-5"]),
+            ("f32", 3, ["--difference", "1e-5"]),
+            ("bf16", 2, ["--cosine", "0.999"])):
+        if output == "scores":
+            limits = ["--raw-difference", "2e-5" if dtype == "f32" else "0.1"]
+        run("sandwich-compile", model, "-q", f"--dtype={dtype}",
+            f"--threads={threads}", "-o", artifact)
+        embed = ["sandwich-run", "embed", artifact, "--ids", *tokens]
+        with open(actual, "w", encoding="utf-8") as file:
+            file.write(run(*embed, "--file", ids))
+        print(name, dtype, threads, run(
+            sys.executable, "-B", reference, "compare", expected, actual,
+            *limits), end="", flush=True)
+    # One after another, each in a batch of its own; sums of other orders.
+    alone = "".join(run(*embed, "--file", "-", input=line)
+                    for line in make_ids(types).splitlines(keepends=True))
+    with open(expected, "w", encoding="utf-8") as file:
+        file.write(alone)
+    limits = (["--raw-difference", "1e-2"] if output == "scores"
+              else ["--cosine", "0.9999"])
+    print(name, "alone", run(
+        sys.executable, "-B", reference, "compare", expected, actual,
+        *limits), end="", flush=True)
+
+
+def main():
+    for name, arguments, output in MODELS:
+        check(sys.argv[1], name, arguments, output)
+
+
+if __name__ == "__main__":
+    main()
