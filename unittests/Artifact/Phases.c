@@ -13,7 +13,7 @@
 /* That of makeManifest. */
 #define PLAN                                                                   \
   {SANDWICH_PHASE_ABI_VERSION, 2,   32,           32, 4096, 4096,              \
-   SANDWICH_ELEMENT_BF16,      100, 4096 + 12800, 1,  1}
+   SANDWICH_ELEMENT_BF16,      100, 4096 + 12800, 1,  1,    100}
 
 EXPORTED const SandwichPlan test_prefill_plan = PLAN;
 EXPORTED const SandwichPlan test_decode_plan = PLAN;

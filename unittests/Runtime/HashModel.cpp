@@ -132,6 +132,7 @@ Status sandwich::test::writeHashModel(const std::string &path,
   plan.weights_bytes = HASH_MODEL_VOCABULARY * sizeof(uint32_t);
   plan.operations = HASH_MODEL_OPERATIONS;
   plan.ranks = options.ranks;
+  plan.columns = HASH_MODEL_VOCABULARY;
   SANDWICH_ASSIGN_OR_RETURN(std::string phases, makePhases(plan));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
   if (options.withTokenizer)

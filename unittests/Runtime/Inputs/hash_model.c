@@ -146,7 +146,8 @@ static void runStep(const SandwichStep *step, int32_t thread) {
    HASH_MODEL_VOCABULARY,                                                      \
    HASH_MODEL_VOCABULARY * sizeof(uint32_t),                                   \
    HASH_MODEL_OPERATIONS,                                                      \
-   1}
+   1,                                                                          \
+   HASH_MODEL_VOCABULARY}
 
 EXPORTED const SandwichPlan hash_model_prefill_plan = PLAN;
 EXPORTED const SandwichPlan hash_model_decode_plan = PLAN;
