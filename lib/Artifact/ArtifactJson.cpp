@@ -96,6 +96,8 @@ static Json encodingToJson(const proto::Encoding &encoding) {
                  {"prompts", prompts}};
   if (!encoding.default_prompt().empty())
     object["default_prompt"] = encoding.default_prompt();
+  if (!encoding.task().empty())
+    object["task"] = encoding.task();
   return object;
 }
 

@@ -258,6 +258,8 @@ static Status checkEncoding(const proto::Manifest &manifest) {
       !names.contains(encoding.default_prompt()))
     return makeError("encoding.default_prompt is \"", encoding.default_prompt(),
                      "\", which encoding.prompts does not have");
+  if (!encoding.task().empty())
+    SANDWICH_RETURN_IF_ERROR(checkName("encoding.task", encoding.task()));
   if (artifact::ranks(manifest) > 1)
     return makeError("ranks is ", manifest.ranks(),
                      ", but a model with encoding runs in one process");

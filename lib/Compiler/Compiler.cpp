@@ -398,8 +398,9 @@ Status sandwich::compile(const CompileOptions &options,
   if (!options.loopPasses.empty())
     SANDWICH_RETURN_IF_ERROR(checkPassPipeline(options.loopPasses));
   SANDWICH_RETURN_IF_ERROR(progress("reading the checkpoint", 0));
-  SANDWICH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                            Checkpoint::open(options.modelFolder));
+  SANDWICH_ASSIGN_OR_RETURN(
+      Checkpoint checkpoint,
+      Checkpoint::open(options.modelFolder, options.task));
   const ModelConfig &config = checkpoint.config();
   if (auto reason = tensorParallelSizes(config).refuse(options.tensorParallel))
     return makeError("the model cannot be divided: ", *reason);

@@ -109,6 +109,11 @@ void ManifestBuilder::addEncoding(proto::Encoding &encoding) const {
     prompt.set_text(text);
   }
   encoding.set_default_prompt(embedding.defaultPrompt.value_or(""));
+  encoding.set_task(options.task.value_or(""));
+  // A task's instruction has its name.
+  for (const auto &[name, text] : embedding.prompts)
+    if (!embedding.defaultPrompt && name == options.task)
+      encoding.set_default_prompt(name);
 }
 
 proto::Manifest ManifestBuilder::build() const {

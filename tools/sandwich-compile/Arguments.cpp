@@ -137,6 +137,11 @@ void CommandLine::declareCompilation() {
   app.add_option("--context", options.contextLength,
                  "Tokens a sequence may hold (default: the model's, or its "
                  "sliding window where that is less)");
+  app.add_option("--task", options.task,
+                 "The task whose adapter is added to the weights, of models "
+                 "that have adapters (jina-embeddings-v3); its prompt becomes "
+                 "the default one")
+      ->type_name("NAME");
   app.add_option("--emit", emit,
                  "What to write: model-ir, schedule-ir, loop-ir, llvm-ir, asm "
                  "or artifact")

@@ -111,6 +111,8 @@ static std::string describeEncoding(const proto::Manifest &manifest) {
              : encoding.pooling() == "cls" ? "the first"
                                            : "the last",
              encoding.normalized() ? ", of length one" : "");
+  if (!encoding.task().empty())
+    text += "task        " + encoding.task() + "\n";
   for (const proto::Prompt &prompt : encoding.prompts())
     text +=
         format("prompt      %s%s: \"%s\"\n", prompt.name().c_str(),

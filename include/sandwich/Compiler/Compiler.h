@@ -86,6 +86,8 @@ struct CompileOptions {
   /// Tokens a sequence may hold; by default what the model was made for, or its
   /// sliding window where that is less.
   std::optional<int64_t> contextLength;
+  /// Whose adapter the weights get, of checkpoints with adapters.
+  std::optional<std::string> task;
   /// Model IR or schedule IR to start from instead of the checkpoint's own.
   std::optional<std::string> inputIR;
   Tune tune = Tune::None;

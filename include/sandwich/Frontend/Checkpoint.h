@@ -83,12 +83,15 @@ std::vector<ExpectedTensor> expectedTensors(const ModelConfig &config);
 /// are one. Moves, never copies; tensors keep their addresses when it moves.
 class Checkpoint {
 public:
-  /// Opens the checkpoint in `folder`. Errors: what `parseModelConfig`,
-  /// `addGenerationConfig`, `addSentenceTransformers` and
-  /// `SafetensorsFile::open` refuse, weights that are
-  /// absent, and an index that names files outside the folder, absent files, or
-  /// tensors that the named file lacks.
-  static Result<Checkpoint> open(const std::string &folder);
+  /// Opens the checkpoint in `folder`, for `task` if it has an adapter for
+  /// that, which is added to its matrices as they are read. Without a task they
+  /// are what all adapters are made for. Errors: a task that it does not know;
+  /// what `parseModelConfig`, `addGenerationConfig`, `addSentenceTransformers`
+  /// and `SafetensorsFile::open` refuse, weights that are absent, and an index
+  /// that names files outside the folder, absent files, or tensors that the
+  /// named file lacks.
+  static Result<Checkpoint> open(const std::string &folder,
+                                 const std::optional<std::string> &task = {});
 
   const ModelConfig &config() const { return modelConfig; }
   const std::string &folder() const { return folderPath; }
@@ -136,6 +139,9 @@ private:
   Status openFiles();
   Status openShards(const std::string &indexPath);
   Status renameTensors();
+  Status applyAdapters(const std::optional<std::string> &task);
+  Result<TensorView> findFactor(const std::string &name, size_t task,
+                                int64_t rows, int64_t columns) const;
   Status checkTensor(const ExpectedTensor &expected) const;
   Status checkTiedHead() const;
 
@@ -146,7 +152,7 @@ private:
   std::optional<std::string> chatTemplate;
   std::optional<std::string> addedTokens;
   std::vector<SafetensorsFile> files;
-  /// Parts of tensors that have names of their own.
+  /// Parts of tensors that have names of their own, and tensors with adapters.
   std::deque<TensorView> parts;
   std::map<std::string, Location, std::less<>> locations;
 };

@@ -118,6 +118,16 @@ struct EmbeddingConfig {
   bool operator==(const EmbeddingConfig &) const = default;
 };
 
+/// What is added to every matrix for one task or another (LoRA).
+struct AdapterConfig {
+  /// The names of the tasks, in the order of their adapters.
+  std::vector<std::string> tasks;
+  int64_t rank = 0;
+  /// By which the product of an adapter's factors is multiplied.
+  double scale = 1;
+  bool operator==(const AdapterConfig &) const = default;
+};
+
 /// A checked model configuration. All counts are positive.
 struct ModelConfig {
   Architecture architecture = Architecture::Llama;
@@ -154,6 +164,7 @@ struct ModelConfig {
   std::optional<EncoderConfig> encoder;
   /// Of models that embed texts.
   std::optional<EmbeddingConfig> embedding;
+  std::optional<AdapterConfig> adapters;
   /// Scores of models that classify texts, or rank them; 0: it does neither.
   int64_t labels = 0;
 

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -72,6 +73,8 @@ bool isUsableElementType(ElementType type);
 
 /// One tensor of a mapped file. The bytes live as long as the file does and
 /// may lie at any address: a header's length need not be a multiple of four.
+struct LowRankUpdate;
+
 struct TensorView {
   ElementType elementType;
   /// Outermost dimension first; empty for a scalar. Not negative, and the
@@ -79,6 +82,16 @@ struct TensorView {
   std::vector<int64_t> shape;
   /// Exactly the elements, in row-major order, little-endian.
   std::span<const std::byte> bytes;
+  /// What is added to them when they are read; null: nothing. Of tensors with
+  /// two dimensions.
+  std::shared_ptr<const LowRankUpdate> update = nullptr;
+};
+
+/// `scale` times the product of `left`, [rows, rank], and `right`, [rank,
+/// columns], added to a matrix (LoRA: Hu et al., 2021).
+struct LowRankUpdate {
+  TensorView left, right;
+  float scale;
 };
 
 /// Tensors by name.

@@ -141,7 +141,8 @@ Status Checkpoint::openShards(const std::string &indexPath) {
   return {};
 }
 
-Result<Checkpoint> Checkpoint::open(const std::string &folder) {
+Result<Checkpoint> Checkpoint::open(const std::string &folder,
+                                    const std::optional<std::string> &task) {
   std::error_code failure;
   if (!std::filesystem::is_directory(folder, failure))
     return makeError(folder, ": ",
@@ -182,6 +183,7 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder) {
   if (!added)
     return makeError(folder, "/", added.error().message);
   SANDWICH_RETURN_IF_ERROR(checkpoint.openFiles());
+  SANDWICH_RETURN_IF_ERROR(checkpoint.applyAdapters(task));
   SANDWICH_RETURN_IF_ERROR(checkpoint.renameTensors());
   return checkpoint;
 }
@@ -201,6 +203,99 @@ Status Checkpoint::openFiles() {
   return makeError(folderPath,
                    ": holds no weights: neither model.safetensors nor "
                    "model.safetensors.index.json is there");
+}
+
+/// What task number `task` has of the factor `name`, [tasks, rows, columns].
+Result<TensorView> Checkpoint::findFactor(const std::string &name, size_t task,
+                                          int64_t rows, int64_t columns) const {
+  const TensorView *all = find(name);
+  if (!all)
+    return makeError(folderPath, ": tensor ", quote(name), " is missing");
+  const auto tasks = static_cast<int64_t>(modelConfig.adapters->tasks.size());
+  const std::vector<int64_t> expected = {tasks, rows, columns};
+  if (all->shape != expected)
+    return makeError(pathOf(name), ": tensor ", quote(name), ": shape is ",
+                     describeShape(all->shape), ", but ",
+                     describeShape(expected), " is expected");
+  if (!isUsableElementType(all->elementType))
+    return makeError(pathOf(name), ": tensor ", quote(name), ": dtype is ",
+                     elementTypeName(all->elementType),
+                     ", which is not supported (F32, F16 and BF16 are)");
+  const size_t bytes = all->bytes.size() / modelConfig.adapters->tasks.size();
+  return TensorView{all->elementType,
+                    {rows, columns},
+                    all->bytes.subspan(task * bytes, bytes)};
+}
+
+/// Gives each matrix with adapters its plain name, and its adapter for `task`.
+Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
+  const std::optional<AdapterConfig> &adapters = modelConfig.adapters;
+  if (task && (!adapters || !std::ranges::count(adapters->tasks, *task))) {
+    std::string known;
+    for (const std::string &name :
+         adapters ? adapters->tasks : std::vector<std::string>())
+      known += (known.empty() ? "" : ", ") + name;
+    return makeError(folderPath, ": has no adapter for the task ", quote(*task),
+                     "; it has ",
+                     known.empty() ? "no adapters" : "those for " + known);
+  }
+  if (!adapters)
+    return {};
+  constexpr std::string_view marker = ".parametrizations.weight.";
+  std::map<std::string, Location, std::less<>> applied;
+  for (const auto &[name, location] : locations) {
+    const size_t place = name.find(marker);
+    if (place == name.npos) {
+      applied.emplace(name, location);
+      continue;
+    }
+    // The factors are a part of it.
+    if (!name.ends_with(std::string(marker) + "original"))
+      continue;
+    const std::string stem = name.substr(0, place);
+    Location plain = location;
+    if (task) {
+      const TensorView &tensor = *location.tensor;
+      if (tensor.shape.size() != 2)
+        return makeError(files[location.file].path(), ": tensor ", quote(name),
+                         ": shape is ", describeShape(tensor.shape),
+                         "; two dimensions are expected");
+      const auto index = static_cast<size_t>(
+          std::ranges::find(adapters->tasks, *task) - adapters->tasks.begin());
+      // An embedding's factors are the other way around.
+      const bool isTable = stem.ends_with("_embeddings");
+      const std::string prefix = stem + std::string(marker) + "0.lora_";
+      SANDWICH_ASSIGN_OR_RETURN(
+          TensorView left, findFactor(prefix + (isTable ? "A" : "B"), index,
+                                      tensor.shape[0], adapters->rank));
+      SANDWICH_ASSIGN_OR_RETURN(
+          TensorView right, findFactor(prefix + (isTable ? "B" : "A"), index,
+                                       adapters->rank, tensor.shape[1]));
+      TensorView updated = tensor;
+      updated.update = std::make_shared<LowRankUpdate>(
+          LowRankUpdate{std::move(left), std::move(right),
+                        static_cast<float>(adapters->scale)});
+      parts.push_back(std::move(updated));
+      plain.tensor = &parts.back();
+    }
+    if (!applied.emplace(stem + ".weight", plain).second)
+      return makeError(files[location.file].path(), ": tensor ", quote(name),
+                       ": there is another one for ", quote(stem + ".weight"));
+  }
+  locations = std::move(applied);
+  return {};
+}
+
+/// `rows` rows of `matrix` from `first` on.
+static TensorView takeRows(const TensorView &matrix, int64_t first,
+                           int64_t rows) {
+  TensorView part = matrix;
+  const size_t rowBytes =
+      matrix.bytes.size() / static_cast<size_t>(matrix.shape.front());
+  part.shape.front() = rows;
+  part.bytes = matrix.bytes.subspan(static_cast<size_t>(first) * rowBytes,
+                                    static_cast<size_t>(rows) * rowBytes);
+  return part;
 }
 
 /// Gives tensors the names of `expectedTensors`.
@@ -228,16 +323,20 @@ Status Checkpoint::renameTensors() {
     // One above the other.
     const TensorView &whole = *location.tensor;
     const auto count = static_cast<int64_t>(names.size());
-    if (whole.shape.empty() || whole.shape.front() % count != 0)
+    if (whole.shape.empty() || whole.shape.front() == 0 ||
+        whole.shape.front() % count != 0)
       return makeError(files[location.file].path(), ": tensor ", quote(name),
                        ": shape is ", describeShape(whole.shape), "; ", count,
                        " equal parts are expected");
-    TensorView part = whole;
-    part.shape.front() /= count;
-    const size_t bytes = whole.bytes.size() / names.size();
-    for (size_t i = 0; i < names.size(); ++i) {
-      part.bytes = whole.bytes.subspan(i * bytes, bytes);
-      parts.push_back(part);
+    const int64_t rows = whole.shape.front() / count;
+    for (int64_t i = 0; i < count; ++i) {
+      TensorView part = takeRows(whole, i * rows, rows);
+      if (whole.update) {
+        LowRankUpdate update = *whole.update;
+        update.left = takeRows(update.left, i * rows, rows);
+        part.update = std::make_shared<LowRankUpdate>(std::move(update));
+      }
+      parts.push_back(std::move(part));
       SANDWICH_RETURN_IF_ERROR(
           add(names[i], name, {&parts.back(), location.file}));
     }

@@ -95,6 +95,32 @@ static Status readLabels(const Fields &fields, ModelConfig &config) {
   return {};
 }
 
+/// The adapters of jina-embeddings-v3.
+static Status readAdapters(const Fields &fields, ModelConfig &config) {
+  const Json *names = fields.find("lora_adaptations");
+  if (!names)
+    return {};
+  constexpr size_t mostTasks = 1 << 10;
+  AdapterConfig &adapters = config.adapters.emplace();
+  if (!names->is_array() || names->empty() || names->size() > mostTasks)
+    return fields.refuse("lora_adaptations", "; a list of 1 to ", mostTasks,
+                         " names is expected");
+  for (const Json &name : *names) {
+    if (!name.is_string() ||
+        std::ranges::count(adapters.tasks, name.get<std::string>()))
+      return fields.refuse("lora_adaptations",
+                           "; a list of different names is expected");
+    adapters.tasks.push_back(name.get<std::string>());
+  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      adapters.rank, fields.integer("lora_rank", 1, model_limits::hiddenSize));
+  constexpr double largestAlpha = 1e6;
+  SANDWICH_ASSIGN_OR_RETURN(double alpha,
+                            fields.number("lora_alpha", 0, largestAlpha));
+  adapters.scale = alpha / static_cast<double>(adapters.rank);
+  return {};
+}
+
 /// Refuses what would change the arithmetic.
 static Status checkArithmetic(const Fields &fields) {
   const std::pair<const char *, Json> fixed[] = {
@@ -138,6 +164,7 @@ Status sandwich::readEncoder(const Fields &fields, ModelConfig &config,
   SANDWICH_RETURN_IF_ERROR(readActivation(fields, encoder));
   SANDWICH_RETURN_IF_ERROR(checkArithmetic(fields));
   SANDWICH_RETURN_IF_ERROR(readPositions(fields, config));
+  SANDWICH_RETURN_IF_ERROR(readAdapters(fields, config));
   config.qkvBias = config.outputBias = true;
   if (classifies)
     return readLabels(fields, config);

@@ -21,6 +21,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 using namespace sandwich;
 
@@ -67,8 +68,32 @@ int64_t sandwich::rowLength(const TensorView &tensor) {
   return tensor.shape.empty() ? 1 : tensor.shape.back();
 }
 
-void sandwich::readElements(const TensorView &tensor, int64_t firstElement,
-                            std::span<float> destination) {
+/// Adds what `update` says to the elements from number `first` on of a matrix
+/// of `columns`.
+static void addUpdate(const LowRankUpdate &update, int64_t columns,
+                      int64_t first, std::span<float> destination) {
+  const int64_t rank = update.right.shape[0];
+  std::vector<float> right(rank * columns), left(rank);
+  readElements(update.right, 0, right);
+  while (!destination.empty()) {
+    const int64_t row = first / columns, column = first % columns;
+    const auto count = std::min<int64_t>(
+        columns - column, static_cast<int64_t>(destination.size()));
+    readRow(update.left, row, left);
+    for (int64_t k = 0; k < rank; ++k) {
+      const float factor = update.scale * left[k];
+      const float *source = right.data() + k * columns + column;
+      for (int64_t i = 0; i < count; ++i)
+        destination[i] += factor * source[i];
+    }
+    destination = destination.subspan(count);
+    first += count;
+  }
+}
+
+/// Reads what is stored.
+static void readStored(const TensorView &tensor, int64_t firstElement,
+                       std::span<float> destination) {
   assert(isUsableElementType(tensor.elementType));
   size_t elementBytes = bitsPerElement(tensor.elementType) / 8;
   assert(firstElement >= 0 && size_t(firstElement) + destination.size() <=
@@ -87,6 +112,13 @@ void sandwich::readElements(const TensorView &tensor, int64_t firstElement,
     convertElements<uint16_t>(source, destination, floatFromBFloat16);
     return;
   }
+}
+
+void sandwich::readElements(const TensorView &tensor, int64_t firstElement,
+                            std::span<float> destination) {
+  readStored(tensor, firstElement, destination);
+  if (tensor.update)
+    addUpdate(*tensor.update, rowLength(tensor), firstElement, destination);
 }
 
 void sandwich::readRow(const TensorView &tensor, int64_t row,

@@ -33,6 +33,9 @@ MODELS = [
                               'id2label={"0": "a", "1": "b", "2": "c"}'],
      "scores"),
     ("jina-reranker", ["--family", "jina-reranker"], "scores"),
+    ("jina", ["--family", "jina"], "vectors"),
+    ("jina retrieval.query", ["--family", "jina"], "vectors"),
+    ("jina text-matching", ["--family", "jina"], "vectors"),
     ("qwen3", ["--family", "qwen3"], "vectors"),
     ("qwen3-tokens", ["--family", "qwen3"], "tokens"),
 ]
@@ -61,6 +64,7 @@ def make_ids(types):
 
 
 def check(folder, name, arguments, output):
+    task = ["--task", name.split()[1]] if " " in name else []
     model, ids = (os.path.join(folder, part) for part in ("model", "ids"))
     run("rm", "-rf", model)
     run(sys.executable, "-B", os.path.join(INPUTS, "make_encoder.py"), model,
@@ -73,7 +77,7 @@ def check(folder, name, arguments, output):
     expected = os.path.join(folder, "expected")
     with open(expected, "w", encoding="utf-8") as file:
         file.write(run(sys.executable, "-B", reference, "run", model, ids,
-                       "--output", output))
+                       "--output", output, *task))
     artifact, actual = (os.path.join(folder, part)
                         for part in ("model.sandwich", "actual"))
     tokens = ["--tokens"] if output == "tokens" else []
@@ -84,7 +88,7 @@ def check(folder, name, arguments, output):
         if output == "scores":
             limits = ["--raw-difference", "2e-5" if dtype == "f32" else "0.1"]
         run("sandwich-compile", model, "-q", f"--dtype={dtype}",
-            f"--threads={threads}", "-o", artifact)
+            f"--threads={threads}", "-o", artifact, *task)
         embed = ["sandwich-run", "embed", artifact, "--ids", *tokens]
         with open(actual, "w", encoding="utf-8") as file:
             file.write(run(*embed, "--file", ids))
