@@ -241,7 +241,8 @@ void AttentionPrograms::addProgram(ModuleOp module,
       b, module.getLoc(), programName, cacheType.getBufferType(),
       MemRefType::get({ShapedType::kDynamic, vectorWidth}, b.getF32Type()),
       phase::ProgramAttr::get(context, options.threads, options.maxTokens,
-                              mostLayers, static_cast<int64_t>(bytes)));
+                              mostLayers, static_cast<int64_t>(bytes),
+                              /*tables=*/{}));
   b.setInsertionPointToStart(&function.getBody().front());
   auto argument = [&](phase::ProgramArgument which) {
     return phase::getArgument(function, which);

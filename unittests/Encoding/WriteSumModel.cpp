@@ -77,8 +77,9 @@ Status sandwich::test::writeSumModel(
   tensor.set_layout("row-major");
   SANDWICH_ASSIGN_OR_RETURN([[maybe_unused]] uint64_t offset,
                             writer.beginTensor(tensor));
+  const std::vector<float> nothing(16);
   SANDWICH_RETURN_IF_ERROR(
-      writer.appendWeights(std::as_bytes(std::span(std::vector<float>(16)))));
+      writer.appendWeights(std::as_bytes(std::span(nothing))));
   SANDWICH_ASSIGN_OR_RETURN(
       std::string phases, readTextFile(SANDWICH_TEST_PHASES, size_t{1} << 24));
   SANDWICH_RETURN_IF_ERROR(writer.addFile(artifact::phasesFile, phases));
