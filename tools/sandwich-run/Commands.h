@@ -23,6 +23,7 @@ using Action = std::function<Status()>;
 // Each adds one command to `app`; once the command line is read, `action` is
 // set if it names that command.
 void addBenchCommand(CLI::App &app, Action &action);
+void addBenchEmbedCommand(CLI::App &app, Action &action);
 void addBenchServeCommand(CLI::App &app, Action &action);
 void addCharacterizeCommand(CLI::App &app, Action &action);
 void addCostCommand(CLI::App &app, Action &action);

@@ -39,6 +39,7 @@ change; 2 wrong usage.)");
   tool::Action action;
   tool::addGenerateCommand(app, action);
   tool::addEmbedCommand(app, action);
+  tool::addBenchEmbedCommand(app, action);
   tool::addLogitsCommand(app, action);
   tool::addBenchCommand(app, action);
   tool::addReplayCommand(app, action);

@@ -20,6 +20,8 @@ using namespace sandwich::test;
 /// WordPiece of single letters, with BERT's template for a text and for a pair.
 static std::string makeTokenizer() {
   Json vocabulary = {{"[UNK]", 0}, {"[CLS]", 1}, {"[SEP]", 2}};
+  for (int unused = 3; unused < 10; ++unused)
+    vocabulary["[unused" + std::to_string(unused) + "]"] = unused;
   for (int letter = 0; letter < 26; ++letter)
     vocabulary[std::string(1, static_cast<char>('a' + letter))] = 10 + letter;
   Json added = Json::array();

@@ -79,11 +79,11 @@ private:
 enum class ModelUse { Generate, Encode };
 
 struct ArtifactOpenOptions {
-  /// What the model must be for; nothing: either.
-  std::optional<ModelUse> use = ModelUse::Generate;
   /// The features its code may use; nothing to open it without running it, as
   /// `inspect` does, which needs no trust in who can write to it either.
   std::optional<CpuFeatures> availableFeatures = CpuFeatures::host();
+  /// What the model must be for; nothing: either.
+  std::optional<ModelUse> use = ModelUse::Generate;
 };
 
 /// An artifact whose manifest is valid, whose files all have the sizes and,
