@@ -18,7 +18,7 @@ using namespace sandwich;
 static void checkTokens(ObjectReader &reader, const std::string &name,
                         const std::vector<int32_t> &tokens,
                         const EncoderCapabilities &encoder,
-                        const Truncation &truncation) {
+                        const InputTruncation &truncation) {
   const auto unknown = std::ranges::find_if(tokens, [&](int32_t token) {
     return static_cast<uint64_t>(token) >= encoder.vocabularySize;
   });

@@ -36,7 +36,7 @@ const EncoderCapabilities *sandwich::readModel(ObjectReader &reader,
 }
 
 static void readDirection(ObjectReader &reader, std::string_view name,
-                          Truncation &truncation) {
+                          InputTruncation &truncation) {
   const Json *value = reader.find(name);
   if (!value)
     return;
@@ -47,14 +47,15 @@ static void readDirection(ObjectReader &reader, std::string_view name,
     reader.refuseValue(name, *value, "\"left\" or \"right\"");
 }
 
-void sandwich::readTruncation(ObjectReader &reader, Truncation &truncation) {
+void sandwich::readTruncation(ObjectReader &reader,
+                              InputTruncation &truncation) {
   truncation.allowed = reader.boolean("truncate").value_or(false);
   readDirection(reader, "truncation_direction", truncation);
 }
 
 void sandwich::readPromptTruncation(ObjectReader &reader,
                                     const EncoderCapabilities &capabilities,
-                                    Truncation &truncation) {
+                                    InputTruncation &truncation) {
   const std::string_view name = "truncate_prompt_tokens";
   // -1 stands for the model's limit.
   if (auto tokens = reader.integer(

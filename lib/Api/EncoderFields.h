@@ -10,8 +10,8 @@
 #define SANDWICH_LIB_API_ENCODERFIELDS_H
 
 #include "sandwich/Api/EncoderCapabilities.h"
+#include "sandwich/Api/InputTruncation.h"
 #include "sandwich/Api/ObjectReader.h"
-#include "sandwich/Api/Truncation.h"
 
 #include <string>
 
@@ -24,12 +24,12 @@ const EncoderCapabilities *readModel(ObjectReader &reader,
                                      std::string &model);
 
 /// `truncate` and `truncation_direction`.
-void readTruncation(ObjectReader &reader, Truncation &truncation);
+void readTruncation(ObjectReader &reader, InputTruncation &truncation);
 
 /// vLLM's `truncate_prompt_tokens` and `truncation_side`.
 void readPromptTruncation(ObjectReader &reader,
                           const EncoderCapabilities &capabilities,
-                          Truncation &truncation);
+                          InputTruncation &truncation);
 
 /// `prompt_name`: the text of the prompt of this name, or of the default one.
 std::string readPromptPrefix(ObjectReader &reader,

@@ -77,7 +77,7 @@ sandwich::parseRerankRequest(std::string_view body,
         request.rawScores = !reader.boolean("use_activation").value_or(true);
         readPromptTruncation(reader, encoder, request.truncation);
         if (auto tokens = reader.integer("max_tokens_per_doc", 1, INT32_MAX))
-          request.truncation.maxDocumentTokens = static_cast<uint64_t>(*tokens);
+          request.maxDocumentTokens = static_cast<uint64_t>(*tokens);
         // A document is one piece, whose field is its text.
         reader.requireDefault("max_chunks_per_doc", 1);
         reader.requireDefault("rank_fields", Json::array({"text"}));

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 ///
 /// \file
 /// OpenAI's POST /v1/embeddings, and POST /embed and /embed_all of
@@ -17,8 +16,8 @@
 #define SANDWICH_API_EMBEDDINGREQUEST_H
 
 #include "sandwich/Api/EncoderCapabilities.h"
+#include "sandwich/Api/InputTruncation.h"
 #include "sandwich/Api/Prompt.h"
-#include "sandwich/Api/Truncation.h"
 
 #include <string>
 #include <string_view>
@@ -40,7 +39,7 @@ struct EmbeddingRequest {
   PromptList inputs;
   /// What comes before every text, but before no tokens.
   std::string prefix;
-  Truncation truncation;
+  InputTruncation truncation;
   /// Values of an embedding: as many as the model has, or the first of them.
   uint64_t dimensions = 0;
   /// Embeddings have the length 1, after they are shortened.

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 ///
 /// \file
 /// POST /v1/rerank, which Cohere, Jina and vLLM have, and POST /rerank of
@@ -17,8 +16,10 @@
 #define SANDWICH_API_RERANKREQUEST_H
 
 #include "sandwich/Api/EncoderCapabilities.h"
-#include "sandwich/Api/Truncation.h"
+#include "sandwich/Api/InputTruncation.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -42,7 +43,9 @@ struct RerankRequest {
   bool returnDocuments = false;
   /// Documents of the answer at most: from 1 to the number of documents.
   size_t top = 0;
-  Truncation truncation;
+  InputTruncation truncation;
+  /// Tokens to which each document is cut, whatever else is cut of its pair.
+  std::optional<uint64_t> maxDocumentTokens = {};
 };
 
 /// Of Cohere, without documents in the answer unless `return_documents` asks

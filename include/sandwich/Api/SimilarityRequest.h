@@ -10,7 +10,7 @@
 #define SANDWICH_API_SIMILARITYREQUEST_H
 
 #include "sandwich/Api/EncoderCapabilities.h"
-#include "sandwich/Api/Truncation.h"
+#include "sandwich/Api/InputTruncation.h"
 
 #include <string>
 #include <string_view>
@@ -29,7 +29,7 @@ struct SimilarityRequest {
   std::vector<std::string> sentences;
   /// What comes before every text.
   std::string prefix;
-  Truncation truncation;
+  InputTruncation truncation;
 };
 
 /// The source counts as an input too. Errors name the field.
