@@ -80,7 +80,9 @@ sandwich::parseRerankRequest(std::string_view body,
           request.maxDocumentTokens = static_cast<uint64_t>(*tokens);
         // A document is one piece, whose field is its text.
         reader.requireDefault("max_chunks_per_doc", 1);
-        reader.requireDefault("rank_fields", Json::array({"text"}));
+        if (const Json *fields = reader.find("rank_fields");
+            fields && *fields != Json::array({"text"}))
+          reader.refuseValue("rank_fields", *fields, "[\"text\"]");
         ignoreCaller(reader);
       });
 }
