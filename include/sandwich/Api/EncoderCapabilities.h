@@ -51,7 +51,7 @@ struct EncoderCapabilities {
 };
 
 /// Finds the model that a request names, which is empty where it names none.
-/// What it gives must live as long as the request is read.
+/// What it gives is valid, and lives as long as the request is read.
 using EncoderLookup =
     std::function<std::variant<const EncoderCapabilities *, ApiError>(
         const std::string &model)>;
