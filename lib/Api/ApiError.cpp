@@ -18,6 +18,20 @@ ApiError ApiError::contextLength(std::string message) {
   return {.message = std::move(message), .code = "context_length_exceeded"};
 }
 
+ApiError ApiError::tooManyInputs(std::string param, size_t count, size_t most) {
+  ApiError error = ofField(param, param + " has " + std::to_string(count) +
+                                      " entries; it must have at most " +
+                                      std::to_string(most));
+  error.code = "too_many_inputs";
+  return error;
+}
+
+ApiError ApiError::emptyInput(std::string param) {
+  ApiError error = ofField(param, param + " is empty");
+  error.code = "empty_input";
+  return error;
+}
+
 ApiError ApiError::invalidKey() {
   return {.status = 401,
           .message = "this server needs an API key, as 'Authorization: Bearer "

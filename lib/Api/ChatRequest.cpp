@@ -10,10 +10,6 @@
 
 using namespace sandwich;
 
-static std::string indexed(std::string_view name, size_t index) {
-  return std::string(name) + "[" + std::to_string(index) + "]";
-}
-
 //===----------------------------------------------------------------------===//
 // Messages
 //===----------------------------------------------------------------------===//
@@ -250,24 +246,22 @@ void sandwich::readConversation(ObjectReader &reader, ChatRequest &request) {
 
 std::variant<ChatRequest, ApiError>
 sandwich::parseChatRequest(std::string_view body) {
-  Result<Json> json = parseJson(body);
-  if (!json)
-    return ApiError{.message = "the request's body is " + json.error().message};
-  ObjectReader reader(*json, "");
   ChatRequest request;
-  request.parameters = readGenerationParameters(reader);
-  readConversation(reader, request);
-  readLogProbabilities(reader, request.parameters.sampling);
-  const auto most = GenerationParameters::mostTokens;
-  auto tokens = reader.integer("max_completion_tokens", 1, most);
-  if (auto old = reader.integer("max_tokens", 1, most); old && !tokens)
-    tokens = old;
-  if (tokens)
-    request.parameters.maxTokens = static_cast<uint64_t>(*tokens);
-  reader.requireDefault("echo", false);
-  reader.requireDefault("add_special_tokens", false);
-  reader.requireDefault("modalities", Json::array({"text"}));
-  if (std::optional<ApiError> error = reader.finish())
+  auto error = readObject(body, [&](ObjectReader &reader) {
+    request.parameters = readGenerationParameters(reader);
+    readConversation(reader, request);
+    readLogProbabilities(reader, request.parameters.sampling);
+    const auto most = GenerationParameters::mostTokens;
+    auto tokens = reader.integer("max_completion_tokens", 1, most);
+    if (auto old = reader.integer("max_tokens", 1, most); old && !tokens)
+      tokens = old;
+    if (tokens)
+      request.parameters.maxTokens = static_cast<uint64_t>(*tokens);
+    reader.requireDefault("echo", false);
+    reader.requireDefault("add_special_tokens", false);
+    reader.requireDefault("modalities", Json::array({"text"}));
+  });
+  if (error)
     return *std::move(error);
   return request;
 }

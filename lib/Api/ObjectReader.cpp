@@ -219,3 +219,18 @@ std::optional<ApiError> ObjectReader::finish() {
     }
   return problem;
 }
+
+std::optional<ApiError>
+sandwich::readObject(std::string_view body,
+                     const std::function<void(ObjectReader &)> &read) {
+  Result<Json> json = parseJson(body);
+  if (!json)
+    return ApiError{.message = "the request's body is " + json.error().message};
+  ObjectReader reader(*json, "");
+  read(reader);
+  return reader.finish();
+}
+
+std::string sandwich::indexed(std::string_view name, size_t index) {
+  return std::string(name) + "[" + std::to_string(index) + "]";
+}

@@ -38,6 +38,10 @@ TEST(ApiError, HasStatusAndCodeThatClientsKnow) {
          "unknown_url");
   expect(ApiError::unknownModel("x"), 404, "invalid_request_error",
          "model_not_found", "model");
+  expect(ApiError::tooManyInputs("x", 2, 1), 400, "invalid_request_error",
+         "too_many_inputs", "x");
+  expect(ApiError::emptyInput("x"), 400, "invalid_request_error", "empty_input",
+         "x");
   expect(ApiError::unknownMethod("PUT", "POST"), 405, "invalid_request_error",
          "method_not_allowed");
   expect(ApiError::overloaded("x", 3), 429, "rate_limit_error",

@@ -37,6 +37,10 @@ struct ApiError {
   /// A field of a request that is wrong.
   static ApiError ofField(std::string param, std::string message);
   static ApiError contextLength(std::string message);
+  /// A list of a request with `count` entries, where `most` are allowed.
+  static ApiError tooManyInputs(std::string param, size_t count, size_t most);
+  /// A text or a list that has nothing to be computed.
+  static ApiError emptyInput(std::string param);
   static ApiError invalidKey();
   static ApiError unknownHost(const std::string &host);
   static ApiError unknownPath(const std::string &path);

@@ -10,15 +10,13 @@
 #define SANDWICH_API_COMPLETIONREQUEST_H
 
 #include "sandwich/Api/GenerationParameters.h"
+#include "sandwich/Api/Prompt.h"
 
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace sandwich {
-
-/// A text, or its tokens.
-using Prompt = std::variant<std::string, std::vector<int32_t>>;
 
 struct CompletionRequest {
   /// Tokens of a text where the request does not say.

@@ -78,6 +78,14 @@ private:
   std::optional<ApiError> problem;
 };
 
+/// Reads a request's body, which must be an object.
+std::optional<ApiError>
+readObject(std::string_view body,
+           const std::function<void(ObjectReader &)> &read);
+
+/// What errors call an entry of a list: "messages[0]".
+std::string indexed(std::string_view name, size_t index);
+
 /// `value` as JSON, cut to what a message can hold.
 std::string excerpt(const Json &value);
 
