@@ -38,7 +38,7 @@ Status EncodingService::submit(std::vector<EncodingRequest> requests) {
   }
   {
     std::lock_guard lock(mutex);
-    if (ends)
+    if (ends || drains)
       return makeError(ErrorKind::Unavailable, "the model is being unloaded");
     if (total.waitingTokens + tokens > options.waitingTokens)
       return makeError(ErrorKind::Overloaded, "there are ", tokens,
@@ -83,16 +83,21 @@ std::vector<EncodingRequest> EncodingService::takeBatch() {
   }
   total.waitingTokens -= tokens;
   total.waitingTexts -= batch.size();
+  total.runningTexts = batch.size();
   return batch;
 }
 
 void EncodingService::compute(std::vector<EncodingRequest> batch) {
   const Clock::time_point begin = Clock::now();
   std::erase_if(batch, [&](EncodingRequest &request) {
-    if (!request.deadline || *request.deadline > begin)
+    if (request.cancelled && *request.cancelled)
+      request.completion(
+          makeError(ErrorKind::Cancelled, "nobody wants the text any more"));
+    else if (request.deadline && *request.deadline <= begin)
+      request.completion(makeError(ErrorKind::DeadlineExceeded,
+                                   "the text waited longer than it was to"));
+    else
       return false;
-    request.completion(makeError(ErrorKind::DeadlineExceeded,
-                                 "the text waited longer than it was to"));
     return true;
   });
   if (batch.empty())
@@ -134,6 +139,14 @@ void EncodingService::compute(std::vector<EncodingRequest> batch) {
   }
 }
 
+bool EncodingService::drainWithin(double seconds) {
+  std::unique_lock lock(mutex);
+  drains = true;
+  return idle.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+    return waiting.empty() && total.runningTexts == 0;
+  });
+}
+
 void EncodingService::run() {
   for (;;) {
     std::vector<EncodingRequest> batch;
@@ -145,6 +158,11 @@ void EncodingService::run() {
       batch = takeBatch();
     }
     compute(std::move(batch));
+    {
+      std::lock_guard lock(mutex);
+      total.runningTexts = 0;
+    }
+    idle.notify_all();
   }
   // Nobody adds to it any more.
   for (EncodingRequest &request : waiting)

@@ -52,10 +52,11 @@ Result<TypedIds> TextEncoder::encode(std::string_view first,
   EncodingOptions encodingOptions;
   encodingOptions.addSpecialTokens = true;
   if (options.truncate)
-    encodingOptions.truncation =
-        Truncation{.maxTokens = contextLength,
-                   .strategy = Truncation::Strategy::LongestFirst,
-                   .fromLeft = options.truncateLeft};
+    encodingOptions.truncation = Truncation{
+        .maxTokens =
+            std::min(options.maxTokens.value_or(contextLength), contextLength),
+        .strategy = Truncation::Strategy::LongestFirst,
+        .fromLeft = options.truncateLeft};
   std::string prompted;
   // Pairs are of models that score, which have no prompts.
   if (!second) {
@@ -74,14 +75,34 @@ Result<TypedIds> TextEncoder::encode(std::string_view first,
     return makeError(ErrorKind::InvalidArgument, ids.error().message);
   if (ids->ids.empty())
     return makeError(ErrorKind::InvalidArgument, "the text has no tokens");
+  // What the model does not tell apart.
+  if (encoding.token_types() < 2)
+    std::ranges::fill(ids->typeIds, 0);
   if (ids->ids.size() > contextLength)
     return makeError(ErrorKind::ContextExceeded, "the text has ",
                      ids->ids.size(), " tokens, more than the model's ",
                      contextLength, "; shorten it, or have it truncated");
-  // What the model does not tell apart.
-  if (encoding.token_types() < 2)
+  return ids;
+}
+
+Result<TypedIds>
+TextEncoder::encodeWhole(std::string_view first,
+                         std::optional<std::string_view> second) const {
+  Result<TypedIds> ids =
+      textTokenizer.encodeWithTypes(first, second, {.addSpecialTokens = true});
+  if (ids && encoding.token_types() < 2)
     std::ranges::fill(ids->typeIds, 0);
   return ids;
+}
+
+Result<std::string> TextEncoder::cutText(std::string_view text,
+                                         uint64_t tokens) const {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                            textTokenizer.encode(text));
+  if (ids.size() <= tokens)
+    return std::string(text);
+  ids.resize(tokens);
+  return textTokenizer.decode(ids, /*skipSpecialTokens=*/false);
 }
 
 void sandwich::normalizeLength(std::span<float> vector) {

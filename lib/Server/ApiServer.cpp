@@ -10,6 +10,7 @@
 
 #include "Endpoints.h"
 #include "GenerationSetup.h"
+#include "LoadedEncoder.h"
 #include "LoadedModel.h"
 #include "Responses.h"
 #include "StatusReport.h"
@@ -103,6 +104,7 @@ private:
   HttpResponse status(const HttpRequest &request) const;
   HttpResponse metrics(const HttpRequest &request) const;
   HttpResponse version(const HttpRequest &request) const;
+  HttpResponse info(const HttpRequest &request) const;
   HttpResponse page(const HttpRequest &request) const;
   HttpResponse allModels(const HttpRequest &request) const;
   HttpResponse oneModel(const HttpRequest &request) const;
@@ -141,6 +143,19 @@ ApiServer::Implementation::routes() {
        /*givesTexts=*/true},
       {"/v1/chat/completions", "POST", nullptr, answerChat, /*isOpen=*/false,
        /*givesTexts=*/true},
+      {"/v1/embeddings", "POST", nullptr, answerEmbeddings, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/v1/rerank", "POST", nullptr, answerRerank, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/embed", "POST", nullptr, answerTeiEmbed, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/embed_all", "POST", nullptr, answerTeiEmbedAll, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/rerank", "POST", nullptr, answerTeiRerank, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/similarity", "POST", nullptr, answerTeiSimilarity, /*isOpen=*/false,
+       /*givesTexts=*/true},
+      {"/info", "GET", &Self::info},
       {"/tokenize", "POST", nullptr, answerTokenize},
       {"/detokenize", "POST", nullptr, answerDetokenize},
       {"/v1/models", "GET", &Self::allModels},
@@ -352,6 +367,10 @@ HttpResponse ApiServer::Implementation::version(const HttpRequest &) const {
   return toResponse(Json{{"version", SANDWICH_VERSION}});
 }
 
+HttpResponse ApiServer::Implementation::info(const HttpRequest &) const {
+  return describeEncoder(*models, options.workers);
+}
+
 HttpResponse ApiServer::Implementation::page(const HttpRequest &) const {
   return {.contentType = "text/html; charset=utf-8",
           .body = std::string(chatPage()),
@@ -453,12 +472,14 @@ bool ApiServer::Implementation::drain(double seconds) {
                          std::chrono::duration<double>(seconds));
   // What workers have not submitted yet is refused by the services.
   bool all = true;
-  for (const std::unique_ptr<ServedModel> &model : models->models())
-    if (const LoadedModel *loaded = model->loaded()) {
-      const double left =
-          std::chrono::duration<double>(end - Clock::now()).count();
-      all &= loaded->service->drainWithin(std::max(left, 0.0));
-    }
+  for (const std::unique_ptr<ServedModel> &model : models->models()) {
+    const double left = std::max(
+        std::chrono::duration<double>(end - Clock::now()).count(), 0.0);
+    if (const LoadedModel *loaded = model->loaded())
+      all &= loaded->service->drainWithin(left);
+    if (const LoadedEncoder *encoder = model->encoder())
+      all &= encoder->service->drainWithin(left);
+  }
   // Answers are on their way to their clients.
   constexpr std::chrono::milliseconds often(5);
   const Clock::time_point sent =

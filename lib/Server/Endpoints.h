@@ -51,6 +51,16 @@ void answerCompletion(Call &call, const EndpointContext &context);
 void answerChat(Call &call, const EndpointContext &context);
 void answerTokenize(Call &call, const EndpointContext &context);
 void answerDetokenize(Call &call, const EndpointContext &context);
+void answerEmbeddings(Call &call, const EndpointContext &context);
+void answerRerank(Call &call, const EndpointContext &context);
+void answerTeiEmbed(Call &call, const EndpointContext &context);
+void answerTeiEmbedAll(Call &call, const EndpointContext &context);
+void answerTeiRerank(Call &call, const EndpointContext &context);
+void answerTeiSimilarity(Call &call, const EndpointContext &context);
+
+/// The answer of `/info`, about the only model that embeds or ranks texts;
+/// `workers` tokenize.
+HttpResponse describeEncoder(const ModelRegistry &models, unsigned workers);
 
 /// The list of `/v1/models`, or the entry of one.
 HttpResponse listModels(const ModelRegistry &models);

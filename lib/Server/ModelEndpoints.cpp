@@ -13,13 +13,18 @@ using namespace sandwich;
 
 static Json entryOf(const std::string &id, const ServedModel &model) {
   const LoadedModel *loaded = model.loaded();
+  const LoadedEncoder *encoder = model.encoder();
   return {{"id", id},
           {"object", "model"},
-          {"created", loaded ? loaded->created : 0},
+          {"created", loaded    ? loaded->created
+                      : encoder ? encoder->created
+                                : 0},
           {"owned_by", "sandwich"},
           {"root", model.name()},
           {"parent", id == model.name() ? Json() : Json(model.name())},
-          {"max_model_len", loaded ? Json(loaded->contextLength) : Json()}};
+          {"max_model_len", loaded    ? Json(loaded->contextLength)
+                            : encoder ? Json(encoder->contextLength())
+                                      : Json()}};
 }
 
 /// Calls `each` with all names and their models.

@@ -8,6 +8,7 @@
 
 #include "ModelMetrics.h"
 
+#include "LoadedEncoder.h"
 #include "LoadedModel.h"
 
 #include <cmath>
@@ -160,7 +161,26 @@ static void collect(const ServedModel &model, Families &families) {
     families.add(name, help, prometheus::MetricType::Counter, labels,
                  static_cast<double>(value));
   };
-  gauge("sandwich_model_ready", "Whether the model is loaded.", loaded ? 1 : 0);
+  gauge("sandwich_model_ready", "Whether the model is loaded.",
+        model.isReady() ? 1 : 0);
+  if (const LoadedEncoder *encoder = model.encoder()) {
+    const EncodingCounts counts = encoder->service->counts();
+    gauge("sandwich_encoding_waiting_texts", "Texts that wait for a batch.",
+          static_cast<double>(counts.waitingTexts));
+    gauge("sandwich_encoding_waiting_tokens", "Tokens of the texts that wait.",
+          static_cast<double>(counts.waitingTokens));
+    gauge("sandwich_encoding_running_texts",
+          "Texts of the batch that is computed.",
+          static_cast<double>(counts.runningTexts));
+    counter("sandwich_encoding_batches_total", "Batches computed.",
+            counts.batches);
+    counter("sandwich_encoding_texts_total", "Texts computed.", counts.texts);
+    counter("sandwich_encoding_tokens_total", "Tokens of texts computed.",
+            counts.tokens);
+    families.add("sandwich_encoding_seconds_total",
+                 "Seconds that batches took.", prometheus::MetricType::Counter,
+                 labels, counts.seconds);
+  }
   if (!loaded)
     return;
   const ServiceStatistics statistics = loaded->service->statistics();

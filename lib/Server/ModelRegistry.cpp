@@ -60,24 +60,73 @@ ModelRegistry::create(std::vector<ServedModelOptions> models,
   return made;
 }
 
-std::variant<ReadyModel, ApiError>
-ModelRegistry::find(const std::string &name) const {
-  if (name.empty() && all.size() > 1)
-    return ApiError::ofField("model",
-                             "model is missing; /v1/models lists those that "
-                             "are served here");
-  const auto found =
-      name.empty() ? byName.find(all.front()->name()) : byName.find(name);
-  if (found == byName.end())
-    return ApiError::unknownModel(name);
-  const ServedModel &model = *all[found->second];
-  if (const LoadedModel *loaded = model.loaded())
-    return ReadyModel{loaded, metrics[found->second].get()};
+std::variant<size_t, ApiError> ModelRegistry::indexOf(
+    const std::string &name,
+    const std::function<bool(const ServedModel &)> &fits) const {
+  size_t index = 0;
+  if (!name.empty()) {
+    const auto found = byName.find(name);
+    if (found == byName.end())
+      return ApiError::unknownModel(name);
+    index = found->second;
+  } else if (all.size() > 1) {
+    // What is being loaded may fit, too.
+    std::vector<size_t> fitting;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!all[i]->isReady() || fits(*all[i]))
+        fitting.push_back(i);
+    if (fitting.size() != 1)
+      return ApiError::ofField("model",
+                               "model is missing; /v1/models lists those that "
+                               "are served here");
+    index = fitting.front();
+  }
+  const ServedModel &model = *all[index];
+  if (model.isReady())
+    return index;
   if (model.state() == ServedModel::State::Failed)
     return ApiError::unavailable("the model '" + model.name() +
                                  "' could not be loaded");
   return ApiError::unavailable("the model '" + model.name() +
                                "' is still being loaded");
+}
+
+std::variant<ReadyModel, ApiError>
+ModelRegistry::find(const std::string &name) const {
+  auto index = indexOf(
+      name, [](const ServedModel &model) { return model.loaded() != nullptr; });
+  if (auto *error = std::get_if<ApiError>(&index))
+    return std::move(*error);
+  const ServedModel &model = *all[std::get<size_t>(index)];
+  if (const LoadedModel *loaded = model.loaded())
+    return ReadyModel{loaded, metrics[std::get<size_t>(index)].get()};
+  return ApiError::ofField("model",
+                           "the model '" + model.name() +
+                               "' generates no text; ask /v1/embeddings or "
+                               "/v1/rerank");
+}
+
+static const char *nameOf(EncoderCapabilities::Kind kind) {
+  return kind == EncoderCapabilities::Kind::Embedding ? "embeds no texts"
+                                                      : "ranks no texts";
+}
+
+std::variant<const LoadedEncoder *, ApiError> ModelRegistry::findEncoder(
+    const std::string &name,
+    std::optional<EncoderCapabilities::Kind> kind) const {
+  auto fits = [&](const ServedModel &model) {
+    const LoadedEncoder *encoder = model.encoder();
+    return encoder && (!kind || encoder->capabilities.kind == *kind);
+  };
+  auto index = indexOf(name, fits);
+  if (auto *error = std::get_if<ApiError>(&index))
+    return std::move(*error);
+  const ServedModel &model = *all[std::get<size_t>(index)];
+  if (fits(model))
+    return model.encoder();
+  return ApiError::ofField(
+      "model", "the model '" + model.name() + "' " +
+                   (kind ? nameOf(*kind) : "neither embeds nor ranks texts"));
 }
 
 void ModelRegistry::count(const RequestRecord &record) {
@@ -94,7 +143,7 @@ void ModelRegistry::count(const RequestRecord &record) {
 
 bool ModelRegistry::allReady() const {
   return std::ranges::all_of(
-      all, [](const auto &model) { return model->loaded() != nullptr; });
+      all, [](const auto &model) { return model->isReady(); });
 }
 
 std::string ModelRegistry::metricsText() const {

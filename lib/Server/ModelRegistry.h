@@ -9,12 +9,14 @@
 #ifndef SANDWICH_LIB_SERVER_MODELREGISTRY_H
 #define SANDWICH_LIB_SERVER_MODELREGISTRY_H
 
+#include "LoadedEncoder.h"
 #include "LoadedModel.h"
 #include "ModelMetrics.h"
 
 #include "sandwich/Api/ApiError.h"
 #include "sandwich/Server/ServedModel.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,9 +46,16 @@ public:
     return otherNames;
   }
 
-  /// The model of this name or alias; the only one if `name` is empty. Errors:
-  /// 404 there is none, 400 which of several, 503 it is not ready.
+  /// The model of this name or alias; the only one that generates if `name` is
+  /// empty. Errors: 404 there is none, 400 which of several, or one that does
+  /// not generate, 503 it is not ready.
   std::variant<ReadyModel, ApiError> find(const std::string &name) const;
+
+  /// The same of models that embed or rank texts, those of `kind` if that is
+  /// given.
+  std::variant<const LoadedEncoder *, ApiError>
+  findEncoder(const std::string &name,
+              std::optional<EncoderCapabilities::Kind> kind) const;
 
   /// Counts a request for texts that is over, whatever became of it.
   void count(const RequestRecord &record);
@@ -58,6 +67,11 @@ public:
 
 private:
   ModelRegistry();
+  /// The number of the model of `name`; if that is empty, of the only one that
+  /// `fits`, which is asked of models that are ready.
+  std::variant<size_t, ApiError>
+  indexOf(const std::string &name,
+          const std::function<bool(const ServedModel &)> &fits) const;
 
   prometheus::Registry registry;
   prometheus::Family<prometheus::Counter> &statuses;

@@ -8,6 +8,7 @@
 
 #include "sandwich/Server/ServedModel.h"
 
+#include "LoadedEncoder.h"
 #include "LoadedModel.h"
 
 #include "sandwich/Runtime/Text/ArtifactTokenizer.h"
@@ -60,6 +61,10 @@ const LoadedModel *ServedModel::loaded() const {
   return currentState == State::Ready ? model.get() : nullptr;
 }
 
+const LoadedEncoder *ServedModel::encoder() const {
+  return currentState == State::Ready ? encoderModel.get() : nullptr;
+}
+
 std::string ServedModel::failure() const {
   std::lock_guard lock(mutex);
   return failureMessage;
@@ -78,7 +83,10 @@ Status ServedModel::noteFailure(Status status) {
 
 Status ServedModel::open(MemoryLedger *ledger) {
   const auto read = [&]() -> Status {
-    SANDWICH_ASSIGN_OR_RETURN(artifact, Artifact::open(options.artifact));
+    ArtifactOpenOptions either;
+    either.use.reset();
+    SANDWICH_ASSIGN_OR_RETURN(artifact,
+                              Artifact::open(options.artifact, either));
     SANDWICH_ASSIGN_OR_RETURN(tokenizer, loadTokenizer(*artifact));
     contextLength = artifact->manifest().model().context_length();
     if (options.contextLength)
@@ -88,6 +96,11 @@ Status ServedModel::open(MemoryLedger *ledger) {
     }
     if (!ledger)
       return {};
+    if (artifact->manifest().has_encoding()) {
+      ledger->expect(artifact->path(),
+                     EncoderEngine::memoryNeeds(*artifact, encoderOptions()));
+      return {};
+    }
     SANDWICH_ASSIGN_OR_RETURN(const MemoryNeeds needs,
                               Engine::memoryNeeds(*artifact, engineOptions()));
     ledger->expect(artifact->path(), needs);
@@ -105,6 +118,15 @@ Status ServedModel::open(MemoryLedger *ledger) {
 }
 
 Status ServedModel::load() {
+  if (artifact->manifest().has_encoding()) {
+    Result<std::unique_ptr<LoadedEncoder>> made = makeEncoder();
+    if (!made)
+      return noteFailure(made.error());
+    encoderModel = *std::move(made);
+    loadedShare = 1;
+    currentState = State::Ready;
+    return {};
+  }
   Result<std::unique_ptr<LoadedModel>> made = make();
   if (!made)
     return noteFailure(made.error());
@@ -177,6 +199,53 @@ EngineOptions ServedModel::engineOptions() const {
                           : most;
   made.kvCacheTokens = cacheTokens(contextLength, made.maxSequences);
   made.requiredTokens = contextLength;
+  return made;
+}
+
+EncoderEngineOptions ServedModel::encoderOptions() const {
+  EncoderEngineOptions made;
+  made.numaNode = options.engine.numaNode;
+  made.weightPlacement =
+      options.engine.weightPlacement.value_or(WeightPlacement::Mapped);
+  made.verifyWeights = options.engine.verifyWeights;
+  made.memoryLedger = options.engine.memoryLedger;
+  made.coreArbiter = options.engine.coreArbiter;
+  made.coreWeight = options.engine.coreWeight;
+  made.progress = options.engine.progress;
+  made.log = options.engine.log;
+  return made;
+}
+
+Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
+  if (hasDraft())
+    return makeError(options.artifact, ": generates no text that a draft could "
+                                       "propose");
+  auto made = std::make_unique<LoadedEncoder>();
+  made->name = options.name;
+  made->created = static_cast<int64_t>(unixSeconds());
+  made->fingerprint = fingerprintOf(*artifact);
+  made->capabilities = capabilitiesOf(artifact->manifest(), contextLength);
+  if (Status valid = made->capabilities.validate(); !valid)
+    return valid.error().inContext(options.artifact);
+  if (tokenizer) {
+    SANDWICH_ASSIGN_OR_RETURN(made->text, TextEncoder::create(*artifact));
+  }
+  EncoderEngineOptions loading = encoderOptions();
+  loading.progress = [this, told = options.engine.progress](uint64_t done,
+                                                            uint64_t total) {
+    if (total > 0)
+      loadedShare = static_cast<double>(done) / static_cast<double>(total);
+    if (told)
+      told(done, total);
+  };
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::unique_ptr<EncoderEngine> engine,
+      EncoderEngine::create(*std::exchange(artifact, std::nullopt), loading));
+  EncodingServiceOptions serving;
+  serving.waitingTokens = options.service.scheduling.maxWaitingTokens;
+  serving.waitingTokens =
+      std::max<uint64_t>(serving.waitingTokens, engine->contextLength());
+  made->service = std::make_unique<EncodingService>(std::move(engine), serving);
   return made;
 }
 

@@ -8,6 +8,7 @@
 
 #include "StatusReport.h"
 
+#include "LoadedEncoder.h"
 #include "LoadedModel.h"
 
 #include <algorithm>
@@ -37,6 +38,24 @@ static Json describeStatus(const ServedModel &model,
       aliases.push_back(alias);
   Json json = {{"id", model.name()}, {"aliases", std::move(aliases)}};
   const LoadedModel *loaded = model.loaded();
+  if (const LoadedEncoder *encoder = model.encoder()) {
+    const proto::Manifest &manifest = encoder->manifest();
+    const EncodingCounts counts = encoder->service->counts();
+    json.update({{"state", "ready"},
+                 {"context_length", encoder->contextLength()},
+                 {"architecture", manifest.model().architecture()},
+                 {"target", manifest.target().name()},
+                 {"weights_dtype", manifest.target().dtype()},
+                 {"dimensions", encoder->capabilities.dimensions},
+                 {"running_texts", counts.runningTexts},
+                 {"waiting_texts", counts.waitingTexts},
+                 {"totals",
+                  {{"texts", counts.texts},
+                   {"tokens", counts.tokens},
+                   {"batches", counts.batches},
+                   {"seconds", counts.seconds}}}});
+    return json;
+  }
   if (!loaded) {
     const bool failed = model.state() == ServedModel::State::Failed;
     json["state"] = failed ? "failed" : "loading";

@@ -21,6 +21,7 @@
 #include "sandwich/Runtime/Engine/EncoderEngine.h"
 #include "sandwich/Support/Result.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -48,10 +49,13 @@ struct EncodingRequest {
   EncoderOutput output = EncoderOutput::Texts;
   /// Called once, on the service's thread, which waits for it: the text's row,
   /// or the rows of its tokens. Errors: Internal where the model computed no
-  /// finite number; DeadlineExceeded; Unavailable once the service has ended.
+  /// finite number; DeadlineExceeded; Cancelled; Unavailable once the service
+  /// has ended.
   std::function<void(Result<std::vector<float>>)> completion;
   /// After which the text is not begun any more.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Becomes true where nobody wants the text any more; null: never.
+  std::shared_ptr<const std::atomic<bool>> cancelled = {};
 };
 
 /// What has happened since the service began.
@@ -63,6 +67,8 @@ struct EncodingCounts {
   double seconds = 0;
   uint64_t waitingTexts = 0;
   uint64_t waitingTokens = 0;
+  /// Of the batch that is computed.
+  uint64_t runningTexts = 0;
 };
 
 /// All members may be called from any thread.
@@ -83,6 +89,11 @@ public:
   Status submit(std::vector<EncodingRequest> requests);
 
   EncodingCounts counts() const;
+  const EncodingServiceOptions &limits() const { return options; }
+
+  /// Takes no more texts, and waits at most `seconds` until those that are
+  /// there are answered. Whether all were.
+  bool drainWithin(double seconds);
 
 private:
   void run();
@@ -93,10 +104,10 @@ private:
   const EncodingServiceOptions options;
 
   mutable std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable changed, idle;
   std::deque<EncodingRequest> waiting;
   EncodingCounts total;
-  bool ends = false;
+  bool ends = false, drains = false;
   /// Ends before all that it uses.
   std::thread thread;
 };

@@ -30,8 +30,11 @@ struct TextOptions {
   /// The name of the prompt that stands in front; nothing: the model's default
   /// one, if it has one. Empty: none.
   std::optional<std::string> prompt = {};
-  /// Shortens what is longer than the model's context, instead of refusing it.
+  /// Shortens what is longer than the model's context, or than `maxTokens`,
+  /// instead of refusing it.
   bool truncate = false;
+  /// Less than the model's context.
+  std::optional<uint64_t> maxTokens = {};
   /// Takes tokens away at the beginning of a text rather than at its end.
   bool truncateLeft = false;
 };
@@ -53,6 +56,13 @@ public:
   Result<TypedIds> encode(std::string_view first,
                           std::optional<std::string_view> second,
                           const TextOptions &options) const;
+
+  /// The same without a prompt, however many tokens there are.
+  Result<TypedIds> encodeWhole(std::string_view first,
+                               std::optional<std::string_view> second) const;
+
+  /// The beginning of `text` that has at most `tokens` tokens.
+  Result<std::string> cutText(std::string_view text, uint64_t tokens) const;
 
 private:
   TextEncoder(Tokenizer tokenizer, proto::Encoding encoding,

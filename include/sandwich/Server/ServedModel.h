@@ -9,6 +9,7 @@
 #ifndef SANDWICH_SERVER_SERVEDMODEL_H
 #define SANDWICH_SERVER_SERVEDMODEL_H
 
+#include "sandwich/Runtime/Engine/EncoderEngine.h"
 #include "sandwich/Service/Service.h"
 #include "sandwich/Support/Result.h"
 
@@ -36,6 +37,7 @@ struct ServedModelOptions {
   std::optional<uint64_t> contextLength = {};
 };
 
+struct LoadedEncoder;
 struct LoadedModel;
 
 /// A model from the moment that it is asked for. All calls may come from any
@@ -51,8 +53,11 @@ public:
   State state() const { return currentState; }
   /// Of the weights that are loaded, from 0 to 1.
   double progress() const { return loadedShare; }
-  /// Null unless it is ready.
+  bool isReady() const { return currentState == State::Ready; }
+  /// Null unless it is ready and generates text.
   const LoadedModel *loaded() const;
+  /// Null unless it is ready and embeds or ranks texts.
+  const LoadedEncoder *encoder() const;
   /// Why it failed.
   std::string failure() const;
 
@@ -61,8 +66,9 @@ public:
   Status open(MemoryLedger *ledger);
 
   /// Loads it after it was opened, which takes its time. Errors: as
-  /// `Engine::create` and `Service::create`; a KV cache in which a text of the
-  /// whole context has no room, as a legal request could never run.
+  /// `Engine::create`, `EncoderEngine::create` and `Service::create`; a KV
+  /// cache in which a text of the whole context has no room, as a legal request
+  /// could never run.
   Status load();
 
 private:
@@ -71,7 +77,9 @@ private:
   bool hasDraft() const {
     return options.service.proposals == ProposalSource::Draft;
   }
+  EncoderEngineOptions encoderOptions() const;
   Result<std::unique_ptr<LoadedModel>> make();
+  Result<std::unique_ptr<LoadedEncoder>> makeEncoder();
 
   ServedModelOptions options;
   /// From `open` to `load`.
@@ -84,6 +92,7 @@ private:
   mutable std::mutex mutex;
   std::string failureMessage;
   std::unique_ptr<LoadedModel> model;
+  std::unique_ptr<LoadedEncoder> encoderModel;
 };
 
 /// "llama" of "models/llama.sandwich/".

@@ -12,10 +12,12 @@
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Support/ResidentMemory.h"
 #include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
+#include <array>
 
 using namespace sandwich;
 
@@ -49,12 +51,10 @@ static EncoderBuffers buffersOf(const proto::Manifest &manifest) {
   return buffers;
 }
 
-/// Finds what will not fit before it is loaded. Of the cache, what a step of
-/// long texts takes.
-static Status checkMemory(const Artifact &artifact,
-                          const EncoderBuffers &buffers,
-                          const EncoderEngineOptions &options) {
+MemoryNeeds EncoderEngine::memoryNeeds(const Artifact &artifact,
+                                       const EncoderEngineOptions &options) {
   const proto::Manifest &manifest = artifact.manifest();
+  const EncoderBuffers buffers = buffersOf(manifest);
   MemoryNeeds needs;
   needs.nodes = {options.numaNode};
   needs.weights = artifact.rankWeightsBytes();
@@ -64,13 +64,32 @@ static Status checkMemory(const Artifact &artifact,
   needs.wideKVCache = manifest.kv_cache().dtype() == "f32";
   needs.workspace = buffers.workspace;
   needs.logits = buffers.rows;
+  // Of the cache, what a batch of long texts takes.
   needs.kvBlock = manifest.kv_cache().block_bytes();
   needs.requiredTokens = buffers.cacheBlocks;
   needs.wantedTokens = needs.requiredTokens;
-  std::vector<unsigned> nodes;
-  if (options.numaNode)
-    nodes.push_back(*options.numaNode);
-  Result<MemoryPlan> plan = planMemory(needs, readMemoryLimits(nodes));
+  return needs;
+}
+
+/// Finds what will not fit before it is loaded, and takes it from the ledger,
+/// if there is one.
+static Status takeMemory(const Artifact &artifact,
+                         const EncoderEngineOptions &options,
+                         MemoryReservation &reservation) {
+  const MemoryNeeds needs = EncoderEngine::memoryNeeds(artifact, options);
+  const auto plan = [&]() -> Result<MemoryPlan> {
+    if (!options.memoryLedger) {
+      std::vector<unsigned> nodes;
+      if (options.numaNode)
+        nodes.push_back(*options.numaNode);
+      return planMemory(needs, readMemoryLimits(nodes));
+    }
+    SANDWICH_ASSIGN_OR_RETURN(
+        MemoryLedger::Reserved reserved,
+        options.memoryLedger->reserve(artifact.path(), needs));
+    reservation = std::move(reserved.reservation);
+    return std::move(reserved.plan);
+  }();
   if (!plan)
     return plan.error().inContext(artifact.path());
   for (const std::string &warning : plan->warnings)
@@ -116,7 +135,8 @@ EncoderEngine::create(Artifact artifact, const EncoderEngineOptions &options) {
   if (options.verifyWeights)
     SANDWICH_RETURN_IF_ERROR(artifact.verifyWeights(options.progress));
   const EncoderBuffers buffers = buffersOf(manifest);
-  SANDWICH_RETURN_IF_ERROR(checkMemory(artifact, buffers, options));
+  MemoryReservation reservation;
+  SANDWICH_RETURN_IF_ERROR(takeMemory(artifact, options, reservation));
   SANDWICH_ASSIGN_OR_RETURN(CpuBudget budget, readCpuBudget());
   // First what is quick to fail.
   SANDWICH_ASSIGN_OR_RETURN(PhaseLibrary phases, artifact.loadPhases());
@@ -163,6 +183,7 @@ EncoderEngine::create(Artifact artifact, const EncoderEngineOptions &options) {
              (team->size() == 1 ? " thread" : " threads"));
   std::unique_ptr<EncoderEngine> engine(new EncoderEngine(
       std::move(artifact), std::move(weights), std::move(phases)));
+  engine->reservation = std::move(reservation);
   engine->threads = std::move(team);
   engine->cache = std::move(cache);
   engine->workspace = std::move(workspace);
@@ -174,7 +195,39 @@ EncoderEngine::create(Artifact artifact, const EncoderEngineOptions &options) {
     engine->stepTexts =
         std::min<uint64_t>(engine->stepTexts, phase.max_logit_rows());
   }
+  if (engine->reservation)
+    // Areas rather than the engine, which others do not wait for.
+    engine->reservation.setUse(
+        {.mapped = true,
+         .bytes = [areas = std::array{engine->cache.contents(),
+                                      engine->workspace.contents(),
+                                      engine->rows.contents()},
+                   program = EncoderEngine::memoryNeeds(engine->source, options)
+                                 .program](uint64_t) {
+           uint64_t bytes = program;
+           for (std::span<const std::byte> area : areas)
+             bytes += residentBytes(area);
+           return bytes;
+         }});
+  if (options.coreArbiter)
+    SANDWICH_RETURN_IF_ERROR(engine->shareCores(options));
   return engine;
+}
+
+Status EncoderEngine::shareCores(const EncoderEngineOptions &options) {
+  demand.add(threads->readPlacement());
+  SANDWICH_ASSIGN_OR_RETURN(
+      cores,
+      CoreMember::join(options.coreArbiter, source.path(), options.coreWeight));
+  cores->onDisplaced([team = threads.get()] { team->rest(); });
+  return {};
+}
+
+EncoderEngine::~EncoderEngine() {
+  if (reservation)
+    reservation.setUse({});
+  if (cores)
+    cores->onDisplaced({});
 }
 
 uint64_t EncoderEngine::columns() const {
@@ -283,6 +336,9 @@ EncoderEngine::run(std::span<const EncoderInput> batch, EncoderOutput output) {
                      : classifies() ? artifact::classifyPhase
                                     : artifact::embedPhase),
          &step};
+  CoreLease lease;
+  if (cores)
+    lease = cores->acquire(demand);
   threads->run(
       threads->size(),
       [](void *context, int32_t thread) {

@@ -17,6 +17,8 @@
 #define SANDWICH_RUNTIME_ENGINE_ENCODERENGINE_H
 
 #include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Memory/MemoryLedger.h"
+#include "sandwich/Runtime/Teams/CoreArbiter.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Log.h"
@@ -40,6 +42,12 @@ struct EncoderEngineOptions {
   WeightPlacement weightPlacement = WeightPlacement::Mapped;
   /// Reads all weights and compares them with their checksum first.
   bool verifyWeights = false;
+  /// Of processes with several models: what it asks for memory, and before each
+  /// batch for cores, of which it gets `coreWeight` times as many as one of
+  /// weight 1. Nothing: it has the process to itself.
+  std::shared_ptr<MemoryLedger> memoryLedger = {};
+  std::shared_ptr<CoreArbiter> coreArbiter = {};
+  double coreWeight = 1;
   /// Told how far the weights are loaded.
   ProgressCallback progress = {};
   LogCallback log = {};
@@ -63,6 +71,11 @@ struct EncoderInput {
 /// Used by one thread at a time.
 class EncoderEngine {
 public:
+  /// What an engine of these options will need, for `MemoryLedger::expect`
+  /// under the artifact's path.
+  static MemoryNeeds memoryNeeds(const Artifact &artifact,
+                                 const EncoderEngineOptions &options);
+
   /// Loads weights and code of an artifact of `ModelUse::Encode`, and starts
   /// the team. Errors: weights that are not what they were, if that is asked
   /// for; what will not fit into memory, found before anything is loaded; files
@@ -71,6 +84,7 @@ public:
   static Result<std::unique_ptr<EncoderEngine>>
   create(Artifact artifact, const EncoderEngineOptions &options);
 
+  ~EncoderEngine();
   EncoderEngine(const EncoderEngine &) = delete;
   EncoderEngine &operator=(const EncoderEngine &) = delete;
 
@@ -114,7 +128,12 @@ private:
 
   Status arrange(std::span<const EncoderInput> batch, EncoderOutput output);
 
+  /// Lets the arbiter know of the team.
+  Status shareCores(const EncoderEngineOptions &options);
+
   Artifact source;
+  /// Given back after all that it is of.
+  MemoryReservation reservation;
   WeightStorage weights;
   PhaseLibrary phases;
   std::unique_ptr<PhaseTeam> threads;
@@ -125,6 +144,9 @@ private:
   AnonymousMemory rows;
   uint64_t stepTokens = 0;
   uint64_t stepTexts = 0;
+  /// Null without an arbiter.
+  std::unique_ptr<CoreMember> cores;
+  CoreDemand demand;
 
   // Of the batch; kept to spare allocations.
   std::vector<int32_t> ids, types, positions, slots, blocks, wanted;

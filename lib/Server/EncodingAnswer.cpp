@@ -1,0 +1,93 @@
+//===- EncodingAnswer.cpp - The texts of a request ------------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EncodingAnswer.h"
+
+#include "LoadedEncoder.h"
+#include "Responses.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace sandwich;
+
+EncodingAnswer::EncodingAnswer(const Call &call, const EndpointContext &context,
+                               const LoadedEncoder &model, Finish finish,
+                               Refuse refuse)
+    : call(call), context(context), model(model), finish(std::move(finish)),
+      refuse(refuse) {}
+
+unsigned sandwich::retryAfterSeconds(const EncodingCounts &counts) {
+  constexpr double longest = 60;
+  if (counts.seconds <= 0)
+    return 1;
+  const double perToken =
+      counts.seconds /
+      static_cast<double>(std::max<uint64_t>(counts.tokens, 1));
+  return static_cast<unsigned>(std::clamp(
+      std::ceil(static_cast<double>(counts.waitingTokens) * perToken), 1.0,
+      longest));
+}
+
+void EncodingAnswer::start(std::vector<EncodingRequest> texts) {
+  rows.resize(texts.size());
+  missing = texts.size();
+  call.exchange->onClosed([cancelled = cancelled] { *cancelled = true; });
+  for (size_t i = 0; i < texts.size(); ++i) {
+    tokens += texts[i].ids.size();
+    texts[i].cancelled = cancelled;
+    texts[i].completion = [self = shared_from_this(),
+                           i](Result<std::vector<float>> result) {
+      self->take(i, std::move(result));
+    };
+  }
+  if (Status taken = model.service->submit(std::move(texts)); !taken) {
+    const ApiError error =
+        ApiError::of(taken.error(), retryAfterSeconds(model.service->counts()));
+    respond(refuse(error), error.message);
+  }
+}
+
+void EncodingAnswer::take(size_t text, Result<std::vector<float>> result) {
+  if (result)
+    rows[text] = *std::move(result);
+  else if (!hasFailed.exchange(true))
+    failure = result.error();
+  if (--missing > 0)
+    return;
+  // Off the model's thread.
+  context.executor([self = shared_from_this()] { self->end(); });
+}
+
+void EncodingAnswer::end() {
+  Result<std::string> body =
+      failure ? Result<std::string>(*failure) : finish(rows);
+  if (body)
+    return respond({.body = *std::move(body)}, "");
+  const ApiError error =
+      ApiError::of(body.error(), retryAfterSeconds(model.service->counts()));
+  respond(refuse(error), error.message);
+}
+
+void EncodingAnswer::respond(const HttpResponse &response,
+                             const std::string &error) {
+  const bool sent = call.exchange->respond(response);
+  if (!context.onOver)
+    return;
+  RequestRecord record;
+  record.id = call.id;
+  record.path = call.request.path;
+  record.model = model.name;
+  record.status = sent ? response.status : RequestRecord::clientLeft;
+  record.error = sent ? error : "the client left";
+  record.promptTokens = tokens;
+  record.seconds = std::chrono::duration<double>(
+                       GenerationAnswer::Clock::now() - call.receivedAt)
+                       .count();
+  context.onOver(std::move(record));
+}
