@@ -40,7 +40,8 @@ encode(const Prompt &prompt, const CompletionRequest &request,
     encoded.text = *text;
   } else {
     encoded.tokens = std::get<std::vector<int32_t>>(prompt);
-    if (auto error = checkTokens("prompt", encoded.tokens, model))
+    if (auto error = checkTokens("prompt", encoded.tokens,
+                                 model.service->model().vocab_size()))
       return *std::move(error);
     isTextKnown = false;
   }

@@ -26,8 +26,7 @@ static uint64_t randomSeed() {
 
 std::optional<ApiError> sandwich::checkTokens(const std::string &name,
                                               std::span<const int32_t> tokens,
-                                              const LoadedModel &model) {
-  const uint64_t vocabulary = model.service->model().vocab_size();
+                                              uint64_t vocabulary) {
   for (int32_t token : tokens)
     if (static_cast<uint64_t>(token) >= vocabulary)
       return ApiError::ofField(
@@ -39,6 +38,7 @@ std::optional<ApiError> sandwich::checkTokens(const std::string &name,
 std::variant<GenerationRequest, ApiError>
 sandwich::toGenerationRequest(const GenerationParameters &parameters,
                               const LoadedModel &model) {
+  const uint64_t vocabulary = model.service->model().vocab_size();
   GenerationRequest request;
   request.continuations = parameters.continuations;
   request.sampling = parameters.sampling;
@@ -63,9 +63,10 @@ sandwich::toGenerationRequest(const GenerationParameters &parameters,
   std::vector<int32_t> biased;
   for (const auto &[token, bias] : parameters.sampling.logitBias)
     biased.push_back(token);
-  if (auto error = checkTokens("logit_bias", biased, model))
+  if (auto error = checkTokens("logit_bias", biased, vocabulary))
     return *std::move(error);
-  if (auto error = checkTokens("stop_token_ids", parameters.stop.tokens, model))
+  if (auto error =
+          checkTokens("stop_token_ids", parameters.stop.tokens, vocabulary))
     return *std::move(error);
   return request;
 }

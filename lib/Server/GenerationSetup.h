@@ -21,10 +21,10 @@ std::variant<GenerationRequest, ApiError>
 toGenerationRequest(const GenerationParameters &parameters,
                     const LoadedModel &model);
 
-/// Error: one of the `tokens` of the field `name` is none of the model's.
+/// Error: one of the `tokens` of the field `name` is none of the `vocabulary`.
 std::optional<ApiError> checkTokens(const std::string &name,
                                     std::span<const int32_t> tokens,
-                                    const LoadedModel &model);
+                                    uint64_t vocabulary);
 
 /// Tokens of a text behind a prompt of so many: what was asked for, or else
 /// `usual`, or all that there is room for. Error: `context_length_exceeded`,

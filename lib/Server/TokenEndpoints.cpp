@@ -14,19 +14,45 @@
 
 using namespace sandwich;
 
-/// The model of a request about tokens, which needs a tokenizer.
-static std::variant<ReadyModel, ApiError>
+namespace {
+/// A model as far as tokens are concerned.
+struct TokenModel {
+  const Tokenizer *tokenizer;
+  uint64_t contextLength;
+  uint64_t vocabularySize;
+  /// Null where it generates no text.
+  const LoadedModel *generating;
+};
+} // namespace
+
+/// The model of a request about tokens, which needs a tokenizer. Where none is
+/// named, the one that generates, if there is one.
+static std::variant<TokenModel, ApiError>
 findModel(const EndpointContext &context, const std::string &name) {
+  auto withoutTokenizer = [](const std::string &model) {
+    return ApiError::ofField("model",
+                             "the model '" + model + "' has no tokenizer");
+  };
   auto found = context.models.find(name);
-  if (const auto *ready = std::get_if<ReadyModel>(&found))
-    if (!ready->model->tokenizer())
-      return ApiError::ofField("model", "the model '" + ready->model->name +
-                                            "' has no tokenizer");
-  return found;
+  if (const auto *ready = std::get_if<ReadyModel>(&found)) {
+    const LoadedModel &model = *ready->model;
+    if (!model.tokenizer())
+      return withoutTokenizer(model.name);
+    return TokenModel{&*model.tokenizer(), model.contextLength,
+                      model.service->model().vocab_size(), &model};
+  }
+  auto other = context.models.findEncoder(name, std::nullopt);
+  if (!std::holds_alternative<const LoadedEncoder *>(other))
+    return std::get<ApiError>(std::move(found));
+  const LoadedEncoder &encoder = *std::get<const LoadedEncoder *>(other);
+  if (!encoder.text)
+    return withoutTokenizer(encoder.name);
+  return TokenModel{&encoder.text->tokenizer(), encoder.contextLength(),
+                    encoder.capabilities.vocabularySize, nullptr};
 }
 
 static HttpResponse describeTokens(const std::vector<int32_t> &tokens,
-                                   bool withTexts, const LoadedModel &model) {
+                                   bool withTexts, const TokenModel &model) {
   Json json = {{"count", tokens.size()},
                {"max_model_len", model.contextLength},
                {"tokens", tokens}};
@@ -34,7 +60,7 @@ static HttpResponse describeTokens(const std::vector<int32_t> &tokens,
     json["token_strs"] = Json::array();
     for (int32_t token : tokens)
       json["token_strs"].push_back(
-          std::string(model.tokenizer()->tokenOf(token).value_or("")));
+          std::string(model.tokenizer->tokenOf(token).value_or("")));
   }
   return toResponse(json);
 }
@@ -77,16 +103,19 @@ void sandwich::answerTokenize(Call &call, const EndpointContext &context) {
   auto found = findModel(context, model);
   if (const auto *missing = std::get_if<ApiError>(&found))
     return call.respond(toResponse(*missing));
-  const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
+  const auto &loaded = std::get<TokenModel>(found);
   if (isChat) {
-    auto prompt = renderChat(loaded, chat);
+    if (!loaded.generating)
+      return call.respond(toResponse(ApiError::ofField(
+          "messages", "the model has no chats; give a prompt")));
+    auto prompt = renderChat(*loaded.generating, chat);
     if (const auto *wrong = std::get_if<ApiError>(&prompt))
       return call.respond(toResponse(*wrong));
     return call.respond(
         describeTokens(std::get<ChatPrompt>(prompt).tokens, withTexts, loaded));
   }
   Result<std::vector<int32_t>> tokens =
-      loaded.tokenizer()->encode(text, {.addSpecialTokens = addSpecialTokens});
+      loaded.tokenizer->encode(text, {.addSpecialTokens = addSpecialTokens});
   call.respond(tokens ? describeTokens(*tokens, withTexts, loaded)
                       : toResponse(ApiError::ofField(
                             "prompt", "prompt: " + tokens.error().message)));
@@ -108,10 +137,10 @@ void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
   auto found = findModel(context, model);
   if (const auto *missing = std::get_if<ApiError>(&found))
     return call.respond(toResponse(*missing));
-  const LoadedModel &loaded = *std::get<ReadyModel>(found).model;
-  if (const auto unknown = checkTokens("tokens", tokens, loaded))
+  const auto &loaded = std::get<TokenModel>(found);
+  if (const auto unknown = checkTokens("tokens", tokens, loaded.vocabularySize))
     return call.respond(toResponse(*unknown));
   call.respond(toResponse(
       Json{{"prompt",
-            loaded.tokenizer()->decode(tokens, /*skipSpecialTokens=*/false)}}));
+            loaded.tokenizer->decode(tokens, /*skipSpecialTokens=*/false)}}));
 }
