@@ -167,12 +167,7 @@ static void shape(std::vector<float> &vector, const EmbeddingRequest &request) {
 
 /// What the inputs of a request become, or what is wrong with them.
 static std::optional<ApiError> addInputs(const EmbeddingRequest &request,
-                                         const LoadedEncoder &model,
                                          RequestedTexts &texts) {
-  if (!request.normalize && model.manifest().encoding().normalized())
-    return ApiError::ofField("normalize", "normalize must be true, as the "
-                                          "model itself gives its vectors "
-                                          "length 1");
   for (size_t i = 0; i < request.inputs.prompts.size(); ++i) {
     const Prompt &prompt = request.inputs.prompts[i];
     const std::string name = request.inputs.nameOf(i);
@@ -201,7 +196,15 @@ static void embed(Call &call, const EndpointContext &context,
       std::move(std::get<EmbeddingRequest>(parsed)));
   const LoadedEncoder &model = found.model();
   RequestedTexts texts(model, request->truncation, output);
-  if (auto error = addInputs(*request, model, texts))
+  // Vectors of tokens are what they are.
+  if (output == EncoderOutput::Texts && !request->normalize &&
+      model.manifest().encoding().normalized())
+    return refuseEncoding(
+        call, context, model.name,
+        ApiError::ofField("normalize", "normalize must be true, as the model "
+                                       "itself gives its vectors length 1"),
+        refuse);
+  if (auto error = addInputs(*request, texts))
     return refuseEncoding(call, context, model.name, *error, refuse);
   const uint64_t tokens = texts.countTokens();
   std::make_shared<EncodingAnswer>(

@@ -115,7 +115,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // The runtime prepares the same for every phase.
 lm.weight @e : tensor<64x64xf32> from ["e"]
-// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>) and a cache, and returns logits (tensor<?xNxf32>)}}
+// expected-error @below {{a phase takes token ids, positions and cache slots (tensor<?xi32>), segments (tensor<?x4xi32>), block tables and logit rows (tensor<?xi32>), a cache, and token types (tensor<?xi32>) if it reads them, and returns rows (tensor<?xNxf32>)}}
 func.func @prefill(%ids: tensor<?xi32>) attributes {lm.phase = #lm.phase<prefill>} {
   return
 }
@@ -141,7 +141,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
 
 // -----
 
-// A constant is no count.
+// A constant is a layer that there is.
 lm.weight @e : tensor<64x64xf32> from ["e"]
 lm.weight @n : tensor<64xf32> layers 2 from ["n{}"]
 func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tensor<?xi32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %rows: tensor<?xi32>, %cache: !lm.kv_cache<layers = 2, heads = 1, head_dim = 16, f32>) -> tensor<?x64xf32>
@@ -152,7 +152,7 @@ func.func @prefill(%ids: tensor<?xi32>, %positions: tensor<?xi32>, %slots: tenso
   %c3 = arith.constant 3 : index
   %x = lm.embed %ids, @e : tensor<?xi32> -> tensor<?x64xf32>
   // expected-error @below {{'lm.rms_norm' op has a layer that is neither a constant nor counted by a loop from 0 to at most 2}}
-  %n = lm.rms_norm %x, @n[%c1] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
+  %n = lm.rms_norm %x, @n[%c2] epsilon 1.0 : tensor<?x64xf32> -> tensor<?x64xf32>
   return %x : tensor<?x64xf32>
 }
 

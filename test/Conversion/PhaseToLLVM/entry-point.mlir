@@ -2,9 +2,9 @@
 
 // A program gets a SandwichPlan: version, threads, tokens, logit rows, workspace,
 // bytes and element type (1: f32) of a KV block, vocabulary, end of weights,
-// marked operations.
+// marked operations, ranks, columns, token types and positions.
 
-// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[5, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0, 1]> : tensor<11xi64>) {{.*}} : !llvm.array<11 x i64>
+// CHECK: llvm.mlir.global external constant @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 64, 24832, 0, 1, 64, 0, 0]> : tensor<14xi64>) {{.*}} : !llvm.array<14 x i64>
 
 // It gets an entry point of the C type SandwichPhaseFunction, which reads
 // the step's fields at the offsets of SandwichStep (PhaseABI.h): sizes at 48,
@@ -165,5 +165,27 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
   memref.prefetch %data[%rank, %c0], read, locality<3>, data : memref<?x64xf32>
   %part = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x160xf32>
   phase.all_gather %team, %part into %logits : memref<?x160xf32> into memref<?x320xf32>
+  return
+}
+
+// -----
+
+// One that looks up more than token ids says how many rows there are, and takes
+// the types of tokens, the step's last field, behind all else.
+
+// CHECK: llvm.mlir.global external constant @sandwich_embed_plan(dense<[6, 1, 16, 4, 64, 8192, 1, 320, 0, 0, 1, 32, 2, 512]> : tensor<14xi64>)
+// CHECK-LABEL: func @sandwich_embed(
+// CHECK-SAME: %[[STEP:[a-z0-9]+]]: !llvm.ptr
+// CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][48]
+// CHECK-NEXT: %[[NUM_TOKENS:.*]] = llvm.load %[[P]] : !llvm.ptr -> i64
+// CHECK: llvm.getelementptr %[[STEP]][184]
+// CHECK: llvm.insertvalue %[[NUM_TOKENS]]{{.*}}[3, 0]
+// CHECK: %[[TYPES:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
+// CHECK: call @embed({{.*}}, %[[STEP]], %[[TYPES]])
+
+func.func @embed(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %block_tables: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x2x2x512xf32>, %logits: memref<?x32xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team, %token_types: memref<?xi32>)
+    attributes {phase.program = #phase.program<threads = 1, max_tokens = 16, max_logit_rows = 4, workspace_bytes = 64, tables = [320, 2, 512]>} {
   return
 }
