@@ -91,7 +91,7 @@ func.func @helper() {
 // share a number. Each is a branch on the step's `mark` at 128, which is called
 // with the step's `profile` at 136, the thread and the number.
 
-// CHECK: @sandwich_decode_plan(dense<[5, 2, 16, 16, 8192, 8192, 1, 64, 0, 3, 1]>
+// CHECK: @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 64, 0, 3, 1, 64, 0, 0]>
 // CHECK-LABEL: func private @decode(
 // CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
 // CHECK-DAG: %[[NUMBER0:.*]] = llvm.mlir.constant(0 : i32)
@@ -131,7 +131,7 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
 // that of the rows, which follow each other. The plan says how many ranks.
 
 lm.weight @w : tensor<160x64xf32> from ["w"] shard <rows, ranks = 2> at 0
-// CHECK: @sandwich_decode_plan(dense<[5, 2, 16, 16, 8192, 8192, 1, 320, 40960, 0, 2]>
+// CHECK: @sandwich_decode_plan(dense<[6, 2, 16, 16, 8192, 8192, 1, 320, 40960, 0, 2, 320, 0, 0]>
 // CHECK-LABEL: func private @decode(
 // CHECK-SAME: %[[LOGITS:[a-z0-9]+]]: memref<?x320xf32>, %{{[a-z0-9]+}}: memref<?xi8>, %[[WORKSPACE:[a-z0-9]+]]: memref<?xi8>, %[[THREAD:[a-z0-9]+]]: index, %[[TEAM:[a-z0-9]+]]: !llvm.ptr)
 // CHECK: %[[CHANNELS:.*]] = llvm.mlir.constant(64 : i64) : i64
@@ -178,7 +178,7 @@ func.func @decode(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
 // CHECK-SAME: %[[STEP:[a-z0-9]+]]: !llvm.ptr
 // CHECK: %[[P:.*]] = llvm.getelementptr %[[STEP]][48]
 // CHECK-NEXT: %[[NUM_TOKENS:.*]] = llvm.load %[[P]] : !llvm.ptr -> i64
-// CHECK: llvm.getelementptr %[[STEP]][184]
+// CHECK: llvm.getelementptr %[[STEP]][176]
 // CHECK: llvm.insertvalue %[[NUM_TOKENS]]{{.*}}[3, 0]
 // CHECK: %[[TYPES:.*]] = builtin.unrealized_conversion_cast {{.*}} to memref<?xi32>
 // CHECK: call @embed({{.*}}, %[[STEP]], %[[TYPES]])
