@@ -20,10 +20,10 @@ Status CircuitBreakerOptions::validate() const {
   if (failures < 1)
     return makeError(ErrorKind::InvalidArgument,
                      "no failures cannot open a circuit");
-  SANDWICH_RETURN_IF_ERROR(checkSeconds("the time of an open circuit",
-                                        openSeconds));
-  SANDWICH_RETURN_IF_ERROR(checkSeconds("the longest time of an open circuit",
-                                        mostOpenSeconds));
+  SANDWICH_RETURN_IF_ERROR(
+      checkSeconds("the time of an open circuit", openSeconds));
+  SANDWICH_RETURN_IF_ERROR(
+      checkSeconds("the longest time of an open circuit", mostOpenSeconds));
   if (mostOpenSeconds < openSeconds)
     return makeError(ErrorKind::InvalidArgument, "a circuit is open for ",
                      openSeconds, " s at first and for ", mostOpenSeconds,
@@ -65,8 +65,7 @@ void CircuitBreaker::fail(double now) {
     return;
   current = State::Open;
   failuresInARow = 0;
-  const double varied =
-      1 + options.jitter * (2 * drawUniform(generator) - 1);
+  const double varied = 1 + options.jitter * (2 * drawUniform(generator) - 1);
   nextTrial = now + seconds * varied;
   seconds = std::min(seconds * options.growth, options.mostOpenSeconds);
 }

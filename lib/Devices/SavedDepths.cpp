@@ -67,8 +67,8 @@ static Result<SavedDepths> readSaved(const Json &json) {
       reader.number("slo_seconds", 1e-6, maxDeviceSeconds, saved.sloSeconds));
   const Json &list = *reader.find("devices");
   if (!list.is_array() || list.empty() || list.size() > maxDevices)
-    return makeError(ErrorKind::InvalidArgument,
-                     "devices is no list of 1 to ", maxDevices, " devices");
+    return makeError(ErrorKind::InvalidArgument, "devices is no list of 1 to ",
+                     maxDevices, " devices");
   SANDWICH_RETURN_IF_ERROR(reader.end());
   std::set<std::string> names;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -115,8 +115,12 @@ std::string SavedDepths::describe() const {
 }
 
 Status SavedDepths::write(const std::string &path) const {
+  const std::string text = describe();
+  // A file that could not be read again would be found out too late.
+  if (const Result<SavedDepths> again = parse(text); !again)
+    return again.error().inContext(path);
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
-  SANDWICH_RETURN_IF_ERROR(file.write(describe()));
+  SANDWICH_RETURN_IF_ERROR(file.write(text));
   return file.commit();
 }
 

@@ -156,8 +156,8 @@ Embedding TimedSimulatedDevice::embed(std::span<const int32_t> tokens,
   double squares = 0;
   for (float &number : embedding) {
     state += 0x9E3779B97F4A7C15;
-    number = static_cast<float>(static_cast<double>(mix(state) >> 11) * 0x1p-52 -
-                                1);
+    number =
+        static_cast<float>(static_cast<double>(mix(state) >> 11) * 0x1p-52 - 1);
     squares += static_cast<double>(number) * number;
   }
   const auto scale = static_cast<float>(1 / std::sqrt(squares));

@@ -17,6 +17,8 @@
 #define SANDWICH_DEVICES_DEVICE_H
 
 #include "sandwich/Devices/DeviceConfiguration.h"
+#include "sandwich/Devices/LatencyFit.h"
+#include "sandwich/Support/Result.h"
 
 #include <cstdint>
 #include <functional>
@@ -125,8 +127,9 @@ public:
 
 /// What is wrong with `embeddings` as the answer of `queries` queries: another
 /// count, another dimension, or a number that is not finite.
-std::optional<DeviceError> checkEmbeddings(std::span<const Embedding> embeddings,
-                                           size_t queries, uint32_t dimensions);
+std::optional<DeviceError>
+checkEmbeddings(std::span<const Embedding> embeddings, size_t queries,
+                uint32_t dimensions);
 
 } // namespace sandwich
 

@@ -67,7 +67,7 @@ struct SavedDepths {
   std::string describe() const;
 
   /// Writes beside `path` and renames, so that there is never a part of a file.
-  /// Errors: as `PendingFile`.
+  /// Errors: as `PendingFile`; what `read` would refuse.
   Status write(const std::string &path) const;
 
   /// Why these depths do not hold for `subject`, as one sentence without its
