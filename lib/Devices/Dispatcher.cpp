@@ -98,7 +98,13 @@ private:
   };
 
   // The way of a query.
-  void admit(Record record, bool first);
+  /// Gets a slot of the queue manager and waits at its device.
+  void admit(const Record &record);
+  /// The same for what was moved: before all that waits, in their order.
+  void admitAgain(QueryRecords records);
+  /// Puts `records`, which have slots of `lane`, behind or before what waits
+  /// there. Returns those that must be admitted again, without slots.
+  QueryRecords push(Lane &lane, QueryRecords records, bool first);
   void start(Lane &lane, std::optional<Launch> launch);
   void complete(Lane &lane, uint64_t serial, BatchAnswer answer);
   void deliver(Lane &lane, Flight flight, std::vector<Embedding> embeddings);
@@ -210,6 +216,9 @@ Dispatcher::Implementation::~Implementation() {
   // give it to its device before that goes.
   for (const std::unique_ptr<Lane> &lane : lanes) {
     const std::lock_guard lock(lane->mutex);
+    // Null where it was never made.
+    if (manager)
+      manager->close(lane->index);
     lane->state = LaneState::Failed;
   }
   for (size_t count = visits; count > 0; count = visits)
@@ -267,6 +276,8 @@ void Dispatcher::Implementation::refuse(QueryRecord &record,
 }
 
 void Dispatcher::Implementation::refuseBusy(QueryRecord &record) {
+  if (stopping)
+    return refuse(record, {ErrorKind::Unavailable, "the service ends"});
   bool anyOpen = false;
   for (const std::unique_ptr<Lane> &lane : lanes) {
     const std::lock_guard lock(lane->mutex);
@@ -313,40 +324,61 @@ Dispatcher::Implementation::submit(EmbeddingQuery query,
     refuse(*record,
            {ErrorKind::DeadlineExceeded, "the query's deadline has passed"});
   else
-    admit(record, /*first=*/false);
+    admit(record);
   return record;
 }
 
-void Dispatcher::Implementation::admit(Record record, bool first) {
-  while (const std::optional<size_t> device = manager->admit()) {
-    Lane &lane = *lanes[*device];
-    std::optional<Launch> launch;
-    size_t dropped = 0;
-    double deadline = 0;
-    {
-      const std::lock_guard lock(lane.mutex);
-      if (stopping) {
-        manager->release(*device);
-        break;
-      }
-      // It was closed since it gave the slot; the queue manager knows by now.
-      if (lane.state != LaneState::Open) {
-        manager->release(*device);
-        continue;
-      }
-      deadline = record->deadline;
-      lane.push(std::move(record), first);
-      launch = lane.form(now(), options.hangSeconds, dropped);
+void Dispatcher::Implementation::admit(const Record &record) {
+  while (const std::optional<size_t> device = manager->admit())
+    if (push(*lanes[*device], {record}, /*first=*/false).empty())
+      return;
+  refuseBusy(*record);
+}
+
+void Dispatcher::Implementation::admitAgain(QueryRecords records) {
+  while (!records.empty()) {
+    std::vector<QueryRecords> admitted(lanes.size());
+    for (Record &record : records) {
+      const std::optional<size_t> device = manager->admit();
+      if (device)
+        admitted[*device].push_back(std::move(record));
+      else
+        refuseBusy(*record);
     }
-    release(lane, dropped);
-    expect(deadline);
-    start(lane, std::move(launch));
-    return;
+    records.clear();
+    for (size_t i = 0; i < lanes.size(); ++i)
+      if (!admitted[i].empty())
+        std::ranges::move(
+            push(*lanes[i], std::move(admitted[i]), /*first=*/true),
+            std::back_inserter(records));
   }
-  if (stopping)
-    refuse(*record, {ErrorKind::Unavailable, "the service ends"});
-  else
-    refuseBusy(*record);
+}
+
+QueryRecords Dispatcher::Implementation::push(Lane &lane, QueryRecords records,
+                                              bool first) {
+  std::optional<Launch> launch;
+  size_t dropped = 0;
+  double deadline = endOfTime;
+  {
+    std::unique_lock lock(lane.mutex);
+    // It was closed since it gave the slots; the queue manager knows by now.
+    if (lane.state != LaneState::Open) {
+      lock.unlock();
+      release(lane, records.size());
+      return records;
+    }
+    if (first)
+      std::ranges::reverse(records);
+    for (Record &record : records) {
+      deadline = std::min(deadline, record->deadline);
+      lane.push(std::move(record), first);
+    }
+    launch = lane.form(now(), options.hangSeconds, dropped);
+  }
+  release(lane, dropped);
+  expect(deadline);
+  start(lane, std::move(launch));
+  return {};
 }
 
 void Dispatcher::Implementation::start(Lane &lane,
@@ -448,15 +480,17 @@ void Dispatcher::Implementation::observe(Lane &lane, const Flight &flight) {
 void Dispatcher::Implementation::move(Lane &lane, QueryRecords records,
                                       const QueryRefusal &exhausted) {
   release(lane, records.size());
-  // What waited longest is first again, wherever it goes.
-  for (Record &record : records | std::views::reverse) {
+  QueryRecords left;
+  for (Record &record : records) {
     if (record->isSettled())
       continue;
     if (record->failedAttempts >= options.mostAttempts)
       refuse(*record, exhausted);
     else
-      admit(std::move(record), /*first=*/true);
+      left.push_back(std::move(record));
   }
+  // What waited longest is first again, wherever it goes.
+  admitAgain(std::move(left));
 }
 
 /// Of a batch that failed.

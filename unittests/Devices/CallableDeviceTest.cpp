@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <future>
 #include <stdexcept>
 
@@ -111,7 +112,7 @@ TEST(CallableDeviceTest, RefusesFactsThatAreNone) {
         [](std::span<const DeviceQuery>) { return std::vector<Embedding>(); });
     return device ? "" : device.error().message;
   };
-  EXPECT_EQ(refusal({.dimensions = 2}), "a device has no name");
+  EXPECT_EQ(refusal({.name = "", .dimensions = 2}), "a device has no name");
   EXPECT_EQ(refusal({.name = "x"}), "device 'x' has embeddings of 0 numbers; "
                                     "these must be 1 to 65536");
   EXPECT_EQ(refusal({.name = "x", .dimensions = 2, .batchTokens = 0}),

@@ -48,9 +48,11 @@ TEST(SavedDepthsTest, AreReadAsTheyWereWritten) {
 TEST(SavedDepthsTest, AreMadeOfAnEstimate) {
   DepthEstimate estimate;
   estimate.sloSeconds = 2;
-  estimate.devices.push_back(
-      {.name = "gpu", .fit = LatencyFit{.line = {0.5, 0.25}}, .depth = 3});
-  estimate.devices.push_back({.name = "cpu"});
+  estimate.devices.resize(2);
+  estimate.devices[0].name = "gpu";
+  estimate.devices[0].fit.emplace().line = {0.5, 0.25};
+  estimate.devices[0].depth = 3;
+  estimate.devices[1].name = "cpu";
   const SavedDepths saved = SavedDepths::from(estimate, "abc");
   EXPECT_EQ(saved.modelChecksum, "abc");
   EXPECT_EQ(saved.sloSeconds, 2);

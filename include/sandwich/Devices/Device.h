@@ -87,7 +87,7 @@ using ProbeCompletion = std::function<void(std::optional<DeviceError> error)>;
 
 /// What is known of a device and never changes.
 struct DeviceFacts {
-  std::string name;
+  std::string name = {};
   DeviceKind kind = DeviceKind::Cpu;
   /// Numbers of each embedding.
   uint32_t dimensions = 0;

@@ -78,7 +78,7 @@ struct DispatcherOptions {
 struct EmbeddingQuery {
   /// The caller's name for it.
   uint64_t id = 0;
-  std::vector<int32_t> tokens;
+  std::vector<int32_t> tokens = {};
   /// From `submit` on. Absent: none.
   std::optional<double> deadlineSeconds = std::nullopt;
 };
@@ -90,7 +90,7 @@ struct EmbeddingQuery {
 /// takes), `DeadlineExceeded`, `Cancelled`.
 struct QueryRefusal {
   ErrorKind kind = ErrorKind::Unavailable;
-  std::string message;
+  std::string message = {};
   /// When to ask again; of `Overloaded` and `Unavailable`.
   std::optional<double> retryAfterSeconds = std::nullopt;
 };
