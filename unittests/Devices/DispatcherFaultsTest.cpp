@@ -149,7 +149,15 @@ TEST(DispatcherFaultsTest, EachOf100000QueriesIsAnsweredOrRefusedOnce) {
   EXPECT_GT(failed, 10u);
   EXPECT_GT(moved, 100u);
   EXPECT_GT(counters.answered, queryCount / 4);
-  RecordProperty("answered", static_cast<int>(counters.answered));
+  const auto record = [](const char *name, uint64_t count) {
+    ::testing::Test::RecordProperty(name, static_cast<int>(count));
+  };
+  record("answered", counters.answered);
+  record("busy", counters.busy);
+  record("unavailable", counters.unavailable);
+  record("expired", counters.expired);
+  record("failed_batches", failed);
+  record("moved", moved);
   // Once all batches have ended, no slot is held.
   EXPECT_TRUE(becomes([&] {
     for (const DeviceCounters &device : dispatcher.counters().devices)
