@@ -89,9 +89,9 @@ enum class LaneState {
 class DispatchLane {
 public:
   DispatchLane(size_t index, std::unique_ptr<Device> device,
-               CircuitBreaker breaker, std::optional<LatencyLine> line)
+               const CircuitBreaker &breaker, std::optional<LatencyLine> line)
       : index(index), facts(device->facts()), device(std::move(device)),
-        breaker(std::move(breaker)), line(line) {}
+        breaker(breaker), line(line) {}
 
   const size_t index;
   const DeviceFacts facts;

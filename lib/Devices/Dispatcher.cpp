@@ -179,9 +179,8 @@ Status Dispatcher::Implementation::begin(std::vector<DispatchedDevice> given) {
     SANDWICH_ASSIGN_OR_RETURN(
         CircuitBreaker breaker,
         CircuitBreaker::create(options.closing, options.seed + lanes.size()));
-    lanes.push_back(std::make_unique<Lane>(lanes.size(),
-                                           std::move(device.device),
-                                           std::move(breaker), device.line));
+    lanes.push_back(std::make_unique<Lane>(
+        lanes.size(), std::move(device.device), breaker, device.line));
     if (options.drift && device.line) {
       SANDWICH_ASSIGN_OR_RETURN(lanes.back()->drift,
                                 DriftMonitor::create(*options.drift,
@@ -683,9 +682,10 @@ void Dispatcher::Implementation::look(Lane &lane) {
 }
 
 void Dispatcher::Implementation::probe(Lane &lane, uint64_t serial) {
-  lane.device->probe([this, &lane, serial](std::optional<DeviceError> error) {
-    endProbe(lane, serial, error);
-  });
+  lane.device->probe(
+      [this, &lane, serial](const std::optional<DeviceError> &error) {
+        endProbe(lane, serial, error);
+      });
 }
 
 void Dispatcher::Implementation::endProbe(

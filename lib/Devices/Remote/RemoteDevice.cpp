@@ -51,8 +51,8 @@ Status RemoteDeviceOptions::validate() const {
 
 class RemoteDevice::Implementation {
 public:
-  explicit Implementation(RemoteDeviceOptions given, CircuitBreaker breaker)
-      : options(std::move(given)), breaker(std::move(breaker)) {
+  Implementation(RemoteDeviceOptions given, const CircuitBreaker &breaker)
+      : options(std::move(given)), breaker(breaker) {
     HttpClientOptions client;
     client.server = options.server;
     client.resendUnanswered = false;
@@ -286,8 +286,7 @@ RemoteDevice::create(RemoteDeviceOptions options) {
   SANDWICH_ASSIGN_OR_RETURN(
       CircuitBreaker breaker,
       CircuitBreaker::create(options.breaker, options.seed));
-  auto made =
-      std::make_unique<Implementation>(std::move(options), std::move(breaker));
+  auto made = std::make_unique<Implementation>(std::move(options), breaker);
   SANDWICH_RETURN_IF_ERROR(made->begin());
   return std::unique_ptr<RemoteDevice>(new RemoteDevice(std::move(made)));
 }
