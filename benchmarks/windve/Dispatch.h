@@ -21,7 +21,8 @@ struct DispatchOptions {
 
 /// Prints the time from `submit` until a device has the query, and until the
 /// completion has the answer, for answers of 8 and of 1,024 numbers. The device
-/// takes no time, so that all of it is the dispatcher's.
+/// takes no time. Beside it the same of a device without a dispatcher, at the
+/// same time: one wake-up of a thread, which is the machine's.
 Status printDispatch(const DispatchOptions &options);
 
 } // namespace sandwich::benchmark
