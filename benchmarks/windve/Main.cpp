@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CommandLine.h"
+#include "Dispatch.h"
 #include "Experiments.h"
 
 #include "sandwich/Support/Process.h"
@@ -38,11 +39,13 @@ static constexpr Experiment experiments[] = {
 
 int main(int argc, char **argv) try {
   prepareStandardStreams();
-  CLI::App app{"The tables and figures of section V of WindVE, with simulated "
-               "devices, beside the paper's.\n\n"
-               "  sandwich-benchmark-windve table1\n"
-               "  sandwich-benchmark-windve all --noise=0.01 --seed=7\n",
-               "sandwich-benchmark-windve"};
+  CLI::App app{
+      "The tables and figures of section V of WindVE, with simulated "
+      "devices, beside the paper's, and what a dispatch takes here.\n\n"
+      "  sandwich-benchmark-windve table1\n"
+      "  sandwich-benchmark-windve all --noise=0.01 --seed=7\n"
+      "  sandwich-benchmark-windve dispatch --rate=2000\n",
+      "sandwich-benchmark-windve"};
   app.require_subcommand(1);
   app.fallthrough();
   ExperimentOptions options;
@@ -54,8 +57,27 @@ int main(int argc, char **argv) try {
   for (const Experiment &experiment : experiments)
     app.add_subcommand(experiment.name, experiment.description);
   const CLI::App *all = app.add_subcommand("all", "All of these");
+  CLI::App *dispatch = app.add_subcommand(
+      "dispatch", "What a query takes to a device and back, on this machine");
+  DispatchOptions dispatchOptions;
+  dispatch
+      ->add_option("--rate", dispatchOptions.queriesPerSecond,
+                   "Queries a second")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  dispatch
+      ->add_option("--seconds", dispatchOptions.seconds,
+                   "For each length of answers")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
   if (std::optional<int> status = readCommandLine(app, argc, argv))
     return *status;
+  if (dispatch->parsed()) {
+    if (const Status status = printDispatch(dispatchOptions); !status) {
+      std::fprintf(stderr, "error: %s\n", status.error().message.c_str());
+      return 1;
+    }
+  }
   for (const Experiment &experiment : experiments) {
     if (!all->parsed() && !app.got_subcommand(experiment.name))
       continue;

@@ -45,8 +45,7 @@ static Status checkDevice(const PricedDevice &device) {
     return makeError(ErrorKind::InvalidArgument, "alpha and beta of ",
                      device.name, " must not be below 0");
   const std::string name = "a query on " + device.name;
-  SANDWICH_RETURN_IF_ERROR(
-      checkSeconds(name.c_str(), device.line->seconds(1)));
+  SANDWICH_RETURN_IF_ERROR(checkSeconds(name.c_str(), device.line->seconds(1)));
   // Quotients of seconds become counts.
   constexpr double shortest = 1e-9;
   if (device.line->seconds(1) < shortest)

@@ -377,7 +377,7 @@ asio::awaitable<void> HttpClient::Implementation::serve(SharedCall call) {
       keep(std::move(connection));
     if (ending != ClientConnection::Ending::Unanswered)
       co_return;
-    if (!wasUsed)
+    if (!wasUsed || !options.resendUnanswered)
       call->fail(HttpFailureKind::Broken,
                  "the server ended the connection without an answer");
     // None of the others is better; and each request is sent twice at most.

@@ -29,9 +29,9 @@
 namespace sandwich {
 
 struct SimulatedDeviceModel {
-  std::string name;
+  std::string name = {};
   DeviceKind kind = DeviceKind::Accelerator;
-  LatencyLine line;
+  LatencyLine line = {};
   /// The standard deviation of the logarithm of a batch's seconds: 0.02 is
   /// about 2%. At most 1.
   double noise = 0;

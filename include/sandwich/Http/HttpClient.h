@@ -67,6 +67,10 @@ struct HttpClientLimits {
 struct HttpClientOptions {
   HttpAddress server;
   HttpClientLimits limits = {};
+  /// Send a request once more whose connection was used before and ends before
+  /// the answer begins. The server may have acted on it all the same: not for
+  /// requests that must not happen twice.
+  bool resendUnanswered = true;
 };
 
 enum class HttpFailureKind {
@@ -122,7 +126,7 @@ struct HttpAnswer {
 /// All calls may come from any thread, callbacks among them, and wait for
 /// nothing. A request whose connection was used before and ends before the
 /// answer begins is sent once more on a new one, as servers end connections
-/// that wait.
+/// that wait, unless `HttpClientOptions::resendUnanswered` is false.
 class HttpClient {
 public:
   /// With a thread of its own. Error: the system grants none.
