@@ -145,7 +145,8 @@ TEST(ModelConfig, RefusesOtherArchitectures) {
   EXPECT_EQ(refusal("architectures", R"(["GemmaForCausalLM"])"),
             "architectures is [\"GemmaForCausalLM\"], which is not supported "
             "(LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and "
-            "Qwen3ForCausalLM are)");
+            "Qwen3ForCausalLM are, and of BERT, RoBERTa and XLM-RoBERTa models "
+            "and those for sequence classification)");
   for (const char *value : {"[]", "\"LlamaForCausalLM\"", "[1]",
                             R"(["LlamaForCausalLM", "MistralForCausalLM"])"})
     EXPECT_NE(refusal("architectures", value)
