@@ -10,6 +10,7 @@
 #define SANDWICH_LIB_SERVER_LOADEDENCODER_H
 
 #include "sandwich/Api/EncoderCapabilities.h"
+#include "sandwich/Encoding/EmbeddingDevices.h"
 #include "sandwich/Encoding/EncodingService.h"
 #include "sandwich/Encoding/TextEncoder.h"
 
@@ -29,6 +30,8 @@ struct LoadedEncoder {
   std::string fingerprint;
   EncoderCapabilities capabilities;
   std::unique_ptr<EncodingService> service;
+  /// Null: there is this CPU alone. End first, as the CPU is one of them.
+  std::unique_ptr<EmbeddingDevices> devices = {};
   /// Nothing: it takes tokens only.
   std::optional<TextEncoder> text = {};
 

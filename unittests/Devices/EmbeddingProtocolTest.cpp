@@ -25,15 +25,15 @@ static DeviceBatch batchOf(std::vector<std::vector<int32_t>> texts) {
 TEST(EmbeddingProtocolTest, RequestsAreOfTheirApi) {
   const DeviceBatch batch = batchOf({{1, 22, 333}, {4}});
   EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI,
-                                 EmbeddingEncoding::Base64, "a \"model\"",
+                                 RemoteEncoding::Base64, "a \"model\"",
                                  batch),
             R"({"model":"a \"model\"","encoding_format":"base64",)"
             R"("input":[[1,22,333],[4]]})");
-  EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI, EmbeddingEncoding::Float,
+  EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI, RemoteEncoding::Float,
                                  "m", batchOf({{7}})),
             R"({"model":"m","encoding_format":"float","input":[[7]]})");
   EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::TextEmbeddingsInference,
-                                 EmbeddingEncoding::Float, "", batch),
+                                 RemoteEncoding::Float, "", batch),
             R"({"inputs":[[1,22,333],[4]],"truncate":false})");
   EXPECT_EQ(pathOf(EmbeddingApi::OpenAI), "/v1/embeddings");
   EXPECT_EQ(pathOf(EmbeddingApi::TextEmbeddingsInference), "/embed");

@@ -35,6 +35,10 @@ struct ServedModelOptions {
   /// Tokens of a prompt and its text together, at most the model's; nothing:
   /// the model's.
   std::optional<uint64_t> contextLength = {};
+  /// Of a model that embeds: the file of the devices that do, and where depths
+  /// of their queues are kept; empty: this CPU alone, and nowhere.
+  std::string devicesFile = {};
+  std::string depthsFile = {};
 };
 
 struct LoadedEncoder;

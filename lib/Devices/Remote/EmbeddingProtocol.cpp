@@ -56,7 +56,7 @@ static void appendTokens(std::string &text,
 }
 
 std::string sandwich::makeEmbeddingRequest(EmbeddingApi api,
-                                           EmbeddingEncoding encoding,
+                                           RemoteEncoding encoding,
                                            std::string_view model,
                                            std::span<const DeviceQuery> batch) {
   std::string text;
@@ -70,7 +70,7 @@ std::string sandwich::makeEmbeddingRequest(EmbeddingApi api,
       R"({"model":)" +
       Json(model).dump(-1, ' ', false, Json::error_handler_t::replace) +
       R"(,"encoding_format":)" +
-      (encoding == EmbeddingEncoding::Base64 ? R"("base64")" : R"("float")") +
+      (encoding == RemoteEncoding::Base64 ? R"("base64")" : R"("float")") +
       R"(,"input":)";
   appendTokens(text, batch);
   return text + '}';

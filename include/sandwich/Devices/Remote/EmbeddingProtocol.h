@@ -40,7 +40,7 @@ enum class EmbeddingApi {
 
 /// How the numbers of an answer are asked for; OpenAI's only. Servers may
 /// answer the other way, and are understood.
-enum class EmbeddingEncoding {
+enum class RemoteEncoding {
   Float,
   /// Of little-endian 32-bit floats: a third of the bytes, and exact.
   Base64,
@@ -50,7 +50,7 @@ enum class EmbeddingEncoding {
 std::string_view pathOf(EmbeddingApi api);
 
 /// The body of the request; `model` is OpenAI's only.
-std::string makeEmbeddingRequest(EmbeddingApi api, EmbeddingEncoding encoding,
+std::string makeEmbeddingRequest(EmbeddingApi api, RemoteEncoding encoding,
                                  std::string_view model,
                                  std::span<const DeviceQuery> batch);
 

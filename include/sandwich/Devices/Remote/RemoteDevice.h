@@ -28,7 +28,7 @@ struct RemoteDeviceOptions {
   DeviceFacts facts;
   HttpAddress server;
   EmbeddingApi api = EmbeddingApi::OpenAI;
-  EmbeddingEncoding encoding = EmbeddingEncoding::Base64;
+  RemoteEncoding encoding = RemoteEncoding::Base64;
   /// As the server calls it.
   std::string model = {};
   /// Sent as a bearer token, unless it is empty. Never in a message.
