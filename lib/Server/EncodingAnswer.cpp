@@ -46,11 +46,37 @@ void EncodingAnswer::start(std::vector<EncodingRequest> texts) {
       self->take(i, std::move(result));
     };
   }
+  const bool isDispatched =
+      model.devices &&
+      std::ranges::all_of(texts, [](const EncodingRequest &text) {
+        return text.output == EncoderOutput::Texts;
+      });
+  if (isDispatched)
+    return dispatch(std::move(texts));
   if (Status taken = model.service->submit(std::move(texts)); !taken) {
     const ApiError error =
         ApiError::of(taken.error(), retryAfterSeconds(model.service->counts()));
     respond(refuse(error), error.message);
   }
+}
+
+/// By whichever device has room. Where one text finds none, the others are of
+/// no use to the client either, but are computed: they may be under way.
+void EncodingAnswer::dispatch(std::vector<EncodingRequest> texts) {
+  Dispatcher &dispatcher = model.devices->dispatcher();
+  auto self = shared_from_this();
+  for (size_t i = 0; i < texts.size(); ++i)
+    dispatcher.submit(
+        {.id = i, .tokens = std::move(texts[i].ids)},
+        [self, i](QueryOutcome outcome) {
+          if (!outcome.refusal)
+            return self->take(i, std::move(outcome.embedding));
+          if (outcome.refusal->retryAfterSeconds)
+            self->retryAfter = static_cast<unsigned>(std::clamp(
+                std::ceil(*outcome.refusal->retryAfterSeconds), 1.0, 3600.0));
+          self->take(
+              i, makeError(outcome.refusal->kind, outcome.refusal->message));
+        });
 }
 
 void EncodingAnswer::take(size_t text, Result<std::vector<float>> result) {
@@ -69,8 +95,10 @@ void EncodingAnswer::end() {
       failure ? Result<std::string>(*failure) : finish(rows);
   if (body)
     return respond({.body = *std::move(body)}, "");
-  const ApiError error =
-      ApiError::of(body.error(), retryAfterSeconds(model.service->counts()));
+  const unsigned later = retryAfter;
+  const ApiError error = ApiError::of(
+      body.error(),
+      later > 0 ? later : retryAfterSeconds(model.service->counts()));
   respond(refuse(error), error.message);
 }
 

@@ -38,6 +38,7 @@ public:
   void start(std::vector<EncodingRequest> texts);
 
 private:
+  void dispatch(std::vector<EncodingRequest> texts);
   void take(size_t text, Result<std::vector<float>> result);
   void end();
   void respond(const HttpResponse &response, const std::string &error);
@@ -53,6 +54,8 @@ private:
   std::shared_ptr<std::atomic<bool>> cancelled =
       std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> hasFailed = false;
+  /// As a device tells; 0: none did.
+  std::atomic<unsigned> retryAfter = 0;
   /// Written by the one that fails first, read once nothing is missing.
   std::optional<Error> failure = {};
 };

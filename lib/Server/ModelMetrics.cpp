@@ -150,6 +150,52 @@ public:
 };
 } // namespace
 
+/// What is counted of devices.
+static void collect(const DispatcherCounters &counters,
+                    const prometheus::Labels &labels, Families &families) {
+  using prometheus::MetricType;
+  for (const DeviceCounters &device : counters.devices) {
+    prometheus::Labels all = labels;
+    all["device"] = device.name;
+    const auto gauge = [&](const char *name, const char *help, double value) {
+      families.add(name, help, MetricType::Gauge, all, value);
+    };
+    const auto counter = [&](const char *name, const char *help,
+                             uint64_t value) {
+      families.add(name, help, MetricType::Counter, all,
+                   static_cast<double>(value));
+    };
+    gauge("sandwich_device_queue_depth", "Queries that a queue has room for.",
+          device.depth);
+    gauge("sandwich_device_queued",
+          "Queries in a queue, those of its batch "
+          "among them.",
+          device.queued);
+    gauge("sandwich_device_closed",
+          "Whether a device gets no queries, as it "
+          "failed.",
+          device.closed ? 1 : 0);
+    counter("sandwich_device_accepted_total", "Queries that a device took.",
+            device.accepted);
+    counter("sandwich_device_overflowed_total",
+            "Queries that found a queue full or closed.", device.overflowed);
+    counter("sandwich_device_answered_total", "Queries that a device answered.",
+            device.answered);
+    counter("sandwich_device_moved_total",
+            "Queries that left a device that failed for another one.",
+            device.moved);
+    counter("sandwich_device_failed_batches_total",
+            "Batches that failed on a device.", device.failed);
+    counter("sandwich_device_batches_total", "Batches of a device.",
+            device.batches);
+    counter("sandwich_device_batch_tokens_total", "Tokens of those batches.",
+            device.batchTokens);
+  }
+  families.add("sandwich_busy_queries_total",
+               "Queries that found no room on any device.", MetricType::Counter,
+               labels, static_cast<double>(counters.busy));
+}
+
 static void collect(const ServedModel &model, Families &families) {
   const LoadedModel *loaded = model.loaded();
   const prometheus::Labels labels = {{"model_name", model.name()},
@@ -180,6 +226,8 @@ static void collect(const ServedModel &model, Families &families) {
     families.add("sandwich_encoding_seconds_total",
                  "Seconds that batches took.", prometheus::MetricType::Counter,
                  labels, counts.seconds);
+    if (encoder->devices)
+      collect(encoder->devices->dispatcher().counters(), labels, families);
   }
   if (!loaded)
     return;

@@ -246,6 +246,22 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   serving.waitingTokens =
       std::max<uint64_t>(serving.waitingTokens, engine->contextLength());
   made->service = std::make_unique<EncodingService>(std::move(engine), serving);
+  if (options.devicesFile.empty())
+    return made;
+  if (made->capabilities.kind != EncoderCapabilities::Kind::Embedding)
+    return makeError(options.artifact,
+                     ": ranks texts, which devices do not do for it");
+  EmbeddingDevicesOptions devices;
+  SANDWICH_ASSIGN_OR_RETURN(devices.description,
+                            DevicesDescription::read(options.devicesFile));
+  devices.depthsFile = options.depthsFile;
+  devices.modelChecksum = made->fingerprint;
+  devices.log = options.engine.log;
+  Result<std::unique_ptr<EmbeddingDevices>> found =
+      EmbeddingDevices::create(*made->service, devices);
+  if (!found)
+    return found.error().inContext(options.devicesFile);
+  made->devices = *std::move(found);
   return made;
 }
 

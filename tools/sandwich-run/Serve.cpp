@@ -12,6 +12,7 @@
 #include "SpeculationArguments.h"
 #include "Terminal.h"
 
+#include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Server/ApiServer.h"
 #include "sandwich/Support/ByteSize.h"
@@ -39,6 +40,9 @@ struct ServeArguments {
   std::string apiKeyFile;
   std::set<std::string> allowedHosts;
   std::optional<uint64_t> contextLength;
+  /// [NAME=]FILE
+  std::vector<std::string> devices;
+  std::string depthsFile;
   uint64_t batch = 0;
   SchedulerOptions scheduling;
   /// Milliseconds.
@@ -95,6 +99,37 @@ modelOptions(const ServeArguments &arguments) {
   return models;
 }
 
+/// Gives each of `models` the devices that are for it.
+static Status addDevices(const ServeArguments &arguments,
+                         std::vector<ServedModelOptions> &models) {
+  if (arguments.devices.empty() && !arguments.depthsFile.empty())
+    return makeError("--depths is for --devices");
+  if (arguments.devices.size() > 1 && !arguments.depthsFile.empty())
+    return makeError("--depths is for one --devices");
+  for (const std::string &text : arguments.devices) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos && models.size() > 1)
+      return makeError("--devices '", text,
+                       "' does not tell which model it is for; give "
+                       "NAME=FILE");
+    const std::string name = equals == std::string::npos
+                                 ? models.front().name
+                                 : text.substr(0, equals);
+    const auto model =
+        std::ranges::find(models, name, &ServedModelOptions::name);
+    if (model == models.end())
+      return makeError("--devices '", text, "' is for '", name,
+                       "', which is no model");
+    if (!model->devicesFile.empty())
+      return makeError("--devices '", text, "': '", name,
+                       "' was given devices before");
+    model->devicesFile =
+        equals == std::string::npos ? text : text.substr(equals + 1);
+    model->depthsFile = arguments.depthsFile;
+  }
+  return {};
+}
+
 static Result<std::map<std::string, std::string>>
 readAliases(const std::vector<std::string> &texts) {
   std::map<std::string, std::string> aliases;
@@ -116,6 +151,7 @@ static Result<ApiServerOptions> serverOptions(const ServeArguments &arguments) {
   limits.allBodyBytes = std::max(limits.allBodyBytes, 2 * limits.bodyBytes);
   options.allowedHosts = AllowedHosts(arguments.allowedHosts);
   SANDWICH_ASSIGN_OR_RETURN(options.models, modelOptions(arguments));
+  SANDWICH_RETURN_IF_ERROR(addDevices(arguments, options.models));
   SANDWICH_ASSIGN_OR_RETURN(options.aliases, readAliases(arguments.aliases));
   if (!arguments.apiKeyFile.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(options.keys,
@@ -433,3 +469,15 @@ be read; more get 429.)");
     };
   });
 }
+command
+    ->add_option("--devices", arguments.devices,
+                 "What embeds beside this CPU, and whether it does, of the "
+                 "model NAME: accelerators behind other servers first, the "
+                 "CPU for what finds their queues full (docs/Serving.md)")
+    ->type_name("[NAME=]FILE.json");
+command
+    ->add_option("--depths", arguments.depthsFile,
+                 "Where the depths of their queues are kept, so that the next "
+                 "start need not measure")
+    ->check(findOutputNameProblem)
+    ->type_name("FILE.json");

@@ -83,9 +83,9 @@ def make_models(folder):
 
 
 class Server:
-    def __init__(self, *artifacts):
+    def __init__(self, *arguments):
         self.process = subprocess.Popen(
-            ["sandwich-run", "serve", *artifacts, "--port", "0"],
+            ["sandwich-run", "serve", *arguments, "--port", "0"],
             stderr=subprocess.PIPE, text=True)
         self.url = None
         for line in self.process.stderr:
@@ -108,6 +108,14 @@ class Server:
             got, text = error.code, error.read()
         assert got == status, (path, body, got, text)
         return json.loads(text)
+
+    def count(self, name, device):
+        """A metric of a device."""
+        with urllib.request.urlopen(self.url + "/metrics") as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(name + "{") and f'"{device}"' in line:
+                    return float(line.split()[-1])
+        raise AssertionError(f"no {name} of {device}")
 
     def stop(self):
         self.process.terminate()
@@ -238,6 +246,101 @@ def check_together(server):
     assert not failures, failures
 
 
+def write_devices(path, **fields):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(fields, file)
+
+
+def burst(server, count):
+    """The statuses of requests that come at once."""
+    statuses = []
+
+    def ask():
+        request = urllib.request.Request(
+            server.url + "/v1/embeddings",
+            json.dumps({"input": "a b c"}).encode(),
+            {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                statuses.append(answer.status)
+        except urllib.error.HTTPError as error:
+            assert error.headers["Retry-After"], error
+            statuses.append(error.code)
+
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(statuses)
+
+
+def check_devices(folder):
+    """An accelerator that is slow, and this CPU for what finds it full."""
+    devices = os.path.join(folder, "devices.json")
+    artifact = os.path.join(folder, "bert.sandwich")
+    slow = {"name": "npu", "type": "simulated", "alpha": 0.4, "beta": 0.4,
+            "depth": 2}
+    cpu = {"name": "cpu", "type": "cpu", "depth": 64}
+    write_devices(devices, heterogeneous=True, devices=[slow, cpu])
+    server = Server(artifact, "--devices", devices)
+    try:
+        assert burst(server, 6) == [200] * 6
+        assert server.count("sandwich_device_accepted_total", "npu") == 2
+        assert server.count("sandwich_device_accepted_total", "cpu") == 4
+        assert server.count("sandwich_device_overflowed_total", "npu") == 4
+    finally:
+        server.stop()
+    # Alone, it is busy.
+    write_devices(devices, heterogeneous=False, devices=[slow, cpu])
+    server = Server(artifact, "--devices", devices)
+    try:
+        assert burst(server, 6) == [200] * 2 + [429] * 4
+    finally:
+        server.stop()
+    # Another server is a device, and what is not there is left out. The CPU's
+    # depth is measured once.
+    other = Server(artifact)
+    remote = {"name": "remote", "type": "remote", "depth": 2,
+              "url": other.url + "/v1/embeddings"}
+    gone = {"name": "gone", "type": "remote", "depth": 2,
+            "url": "http://127.0.0.1:9/embed"}
+    depths = os.path.join(folder, "depths.json")
+    write_devices(devices, heterogeneous=True, slo_seconds=0.5,
+                  devices=[gone, remote, {"name": "cpu", "type": "cpu"}])
+    try:
+        expected = other.ask("/embed", {"inputs": "a b c"})[0]
+        for _ in range(2):
+            server = Server(artifact, "--devices", devices, "--depths", depths)
+            try:
+                expect_near(server.ask("/embed", {"inputs": "a b c"})[0],
+                            expected)
+                assert server.count("sandwich_device_answered_total",
+                                    "remote") == 1
+                depth = server.count("sandwich_device_queue_depth", "cpu")
+            finally:
+                server.stop()
+            with open(depths, encoding="utf-8") as file:
+                saved = json.load(file)
+            assert saved["devices"][1]["depth"] == depth >= 1, saved
+    finally:
+        other.stop()
+    for fields, message in (
+            ({"devices": []}, "devices must be a list"),
+            ({"devices": [{"name": "x", "type": "tpu"}]},
+             'devices[0].type is "tpu"; it must be "cpu", "remote" or '
+             '"simulated"'),
+            ({"devices": [{"name": "x", "type": "remote",
+                           "url": "http://localhost/api"}]},
+             "must end with /v1/embeddings or /embed"),
+            ({"devices": [gone]}, "no device")):
+        write_devices(devices, **fields)
+        result = subprocess.run(
+            ["sandwich-run", "serve", artifact, "--devices", devices, "--port",
+             "0"], capture_output=True, text=True)
+        assert result.returncode == 1 and message in result.stderr, result
+
+
 def main():
     folder = sys.argv[1]
     make_models(folder)
@@ -256,6 +359,7 @@ def main():
         assert state["state"] == "ready" and state["totals"]["texts"] > 0
     finally:
         server.stop()
+    check_devices(folder)
 
 
 if __name__ == "__main__":
