@@ -385,7 +385,8 @@ EmbeddingDevices::create(EncodingService &service,
     if (depths[i].depth == 0) {
       report(options.log, LogLevel::Warning,
              "'" + depths[i].name +
-                 "' gets no queries: it takes too long for one");
+                 "' gets no queries: none keeps the limit, or none beside "
+                 "those of the others");
       continue;
     }
     dispatched.push_back(

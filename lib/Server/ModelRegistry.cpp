@@ -106,7 +106,7 @@ ModelRegistry::find(const std::string &name) const {
                                "/v1/rerank");
 }
 
-static const char *nameOf(EncoderCapabilities::Kind kind) {
+static const char *lackOf(EncoderCapabilities::Kind kind) {
   return kind == EncoderCapabilities::Kind::Embedding ? "embeds no texts"
                                                       : "ranks no texts";
 }
@@ -126,7 +126,7 @@ std::variant<const LoadedEncoder *, ApiError> ModelRegistry::findEncoder(
     return model.encoder();
   return ApiError::ofField(
       "model", "the model '" + model.name() + "' " +
-                   (kind ? nameOf(*kind) : "neither embeds nor ranks texts"));
+                   (kind ? lackOf(*kind) : "neither embeds nor ranks texts"));
 }
 
 void ModelRegistry::count(const RequestRecord &record) {

@@ -342,6 +342,20 @@ static void addServingOptions(CLI::App &command, ServeArguments &arguments) {
       ->allow_extra_args(false)
       ->type_name("ALIAS=NAME");
   group
+      ->add_option("--devices", arguments.devices,
+                   "What embeds for the model NAME, this CPU among it or not: "
+                   "accelerators behind other servers first, the CPU for what "
+                   "finds their queues full (docs/Serving.md)")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]FILE.json");
+  group
+      ->add_option(
+          "--depths", arguments.depthsFile,
+          "Where the depths of their queues are kept, so that the next "
+          "start need not measure them")
+      ->check(findOutputNameProblem)
+      ->type_name("FILE.json");
+  group
       ->add_option("--context-length", arguments.contextLength,
                    "Tokens of a prompt and its text together (default: as the "
                    "model has it)")
@@ -469,15 +483,3 @@ be read; more get 429.)");
     };
   });
 }
-command
-    ->add_option("--devices", arguments.devices,
-                 "What embeds beside this CPU, and whether it does, of the "
-                 "model NAME: accelerators behind other servers first, the "
-                 "CPU for what finds their queues full (docs/Serving.md)")
-    ->type_name("[NAME=]FILE.json");
-command
-    ->add_option("--depths", arguments.depthsFile,
-                 "Where the depths of their queues are kept, so that the next "
-                 "start need not measure")
-    ->check(findOutputNameProblem)
-    ->type_name("FILE.json");
