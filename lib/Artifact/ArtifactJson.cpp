@@ -81,7 +81,8 @@ static Json phaseToJson(const proto::Phase &phase) {
           {"workspace_bytes", phase.workspace_bytes()},
           {"schedules", toArray(phase.schedules(), scheduleToJson)},
           {"operations", toArray(phase.operations(), operationToJson)},
-          {"inputs", toArray(phase.inputs())}};
+          {"inputs", toArray(phase.inputs())},
+          {"bidirectional", phase.bidirectional()}};
 }
 
 static Json encodingToJson(const proto::Encoding &encoding) {

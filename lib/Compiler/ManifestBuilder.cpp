@@ -49,6 +49,9 @@ void ManifestBuilder::addSchedules(ModuleOp module) {
     if (!function->hasAttr(lm::phaseAttributeName))
       continue;
     proto::Phase &phase = phaseNamed(function.getName());
+    function.walk([&](lm::AttentionOp attention) {
+      phase.set_bidirectional(attention.getBidirectional());
+    });
     function.walk([&](gemm::MatmulOp matmul) {
       gemm::ScheduleTableAttr table = *matmul.getSchedules();
       int64_t from = 1;

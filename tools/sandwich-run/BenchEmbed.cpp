@@ -8,6 +8,7 @@
 
 #include "Arguments.h"
 #include "Commands.h"
+#include "ProfileTable.h"
 #include "Terminal.h"
 
 #include "sandwich/Runtime/Engine/EncoderEngine.h"
@@ -33,6 +34,7 @@ struct Arguments {
   uint64_t seed = 0;
   std::optional<WeightPlacement> weights;
   bool verify = false;
+  bool profile = false;
   bool json = false;
 };
 
@@ -41,31 +43,19 @@ struct Measured {
   uint64_t texts;
   double seconds;
   double fastest, slowest;
-  /// Operations of all texts, those of attention included.
-  double flops;
+  /// Of all batches that were measured.
+  PhaseProfile profile;
+
+  /// Floating-point operations of a batch, those of attention included.
+  double flops() const {
+    double all = 0;
+    for (const OperationProfile &operation : profile.operations)
+      all += operation.flops;
+    return all / static_cast<double>(repetitions);
+  }
+  uint64_t repetitions;
 };
 } // namespace
-
-/// What a text of `tokens` tokens takes of floating-point operations: each
-/// operation is called once, or once for each layer, and each token attends to
-/// all of its text, or, where it attends backwards only, to half of it.
-static double countFlops(const EncoderEngine &engine, uint64_t tokens) {
-  const proto::Manifest &manifest = engine.artifact().manifest();
-  const proto::Phase &phase = manifest.phases(0);
-  double flops = 0;
-  for (const proto::Operation &operation : phase.operations()) {
-    const bool isLayer =
-        operation.name().find("layers.") != std::string::npos ||
-        operation.flops_per_attended() > 0;
-    const double calls = isLayer ? manifest.model().layers() : 1;
-    const auto count = static_cast<double>(tokens);
-    flops += calls * (static_cast<double>(operation.flops_per_token()) * count +
-                      static_cast<double>(operation.flops_per_logit_row()) +
-                      static_cast<double>(operation.flops_per_attended()) *
-                          count * count);
-  }
-  return flops;
-}
 
 /// A batch in steps that the engine takes.
 static Status runAll(EncoderEngine &engine,
@@ -100,19 +90,22 @@ static Result<Measured> measure(EncoderEngine &engine, uint64_t texts,
       text.push_back(
           static_cast<int32_t>(random() % engine.model().vocab_size()));
   std::vector<double> seconds;
+  StepProfiler profiler(engine.phaseOf(EncoderOutput::Texts));
   // The first one is not counted.
   for (uint64_t i = 0; i <= arguments.repetitions; ++i) {
     if (interrupted())
       return makeError("interrupted");
+    if (i == 1)
+      engine.profileInto(&profiler);
     const Clock::time_point start = Clock::now();
     SANDWICH_RETURN_IF_ERROR(runAll(engine, batch));
     if (i > 0)
       seconds.push_back(secondsSince(start));
   }
+  engine.profileInto(nullptr);
   const auto [fastest, slowest] = std::ranges::minmax(seconds);
-  return Measured{texts, median(seconds), fastest, slowest,
-                  static_cast<double>(texts) *
-                      countFlops(engine, arguments.tokens)};
+  return Measured{texts,   median(seconds),    fastest,
+                  slowest, profiler.profile(), arguments.repetitions};
 }
 
 static Status run(const Arguments &arguments) {
@@ -149,18 +142,23 @@ static Status run(const Arguments &arguments) {
                   static_cast<unsigned long long>(arguments.tokens),
                   measured.seconds * 1e3, perSecond,
                   perSecond * static_cast<double>(arguments.tokens),
-                  measured.flops / measured.seconds * 1e-9);
+                  measured.flops() / measured.seconds * 1e-9);
     std::fflush(stdout);
-    results.push_back(
-        {{"texts", texts},
-         {"tokens", arguments.tokens},
-         {"seconds", measured.seconds},
-         {"fastest_seconds", measured.fastest},
-         {"slowest_seconds", measured.slowest},
-         {"texts_per_second", perSecond},
-         {"tokens_per_second",
-          perSecond * static_cast<double>(arguments.tokens)},
-         {"gflops_per_second", measured.flops / measured.seconds * 1e-9}});
+    if (arguments.profile && !arguments.json)
+      SANDWICH_RETURN_IF_ERROR(tool::printProfile(measured.profile));
+    Json result = {
+        {"texts", texts},
+        {"tokens", arguments.tokens},
+        {"seconds", measured.seconds},
+        {"fastest_seconds", measured.fastest},
+        {"slowest_seconds", measured.slowest},
+        {"texts_per_second", perSecond},
+        {"tokens_per_second",
+         perSecond * static_cast<double>(arguments.tokens)},
+        {"gflop_per_second", measured.flops() / measured.seconds * 1e-9}};
+    if (arguments.profile)
+      result["profile"] = tool::toJson(measured.profile);
+    results.push_back(std::move(result));
   }
   if (!arguments.json)
     return {};
@@ -195,6 +193,8 @@ batch before them is not counted.)");
       ->type_name("N");
   addSeedOption(*command, arguments->seed);
   addWeightOptions(*command, arguments->weights, arguments->verify);
+  command->add_flag("--profile", arguments->profile,
+                    "Tells where the time goes, operation by operation");
   command->add_flag("--json", arguments->json,
                     "Prints one JSON object instead of a table");
   command->callback([arguments, &action] {

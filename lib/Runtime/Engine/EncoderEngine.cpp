@@ -230,6 +230,14 @@ EncoderEngine::~EncoderEngine() {
     cores->onDisplaced({});
 }
 
+const proto::Phase &EncoderEngine::phaseOf(EncoderOutput output) const {
+  const char *name = output == EncoderOutput::Tokens
+                         ? artifact::embedTokensPhase
+                     : classifies() ? artifact::classifyPhase
+                                    : artifact::embedPhase;
+  return *artifact::findPhase(source.manifest(), name);
+}
+
 uint64_t EncoderEngine::columns() const {
   return artifact::columnsOf(source.manifest().phases(0), source.manifest());
 }
@@ -331,21 +339,24 @@ EncoderEngine::run(std::span<const EncoderInput> batch, EncoderOutput output) {
   struct Call {
     SandwichPhaseFunction function;
     const SandwichStep *step;
-  } call{phases.find(output == EncoderOutput::Tokens
-                         ? artifact::embedTokensPhase
-                     : classifies() ? artifact::classifyPhase
-                                    : artifact::embedPhase),
-         &step};
+    StepProfiler *profiler;
+  } call{phases.find(phaseOf(output).name()), &step, profiler};
   CoreLease lease;
   if (cores)
     lease = cores->acquire(demand);
+  if (profiler)
+    profiler->begin(step);
   threads->run(
       threads->size(),
       [](void *context, int32_t thread) {
         const auto &call = *static_cast<const Call *>(context);
+        if (call.profiler)
+          call.profiler->enter(thread);
         call.function(call.step, thread);
       },
       &call);
+  if (profiler)
+    profiler->end();
   return std::span(reinterpret_cast<const float *>(rows.data()),
                    wanted.size() * columns());
 }

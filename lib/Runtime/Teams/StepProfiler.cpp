@@ -41,7 +41,9 @@ void StepProfiler::begin(SandwichStep &step) {
     const auto count = static_cast<uint64_t>(segment.num_tokens);
     // The tokens of a segment share what they read.
     positions += before + count;
-    attended += count * before + count * (count + 1) / 2;
+    attended +=
+        count * before +
+        (phase.bidirectional() ? count * count : count * (count + 1) / 2);
   }
   start = Clock::now();
 }

@@ -20,6 +20,7 @@
 #include "sandwich/Runtime/Memory/MemoryLedger.h"
 #include "sandwich/Runtime/Teams/CoreArbiter.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
+#include "sandwich/Runtime/Teams/StepProfiler.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
@@ -118,7 +119,12 @@ public:
   Result<std::span<const float>> run(std::span<const EncoderInput> batch,
                                      EncoderOutput output);
 
-  /// The team, for who profiles or reads where its threads are.
+  /// Profiles the batches from now on; null ends it. Of the phase `phaseOf` the
+  /// output that they are run for. Not to be called while one runs.
+  void profileInto(StepProfiler *stepProfiler) { profiler = stepProfiler; }
+  const proto::Phase &phaseOf(EncoderOutput output) const;
+
+  /// The team, for who reads where its threads are.
   PhaseTeam &team() { return *threads; }
 
 private:
@@ -147,6 +153,7 @@ private:
   /// Null without an arbiter.
   std::unique_ptr<CoreMember> cores;
   CoreDemand demand;
+  StepProfiler *profiler = nullptr;
 
   // Of the batch; kept to spare allocations.
   std::vector<int32_t> ids, types, positions, slots, blocks, wanted;
