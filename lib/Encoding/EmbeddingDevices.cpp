@@ -60,12 +60,12 @@ public:
 
   const DeviceFacts &facts() const override { return described; }
   void submit(DeviceBatch batch, BatchCompletion completion) override;
-  void probe(ProbeCompletion completion) override {
-    std::thread(std::move(completion), std::nullopt).detach();
-  }
+  void probe(ProbeCompletion completion) override;
 
 private:
-  void end(PendingBatch &batch);
+  /// What is under way ends before the device does.
+  void begin();
+  void end();
 
   EncodingService &service;
   DeviceFacts described;
@@ -88,18 +88,19 @@ static DeviceError toDeviceError(const Error &error) {
   return told;
 }
 
-void EncodingDevice::end(PendingBatch &batch) {
-  batch.completion(std::move(batch.answer));
+void EncodingDevice::begin() {
+  std::lock_guard lock(mutex);
+  ++underWay;
+}
+
+void EncodingDevice::end() {
   std::lock_guard lock(mutex);
   if (--underWay == 0)
     idle.notify_all();
 }
 
 void EncodingDevice::submit(DeviceBatch batch, BatchCompletion completion) {
-  {
-    std::lock_guard lock(mutex);
-    ++underWay;
-  }
+  begin();
   auto pending = std::make_shared<PendingBatch>();
   pending->completion = std::move(completion);
   pending->missing = batch.size();
@@ -117,14 +118,26 @@ void EncodingDevice::submit(DeviceBatch batch, BatchCompletion completion) {
         if (--pending->missing > 0)
           return;
       }
-      end(*pending);
+      pending->completion(std::move(pending->answer));
+      end();
     };
   }
-  if (Status taken = service.submit(std::move(texts)); !taken) {
-    pending->answer = {.error = toDeviceError(taken.error())};
-    // Not by the caller's own call.
-    std::thread([this, pending] { end(*pending); }).detach();
-  }
+  Status taken = service.submit(std::move(texts));
+  if (taken)
+    return;
+  // Not by this call itself.
+  std::thread([this, pending, error = toDeviceError(taken.error())] {
+    pending->completion({.error = error});
+    end();
+  }).detach();
+}
+
+void EncodingDevice::probe(ProbeCompletion completion) {
+  begin();
+  std::thread([this, completion = std::move(completion)] {
+    completion(std::nullopt);
+    end();
+  }).detach();
 }
 
 std::unique_ptr<Device> sandwich::makeEncodingDevice(std::string name,
