@@ -179,16 +179,19 @@ makeRemote(const DeviceDescription &description, DeviceFacts facts) {
   return std::unique_ptr<Device>(std::move(device));
 }
 
+/// Without `service` a device that can be asked whether it is there, of the CPU
+/// none.
 static Result<std::unique_ptr<Device>>
-makeDevice(const DeviceDescription &description, EncodingService &service) {
+makeDevice(const DeviceDescription &description, EncodingService *service) {
   if (description.type == DeviceType::Cpu)
-    return makeEncodingDevice(description.name, service);
-  const EncoderEngine &engine = service.engine();
-  DeviceFacts facts{.name = description.name,
-                    .kind = description.kind,
-                    .dimensions = static_cast<uint32_t>(engine.columns()),
-                    .queryTokens =
-                        static_cast<uint32_t>(engine.contextLength())};
+    return service ? makeEncodingDevice(description.name, *service) : nullptr;
+  DeviceFacts facts{.name = description.name, .kind = description.kind};
+  facts.dimensions = 1;
+  if (service) {
+    const EncoderEngine &engine = service->engine();
+    facts.dimensions = static_cast<uint32_t>(engine.columns());
+    facts.queryTokens = static_cast<uint32_t>(engine.contextLength());
+  }
   if (description.type == DeviceType::Remote)
     return makeRemote(description, std::move(facts));
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<TimedSimulatedDevice> device,
@@ -354,38 +357,64 @@ findDepths(std::span<const std::unique_ptr<Device>> devices,
 // EmbeddingDevices
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// The devices that are there, and who of them gets queries.
+struct DetectedDevices {
+  std::map<std::string,
+           std::pair<std::unique_ptr<Device>, const DeviceDescription *>>
+      devices;
+  DeviceConfiguration configuration;
+};
+} // namespace
+
+static Result<DetectedDevices> detect(const DevicesDescription &description,
+                                      EncodingService *service,
+                                      const LogCallback &log) {
+  DetectedDevices detected;
+  std::vector<DeviceCandidate> candidates;
+  for (const DeviceDescription &each : description.devices) {
+    Result<std::unique_ptr<Device>> device = makeDevice(each, service);
+    if (!device)
+      return device.error().inContext("device '" + each.name + "'");
+    const std::optional<std::string> absence =
+        *device ? findAbsence(**device) : std::nullopt;
+    if (absence)
+      report(log, LogLevel::Warning,
+             "'" + each.name + "' is not there: " + *absence);
+    candidates.push_back({.name = each.name,
+                          .kind = each.kind,
+                          .present = !absence,
+                          .configured = true});
+    detected.devices.emplace(each.name, std::pair(*std::move(device), &each));
+  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      detected.configuration,
+      configureDevices(candidates,
+                       {.heterogeneous = description.heterogeneous}));
+  return detected;
+}
+
+Result<DeviceConfiguration>
+sandwich::detectDevices(const DevicesDescription &description,
+                        const LogCallback &log) {
+  SANDWICH_ASSIGN_OR_RETURN(DetectedDevices detected,
+                            detect(description, nullptr, log));
+  return std::move(detected.configuration);
+}
+
 Result<std::unique_ptr<EmbeddingDevices>>
 EmbeddingDevices::create(EncodingService &service,
                          const EmbeddingDevicesOptions &options) {
-  std::map<std::string,
-           std::pair<std::unique_ptr<Device>, const DeviceDescription *>>
-      made;
-  std::vector<DeviceCandidate> candidates;
-  for (const DeviceDescription &description : options.description.devices) {
-    Result<std::unique_ptr<Device>> device = makeDevice(description, service);
-    if (!device)
-      return device.error().inContext("device '" + description.name + "'");
-    const std::optional<std::string> absence = findAbsence(**device);
-    if (absence)
-      report(options.log, LogLevel::Warning,
-             "'" + description.name + "' is not there: " + *absence);
-    candidates.push_back({.name = description.name,
-                          .kind = description.kind,
-                          .present = !absence,
-                          .configured = true});
-    made.emplace(description.name, std::pair(*std::move(device), &description));
-  }
-  SANDWICH_ASSIGN_OR_RETURN(
-      DeviceConfiguration detected,
-      configureDevices(candidates,
-                       {.heterogeneous = options.description.heterogeneous}));
+  SANDWICH_ASSIGN_OR_RETURN(DetectedDevices found,
+                            detect(options.description, &service, options.log));
+  DeviceConfiguration &detected = found.configuration;
   report(options.log, LogLevel::Information, detected.describe());
 
   std::vector<std::unique_ptr<Device>> devices;
   std::vector<const DeviceDescription *> descriptions;
   for (const DeviceQueue &queue : detected.queues)
     for (const std::string &name : queue.devices) {
-      auto &[device, description] = made.at(name);
+      auto &[device, description] = found.devices.at(name);
       devices.push_back(std::move(device));
       descriptions.push_back(description);
     }

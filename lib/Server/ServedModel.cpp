@@ -16,6 +16,7 @@
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Topology/InstanceCpus.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -216,6 +217,32 @@ EncoderEngineOptions ServedModel::encoderOptions() const {
   return made;
 }
 
+/// The cores of the model beside accelerators (WindVE, IV.D).
+Result<std::vector<unsigned>> ServedModel::chooseCpus() const {
+  SANDWICH_ASSIGN_OR_RETURN(const CpuBudget budget, readCpuBudget());
+  const unsigned threads = artifact->manifest().phases(0).threads();
+  const unsigned reserved = reservedCores(budget.threads());
+  std::vector<unsigned> cpus =
+      chooseInstanceCpus(budget, threads, reserved, findNodeOfCpu);
+  std::string list;
+  for (unsigned cpu : cpus)
+    list += (list.empty() ? "" : ", ") + std::to_string(cpu);
+  if (cpus.empty())
+    report(
+        options.engine.log, LogLevel::Warning,
+        options.artifact + ": its " + std::to_string(threads) +
+            " threads leave no " + std::to_string(reserved) +
+            " cores to the service and the accelerators' drivers; compile it "
+            "with --threads=" +
+            std::to_string(std::max(1U, budget.threads() - reserved)));
+  else
+    report(options.engine.log, LogLevel::Information,
+           "'" + options.name + "' embeds on the CPUs " + list + "; " +
+               std::to_string(reserved) +
+               " cores are left to the service and the accelerators' drivers");
+  return cpus;
+}
+
 Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   if (hasDraft())
     return makeError(options.artifact, ": generates no text that a draft could "
@@ -230,6 +257,14 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   if (tokenizer) {
     SANDWICH_ASSIGN_OR_RETURN(made->text, TextEncoder::create(*artifact));
   }
+  EmbeddingDevicesOptions devices;
+  if (!options.devicesFile.empty()) {
+    if (made->capabilities.kind != EncoderCapabilities::Kind::Embedding)
+      return makeError(options.artifact,
+                       ": ranks texts, which devices do not do for it");
+    SANDWICH_ASSIGN_OR_RETURN(devices.description,
+                              DevicesDescription::read(options.devicesFile));
+  }
   EncoderEngineOptions loading = encoderOptions();
   loading.progress = [this, told = options.engine.progress](uint64_t done,
                                                             uint64_t total) {
@@ -238,6 +273,9 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
     if (told)
       told(done, total);
   };
+  if (devices.description.heterogeneous) {
+    SANDWICH_ASSIGN_OR_RETURN(loading.cpus, chooseCpus());
+  }
   SANDWICH_ASSIGN_OR_RETURN(
       std::unique_ptr<EncoderEngine> engine,
       EncoderEngine::create(*std::exchange(artifact, std::nullopt), loading));
@@ -248,12 +286,6 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   made->service = std::make_unique<EncodingService>(std::move(engine), serving);
   if (options.devicesFile.empty())
     return made;
-  if (made->capabilities.kind != EncoderCapabilities::Kind::Embedding)
-    return makeError(options.artifact,
-                     ": ranks texts, which devices do not do for it");
-  EmbeddingDevicesOptions devices;
-  SANDWICH_ASSIGN_OR_RETURN(devices.description,
-                            DevicesDescription::read(options.devicesFile));
   devices.depthsFile = options.depthsFile;
   devices.modelChecksum = made->fingerprint;
   devices.log = options.engine.log;

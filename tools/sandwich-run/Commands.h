@@ -27,6 +27,7 @@ void addBenchEmbedCommand(CLI::App &app, Action &action);
 void addBenchServeCommand(CLI::App &app, Action &action);
 void addCharacterizeCommand(CLI::App &app, Action &action);
 void addCostCommand(CLI::App &app, Action &action);
+void addDevicesCommand(CLI::App &app, Action &action);
 void addEmbedCommand(CLI::App &app, Action &action);
 void addGenerateCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);

@@ -47,6 +47,7 @@ change; 2 wrong usage.)");
   tool::addBenchServeCommand(app, action);
   tool::addCharacterizeCommand(app, action);
   tool::addCostCommand(app, action);
+  tool::addDevicesCommand(app, action);
   tool::addInspectCommand(app, action);
   tool::addTopologyCommand(app, action);
   tool::addTokenizeCommand(app, action);

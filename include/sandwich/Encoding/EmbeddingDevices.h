@@ -32,6 +32,12 @@ namespace sandwich {
 std::unique_ptr<Device> makeEncodingDevice(std::string name,
                                            EncodingService &service);
 
+/// Asks every device of `description` whether it is there, and decides by the
+/// detector's rules who gets queries. The CPU is there. Errors: no device is
+/// there; URLs and keys that are none.
+Result<DeviceConfiguration> detectDevices(const DevicesDescription &description,
+                                          const LogCallback &log);
+
 struct EmbeddingDevicesOptions {
   DevicesDescription description;
   /// Where depths are kept; empty: nowhere. Those of another model, SLO or

@@ -83,6 +83,7 @@ private:
   }
   EncoderEngineOptions encoderOptions() const;
   Result<std::unique_ptr<LoadedModel>> make();
+  Result<std::vector<unsigned>> chooseCpus() const;
   Result<std::unique_ptr<LoadedEncoder>> makeEncoder();
 
   ServedModelOptions options;
