@@ -30,11 +30,10 @@ static Json describeCpu(const CpuBudget &budget) {
   const unsigned reserved = reservedCores(budget.threads());
   const std::vector<unsigned> cpus = chooseInstanceCpus(
       budget, budget.threads() - reserved, reserved, findNodeOfCpu);
-});
-return {{"cores", budget.threads()},
-        {"limit", budget.limit()},
-        {"reserved_cores", reserved},
-        {"instance_cpus", cpus}};
+  return {{"cores", budget.threads()},
+          {"limit", budget.limit()},
+          {"reserved_cores", reserved},
+          {"instance_cpus", cpus}};
 }
 
 static Status run(const Arguments &arguments) {
