@@ -8,7 +8,7 @@
 
 #include "sandwich/Frontend/Checkpoint.h"
 
-#include "TestFiles.h"
+#include "CheckpointFixture.h"
 
 #include <algorithm>
 #include <limits>
@@ -19,43 +19,9 @@ using namespace sandwich::test;
 
 namespace {
 
-/// A checkpoint of a few kilobytes in a folder of its own, for tests to spoil
-/// before `write`.
-class CheckpointTest : public testing::Test {
+/// A small Llama.
+class CheckpointTest : public CheckpointFixture {
 protected:
-  Json config = {{"architectures", {"LlamaForCausalLM"}},
-                 {"hidden_size", 8},
-                 {"intermediate_size", 12},
-                 {"num_hidden_layers", 2},
-                 {"num_attention_heads", 2},
-                 {"num_key_value_heads", 1},
-                 {"vocab_size", 10},
-                 {"max_position_embeddings", 128},
-                 {"rms_norm_eps", 1e-5}};
-  TemporaryFolder folder;
-
-  struct Tensor {
-    std::vector<int64_t> shape;
-    std::string elementType;
-    std::string bytes;
-  };
-  std::map<std::string, Tensor> tensors;
-
-  static int64_t count(const std::vector<int64_t> &shape) {
-    int64_t product = 1;
-    for (int64_t dimension : shape)
-      product *= dimension;
-    return product;
-  }
-
-  /// F32 elements 0, 1, 2, ...
-  void add(const std::string &name, const std::vector<int64_t> &shape) {
-    std::vector<float> elements(count(shape));
-    for (size_t i = 0; i < elements.size(); ++i)
-      elements[i] = float(i);
-    tensors[name] = {shape, "F32", bytesOf(elements)};
-  }
-
   /// What a checkpoint of these facts holds, written out by hand.
   void addLlama(int64_t layers = 2) {
     add("model.embed_tokens.weight", {10, 8});
@@ -75,21 +41,17 @@ protected:
     add("lm_head.weight", {10, 8});
   }
 
-  void SetUp() override { addLlama(); }
-
-  template <typename Predicate> std::string file(Predicate isInFile) const {
-    SafetensorsBuilder builder;
-    for (const auto &[name, tensor] : tensors)
-      if (isInFile(name))
-        builder.add(name, tensor.elementType, tensor.shape, tensor.bytes);
-    return builder.finish();
-  }
-
-  void writeConfig() { folder.write("config.json", config.dump()); }
-
-  void write() {
-    writeConfig();
-    folder.write("model.safetensors", file([](const auto &) { return true; }));
+  void SetUp() override {
+    config = {{"architectures", {"LlamaForCausalLM"}},
+              {"hidden_size", 8},
+              {"intermediate_size", 12},
+              {"num_hidden_layers", 2},
+              {"num_attention_heads", 2},
+              {"num_key_value_heads", 1},
+              {"vocab_size", 10},
+              {"max_position_embeddings", 128},
+              {"rms_norm_eps", 1e-5}};
+    addLlama();
   }
 
   /// Two shards: the layers' tensors and the others.
@@ -111,29 +73,6 @@ protected:
     folder.write("model.safetensors.index.json", index.dump());
   }
 
-  Checkpoint open() {
-    auto checkpoint = Checkpoint::open(folder.path());
-    if (!checkpoint) {
-      ADD_FAILURE() << checkpoint.error().message;
-      std::exit(1);
-    }
-    return *std::move(checkpoint);
-  }
-  std::vector<std::string> unusedTensors() {
-    auto unused = open().checkTensors();
-    if (unused)
-      return *unused;
-    ADD_FAILURE() << unused.error().message;
-    return {};
-  }
-  std::string openRefusal() {
-    return messageOf(Checkpoint::open(folder.path()));
-  }
-  std::string tensorRefusal() {
-    write();
-    return messageOf(open().checkTensors());
-  }
-  std::string weights() { return folder.file("model.safetensors"); }
   std::string index() { return folder.file("model.safetensors.index.json"); }
 };
 
@@ -158,14 +97,7 @@ TEST_F(CheckpointTest, OpensASingleFile) {
 }
 
 TEST_F(CheckpointTest, NamesExactlyTheTensorsOfALlama) {
-  write();
-  std::map<std::string, std::vector<int64_t>> expected;
-  for (ExpectedTensor &tensor : expectedTensors(open().config()))
-    EXPECT_TRUE(expected.emplace(tensor.name, tensor.shape).second);
-  std::map<std::string, std::vector<int64_t>> stored;
-  for (const auto &[name, tensor] : tensors)
-    stored.emplace(name, tensor.shape);
-  EXPECT_EQ(expected, stored);
+  expectToImplyExactlyTheTensors();
 }
 
 TEST_F(CheckpointTest, OpensShards) {

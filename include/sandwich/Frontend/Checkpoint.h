@@ -134,10 +134,14 @@ private:
     /// Index into `files`.
     size_t file;
   };
+  using Locations = std::map<std::string, Location, std::less<>>;
 
   Checkpoint() = default;
   Status openFiles();
   Status openShards(const std::string &indexPath);
+  Status addRenamed(Locations &renamed, const std::string &name,
+                    const std::string &original,
+                    const Location &location) const;
   Status renameTensors();
   Status applyAdapters(const std::optional<std::string> &task);
   Result<TensorView> findFactor(const std::string &name, size_t task,
@@ -154,7 +158,7 @@ private:
   std::vector<SafetensorsFile> files;
   /// Parts of tensors that have names of their own, and tensors with adapters.
   std::deque<TensorView> parts;
-  std::map<std::string, Location, std::less<>> locations;
+  Locations locations;
 };
 
 /// Elements in one row of `tensor`: its last dimension, 1 for a scalar.

@@ -204,7 +204,7 @@ Result<ModelConfig> parseModelConfig(std::string_view text);
 Status addGenerationConfig(ModelConfig &config, std::string_view text);
 
 /// The text of a file of `sentence-transformers` by its path in the model's
-/// folder; nothing where there is none.
+/// folder; nothing where there is none. Errors begin with that path.
 using FolderReader =
     std::function<Result<std::optional<std::string>>(const std::string &path)>;
 

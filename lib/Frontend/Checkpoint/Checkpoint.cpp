@@ -176,9 +176,11 @@ Result<Checkpoint> Checkpoint::open(const std::string &folder,
         auto path = pathIfThere(folder + "/" + file);
         if (!path)
           return std::optional<std::string>();
-        SANDWICH_ASSIGN_OR_RETURN(std::string text,
-                                  readTextFile(*path, maxConfigBytes));
-        return std::optional(std::move(text));
+        auto text = readTextFile(*path, maxConfigBytes);
+        // The folder is named below, as in all that is wrong with these files.
+        if (!text)
+          return makeError(text.error().message.substr(folder.size() + 1));
+        return std::optional(*std::move(text));
       });
   if (!added)
     return makeError(folder, "/", added.error().message);
@@ -203,6 +205,17 @@ Status Checkpoint::openFiles() {
   return makeError(folderPath,
                    ": holds no weights: neither model.safetensors nor "
                    "model.safetensors.index.json is there");
+}
+
+/// Adds to `renamed` what a file calls `original`, unless something there has
+/// the name `name` already.
+Status Checkpoint::addRenamed(Locations &renamed, const std::string &name,
+                              const std::string &original,
+                              const Location &location) const {
+  if (renamed.emplace(name, location).second)
+    return {};
+  return makeError(files[location.file].path(), ": tensor ", quote(original),
+                   ": there is another one for ", quote(name));
 }
 
 /// What task number `task` has of the factor `name`, [tasks, rows, columns].
@@ -231,22 +244,18 @@ Result<TensorView> Checkpoint::findFactor(const std::string &name, size_t task,
 Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
   const std::optional<AdapterConfig> &adapters = modelConfig.adapters;
   if (task && (!adapters || !std::ranges::count(adapters->tasks, *task))) {
-    std::string known;
-    for (const std::string &name :
-         adapters ? adapters->tasks : std::vector<std::string>())
-      known += (known.empty() ? "" : ", ") + name;
-    return makeError(folderPath, ": has no adapter for the task ", quote(*task),
-                     "; it has ",
-                     known.empty() ? "no adapters" : "those for " + known);
+    return makeError(
+        folderPath, ": has no adapter for the task ", quote(*task), "; it has ",
+        adapters ? "those for " + describe(adapters->tasks) : "no adapters");
   }
   if (!adapters)
     return {};
   constexpr std::string_view marker = ".parametrizations.weight.";
-  std::map<std::string, Location, std::less<>> applied;
+  Locations applied;
   for (const auto &[name, location] : locations) {
     const size_t place = name.find(marker);
     if (place == name.npos) {
-      applied.emplace(name, location);
+      SANDWICH_RETURN_IF_ERROR(addRenamed(applied, name, name, location));
       continue;
     }
     // The factors are a part of it.
@@ -278,9 +287,8 @@ Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
       parts.push_back(std::move(updated));
       plain.tensor = &parts.back();
     }
-    if (!applied.emplace(stem + ".weight", plain).second)
-      return makeError(files[location.file].path(), ": tensor ", quote(name),
-                       ": there is another one for ", quote(stem + ".weight"));
+    SANDWICH_RETURN_IF_ERROR(
+        addRenamed(applied, stem + ".weight", name, plain));
   }
   locations = std::move(applied);
   return {};
@@ -302,22 +310,17 @@ static TensorView takeRows(const TensorView &matrix, int64_t first,
 Status Checkpoint::renameTensors() {
   if (!modelConfig.encodes())
     return {};
-  std::map<std::string, Location, std::less<>> renamed;
-  auto add = [&](const std::string &name, const std::string &original,
-                 Location location) -> Status {
-    if (renamed.emplace(name, location).second)
-      return {};
-    return makeError(files[location.file].path(), ": tensor ", quote(original),
-                     ": there is another one for ", quote(name));
-  };
+  Locations renamed;
   for (const auto &[name, location] : locations) {
     if (!modelConfig.encoder) {
-      SANDWICH_RETURN_IF_ERROR(add(decoderTensorName(name), name, location));
+      SANDWICH_RETURN_IF_ERROR(
+          addRenamed(renamed, decoderTensorName(name), name, location));
       continue;
     }
     const std::vector<std::string> names = encoderTensorNames(name);
     if (names.size() == 1) {
-      SANDWICH_RETURN_IF_ERROR(add(names.front(), name, location));
+      SANDWICH_RETURN_IF_ERROR(
+          addRenamed(renamed, names.front(), name, location));
       continue;
     }
     // One above the other.
@@ -338,7 +341,7 @@ Status Checkpoint::renameTensors() {
       }
       parts.push_back(std::move(part));
       SANDWICH_RETURN_IF_ERROR(
-          add(names[i], name, {&parts.back(), location.file}));
+          addRenamed(renamed, names[i], name, {&parts.back(), location.file}));
     }
   }
   locations = std::move(renamed);

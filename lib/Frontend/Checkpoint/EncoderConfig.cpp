@@ -86,12 +86,14 @@ static Status readLabels(const Fields &fields, ModelConfig &config) {
                 names->size() > size_t(mostLabels)))
     return fields.refuse("id2label", "; an object with the names of 1 to ",
                          mostLabels, " labels is expected");
-  // As transformers counts them: two where nothing is said.
-  SANDWICH_ASSIGN_OR_RETURN(
-      config.labels,
-      fields.integerOr("num_labels",
-                       names ? static_cast<int64_t>(names->size()) : 2, 1,
-                       mostLabels));
+  // As transformers counts them: the names, whatever num_labels says beside
+  // them, and two where nothing is said.
+  if (names) {
+    config.labels = static_cast<int64_t>(names->size());
+    return {};
+  }
+  SANDWICH_ASSIGN_OR_RETURN(config.labels,
+                            fields.integerOr("num_labels", 2, 1, mostLabels));
   return {};
 }
 

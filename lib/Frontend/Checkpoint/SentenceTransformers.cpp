@@ -16,6 +16,7 @@
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/ModelLimits.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -38,6 +39,15 @@ struct Module {
   std::string path;
 };
 } // namespace
+
+/// Whether `path` is a folder in the model's, short and printable, so that
+/// errors can name its files.
+static bool isInnerFolder(const std::string &path) {
+  constexpr size_t mostBytes = 255;
+  return !path.empty() && path.size() <= mostBytes && !path.starts_with('/') &&
+         !path.starts_with('.') && path.find("..") == path.npos &&
+         std::ranges::all_of(path, [](char c) { return c >= ' ' && c <= '~'; });
+}
 
 static Result<std::vector<Module>> readModules(std::string_view text) {
   SANDWICH_ASSIGN_OR_RETURN(Json document, parseJson(text));
@@ -64,62 +74,81 @@ static Result<std::vector<Module>> readModules(std::string_view text) {
   };
   if (!isKind(0, "Transformer") || !isKind(1, "Pooling") ||
       modules.size() > 3 || (modules.size() == 3 && !isKind(2, "Normalize"))) {
-    std::string kinds;
+    Json kinds = Json::array();
     for (const Module &module : modules)
-      kinds += (kinds.empty() ? "" : ", ") + quote(module.kind);
+      kinds.push_back(module.kind);
     return makeError(
-        "has the modules ", kinds,
+        "has the modules ", describe(kinds),
         "; Transformer, Pooling and maybe Normalize are supported");
   }
-  if (modules[1].path.find("..") != std::string::npos ||
-      modules[1].path.starts_with('/'))
+  if (!isInnerFolder(modules[1].path))
     return makeError("has Pooling in ", quote(modules[1].path),
                      "; a folder in the model's is expected");
   return modules;
 }
 
+namespace {
+/// A way to pool, by its name and by the flag that older files have instead;
+/// those without a `pooling` are not supported.
+struct PoolingMode {
+  const char *name;
+  const char *flag;
+  std::optional<Pooling> pooling;
+};
+} // namespace
+
+static const PoolingMode poolingModes[] = {
+    {"cls", "pooling_mode_cls_token", Pooling::Cls},
+    {"mean", "pooling_mode_mean_tokens", Pooling::Mean},
+    {"lasttoken", "pooling_mode_lasttoken", Pooling::Last},
+    {"max", "pooling_mode_max_tokens", {}},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", {}},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", {}},
+};
+
+/// A name, or a list of one, wins over all flags.
+static Result<Pooling> readPoolingMode(const Fields &fields) {
+  if (const Json *field = fields.find("pooling_mode")) {
+    const Json &chosen =
+        field->is_array() && field->size() == 1 ? field->front() : *field;
+    for (const PoolingMode &mode : poolingModes)
+      if (mode.pooling && chosen == mode.name)
+        return *mode.pooling;
+    return fields.refuse("pooling_mode", "; one of \"cls\", \"mean\" and "
+                                         "\"lasttoken\" is expected");
+  }
+  std::optional<Pooling> pooling;
+  for (const PoolingMode &mode : poolingModes) {
+    SANDWICH_ASSIGN_OR_RETURN(bool chosen, fields.booleanOr(mode.flag, false));
+    if (!chosen)
+      continue;
+    if (!mode.pooling)
+      return fields.refuse(mode.flag, ", which is not supported (cls_token, "
+                                      "mean_tokens and lasttoken are)");
+    if (pooling)
+      return fields.refuse(mode.flag, ", but so is another; one is expected");
+    pooling = mode.pooling;
+  }
+  return pooling.value_or(Pooling::Mean);
+}
+
 static Result<Pooling> readPooling(std::string_view text, int64_t hiddenSize) {
   SANDWICH_ASSIGN_OR_RETURN(Json document, parseObject(text));
   Fields fields(document, "");
-  SANDWICH_ASSIGN_OR_RETURN(
-      int64_t size, fields.integerOr("word_embedding_dimension", hiddenSize, 1,
-                                     model_limits::hiddenSize));
-  if (size != hiddenSize)
-    return fields.refuse("word_embedding_dimension",
-                         "; hidden_size of "
-                         "config.json is ",
-                         hiddenSize);
+  // The newer name and the older one.
+  for (const char *name : {"embedding_dimension", "word_embedding_dimension"}) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        int64_t size,
+        fields.integerOr(name, hiddenSize, 1, model_limits::hiddenSize));
+    if (size != hiddenSize)
+      return fields.refuse(name, "; hidden_size of config.json is ",
+                           hiddenSize);
+  }
   SANDWICH_ASSIGN_OR_RETURN(bool includesPrompt,
                             fields.booleanOr("include_prompt", true));
   if (!includesPrompt)
     return fields.refuse("include_prompt", ", which is not supported");
-  struct Mode {
-    const char *field;
-    std::optional<Pooling> pooling;
-  };
-  const Mode modes[] = {
-      {"pooling_mode_cls_token", Pooling::Cls},
-      {"pooling_mode_mean_tokens", Pooling::Mean},
-      {"pooling_mode_lasttoken", Pooling::Last},
-      {"pooling_mode_max_tokens", {}},
-      {"pooling_mode_mean_sqrt_len_tokens", {}},
-      {"pooling_mode_weightedmean_tokens", {}},
-  };
-  std::optional<Pooling> pooling;
-  for (const auto &[field, mode] : modes) {
-    SANDWICH_ASSIGN_OR_RETURN(bool chosen, fields.booleanOr(field, false));
-    if (!chosen)
-      continue;
-    if (!mode)
-      return fields.refuse(field, ", which is not supported (cls_token, "
-                                  "mean_tokens and lasttoken are)");
-    if (pooling)
-      return fields.refuse(field, ", but so is another; one is expected");
-    pooling = mode;
-  }
-  if (!pooling)
-    return makeError("chooses no pooling_mode");
-  return *pooling;
+  return readPoolingMode(fields);
 }
 
 static Status readLength(std::string_view text, const ModelConfig &config,
@@ -150,7 +179,7 @@ static Status readPrompts(std::string_view text, EmbeddingConfig &embedding) {
       return fields.refuse("prompts", "; an object is expected");
     for (const auto &[name, prompt] : prompts->items()) {
       if (!prompt.is_string())
-        return makeError("prompts.", name, " is ", describe(prompt),
+        return makeError("prompts: ", quote(name), " is ", describe(prompt),
                          "; a text is expected");
       embedding.prompts.emplace_back(name, prompt.get<std::string>());
       bytes += name.size() + embedding.prompts.back().second.size();
