@@ -441,17 +441,24 @@ Status ApiServer::Implementation::load() {
 
 void ApiServer::Implementation::tick() {
   for (const std::unique_ptr<ServedModel> &model : models->models()) {
-    const LoadedModel *loaded = model->loaded();
-    if (!loaded)
+    bool hasWork = false;
+    uint64_t steps = 0;
+    if (const LoadedModel *loaded = model->loaded()) {
+      const SchedulerStatistics now = loaded->service->statistics().scheduler;
+      hasWork = now.runningRequests + now.waitingRequests > 0;
+      steps = now.steps;
+    } else if (const LoadedEncoder *encoder = model->encoder()) {
+      const EncodingCounts now = encoder->service->counts();
+      hasWork = now.runningTexts + now.waitingTexts > 0;
+      steps = now.batches;
+    } else {
       continue;
-    const SchedulerStatistics now = loaded->service->statistics().scheduler;
+    }
     std::lock_guard lock(watchdogMutex);
     ServiceWatchdog &watchdog =
         watchdogs.try_emplace(model->name(), options.stallSeconds)
             .first->second;
-    const auto verdict =
-        watchdog.look(secondsSince(start),
-                      now.runningRequests + now.waitingRequests > 0, now.steps);
+    const auto verdict = watchdog.look(secondsSince(start), hasWork, steps);
     if (!verdict)
       continue;
     const std::string seconds =

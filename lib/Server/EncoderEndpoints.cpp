@@ -207,6 +207,19 @@ static void embed(Call &call, const EndpointContext &context,
   if (auto error = addInputs(*request, texts))
     return refuseEncoding(call, context, model.name, *error, refuse);
   const uint64_t tokens = texts.countTokens();
+  // Rows and their text are held whole.
+  constexpr uint64_t mostValues = uint64_t{1} << 24;
+  if (output == EncoderOutput::Tokens &&
+      tokens > mostValues / model.capabilities.dimensions)
+    return refuseEncoding(
+        call, context, model.name,
+        ApiError::ofField(
+            request->inputs.field,
+            request->inputs.field + " has " + std::to_string(tokens) +
+                " tokens, and an answer tells the vectors of at "
+                "most " +
+                std::to_string(mostValues / model.capabilities.dimensions)),
+        refuse);
   std::make_shared<EncodingAnswer>(
       call, context, model,
       [request, &model, tokens, write](std::vector<std::vector<float>> &rows) {
@@ -298,6 +311,15 @@ static void rerank(Call &call, const EndpointContext &context,
   auto request = std::make_shared<const RerankRequest>(
       std::move(std::get<RerankRequest>(parsed)));
   const LoadedEncoder &model = found.model();
+  if (const uint32_t labels = model.manifest().encoding().labels(); labels != 1)
+    return refuseEncoding(
+        call, context, model.name,
+        ApiError::ofField("model",
+                          "the model '" + model.name + "' tells " +
+                              std::to_string(labels) +
+                              " scores of a text; one that ranks tells "
+                              "one"),
+        refuse);
   RequestedTexts texts(model, request->truncation, EncoderOutput::Texts);
   for (size_t i = 0; i < request->documents.size(); ++i) {
     const std::string name = request->field + "[" + std::to_string(i) + "]";
@@ -371,6 +393,7 @@ HttpResponse sandwich::describeEncoder(const ModelRegistry &models,
   info.pooling = manifest.encoding().pooling() == "last"
                      ? "last_token"
                      : manifest.encoding().pooling();
+  // Of one token each.
   info.maxConcurrentRequests = model.service->limits().waitingTokens;
   info.maxBatchTokens = model.service->engine().maxTokens();
   info.tokenizationWorkers = workers;

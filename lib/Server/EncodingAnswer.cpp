@@ -13,13 +13,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 using namespace sandwich;
 
 EncodingAnswer::EncodingAnswer(const Call &call, const EndpointContext &context,
                                const LoadedEncoder &model, Finish finish,
                                Refuse refuse)
-    : call(call), context(context), model(model), finish(std::move(finish)),
+    : exchange(call.exchange), id(call.id), path(call.request.path),
+      receivedAt(call.receivedAt), onOver(context.onOver),
+      executor(context.executor), model(model), finish(std::move(finish)),
       refuse(refuse) {}
 
 unsigned sandwich::retryAfterSeconds(const EncodingCounts &counts) {
@@ -37,7 +40,10 @@ unsigned sandwich::retryAfterSeconds(const EncodingCounts &counts) {
 void EncodingAnswer::start(std::vector<EncodingRequest> texts) {
   rows.resize(texts.size());
   missing = texts.size();
-  call.exchange->onClosed([cancelled = cancelled] { *cancelled = true; });
+  exchange->onClosed([answer = weak_from_this()] {
+    if (const auto self = answer.lock())
+      self->cancel();
+  });
   for (size_t i = 0; i < texts.size(); ++i) {
     tokens += texts[i].ids.size();
     texts[i].cancelled = cancelled;
@@ -46,10 +52,12 @@ void EncodingAnswer::start(std::vector<EncodingRequest> texts) {
       self->take(i, std::move(result));
     };
   }
+  // Devices take plain texts.
   const bool isDispatched =
-      model.devices &&
-      std::ranges::all_of(texts, [](const EncodingRequest &text) {
-        return text.output == EncoderOutput::Texts;
+      model.devices && std::ranges::all_of(texts, [](const auto &text) {
+        return text.output == EncoderOutput::Texts &&
+               std::ranges::all_of(text.types,
+                                   [](int32_t type) { return type == 0; });
       });
   if (isDispatched)
     return dispatch(std::move(texts));
@@ -65,8 +73,8 @@ void EncodingAnswer::start(std::vector<EncodingRequest> texts) {
 void EncodingAnswer::dispatch(std::vector<EncodingRequest> texts) {
   Dispatcher &dispatcher = model.devices->dispatcher();
   auto self = shared_from_this();
-  for (size_t i = 0; i < texts.size(); ++i)
-    dispatcher.submit(
+  for (size_t i = 0; i < texts.size(); ++i) {
+    QueryTicket ticket = dispatcher.submit(
         {.id = i, .tokens = std::move(texts[i].ids)},
         [self, i](QueryOutcome outcome) {
           if (!outcome.refusal)
@@ -77,6 +85,23 @@ void EncodingAnswer::dispatch(std::vector<EncodingRequest> texts) {
           self->take(
               i, makeError(outcome.refusal->kind, outcome.refusal->message));
         });
+    std::lock_guard lock(ticketMutex);
+    tickets.push_back(std::move(ticket));
+  }
+  // The client may have left before all were there.
+  if (*cancelled)
+    cancel();
+}
+
+void EncodingAnswer::cancel() {
+  *cancelled = true;
+  std::vector<QueryTicket> all;
+  {
+    std::lock_guard lock(ticketMutex);
+    all.swap(tickets);
+  }
+  for (const QueryTicket &ticket : all)
+    (void)model.devices->dispatcher().cancel(ticket);
 }
 
 void EncodingAnswer::take(size_t text, Result<std::vector<float>> result) {
@@ -87,12 +112,19 @@ void EncodingAnswer::take(size_t text, Result<std::vector<float>> result) {
   if (--missing > 0)
     return;
   // Off the model's thread.
-  context.executor([self = shared_from_this()] { self->end(); });
+  executor([self = shared_from_this()] { self->end(); });
 }
 
 void EncodingAnswer::end() {
-  Result<std::string> body =
-      failure ? Result<std::string>(*failure) : finish(rows);
+  const auto make = [&]() -> Result<std::string> {
+    try {
+      return failure ? Result<std::string>(*failure) : finish(rows);
+    } catch (const std::bad_alloc &) {
+      return makeError(ErrorKind::Internal,
+                       "there is no memory for the answer");
+    }
+  };
+  Result<std::string> body = make();
   if (body)
     return respond({.body = *std::move(body)}, "");
   const unsigned later = retryAfter;
@@ -104,18 +136,18 @@ void EncodingAnswer::end() {
 
 void EncodingAnswer::respond(const HttpResponse &response,
                              const std::string &error) {
-  const bool sent = call.exchange->respond(response);
-  if (!context.onOver)
+  const bool sent = exchange->respond(response);
+  if (!onOver)
     return;
   RequestRecord record;
-  record.id = call.id;
-  record.path = call.request.path;
+  record.id = id;
+  record.path = path;
   record.model = model.name;
   record.status = sent ? response.status : RequestRecord::clientLeft;
   record.error = sent ? error : "the client left";
   record.promptTokens = tokens;
-  record.seconds = std::chrono::duration<double>(
-                       GenerationAnswer::Clock::now() - call.receivedAt)
-                       .count();
-  context.onOver(std::move(record));
+  record.seconds =
+      std::chrono::duration<double>(GenerationAnswer::Clock::now() - receivedAt)
+          .count();
+  onOver(std::move(record));
 }

@@ -11,10 +11,15 @@
 
 #include "Endpoints.h"
 
+#include "sandwich/Devices/Dispatcher.h"
+#include "sandwich/Encoding/EncodingService.h"
+
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace sandwich {
@@ -43,8 +48,14 @@ private:
   void end();
   void respond(const HttpResponse &response, const std::string &error);
 
-  const Call call;
-  const EndpointContext &context;
+  void cancel();
+
+  const std::shared_ptr<HttpExchange> exchange;
+  const std::string id, path;
+  const GenerationAnswer::Clock::time_point receivedAt;
+  /// Copies, as a model that ends after them may still have texts.
+  const std::function<void(RequestRecord)> onOver;
+  const GenerationAnswer::Executor executor;
   const LoadedEncoder &model;
   const Finish finish;
   const Refuse refuse;
@@ -53,6 +64,9 @@ private:
   std::atomic<size_t> missing = 0;
   std::shared_ptr<std::atomic<bool>> cancelled =
       std::make_shared<std::atomic<bool>>(false);
+  std::mutex ticketMutex;
+  /// Of texts that devices have.
+  std::vector<QueryTicket> tickets;
   std::atomic<bool> hasFailed = false;
   /// As a device tells; 0: none did.
   std::atomic<unsigned> retryAfter = 0;

@@ -73,7 +73,7 @@ std::variant<size_t, ApiError> ModelRegistry::indexOf(
     // What is being loaded may fit, too.
     std::vector<size_t> fitting;
     for (size_t i = 0; i < all.size(); ++i)
-      if (!all[i]->isReady() || fits(*all[i]))
+      if (all[i]->state() == ServedModel::State::Loading || fits(*all[i]))
         fitting.push_back(i);
     if (fitting.size() != 1)
       return ApiError::ofField("model",

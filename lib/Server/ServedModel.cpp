@@ -244,6 +244,9 @@ Result<std::vector<unsigned>> ServedModel::chooseCpus() const {
 }
 
 Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
+  if (options.engine.plan)
+    return makeError(options.artifact, ": has no prefill and no decode that "
+                                       "--plan could be for");
   if (hasDraft())
     return makeError(options.artifact, ": generates no text that a draft could "
                                        "propose");
@@ -283,7 +286,8 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   serving.waitingTokens = options.service.scheduling.maxWaitingTokens;
   serving.waitingTokens =
       std::max<uint64_t>(serving.waitingTokens, engine->contextLength());
-  made->service = std::make_unique<EncodingService>(std::move(engine), serving);
+  SANDWICH_ASSIGN_OR_RETURN(
+      made->service, EncodingService::create(std::move(engine), serving));
   if (options.devicesFile.empty())
     return made;
   devices.depthsFile = options.depthsFile;

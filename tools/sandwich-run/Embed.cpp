@@ -53,11 +53,16 @@ static std::vector<std::string_view> splitLines(std::string_view text) {
 /// The numbers of a list in JSON. Error: it is none.
 static Result<std::vector<int32_t>> readNumbers(const Json &list) {
   std::vector<int32_t> numbers;
+  const auto wrong = [] {
+    return makeError("is no list of token ids, [2, 7, 3], nor one of them with "
+                     "one of types, [[2, 7, 3], [0, 0, 1]]");
+  };
+  if (!list.is_array())
+    return wrong();
   for (const Json &number : list) {
     if (!number.is_number_integer() || number.get<double>() < 0 ||
         number.get<double>() > INT32_MAX)
-      return makeError("is no list of token ids, [2, 7, 3], nor one of them "
-                       "with one of types, [[2, 7, 3], [0, 0, 1]]");
+      return wrong();
     numbers.push_back(number.get<int32_t>());
   }
   return numbers;
@@ -96,7 +101,7 @@ class Output {
 public:
   Output(const EncoderEngine &engine, const Arguments &arguments)
       : columns(engine.columns()), arguments(arguments),
-        normalizes(engine.encoding().normalized()) {}
+        normalizes(engine.encoding().normalized() && !arguments.tokens) {}
 
   Status print(std::vector<float> rows) const {
     std::string line = arguments.tokens ? "[" : "";
@@ -162,7 +167,9 @@ static Status run(const Arguments &arguments) {
   SANDWICH_RETURN_IF_ERROR(checkArguments(arguments, *engine));
   const Output output(*engine, arguments);
   const uint64_t inFlightTokens = 2 * engine->maxTokens();
-  EncodingService service(std::move(engine));
+  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<EncodingService> running,
+                            EncodingService::create(std::move(engine)));
+  EncodingService &service = *running;
 
   struct Pending {
     std::future<Result<std::vector<float>>> rows;
@@ -245,9 +252,11 @@ Scores are what the model's head gives, before any sigmoid.)");
   command->add_flag("--truncate", arguments->text.truncate,
                     "Shortens texts that are longer than the model's context, "
                     "instead of refusing them");
-  command->add_flag("--ids", arguments->ids,
-                    "Lines are lists of token ids, [2, 7, 3], or of ids and of "
-                    "types, [[2, 7, 3], [0, 0, 1]]");
+  command
+      ->add_flag("--ids", arguments->ids,
+                 "Lines are lists of token ids, [2, 7, 3], or of ids and of "
+                 "types, [[2, 7, 3], [0, 0, 1]]")
+      ->excludes("--query", "--prompt", "--truncate");
   command->add_flag("--tokens", arguments->tokens,
                     "Prints a list of the vectors of each text's tokens");
   command

@@ -28,7 +28,7 @@ protected:
     ASSERT_TRUE(artifact);
     auto engine = EncoderEngine::create(*std::move(artifact), {});
     ASSERT_TRUE(engine) << engine.error().message;
-    service = std::make_unique<EncodingService>(*std::move(engine));
+    service = *EncodingService::create(*std::move(engine));
   }
 
   Result<std::unique_ptr<EmbeddingDevices>>

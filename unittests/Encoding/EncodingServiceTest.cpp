@@ -31,7 +31,7 @@ protected:
     ASSERT_TRUE(artifact);
     auto engine = EncoderEngine::create(*std::move(artifact), {});
     ASSERT_TRUE(engine) << engine.error().message;
-    service = std::make_unique<EncodingService>(*std::move(engine), options);
+    service = *EncodingService::create(*std::move(engine), options);
   }
 
   static std::pair<EncodingRequest, std::future<Rows>>
@@ -170,13 +170,55 @@ TEST_F(EncodingServiceTest, TakesAllRequestsOrNone) {
   }
   Status status = service->submit(std::move(requests));
   ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::InvalidArgument);
+  EXPECT_EQ(status.error().message,
+            "there are 12 tokens, and the queue holds 10");
+  auto [first, firstRows] = makeRequest({1, 2, 3, 4, 5, 6});
+  ASSERT_TRUE(submit(std::move(first)));
+  auto [second, secondRows] = makeRequest({1, 2, 3, 4, 5, 6});
+  status = submit(std::move(second));
+  ASSERT_FALSE(status);
   EXPECT_EQ(status.error().kind, ErrorKind::Overloaded);
-  EXPECT_EQ(status.error().message, "there are 12 tokens, and 0 are waiting "
+  EXPECT_EQ(status.error().message, "there are 6 tokens, and 6 are waiting "
                                     "already; at most 10 may");
   auto [wrong, wrongRows] = makeRequest({200});
   EXPECT_EQ(submit(std::move(wrong)).error().kind, ErrorKind::InvalidArgument);
-  EXPECT_EQ(service->counts().waitingTexts, 0U);
+  EXPECT_EQ(service->counts().waitingTexts, 1U);
   gate->open.set_value();
+}
+
+TEST_F(EncodingServiceTest, OutlivesWhoThrows) {
+  start();
+  EncodingRequest bad;
+  bad.ids = {1};
+  bad.completion = [](const Rows &) { throw std::bad_alloc(); };
+  ASSERT_TRUE(submit(std::move(bad)));
+  auto [request, rows] = makeRequest({4});
+  ASSERT_TRUE(submit(std::move(request)));
+  EXPECT_TRUE(rows.get());
+}
+
+TEST_F(EncodingServiceTest, LeavesWhatNobodyWants) {
+  start();
+  auto gate = block();
+  auto [request, rows] = makeRequest({4});
+  request.cancelled = std::make_shared<std::atomic<bool>>(true);
+  ASSERT_TRUE(submit(std::move(request)));
+  gate->open.set_value();
+  EXPECT_EQ(rows.get().error().kind, ErrorKind::Cancelled);
+}
+
+TEST_F(EncodingServiceTest, DrainsWhatItHas) {
+  start();
+  auto gate = block();
+  auto [request, rows] = makeRequest({4});
+  ASSERT_TRUE(submit(std::move(request)));
+  EXPECT_FALSE(service->drainWithin(0.01));
+  auto [late, lateRows] = makeRequest({4});
+  EXPECT_EQ(submit(std::move(late)).error().kind, ErrorKind::Unavailable);
+  gate->open.set_value();
+  EXPECT_TRUE(service->drainWithin(60));
+  EXPECT_TRUE(rows.get());
 }
 
 TEST_F(EncodingServiceTest, LeavesWhatHasWaitedTooLong) {

@@ -49,8 +49,8 @@ struct EncodingRequest {
   EncoderOutput output = EncoderOutput::Texts;
   /// Called once, on the service's thread, which waits for it: the text's row,
   /// or the rows of its tokens. Errors: Internal where the model computed no
-  /// finite number; DeadlineExceeded; Cancelled; Unavailable once the service
-  /// has ended.
+  /// finite number, or there is no memory for the rows; DeadlineExceeded;
+  /// Cancelled; Unavailable once the service has ended.
   std::function<void(Result<std::vector<float>>)> completion;
   /// After which the text is not begun any more.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
@@ -74,8 +74,10 @@ struct EncodingCounts {
 /// All members may be called from any thread.
 class EncodingService {
 public:
-  explicit EncodingService(std::unique_ptr<EncoderEngine> engine,
-                           const EncodingServiceOptions &options = {});
+  /// Error: the system grants no thread.
+  static Result<std::unique_ptr<EncodingService>>
+  create(std::unique_ptr<EncoderEngine> engine,
+         const EncodingServiceOptions &options = {});
   /// Waits for the batch that is computed; what waits gets Unavailable.
   ~EncodingService();
   EncodingService(const EncodingService &) = delete;
@@ -85,7 +87,8 @@ public:
 
   /// Takes all `requests` or none. Errors, after which nobody hears of them:
   /// those of `EncoderEngine::check`; InvalidArgument for rows of tokens where
-  /// texts are classified; Overloaded where more tokens wait than may.
+  /// texts are classified, and for more tokens than may ever wait; Overloaded
+  /// where more tokens wait than may.
   Status submit(std::vector<EncodingRequest> requests);
 
   EncodingCounts counts() const;
@@ -96,16 +99,32 @@ public:
   bool drainWithin(double seconds);
 
 private:
+  /// A text, and when it came among all.
+  struct Waiting {
+    EncodingRequest request;
+    uint64_t number = 0;
+  };
+
+  EncodingService(std::unique_ptr<EncoderEngine> engine,
+                  const EncodingServiceOptions &options)
+      : encoder(std::move(engine)), options(options) {}
+
   void run();
   std::vector<EncodingRequest> takeBatch();
   void compute(std::vector<EncodingRequest> batch);
+  std::deque<Waiting> &queueOf(EncoderOutput output) {
+    return output == EncoderOutput::Texts ? texts : tokens;
+  }
 
   const std::unique_ptr<EncoderEngine> encoder;
   const EncodingServiceOptions options;
 
   mutable std::mutex mutex;
   std::condition_variable changed, idle;
-  std::deque<EncodingRequest> waiting;
+  /// Those that want one row, and those that want a row for each token: no
+  /// batch has both.
+  std::deque<Waiting> texts, tokens;
+  uint64_t nextNumber = 0;
   EncodingCounts total;
   bool ends = false, drains = false;
   /// Ends before all that it uses.

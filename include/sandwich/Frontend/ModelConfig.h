@@ -20,6 +20,7 @@
 #include "sandwich/Support/Result.h"
 #include "sandwich/Support/TensorParallelism.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -137,7 +138,8 @@ struct ModelConfig {
   /// Query heads, a multiple of `kvHeads`.
   int64_t heads = 0;
   int64_t kvHeads = 0;
-  /// Elements of one head; even. `heads * headDim` need not be `hiddenSize`.
+  /// Elements of one head, even where positions rotate. `heads * headDim` need
+  /// not be `hiddenSize`.
   int64_t headDim = 0;
   int64_t vocabSize = 0;
   /// Tokens of context the model was made for.
@@ -183,8 +185,9 @@ struct ModelConfig {
 
   /// Tokens of a context where nobody asks for another number of them.
   int64_t usualContext() const {
-    return embedding && embedding->maxTokens ? *embedding->maxTokens
-                                             : longestContext();
+    return embedding && embedding->maxTokens
+               ? std::min(*embedding->maxTokens, longestContext())
+               : longestContext();
   }
 
   bool operator==(const ModelConfig &) const = default;

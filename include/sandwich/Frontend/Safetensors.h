@@ -71,10 +71,10 @@ unsigned bitsPerElement(ElementType type);
 /// Whether weights of this type can be compiled: F32, F16 or BF16.
 bool isUsableElementType(ElementType type);
 
-/// One tensor of a mapped file. The bytes live as long as the file does and
-/// may lie at any address: a header's length need not be a multiple of four.
 struct LowRankUpdate;
 
+/// One tensor of a mapped file. The bytes live as long as the file does and
+/// may lie at any address: a header's length need not be a multiple of four.
 struct TensorView {
   ElementType elementType;
   /// Outermost dimension first; empty for a scalar. Not negative, and the

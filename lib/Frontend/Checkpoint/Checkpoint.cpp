@@ -290,6 +290,11 @@ Status Checkpoint::applyAdapters(const std::optional<std::string> &task) {
     SANDWICH_RETURN_IF_ERROR(
         addRenamed(applied, stem + ".weight", name, plain));
   }
+  if (task && parts.empty())
+    return makeError(folderPath,
+                     ": config.json tells of adapters, but no tensor "
+                     "has any; without a task it is compiled as it "
+                     "is");
   locations = std::move(applied);
   return {};
 }

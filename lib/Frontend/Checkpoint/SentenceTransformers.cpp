@@ -25,6 +25,8 @@ using namespace sandwich;
 static constexpr char modulesFile[] = "modules.json";
 static constexpr char lengthFile[] = "sentence_bert_config.json";
 static constexpr char promptsFile[] = "config_sentence_transformers.json";
+static constexpr size_t mostPrompts = 1 << 10;
+static constexpr size_t mostPromptNameBytes = 1 << 10;
 /// Of prompts, together.
 static constexpr size_t mostPromptBytes = size_t(1) << 20;
 
@@ -81,6 +83,10 @@ static Result<std::vector<Module>> readModules(std::string_view text) {
         "has the modules ", describe(kinds),
         "; Transformer, Pooling and maybe Normalize are supported");
   }
+  if (!modules[0].path.empty() && modules[0].path != ".")
+    return makeError("has Transformer in ", quote(modules[0].path),
+                     "; config.json and the weights are expected beside ",
+                     modulesFile);
   if (!isInnerFolder(modules[1].path))
     return makeError("has Pooling in ", quote(modules[1].path),
                      "; a folder in the model's is expected");
@@ -181,6 +187,12 @@ static Status readPrompts(std::string_view text, EmbeddingConfig &embedding) {
       if (!prompt.is_string())
         return makeError("prompts: ", quote(name), " is ", describe(prompt),
                          "; a text is expected");
+      if (name.empty() || name.size() > mostPromptNameBytes)
+        return makeError("prompts: ", quote(name), " is a name of ",
+                         name.size(), " bytes; 1 to ", mostPromptNameBytes,
+                         " are accepted");
+      if (embedding.prompts.size() == mostPrompts)
+        return makeError("prompts has more than ", mostPrompts, " texts");
       embedding.prompts.emplace_back(name, prompt.get<std::string>());
       bytes += name.size() + embedding.prompts.back().second.size();
     }

@@ -34,9 +34,12 @@ struct EncoderBuffers {
 
 } // namespace
 
-/// The largest step of any phase. A text has a block of the cache at least, so
-/// that one of each token has as many as tokens. Limits of a manifest bound all
-/// that is multiplied here.
+/// Texts of a batch: each has a block of the cache at least, and memory for as
+/// many of them as tokens would be mostly unused.
+static constexpr uint64_t mostTexts = 1024;
+
+/// The largest step of any phase. Limits of a manifest bound all that is
+/// multiplied here.
 static EncoderBuffers buffersOf(const proto::Manifest &manifest) {
   EncoderBuffers buffers;
   for (const proto::Phase &phase : manifest.phases()) {
@@ -45,8 +48,11 @@ static EncoderBuffers buffersOf(const proto::Manifest &manifest) {
     buffers.rows = std::max(
         buffers.rows, uint64_t{phase.max_logit_rows()} *
                           artifact::columnsOf(phase, manifest) * sizeof(float));
-    buffers.cacheBlocks =
-        std::max<uint64_t>(buffers.cacheBlocks, phase.max_tokens());
+    // Each text but one may begin a block that it does not fill.
+    const uint64_t blocks = phase.max_tokens() / blockTokens +
+                            std::min<uint64_t>({phase.max_logit_rows(),
+                                                phase.max_tokens(), mostTexts});
+    buffers.cacheBlocks = std::max(buffers.cacheBlocks, blocks);
   }
   return buffers;
 }
@@ -64,9 +70,8 @@ MemoryNeeds EncoderEngine::memoryNeeds(const Artifact &artifact,
   needs.wideKVCache = manifest.kv_cache().dtype() == "f32";
   needs.workspace = buffers.workspace;
   needs.logits = buffers.rows;
-  // Of the cache, what a batch of long texts takes.
   needs.kvBlock = manifest.kv_cache().block_bytes();
-  needs.requiredTokens = buffers.cacheBlocks;
+  needs.requiredTokens = buffers.cacheBlocks * blockTokens;
   needs.wantedTokens = needs.requiredTokens;
   return needs;
 }
@@ -192,8 +197,8 @@ EncoderEngine::create(Artifact artifact, const EncoderEngineOptions &options) {
   for (const proto::Phase &phase : engine->source.manifest().phases()) {
     engine->stepTokens =
         std::min<uint64_t>(engine->stepTokens, phase.max_tokens());
-    engine->stepTexts =
-        std::min<uint64_t>(engine->stepTexts, phase.max_logit_rows());
+    engine->stepTexts = std::min<uint64_t>(
+        {engine->stepTexts, phase.max_logit_rows(), mostTexts});
   }
   if (engine->reservation)
     // Areas rather than the engine, which others do not wait for.
@@ -287,6 +292,11 @@ Status EncoderEngine::arrange(std::span<const EncoderInput> batch,
   if (tokens > stepTokens)
     return makeError(ErrorKind::InvalidArgument, "the texts have ", tokens,
                      " tokens; a batch has at most ", stepTokens);
+  if (output == EncoderOutput::Tokens &&
+      tokens > phaseOf(output).max_logit_rows())
+    return makeError(ErrorKind::InvalidArgument, "the texts have ", tokens,
+                     " tokens; rows are told of at most ",
+                     phaseOf(output).max_logit_rows());
   for (auto *list : {&ids, &types, &positions, &slots, &blocks, &wanted})
     list->clear();
   segments.clear();

@@ -42,7 +42,7 @@ class Paths(ServerTest):
 
     def test_unknown_paths(self):
         for path in ("/v1", "/v1/", "/v2/completions", "/v1/completions/",
-                     "/v1/embeddings", "/favicon.ico", "/health/", "/Health",
+                     "/v1/images", "/favicon.ico", "/health/", "/Health",
                      "/metrics2"):
             with self.subTest(path=path):
                 error = self.refuse(self.server.get(path), 404, None,
