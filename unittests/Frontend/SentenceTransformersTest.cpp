@@ -43,8 +43,9 @@ protected:
   void setModules(const std::vector<std::string> &kinds) {
     Json modules = Json::array();
     for (const std::string &kind : kinds)
-      modules.push_back(module("sentence_transformers.models." + kind,
-                               std::to_string(modules.size()) + "_" + kind));
+      modules.push_back(module(
+          "sentence_transformers.models." + kind,
+          modules.empty() ? "" : std::to_string(modules.size()) + "_" + kind));
     set("modules.json", modules);
   }
   void setPooling(const Json &contents) {
@@ -349,4 +350,18 @@ TEST_F(SentenceTransformersTest, TellsWhyAFileCannotBeRead) {
             return makeError(path, ": is not a regular file");
           })),
       "modules.json: is not a regular file");
+}
+
+TEST_F(SentenceTransformersTest, RefusesATransformerInAFolderOfItsOwn) {
+  EXPECT_EQ(
+      modulesRefusal(
+          {module("sentence_transformers.models.Transformer", "0_Transformer"),
+           module("sentence_transformers.models.Pooling", "1_Pooling")}),
+      "has Transformer in \"0_Transformer\"; config.json and the weights are "
+      "expected beside modules.json");
+}
+
+TEST_F(SentenceTransformersTest, RefusesNamesOfPromptsThatAreNone) {
+  EXPECT_EQ(promptsRefusal({{"prompts", {{"", "x"}}}}),
+            "prompts: \"\" is a name of 0 bytes; 1 to 1024 are accepted");
 }
