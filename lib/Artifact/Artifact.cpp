@@ -356,8 +356,6 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
        false},
       {"the columns of what it returns", artifact::columnsOf(phase, manifest),
        plan.columns, false},
-      {"encoding.token_types", manifest.encoding().token_types(),
-       plan.token_types, false},
       {"the end of the last of tensors", tensorsEnd, plan.weights_bytes, true},
       {"the number of operations",
        static_cast<uint64_t>(phase.operations_size()), plan.operations, false},
@@ -372,6 +370,14 @@ static Status checkPlan(const SandwichPlan &plan, const proto::Phase &phase,
                      " was compiled for ", fact.compiled,
                      "; compile the model again");
   }
+  // Code that reads no types takes any.
+  if (plan.token_types != 0 &&
+      (!manifest.has_encoding() || manifest.encoding().token_types() >
+                                       static_cast<uint64_t>(plan.token_types)))
+    return makeError("encoding.token_types is ",
+                     manifest.encoding().token_types(), " in ",
+                     artifact::manifestFile, ", but the code of ", phase.name(),
+                     " knows ", plan.token_types, "; compile the model again");
   // Where positions are learned.
   if (plan.positions != 0 &&
       manifest.model().context_length() > static_cast<uint64_t>(plan.positions))

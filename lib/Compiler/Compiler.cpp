@@ -164,7 +164,8 @@ Status Compilation::buildModule() {
       SANDWICH_RETURN_IF_ERROR(partition(*own));
     SANDWICH_RETURN_IF_ERROR(checkInputModule(
         *module, *own, checkpoint,
-        options.dtype + " with a KV cache of " + *options.kvDtype));
+        options.dtype + " with a KV cache of " + *options.kvDtype,
+        options.contextLength.value_or(checkpoint.config().usualContext())));
     return ranks == 1 ? partition(*module) : Status();
   };
   Status status = check();

@@ -166,9 +166,37 @@ static Status checkPhase(StringRef name, ModuleOp module, ModuleOp own,
   return {};
 }
 
+/// Whether the tables that `phase` looks things up in have the rows that a
+/// model of `config` may ask for, as nothing in the code checks an index.
+static Status checkTables(func::FuncOp phase, const ModelConfig &config,
+                          int64_t contextLength) {
+  std::string problem;
+  phase.walk([&](lm::EmbedOp op) {
+    auto weight = phase->getParentOfType<ModuleOp>().lookupSymbol<lm::WeightOp>(
+        op.getWeight());
+    const int64_t rows =
+        weight.getTensorType().getDimSize(0) - op.getOffsetAttr().getInt();
+    int64_t needed = config.vocabSize;
+    if (op.getInput() == lm::EmbeddedInput::TokenTypes)
+      needed = config.encoder ? config.encoder->tokenTypes : 0;
+    else if (op.getInput() == lm::EmbeddedInput::Positions)
+      needed = contextLength;
+    if (rows >= needed)
+      return WalkResult::advance();
+    llvm::raw_string_ostream(problem)
+        << "@" << phase.getName() << " looks up "
+        << lm::stringifyEmbeddedInput(op.getInput()) << " in " << rows
+        << " rows of weight @" << op.getWeight() << ", and the model has "
+        << needed;
+    return WalkResult::interrupt();
+  });
+  return problem.empty() ? Status() : Status(makeError(problem));
+}
+
 Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
                                   const Checkpoint &checkpoint,
-                                  const std::string &elementTypes) {
+                                  const std::string &elementTypes,
+                                  int64_t contextLength) {
   Type elementType = getMatrixElementType(own);
   for (auto weight : module.getOps<lm::WeightOp>()) {
     Status status = checkWeight(weight, checkpoint);
@@ -183,9 +211,12 @@ Status sandwich::checkInputModule(ModuleOp module, ModuleOp own,
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [](OpPassManager &manager) {
     manager.addPass(createVerifyPhases());
   }));
-  for (auto function : module.getOps<func::FuncOp>())
+  for (auto function : module.getOps<func::FuncOp>()) {
     if (!own.lookupSymbol(function.getName()))
       return makeError("@", function.getName().str(),
                        " is no phase that the runtime has");
+    SANDWICH_RETURN_IF_ERROR(
+        checkTables(function, checkpoint.config(), contextLength));
+  }
   return {};
 }

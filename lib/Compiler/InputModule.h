@@ -33,12 +33,13 @@ Result<int64_t> findRanks(mlir::ModuleOp module);
 /// IR from outside may be of another model, and nothing after it would notice:
 /// the sizes in it decide what is read and written. Checks that `checkpoint`
 /// has the weights of `module` exactly, that its phases are like those of
-/// `own`, the compiler's model for the same checkpoint and number of ranks, and
-/// what `lm-verify-phases` does. `elementTypes`, those of `own`, are for the
-/// message.
+/// `own`, the compiler's model for the same checkpoint and number of ranks,
+/// that its tables have a row for each token, type and position of contexts of
+/// `contextLength` tokens, and what `lm-verify-phases` does. `elementTypes`,
+/// those of `own`, are for the message.
 Status checkInputModule(mlir::ModuleOp module, mlir::ModuleOp own,
                         const Checkpoint &checkpoint,
-                        const std::string &elementTypes);
+                        const std::string &elementTypes, int64_t contextLength);
 
 } // namespace sandwich
 
