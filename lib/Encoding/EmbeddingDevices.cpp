@@ -298,6 +298,16 @@ estimateDepths(std::span<const std::unique_ptr<Device>> devices,
   return estimator.estimate();
 }
 
+/// Depths are measured with queries that come at once. One that comes when a
+/// batch has just begun waits for it, too: of a queue of C queries, one may
+/// take alpha C + 2 beta, and that is to keep the SLO.
+static void leaveRoom(SavedDepth &depth, double sloSeconds) {
+  if (depth.line && depth.depth > 1)
+    depth.depth = std::min(
+        depth.depth,
+        std::max(1U, depth.line->depthFor(sloSeconds - depth.line->beta)));
+}
+
 /// The depths that are in the file, if they hold for these devices.
 static Result<std::optional<SavedDepths>>
 readDepths(const DepthsSubject &subject,
@@ -342,6 +352,8 @@ findDepths(std::span<const std::unique_ptr<Device>> devices,
                               estimateDepths(devices, service, options));
     report(options.log, LogLevel::Information, estimate.describe());
     saved = SavedDepths::from(estimate, options.modelChecksum);
+    for (SavedDepth &each : saved->devices)
+      leaveRoom(each, options.description.sloSeconds);
     if (!options.depthsFile.empty())
       SANDWICH_RETURN_IF_ERROR(saved->write(options.depthsFile));
   }
