@@ -13,6 +13,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -171,6 +172,28 @@ def check_embeddings(server, folder):
     with_prompt = server.ask("/embed", {"inputs": "a", "prompt_name": "query"})
     again = server.ask("/embed", {"inputs": "query: a"})
     expect_near(with_prompt[0], again[0])
+
+
+def check_client_of_npm(server, folder):
+    """Skipped where it is not installed; see clients.py."""
+    clients = os.environ.get("SANDWICH_TEST_CLIENTS")
+    if not clients or not shutil.which("node") or \
+            not os.path.isdir(os.path.join(clients, "node_modules/openai")):
+        return
+    # Modules are looked for beside the script.
+    path = os.path.join(folder, "npm")
+    os.mkdir(path)
+    shutil.copy(os.path.join(HERE, "openai_embeddings.mjs"), path)
+    os.symlink(os.path.join(os.path.abspath(clients), "node_modules"),
+               os.path.join(path, "node_modules"))
+    vectors = json.loads(run(
+        "node", os.path.join(path, "openai_embeddings.mjs"),
+        env=dict(os.environ, OPENAI_API_KEY="none",
+                 OPENAI_BASE_URL=server.url + "/v1", NO_PROXY="127.0.0.1",
+                 no_proxy="127.0.0.1")))
+    for vector, wanted in zip(vectors, reference(folder, "bert", [
+            ids_of(text) for text in ("a b c", "z", "h e l l o")])):
+        expect_near(vector, wanted)
 
 
 def check_reranking(server, folder):
@@ -356,6 +379,7 @@ def main():
                       for name in ("bert", "bert-reranker", "llama")))
     try:
         check_embeddings(server, folder)
+        check_client_of_npm(server, folder)
         check_reranking(server, folder)
         check_errors(server)
         check_together(server)
