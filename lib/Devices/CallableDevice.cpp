@@ -11,7 +11,6 @@
 #include "sandwich/Support/Process.h"
 
 #include <exception>
-#include <system_error>
 
 using namespace sandwich;
 
@@ -20,15 +19,9 @@ CallableDevice::create(DeviceFacts facts, Function function) {
   SANDWICH_RETURN_IF_ERROR(facts.validate());
   std::unique_ptr<CallableDevice> device(
       new CallableDevice(std::move(facts), std::move(function)));
-  try {
-    device->thread = std::thread([self = device.get()] {
-      (void)blockSignals();
-      self->run();
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for device '",
-                     device->described.name, "': ", error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      device->thread, startThread("device '" + device->described.name + "'",
+                                  [self = device.get()] { self->run(); }));
   return device;
 }
 

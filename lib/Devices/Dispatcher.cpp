@@ -18,7 +18,6 @@
 #include <iterator>
 #include <ranges>
 #include <set>
-#include <system_error>
 #include <thread>
 
 using namespace sandwich;
@@ -189,15 +188,8 @@ Status Dispatcher::Implementation::begin(std::vector<DispatchedDevice> given) {
     }
   }
   SANDWICH_ASSIGN_OR_RETURN(manager, QueueManager::create(depths));
-  try {
-    watcher = std::thread([this] {
-      (void)blockSignals();
-      watch();
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for the dispatcher: ",
-                     error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(watcher,
+                            startThread("the dispatcher", [this] { watch(); }));
   return {};
 }
 

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <system_error>
 
 using namespace sandwich;
 
@@ -25,15 +24,9 @@ TimedSimulatedDevice::create(SimulatedDeviceModel model, DeviceFacts facts,
   SANDWICH_RETURN_IF_ERROR(facts.validate());
   std::unique_ptr<TimedSimulatedDevice> made(
       new TimedSimulatedDevice(std::move(model), std::move(facts), seed));
-  try {
-    made->thread = std::thread([self = made.get()] {
-      (void)blockSignals();
-      self->run();
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for device '",
-                     made->described.name, "': ", error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(made->thread,
+                            startThread("device '" + made->described.name + "'",
+                                        [self = made.get()] { self->run(); }));
   return made;
 }
 

@@ -8,10 +8,11 @@
 
 #include "sandwich/Encoding/EncodingService.h"
 
+#include "sandwich/Support/Process.h"
+
 #include <algorithm>
 #include <cmath>
 #include <new>
-#include <system_error>
 
 using namespace sandwich;
 using Clock = std::chrono::steady_clock;
@@ -21,11 +22,9 @@ EncodingService::create(std::unique_ptr<EncoderEngine> engine,
                         const EncodingServiceOptions &options) {
   std::unique_ptr<EncodingService> service(
       new EncodingService(std::move(engine), options));
-  try {
-    service->thread = std::thread([self = service.get()] { self->run(); });
-  } catch (const std::system_error &error) {
-    return makeError("cannot start a thread: ", error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      service->thread,
+      startThread("the service", [self = service.get()] { self->run(); }));
   return service;
 }
 

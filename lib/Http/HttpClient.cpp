@@ -26,7 +26,6 @@
 #include <future>
 #include <map>
 #include <sys/un.h>
-#include <system_error>
 #include <thread>
 
 using namespace sandwich;
@@ -409,15 +408,10 @@ HttpClient::~HttpClient() {
 Result<std::unique_ptr<HttpClient>>
 HttpClient::create(HttpClientOptions options) {
   auto made = std::make_shared<Implementation>(std::move(options));
-  try {
-    made->thread = std::thread([context = made->ownContext.get()] {
-      (void)blockSignals();
-      context->run();
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for the client: ",
-                     error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      made->thread,
+      startThread("the client",
+                  [context = made->ownContext.get()] { context->run(); }));
   return std::unique_ptr<HttpClient>(new HttpClient(std::move(made)));
 }
 

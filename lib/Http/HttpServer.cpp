@@ -23,7 +23,6 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
-#include <system_error>
 #include <thread>
 
 using namespace sandwich;
@@ -166,27 +165,22 @@ Status HttpServer::Implementation::start() {
     asio::co_spawn(*context, accept(*network), asio::detached);
   if (local)
     asio::co_spawn(*context, accept(*local), asio::detached);
-  try {
-    thread = std::thread([this] {
-      (void)blockSignals();
-      // What a connection throws, as a rule for want of memory, ends that
-      // connection.
-      bool ended = false;
-      while (!ended)
-        runCatching(
-            "serve a connection",
-            [&] {
-              context->run();
-              ended = true;
-            },
-            [this](const char *reason) {
-              report(shared.options.log, LogLevel::Warning, reason);
-            });
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for the server: ",
-                     error.what());
-  }
+  const auto serve = [this] {
+    // What a connection throws, as a rule for want of memory, ends that
+    // connection.
+    bool ended = false;
+    while (!ended)
+      runCatching(
+          "serve a connection",
+          [&] {
+            context->run();
+            ended = true;
+          },
+          [this](const char *reason) {
+            report(shared.options.log, LogLevel::Warning, reason);
+          });
+  };
+  SANDWICH_ASSIGN_OR_RETURN(thread, startThread("the server", serve));
   return {};
 }
 

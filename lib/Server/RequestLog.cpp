@@ -21,7 +21,6 @@
 #include <exception>
 #include <fcntl.h>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -135,15 +134,8 @@ public:
   }
 
   Status start() {
-    try {
-      thread = std::thread([this] {
-        (void)blockSignals();
-        run();
-      });
-    } catch (const std::system_error &error) {
-      return makeError("the system grants no thread for the log: ",
-                       error.what());
-    }
+    SANDWICH_ASSIGN_OR_RETURN(thread,
+                              startThread("the log", [this] { run(); }));
     return {};
   }
 

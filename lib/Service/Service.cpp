@@ -15,11 +15,11 @@
 #include "sandwich/Service/StepCostMeasurement.h"
 #include "sandwich/Serving/PromptLookup.h"
 #include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/Process.h"
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <system_error>
 #include <utility>
 
 using namespace sandwich;
@@ -98,12 +98,9 @@ Service::create(std::unique_ptr<Engine> engine,
   SANDWICH_ASSIGN_OR_RETURN(service->scheduler,
                             Scheduler::create(service->engine->blockPool(),
                                               scheduling, std::move(costs)));
-  try {
-    service->thread = std::thread([&self = *service] { self.serve(); });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for the service: ",
-                     error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(
+      service->thread,
+      startThread("the service", [&self = *service] { self.serve(); }));
   return service;
 }
 

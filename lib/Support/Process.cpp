@@ -26,6 +26,7 @@
 #include <string>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <system_error>
 #include <unistd.h>
 
 using namespace sandwich;
@@ -173,6 +174,19 @@ sigset_t sandwich::blockSignals() {
     ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   return before;
+}
+
+Result<std::thread> sandwich::startThread(std::string_view purpose,
+                                          std::function<void()> run) {
+  try {
+    return std::thread([run = std::move(run)] {
+      (void)blockSignals();
+      run();
+    });
+  } catch (const std::system_error &error) {
+    return makeError("the system grants no thread for ", purpose, ": ",
+                     error.what());
+  }
 }
 
 /// The number that `name` is; -1 if it is none.

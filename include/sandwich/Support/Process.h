@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace sandwich {
 
@@ -68,6 +69,11 @@ bool interrupted();
 /// program's. Faults stay as they are, as one that is blocked would end the
 /// process whatever its handler is.
 sigset_t blockSignals();
+
+/// A thread of our own, whose signals are blocked, that calls `run`. Error: the
+/// system grants none for `purpose`.
+Result<std::thread> startThread(std::string_view purpose,
+                                std::function<void()> run);
 
 /// Closes all that is open but standard input, output and error and `kept`,
 /// which is none of them. For a child between `fork` and `exec`: it is safe

@@ -13,7 +13,6 @@
 #include "sandwich/Support/Process.h"
 
 #include <algorithm>
-#include <system_error>
 #include <thread>
 
 using namespace sandwich;
@@ -106,15 +105,9 @@ private:
 };
 
 Status RemoteDevice::Implementation::begin() {
-  try {
-    thread = std::thread([this] {
-      (void)blockSignals();
-      loop.run();
-    });
-  } catch (const std::system_error &error) {
-    return makeError("the system grants no thread for device '",
-                     options.facts.name, "': ", error.what());
-  }
+  SANDWICH_ASSIGN_OR_RETURN(thread,
+                            startThread("device '" + options.facts.name + "'",
+                                        [this] { loop.run(); }));
   return {};
 }
 
