@@ -346,27 +346,12 @@ EncoderEngine::run(std::span<const EncoderInput> batch, EncoderOutput output) {
   step.logits = reinterpret_cast<float *>(rows.data());
   step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
   step.team = threads.get();
-  struct Call {
-    SandwichPhaseFunction function;
-    const SandwichStep *step;
-    StepProfiler *profiler;
-  } call{phases.find(phaseOf(output).name()), &step, profiler};
+  const SandwichPhaseFunction function = phases.find(phaseOf(output).name());
   CoreLease lease;
   if (cores)
     lease = cores->acquire(demand);
-  if (profiler)
-    profiler->begin(step);
-  threads->run(
-      threads->size(),
-      [](void *context, int32_t thread) {
-        const auto &call = *static_cast<const Call *>(context);
-        if (call.profiler)
-          call.profiler->enter(thread);
-        call.function(call.step, thread);
-      },
-      &call);
-  if (profiler)
-    profiler->end();
+  runStep(*threads, step, profiler,
+          [&](int32_t thread) { function(&step, thread); });
   return std::span(reinterpret_cast<const float *>(rows.data()),
                    wanted.size() * columns());
 }

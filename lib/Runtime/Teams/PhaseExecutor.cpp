@@ -256,28 +256,13 @@ void PhaseExecutor::run(PhaseKind phase, const StepInput &input,
   if (communicator)
     shared.emplace(team, *communicator).connect(step);
 
-  struct Call {
-    SandwichPhaseFunction function;
-    const SandwichStep *step;
-    RankStep *shared;
-    StepProfiler *profiler;
-  } call{phases.find(phase == PhaseKind::Prefill ? artifact::prefillPhase
-                                                 : artifact::decodePhase),
-         &step, shared ? &*shared : nullptr, profiler};
-  if (profiler)
-    profiler->begin(step);
-  team.run(
-      team.size(),
-      [](void *context, int32_t thread) {
-        const auto &call = *static_cast<const Call *>(context);
-        if (call.profiler)
-          call.profiler->enter(thread);
-        if (call.shared)
-          call.shared->run(call.function, *call.step, thread);
-        else
-          call.function(call.step, thread);
-      },
-      &call);
-  if (profiler)
-    profiler->end();
+  const SandwichPhaseFunction function =
+      phases.find(phase == PhaseKind::Prefill ? artifact::prefillPhase
+                                              : artifact::decodePhase);
+  runStep(team, step, profiler, [&](int32_t thread) {
+    if (shared)
+      shared->run(function, step, thread);
+    else
+      function(&step, thread);
+  });
 }

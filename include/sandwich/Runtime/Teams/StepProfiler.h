@@ -11,6 +11,7 @@
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 
 #include <chrono>
 #include <cstdint>
@@ -91,6 +92,30 @@ private:
   uint64_t positions = 0;
   uint64_t attended = 0;
 };
+
+/// Runs `step` on all threads of `team`, each of which calls `enter(thread)`,
+/// and has `profiler`, if there is one, take the time.
+template <typename Enter>
+void runStep(PhaseTeam &team, SandwichStep &step, StepProfiler *profiler,
+             const Enter &enter) {
+  struct Call {
+    const Enter &enter;
+    StepProfiler *profiler;
+  } call{enter, profiler};
+  if (profiler)
+    profiler->begin(step);
+  team.run(
+      team.size(),
+      [](void *context, int32_t thread) {
+        const auto &call = *static_cast<const Call *>(context);
+        if (call.profiler)
+          call.profiler->enter(thread);
+        call.enter(thread);
+      },
+      &call);
+  if (profiler)
+    profiler->end();
+}
 
 } // namespace sandwich
 
