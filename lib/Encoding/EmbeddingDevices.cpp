@@ -301,12 +301,14 @@ estimateDepths(std::span<const std::unique_ptr<Device>> devices,
 /// Depths are measured with queries that come at once. One that comes when a
 /// batch has just begun waits for it, too: of a queue of C queries, one may
 /// take alpha C + 2 beta. What a query takes outside of the device, and what
-/// else the machine does, have a tenth of the SLO.
+/// else the machine does, have the rest of the SLO.
 static void leaveRoom(SavedDepth &depth, double sloSeconds) {
+  constexpr double shareOfDevice = 0.9;
   if (depth.line && depth.depth > 1)
-    depth.depth = std::min(
-        depth.depth, std::max(1U, depth.line->depthFor(0.9 * sloSeconds -
-                                                       depth.line->beta)));
+    depth.depth =
+        std::min(depth.depth,
+                 std::max(1U, depth.line->depthFor(shareOfDevice * sloSeconds -
+                                                   depth.line->beta)));
 }
 
 /// The depths that are in the file, if they hold for these devices.

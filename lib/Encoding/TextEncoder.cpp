@@ -23,9 +23,7 @@ Result<TextEncoder> TextEncoder::create(const Artifact &artifact) {
         artifact.path(),
         ": has no tokenizer; compile a checkpoint that has one, or "
         "give token ids");
-  const proto::Manifest &manifest = artifact.manifest();
-  return TextEncoder(*std::move(tokenizer), manifest.encoding(),
-                     manifest.model().context_length());
+  return TextEncoder(*std::move(tokenizer), artifact.manifest());
 }
 
 /// The text that stands in front.

@@ -19,6 +19,7 @@
 #include "Responses.h"
 
 #include "sandwich/Api/EncoderAnswers.h"
+#include "sandwich/Api/ObjectReader.h"
 #include "sandwich/Api/SimilarityRequest.h"
 #include "sandwich/Api/TeiError.h"
 
@@ -276,7 +277,7 @@ void sandwich::answerTeiSimilarity(Call &call, const EndpointContext &context) {
   auto error =
       texts.add("inputs.source_sentence", request.prefix + request.source);
   for (size_t i = 0; i < request.sentences.size() && !error; ++i)
-    error = texts.add("inputs.sentences[" + std::to_string(i) + "]",
+    error = texts.add(indexed("inputs.sentences", i),
                       request.prefix + request.sentences[i]);
   if (error)
     return refuseEncoding(call, context, model.name, *error, toTeiResponse);
@@ -322,7 +323,7 @@ static void rerank(Call &call, const EndpointContext &context,
         refuse);
   RequestedTexts texts(model, request->truncation, EncoderOutput::Texts);
   for (size_t i = 0; i < request->documents.size(); ++i) {
-    const std::string name = request->field + "[" + std::to_string(i) + "]";
+    const std::string name = indexed(request->field, i);
     std::string_view document = request->documents[i];
     std::string cut;
     if (request->maxDocumentTokens && model.text) {

@@ -119,19 +119,15 @@ Status ServedModel::open(MemoryLedger *ledger) {
 }
 
 Status ServedModel::load() {
-  if (artifact->manifest().has_encoding()) {
-    Result<std::unique_ptr<LoadedEncoder>> made = makeEncoder();
-    if (!made)
-      return noteFailure(made.error());
-    encoderModel = *std::move(made);
-    loadedShare = 1;
-    currentState = State::Ready;
+  const auto make = [&]() -> Status {
+    if (artifact->manifest().has_encoding()) {
+      SANDWICH_ASSIGN_OR_RETURN(encoderModel, makeEncoder());
+    } else {
+      SANDWICH_ASSIGN_OR_RETURN(model, makeModel());
+    }
     return {};
-  }
-  Result<std::unique_ptr<LoadedModel>> made = make();
-  if (!made)
-    return noteFailure(made.error());
-  model = *std::move(made);
+  };
+  SANDWICH_RETURN_IF_ERROR(noteFailure(make()));
   loadedShare = 1;
   currentState = State::Ready;
   return {};
@@ -190,6 +186,15 @@ static void indexVocabulary(LoadedModel &model, const LogCallback &log) {
 static uint64_t cacheTokens(uint64_t contextLength, uint64_t sequences) {
   return checkedMultiply<uint64_t>(contextLength, sequences)
       .value_or(contextLength);
+}
+
+ProgressCallback ServedModel::tellProgress() {
+  return [this, told = options.engine.progress](uint64_t done, uint64_t total) {
+    if (total > 0)
+      loadedShare = static_cast<double>(done) / static_cast<double>(total);
+    if (told)
+      told(done, total);
+  };
 }
 
 EngineOptions ServedModel::engineOptions() const {
@@ -257,9 +262,9 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   made->capabilities = capabilitiesOf(artifact->manifest(), contextLength);
   if (Status valid = made->capabilities.validate(); !valid)
     return valid.error().inContext(options.artifact);
-  if (tokenizer) {
-    SANDWICH_ASSIGN_OR_RETURN(made->text, TextEncoder::create(*artifact));
-  }
+  if (tokenizer)
+    made->text.emplace(*std::exchange(tokenizer, std::nullopt),
+                       artifact->manifest());
   EmbeddingDevicesOptions devices;
   if (!options.devicesFile.empty()) {
     if (made->capabilities.kind != EncoderCapabilities::Kind::Embedding)
@@ -269,13 +274,7 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
                               DevicesDescription::read(options.devicesFile));
   }
   EncoderEngineOptions loading = encoderOptions();
-  loading.progress = [this, told = options.engine.progress](uint64_t done,
-                                                            uint64_t total) {
-    if (total > 0)
-      loadedShare = static_cast<double>(done) / static_cast<double>(total);
-    if (told)
-      told(done, total);
-  };
+  loading.progress = tellProgress();
   if (devices.description.heterogeneous) {
     SANDWICH_ASSIGN_OR_RETURN(loading.cpus, chooseCpus());
   }
@@ -301,20 +300,14 @@ Result<std::unique_ptr<LoadedEncoder>> ServedModel::makeEncoder() {
   return made;
 }
 
-Result<std::unique_ptr<LoadedModel>> ServedModel::make() {
+Result<std::unique_ptr<LoadedModel>> ServedModel::makeModel() {
   auto made = std::make_unique<LoadedModel>();
   made->name = options.name;
   made->created = static_cast<int64_t>(unixSeconds());
   made->fingerprint = fingerprintOf(*artifact);
   made->contextLength = contextLength;
   EngineOptions loading = engineOptions();
-  loading.progress = [this, told = options.engine.progress](uint64_t done,
-                                                            uint64_t total) {
-    if (total > 0)
-      loadedShare = static_cast<double>(done) / static_cast<double>(total);
-    if (told)
-      told(done, total);
-  };
+  loading.progress = tellProgress();
   SANDWICH_ASSIGN_OR_RETURN(
       std::unique_ptr<Engine> engine,
       Engine::create(*std::exchange(artifact, std::nullopt), loading));

@@ -65,23 +65,12 @@ static HttpResponse describeTokens(const std::vector<int32_t> &tokens,
   return toResponse(json);
 }
 
-/// Reads a body that is an object; `read` gets its fields.
-template <typename Read>
-static std::optional<ApiError> readBody(const std::string &body, Read read) {
-  Result<Json> json = parseJson(body);
-  if (!json)
-    return ApiError{.message = "the request's body is " + json.error().message};
-  ObjectReader reader(*json, "");
-  read(reader);
-  return reader.finish();
-}
-
 void sandwich::answerTokenize(Call &call, const EndpointContext &context) {
   std::string model;
   std::string text;
   ChatRequest chat;
   bool isChat = false, addSpecialTokens = true, withTexts = false;
-  const auto error = readBody(call.request.body, [&](ObjectReader &reader) {
+  const auto error = readObject(call.request.body, [&](ObjectReader &reader) {
     model =
         reader.string("model", GenerationParameters::nameBytes).value_or("");
     isChat = reader.find("messages") != nullptr;
@@ -124,7 +113,7 @@ void sandwich::answerTokenize(Call &call, const EndpointContext &context) {
 void sandwich::answerDetokenize(Call &call, const EndpointContext &context) {
   std::string model;
   std::vector<int32_t> tokens;
-  const auto error = readBody(call.request.body, [&](ObjectReader &reader) {
+  const auto error = readObject(call.request.body, [&](ObjectReader &reader) {
     model =
         reader.string("model", GenerationParameters::nameBytes).value_or("");
     const Json *list = reader.list("tokens");

@@ -112,13 +112,11 @@ static Status run(const Arguments &arguments) {
   SANDWICH_ASSIGN_OR_RETURN(
       Artifact artifact,
       Artifact::open(arguments.artifact, {.use = ModelUse::Encode}));
-  EngineOptions terminal;
-  tool::connectToTerminal(terminal);
   EncoderEngineOptions options;
   options.weightPlacement = arguments.weights.value_or(WeightPlacement::Mapped);
   options.verifyWeights = arguments.verify;
-  options.progress = terminal.progress;
-  options.log = terminal.log;
+  options.progress = tool::progressToTerminal();
+  options.log = tool::logToTerminal();
   SANDWICH_ASSIGN_OR_RETURN(
       std::unique_ptr<EncoderEngine> engine,
       EncoderEngine::create(std::move(artifact), options));

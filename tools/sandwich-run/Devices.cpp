@@ -46,10 +46,8 @@ static Status run(const Arguments &arguments) {
   if (!arguments.file.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(const DevicesDescription description,
                               DevicesDescription::read(arguments.file));
-    EngineOptions terminal;
-    tool::connectToTerminal(terminal);
     Result<DeviceConfiguration> detected =
-        detectDevices(description, terminal.log);
+        detectDevices(description, tool::logToTerminal());
     if (!detected)
       return detected.error().inContext(arguments.file);
     configuration = *std::move(detected);

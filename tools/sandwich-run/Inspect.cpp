@@ -206,11 +206,9 @@ static Status run(const Arguments &arguments) {
   options.use.reset();
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact,
                             Artifact::open(arguments.artifact, options));
-  if (arguments.verify) {
-    EngineOptions terminal;
-    tool::connectToTerminal(terminal);
-    SANDWICH_RETURN_IF_ERROR(artifact.verifyWeights(terminal.progress));
-  }
+  if (arguments.verify)
+    SANDWICH_RETURN_IF_ERROR(
+        artifact.verifyWeights(tool::progressToTerminal()));
   if (arguments.json) {
     Json json = toJson(artifact);
     if (arguments.verify)

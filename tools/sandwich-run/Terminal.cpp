@@ -25,19 +25,17 @@ void tool::writeLog(const std::string &line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-void tool::connectToTerminal(EngineOptions &options) {
-  options.log = [](LogLevel level, const std::string &message) {
+LogCallback tool::logToTerminal() {
+  return [](LogLevel level, const std::string &message) {
     writeLog((level == LogLevel::Warning ? "warning: " : "info: ") + message);
   };
-  options.ranks.onOwnHang = [](const Error &error) {
-    writeLog("error: " + error.message);
-    // What hangs holds on to everything.
-    std::_Exit(1);
-  };
+}
+
+ProgressCallback tool::progressToTerminal() {
   using Clock = std::chrono::steady_clock;
   auto next = std::make_shared<Clock::time_point>(Clock::now() +
                                                   std::chrono::seconds(1));
-  options.progress = [next](uint64_t done, uint64_t total) {
+  return [next](uint64_t done, uint64_t total) {
     if (Clock::now() < *next)
       return;
     *next = Clock::now() + std::chrono::seconds(1);
@@ -47,5 +45,15 @@ void tool::connectToTerminal(EngineOptions &options) {
         100.0 * static_cast<double>(done) / static_cast<double>(total),
         static_cast<double>(total) / 1e9);
     writeLog(line);
+  };
+}
+
+void tool::connectToTerminal(EngineOptions &options) {
+  options.log = logToTerminal();
+  options.progress = progressToTerminal();
+  options.ranks.onOwnHang = [](const Error &error) {
+    writeLog("error: " + error.message);
+    // What hangs holds on to everything.
+    std::_Exit(1);
   };
 }

@@ -25,8 +25,14 @@ Status writeJson(const Json &value);
 /// Writes a line to standard error.
 void writeLog(const std::string &line);
 
-/// Sends the engine's log and, for loads that take longer than a second, its
-/// progress to standard error.
+/// Sends a log to standard error.
+LogCallback logToTerminal();
+
+/// Sends the progress of a load that takes longer than a second from now to
+/// standard error.
+ProgressCallback progressToTerminal();
+
+/// Sends the engine's log and its progress to standard error.
 void connectToTerminal(EngineOptions &options);
 
 } // namespace sandwich::tool

@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "EncoderConfigs.h"
-#include "TestFiles.h"
+#include "ParsedConfig.h"
 
-#include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/ModelLimits.h"
 
 using namespace sandwich;
@@ -20,18 +19,6 @@ namespace {
 constexpr char bert[] = "BertModel";
 constexpr char roberta[] = "RobertaModel";
 constexpr char bertClassifier[] = "BertForSequenceClassification";
-
-ModelConfig accept(const Json &config) {
-  auto parsed = parseModelConfig(config.dump());
-  if (parsed)
-    return *parsed;
-  ADD_FAILURE() << parsed.error().message;
-  return {};
-}
-
-std::string refusal(const Json &config) {
-  return messageOf(parseModelConfig(config.dump()));
-}
 
 /// `config` with one field set to the JSON `value`.
 Json with(Json config, const char *field, const std::string &value) {

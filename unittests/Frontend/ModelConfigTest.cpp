@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Support/ModelLimits.h"
 
-#include "TestFiles.h"
+#include "ParsedConfig.h"
 
 #include <cmath>
 
@@ -17,6 +16,9 @@ using namespace sandwich;
 using namespace sandwich::test;
 
 namespace {
+
+// Beside the one of a single field.
+using sandwich::test::refusal;
 
 /// A small configuration that is accepted, for tests to spoil.
 Json baseConfig(const std::string &architecture = "LlamaForCausalLM") {
@@ -32,18 +34,6 @@ Json baseConfig(const std::string &architecture = "LlamaForCausalLM") {
           {"hidden_act", "silu"},
           {"bos_token_id", 3},
           {"eos_token_id", 4}};
-}
-
-ModelConfig accept(const Json &config) {
-  auto parsed = parseModelConfig(config.dump());
-  if (parsed)
-    return *parsed;
-  ADD_FAILURE() << parsed.error().message;
-  return {};
-}
-
-std::string refusal(const Json &config) {
-  return messageOf(parseModelConfig(config.dump()));
 }
 
 /// Error of the base configuration with one field set to the JSON `value`.

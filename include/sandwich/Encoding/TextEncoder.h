@@ -47,6 +47,11 @@ public:
   /// that cannot be read, whose tokens are not all in the model's vocabulary.
   static Result<TextEncoder> create(const Artifact &artifact);
 
+  /// Of the tokenizer and the manifest of such an artifact.
+  TextEncoder(Tokenizer tokenizer, const proto::Manifest &manifest)
+      : textTokenizer(std::move(tokenizer)), encoding(manifest.encoding()),
+        contextLength(manifest.model().context_length()) {}
+
   const Tokenizer &tokenizer() const { return textTokenizer; }
 
   /// The tokens of `first`, or of a pair. Errors: InvalidArgument for a prompt
@@ -65,11 +70,6 @@ public:
   Result<std::string> cutText(std::string_view text, uint64_t tokens) const;
 
 private:
-  TextEncoder(Tokenizer tokenizer, proto::Encoding encoding,
-              uint64_t contextLength)
-      : textTokenizer(std::move(tokenizer)), encoding(std::move(encoding)),
-        contextLength(contextLength) {}
-
   Result<std::string_view> promptOf(const TextOptions &options) const;
 
   Tokenizer textTokenizer;

@@ -77,12 +77,14 @@ public:
 
 private:
   Status noteFailure(Status status);
+  /// Of a load: to `loadedShare` and to who asked for it.
+  ProgressCallback tellProgress();
   EngineOptions engineOptions() const;
   bool hasDraft() const {
     return options.service.proposals == ProposalSource::Draft;
   }
   EncoderEngineOptions encoderOptions() const;
-  Result<std::unique_ptr<LoadedModel>> make();
+  Result<std::unique_ptr<LoadedModel>> makeModel();
   Result<std::vector<unsigned>> chooseCpus() const;
   Result<std::unique_ptr<LoadedEncoder>> makeEncoder();
 

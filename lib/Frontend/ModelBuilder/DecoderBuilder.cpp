@@ -39,10 +39,6 @@ private:
     return name.replace(name.find('0'), 1, "{}");
   }
 
-  FlatSymbolRefAttr layerWeight(const Twine &name) {
-    return symbol("layers." + name);
-  }
-
   Value project(Value input, StringRef name, int64_t outputs, bool hasBias,
                 Value layer) {
     return linear(input, layerWeight(name), outputs,

@@ -29,9 +29,6 @@ private:
     tensor.consume_back(".weight");
     return tensor;
   }
-  FlatSymbolRefAttr layerWeight(const Twine &name) {
-    return symbol("layers." + name);
-  }
 
   Value lookUp(Value indices, std::string_view tableName,
                lm::EmbeddedInput input, int64_t offset = 0) {

@@ -52,6 +52,9 @@ protected:
   void locate(llvm::StringRef part);
   mlir::RankedTensorType activation(int64_t channels);
   mlir::FlatSymbolRefAttr symbol(const llvm::Twine &name);
+  mlir::FlatSymbolRefAttr layerWeight(const llvm::Twine &name) {
+    return symbol("layers." + name);
+  }
   void addWeight(llvm::StringRef symbol, llvm::ArrayRef<int64_t> shape,
                  llvm::StringRef source, bool inLayers);
   mlir::Value linear(mlir::Value input, mlir::FlatSymbolRefAttr weight,
