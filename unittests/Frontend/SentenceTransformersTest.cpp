@@ -260,7 +260,7 @@ TEST_F(SentenceTransformersTest, ReadsNamesOfWaysToPool) {
 TEST_F(SentenceTransformersTest, RefusesOtherWaysToPool) {
   for (const std::string mode :
        {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens",
-        "pooling_mode_weightedmean_tokens"})
+        "pooling_mode_weightedmean_tokens", "pooling_mode_of_tomorrow"})
     EXPECT_EQ(poolingRefusal({{mode, true}}),
               mode + " is true, which is not supported (cls_token, mean_tokens "
                      "and lasttoken are)");

@@ -94,12 +94,11 @@ static Result<std::vector<Module>> readModules(std::string_view text) {
 }
 
 namespace {
-/// A way to pool, by its name and by the flag that older files have instead;
-/// those without a `pooling` are not supported.
+/// A way to pool, by its name and by the flag that older files have instead.
 struct PoolingMode {
   const char *name;
   const char *flag;
-  std::optional<Pooling> pooling;
+  Pooling pooling;
 };
 } // namespace
 
@@ -107,30 +106,38 @@ static const PoolingMode poolingModes[] = {
     {"cls", "pooling_mode_cls_token", Pooling::Cls},
     {"mean", "pooling_mode_mean_tokens", Pooling::Mean},
     {"lasttoken", "pooling_mode_lasttoken", Pooling::Last},
-    {"max", "pooling_mode_max_tokens", {}},
-    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", {}},
-    {"weightedmean", "pooling_mode_weightedmean_tokens", {}},
 };
 
 /// A name, or a list of one, wins over all flags.
-static Result<Pooling> readPoolingMode(const Fields &fields) {
+static Result<Pooling> readPoolingMode(const Json &document) {
+  Fields fields(document, "");
   if (const Json *field = fields.find("pooling_mode")) {
     const Json &chosen =
         field->is_array() && field->size() == 1 ? field->front() : *field;
     for (const PoolingMode &mode : poolingModes)
-      if (mode.pooling && chosen == mode.name)
-        return *mode.pooling;
+      if (chosen == mode.name)
+        return mode.pooling;
     return fields.refuse("pooling_mode", "; one of \"cls\", \"mean\" and "
                                          "\"lasttoken\" is expected");
+  }
+  // Whatever other ways there are.
+  for (const auto &[name, value] : document.items()) {
+    if (!name.starts_with("pooling_mode_") ||
+        std::ranges::find(poolingModes, name, &PoolingMode::flag) !=
+            std::end(poolingModes))
+      continue;
+    SANDWICH_ASSIGN_OR_RETURN(bool chosen,
+                              fields.booleanOr(name.c_str(), false));
+    if (chosen)
+      return fields.refuse(name.c_str(),
+                           ", which is not supported (cls_token, mean_tokens "
+                           "and lasttoken are)");
   }
   std::optional<Pooling> pooling;
   for (const PoolingMode &mode : poolingModes) {
     SANDWICH_ASSIGN_OR_RETURN(bool chosen, fields.booleanOr(mode.flag, false));
     if (!chosen)
       continue;
-    if (!mode.pooling)
-      return fields.refuse(mode.flag, ", which is not supported (cls_token, "
-                                      "mean_tokens and lasttoken are)");
     if (pooling)
       return fields.refuse(mode.flag, ", but so is another; one is expected");
     pooling = mode.pooling;
@@ -154,7 +161,7 @@ static Result<Pooling> readPooling(std::string_view text, int64_t hiddenSize) {
                             fields.booleanOr("include_prompt", true));
   if (!includesPrompt)
     return fields.refuse("include_prompt", ", which is not supported");
-  return readPoolingMode(fields);
+  return readPoolingMode(document);
 }
 
 static Status readLength(std::string_view text, const ModelConfig &config,
