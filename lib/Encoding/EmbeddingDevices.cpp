@@ -274,10 +274,8 @@ measure(std::span<const std::unique_ptr<Device>> devices,
 /// Measures the depths of all devices (IV.B.2).
 static Result<DepthEstimate>
 estimateDepths(std::span<const std::unique_ptr<Device>> devices,
-               const EncodingService &service,
+               const EncodingService &service, const DepthOptions &depths,
                const EmbeddingDevicesOptions &options) {
-  DepthOptions depths;
-  depths.sloSeconds = options.description.sloSeconds;
   std::vector<std::string> names;
   for (const std::unique_ptr<Device> &device : devices)
     names.push_back(device->facts().name);
@@ -300,15 +298,12 @@ estimateDepths(std::span<const std::unique_ptr<Device>> devices,
 
 /// Depths are measured with queries that come at once. One that comes when a
 /// batch has just begun waits for it, too: of a queue of C queries, one may
-/// take alpha C + 2 beta. What a query takes outside of the device, and what
-/// else the machine does, have the rest of the SLO.
-static void leaveRoom(SavedDepth &depth, double sloSeconds) {
-  constexpr double shareOfDevice = 0.9;
+/// take alpha C + 2 beta.
+static void leaveRoom(SavedDepth &depth, const DepthOptions &options) {
   if (depth.line && depth.depth > 1)
-    depth.depth =
-        std::min(depth.depth,
-                 std::max(1U, depth.line->depthFor(shareOfDevice * sloSeconds -
-                                                   depth.line->beta)));
+    depth.depth = std::min(
+        depth.depth, std::max(1U, depth.line->depthFor(options.limitSeconds() -
+                                                       depth.line->beta)));
 }
 
 /// The depths that are in the file, if they hold for these devices.
@@ -342,7 +337,8 @@ findDepths(std::span<const std::unique_ptr<Device>> devices,
   if (found.size() == devices.size())
     return found;
   DepthsSubject subject{.modelChecksum = options.modelChecksum,
-                        .sloSeconds = options.description.sloSeconds};
+                        .sloSeconds = options.description.sloSeconds,
+                        .devices = {}};
   for (const DeviceDescription *each : descriptions)
     subject.devices.push_back(each->name);
   SANDWICH_ASSIGN_OR_RETURN(std::optional<SavedDepths> saved,
@@ -351,12 +347,17 @@ findDepths(std::span<const std::unique_ptr<Device>> devices,
     report(options.log, LogLevel::Information,
            "measuring how many queries each device takes within " +
                std::to_string(options.description.sloSeconds) + " s");
-    SANDWICH_ASSIGN_OR_RETURN(const DepthEstimate estimate,
-                              estimateDepths(devices, service, options));
+    DepthOptions depths;
+    depths.sloSeconds = options.description.sloSeconds;
+    // For HTTP, and for what else the machine does.
+    depths.headroom = 0.1;
+    SANDWICH_ASSIGN_OR_RETURN(
+        const DepthEstimate estimate,
+        estimateDepths(devices, service, depths, options));
     report(options.log, LogLevel::Information, estimate.describe());
     saved = SavedDepths::from(estimate, options.modelChecksum);
     for (SavedDepth &each : saved->devices)
-      leaveRoom(each, options.description.sloSeconds);
+      leaveRoom(each, depths);
     if (!options.depthsFile.empty())
       SANDWICH_RETURN_IF_ERROR(saved->write(options.depthsFile));
   }
