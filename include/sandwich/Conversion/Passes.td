@@ -14,9 +14,9 @@ include "mlir/Pass/PassBase.td"
 def ApproximateMath : Pass<"approximate-math"> {
   let summary = "Replace transcendental functions by polynomials";
   let description = [{
-    Applies upstream's polynomial approximations, so that no vector function
-    is left to a mathematics library: the compiled object must need no symbol
-    from anywhere else.
+    Applies upstream's polynomial approximations, and one of its own for the
+    error function, so that no vector function is left to a mathematics library:
+    the compiled object must need no symbol from anywhere else.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -16,3 +16,24 @@ func.func @functions(%x: vector<16xf32>, %y: f32) -> (vector<16xf32>, vector<16x
   %root = math.sqrt %x : vector<16xf32>
   return %exponential, %cosine, %sine, %root : vector<16xf32>, vector<16xf32>, f32, vector<16xf32>
 }
+
+// The error function is one quotient of polynomials, bounded by what it is at
+// the edges; nothing is picked from among several.
+// CHECK-LABEL: func @erf
+// CHECK-COUNT-2: arith.select
+// CHECK-NOT: arith.select
+// CHECK-COUNT-10: math.fma
+// CHECK: arith.divf
+// CHECK-NOT: arith.select
+// CHECK: return
+func.func @erf(%x: vector<16xf32>) -> vector<16xf32> {
+  %error = math.erf %x : vector<16xf32>
+  return %error : vector<16xf32>
+}
+
+// CHECK-LABEL: func @erf_of_scalar
+// CHECK: arith.divf %{{.*}} : f32
+func.func @erf_of_scalar(%x: f32) -> f32 {
+  %error = math.erf %x : f32
+  return %error : f32
+}
