@@ -31,14 +31,14 @@ namespace {
 /// times the instructions. P and Q are the fit of lowest largest error over
 /// [0, edge], 1.5e-8, found by weighted least squares with weights that grow
 /// where the error is large (Lawson's algorithm); rounding adds 3e-7. Beyond
-/// the edge the function is 1 to the last bit.
+/// the edge the function is 1 to the last bit, and so is the quotient there.
 struct ExpandErf : public OpRewritePattern<math::ErfOp> {
   explicit ExpandErf(MLIRContext *context)
       : OpRewritePattern(context, /*benefit=*/2) {}
 
   LogicalResult matchAndRewrite(math::ErfOp op,
                                 PatternRewriter &rewriter) const override {
-    static constexpr float edge = 3.9f;
+    static constexpr float edge = 3.925f;
     static constexpr float numerator[] = {1.128379032e+00f, 1.919405191e-01f,
                                           5.296686017e-02f, 3.836857928e-03f,
                                           2.874573090e-04f, 2.050396302e-06f};
