@@ -29,7 +29,7 @@ namespace {
 /// erf(x) as x P(x^2) / Q(x^2), the same for all x: upstream's has polynomials
 /// for parts of the line, and each vector evaluates all of them and picks, four
 /// times the instructions. P and Q are the fit of lowest largest error over
-/// [0, edge], 1.5e-8, found by weighted least squares with weights that grow
+/// [0, 3.9], 1.5e-8, found by weighted least squares with weights that grow
 /// where the error is large (Lawson's algorithm); rounding adds 3e-7. Beyond
 /// the edge the function is 1 to the last bit, and so is the quotient there.
 struct ExpandErf : public OpRewritePattern<math::ErfOp> {

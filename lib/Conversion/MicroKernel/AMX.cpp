@@ -39,7 +39,7 @@ private:
   Value loadSum(int64_t row, int64_t column) override;
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(Value row, Value k) override;
+  Value loadInput(int64_t block, Value k, int64_t offset) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
@@ -80,8 +80,10 @@ void AMXWriter::storeSum(Value sum, int64_t row, int64_t column) {
       ValueRange{createIndex(builder, row), createIndex(builder, column)}, sum);
 }
 
-Value AMXWriter::loadInput(Value row, Value k) {
-  return amx::TileLoadOp::create(builder, inputType, input, ValueRange{row, k});
+Value AMXWriter::loadInput(int64_t block, Value k, int64_t offset) {
+  return amx::TileLoadOp::create(
+      builder, inputType, input,
+      ValueRange{getRow(block), addConstant(builder, k, offset)});
 }
 
 Value AMXWriter::loadWeight(Value panel, Value offset) {

@@ -100,6 +100,7 @@ BodyWriter::Sums BodyWriter::writeLoop(Value begin, Value end, int64_t step,
     carried.back() =
         emitPrefetches(builder, specialization, arguments, carried.back());
   MutableArrayRef<Value> carriedSums(carried);
+  beginRound(loop.getInductionVar());
   for (int64_t offset = 0; offset < step; offset += packing.kStep)
     writeStep(loop.getInductionVar(), offset,
               carriedSums.take_front(sums.size()));
@@ -112,7 +113,6 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   Value position =
       arith::MulIOp::create(builder, k, createIndex(builder, packing.panel));
   position = addConstant(builder, position, offset * packing.panel);
-  Value firstK = addConstant(builder, k, offset);
   int64_t rowBlocks = firstRows.size();
   bool streamsInput = columnBlocks < rowBlocks;
   bool usedOnce = std::min(rowBlocks, columnBlocks) == 1;
@@ -122,19 +122,18 @@ void BodyWriter::writeStep(Value k, int64_t offset,
     sum = pin(multiply(sum, rowOperand, weight),
               streamsInput ? rowOperand : weight, usedOnce);
   };
-  auto load = [&](int64_t row) { return loadInput(getRow(row), firstK); };
   SmallVector<Value> held;
   if (streamsInput) {
     for (int64_t column = 0; column < columnBlocks; ++column)
       held.push_back(loadColumn(column, position));
     for (int64_t row = 0; row < rowBlocks; ++row) {
-      Value operand = load(row);
+      Value operand = loadInput(row, k, offset);
       for (int64_t column = 0; column < columnBlocks; ++column)
         multiplyInto(row, column, operand, held[column]);
     }
   } else {
     for (int64_t row = 0; row < rowBlocks; ++row)
-      held.push_back(load(row));
+      held.push_back(loadInput(row, k, offset));
     for (int64_t column = 0; column < columnBlocks; ++column) {
       Value weight = loadColumn(column, position);
       for (int64_t row = 0; row < rowBlocks; ++row)

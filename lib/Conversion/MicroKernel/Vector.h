@@ -26,15 +26,24 @@ protected:
   mlir::Value loadSum(int64_t row, int64_t column) override;
   mlir::Value createZeroSum() override;
   void storeSum(mlir::Value sum, int64_t row, int64_t column) override;
-  mlir::Value loadInput(mlir::Value row, mlir::Value k) override;
+  void beginRound(mlir::Value k) override;
+  mlir::Value loadInput(int64_t block, mlir::Value k, int64_t offset) override;
   mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
                        mlir::Value weight) override;
   mlir::Value pin(mlir::Value sum, mlir::Value streamed,
                   bool usedOnce) override;
 
+  /// What of the input `loadInput` puts in every lane, as one `type`.
+  mlir::Value loadElements(mlir::Type type, int64_t block, mlir::Value k,
+                           int64_t offset);
+
   int64_t lanes;
   mlir::VectorType sumType;
+
+private:
+  /// On x86-64, a pointer to the first row's element where the round began.
+  mlir::Value roundInput;
 };
 
 } // namespace sandwich

@@ -22,7 +22,7 @@ public:
   using VectorWriter::VectorWriter;
 
 private:
-  Value loadInput(Value row, Value k) override;
+  Value loadInput(int64_t block, Value k, int64_t offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "v");
@@ -31,16 +31,14 @@ private:
 
 } // namespace
 
-Value DotBF16Writer::loadInput(Value row, Value k) {
+Value DotBF16Writer::loadInput(int64_t block, Value k, int64_t offset) {
   // A pair of bf16 is broadcast as one 32-bit integer.
-  Type bf16 = builder.getBF16Type(), i32 = builder.getI32Type();
-  Value pair = vector::LoadOp::create(builder, VectorType::get({2}, bf16),
-                                      input, ValueRange{row, k});
-  pair = vector::BitCastOp::create(builder, VectorType::get({1}, i32), pair);
+  Type i32 = builder.getI32Type();
+  Value pair = loadElements(i32, block, k, offset);
   Value all =
       vector::BroadcastOp::create(builder, VectorType::get({lanes}, i32), pair);
-  return vector::BitCastOp::create(builder, VectorType::get({2 * lanes}, bf16),
-                                   all);
+  return vector::BitCastOp::create(
+      builder, VectorType::get({2 * lanes}, builder.getBF16Type()), all);
 }
 
 Value DotBF16Writer::multiply(Value sum, Value input, Value weight) {

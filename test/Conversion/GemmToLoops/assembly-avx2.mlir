@@ -5,6 +5,8 @@
 // RUN: sed -n '/^X86_AVX2_F32_6x16_ld2064:/,/func_end/p' %t.s | sed -n '/Inner Loop/,/\tj/p' > %t.avx2
 // RUN: sed '/\tj/q' %t.avx2 | FileCheck %s --check-prefix=AVX2
 // RUN: not grep -e 'rsp' -e 'rbp' %t.avx2
+// The input is read behind one pointer, at displacements.
+// RUN: not grep -e 'vbroadcastss.*,4)' %t.avx2
 
 // AVX2-COUNT-48: vfmadd{{[0-9]+}}ps {{.*}}%ymm
 // AVX2-NOT: vfmadd
