@@ -142,11 +142,13 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
                           AppendKVOp op) {
   CacheWriter cache(builder, op.getKvCache(), op.getLayer());
   const int64_t headDim = cache.headDim();
-  forOwnRows(builder, program, op.getKey(), [&](Value row) {
-    CacheWriter::Place place = cache.locate(op.getSlots(), row);
-    builder.forLoop(
-        builder.index(0), builder.index(channelsOf(op.getKey()) / headDim), 1,
-        [&](Value head) {
+  // Head by head: the keys of a block lie transposed, and its rows, one after
+  // the other, find the lines of one head still in L1.
+  builder.forLoop(
+      builder.index(0), builder.index(channelsOf(op.getKey()) / headDim), 1,
+      [&](Value head) {
+        forOwnRows(builder, program, op.getKey(), [&](Value row) {
+          CacheWriter::Place place = cache.locate(op.getSlots(), row);
           builder.forVectors(headDim, [&](Value first, int64_t width) {
             Value channel = builder.add(builder.mul(head, headDim), first);
             cache.storeKey(
@@ -157,7 +159,7 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
                 builder.loadVector(op.getValue(), {row, channel}, width));
           });
         });
-  });
+      });
 }
 
 void lm::attachElementwiseLowerings(MLIRContext &context) {
