@@ -411,11 +411,8 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
         reserve(reserved, packing, kernel.rows * options.threads, 1));
     PeakRun run{*this,   nest, kernel.rows,
                 columns, k,    resultStride(reserved, packing)};
-    // What the machine can do at best: a limit that something else on it made
-    // lower would end searches early.
-    constexpr int samples = 25;
-    double fastest = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < samples; ++i) {
+    std::vector<double> samples;
+    for (size_t i = 0; i < mostPairs; ++i) {
       Clock::time_point begin = Clock::now();
       team->run(
           options.threads,
@@ -423,9 +420,9 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
             static_cast<PeakRun *>(context)->work(thread);
           },
           &run);
-      fastest = std::min(fastest, secondsSince(begin));
+      samples.push_back(secondsSince(begin));
     }
-    peak = std::max(peak, run.flops() / fastest);
+    peak = std::max(peak, run.flops() / median(samples));
   }
   return peak;
 }
