@@ -39,8 +39,8 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
 /// K in equal parts. Tiles want a slice of the weight's panel in two thirds of
 /// L1, beside the rows of the input and sums in use. Vectors multiply slowly
 /// enough to read it from L2, and the fewer slices there are, the less often
-/// sums come and go: of 512 bits, a sixteenth of L2 was fastest; of 256 bits,
-/// which read half as much at a time, a quarter.
+/// sums come and go. A sixteenth of L2 was fastest on AVX-512 (NEON was not
+/// measured), a quarter on AVX2, though more of the input then comes from L3.
 int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
                      MatrixISA isa, const Target &target) {
   int64_t bytesPerK = packing.panel * (shape.bf16Weights ? 2 : 4);

@@ -138,4 +138,15 @@ TEST(Schedule, UntunedRuleIsAsDocumented) {
   }
 }
 
+TEST(Schedule, UntunedSlicesOfAVX2AreAQuarterOfL2) {
+  Target target = *getTarget("x86-64-avx2");
+  target.l1DataBytes = 32 << 10;
+  target.l2Bytes = 512 << 10;
+  Result<ScheduleTable> table = chooseByRule({.n = 1024, .k = 4096}, target, 2);
+  ASSERT_TRUE(table);
+  const Schedule &schedule = table->back().schedule;
+  // 32 columns of f32.
+  EXPECT_EQ(schedule.slice[2], (512 << 10) / 4 / (32 * 4));
+}
+
 } // namespace

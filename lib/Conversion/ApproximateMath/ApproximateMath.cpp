@@ -30,8 +30,9 @@ namespace {
 /// for parts of the line, and each vector evaluates all of them and picks, four
 /// times the instructions. P and Q are the fit of lowest largest error over
 /// [0, 3.9], 1.5e-8, found by weighted least squares with weights that grow
-/// where the error is large (Lawson's algorithm); rounding adds 3e-7. Beyond
-/// the edge the function is 1 to the last bit, and so is the quotient there.
+/// where the error is large (Lawson's algorithm); rounding in f32 adds 3e-7, so
+/// that below the edge it may exceed 1 by so much. Beyond the edge the function
+/// is 1 to the last bit, and so is the quotient there.
 struct ExpandErf : public OpRewritePattern<math::ErfOp> {
   explicit ExpandErf(MLIRContext *context)
       : OpRewritePattern(context, /*benefit=*/2) {}
@@ -49,13 +50,14 @@ struct ExpandErf : public OpRewritePattern<math::ErfOp> {
                                             1.181730979e-03f,
                                             3.823084020e-05f};
     Type type = op.getType();
-    if (!getElementTypeOrSelf(type).isF32())
-      return rewriter.notifyMatchFailure(op, "not of f32");
+    if (!isa<FloatType, VectorType>(type) ||
+        !getElementTypeOrSelf(type).isF32())
+      return rewriter.notifyMatchFailure(op, "not of f32 or vectors of it");
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     auto constant = [&](float value) -> Value {
       TypedAttr attribute = b.getF32FloatAttr(value);
-      if (auto shaped = dyn_cast<ShapedType>(type))
-        attribute = DenseElementsAttr::get(shaped, value);
+      if (auto vector = dyn_cast<VectorType>(type))
+        attribute = DenseElementsAttr::get(vector, value);
       return arith::ConstantOp::create(b, attribute);
     };
     // Of what is no number, the comparison is false and `x` remains.

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What `lm-to-gemm` fuses into matmuls where it can, row by row.
+/// What `lm-to-gemm` fuses into matmuls where it can; all but `lm.append_kv`
+/// row by row.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -142,8 +143,8 @@ static void lowerAppendKV(LoopBuilder &builder, const ProgramContext &program,
                           AppendKVOp op) {
   CacheWriter cache(builder, op.getKvCache(), op.getLayer());
   const int64_t headDim = cache.headDim();
-  // Head by head: the keys of a block lie transposed, and its rows, one after
-  // the other, find the lines of one head still in L1.
+  // Head by head: the keys of a block lie transposed, so that its tokens write
+  // the same lines of a head, one after the other, while they are in L1.
   builder.forLoop(
       builder.index(0), builder.index(channelsOf(op.getKey()) / headDim), 1,
       [&](Value head) {

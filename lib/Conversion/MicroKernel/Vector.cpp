@@ -64,8 +64,8 @@ Value VectorWriter::loadElements(Type type, int64_t block, Value k,
         builder, input,
         ValueRange{getRow(block), addConstant(builder, k, offset)});
   Type element = cast<MemRefType>(input.getType()).getElementType();
-  auto displacement = static_cast<int32_t>(
-      firstRows[block] * specialization.inputStride + offset);
+  Value displacement = arith::ConstantIntOp::create(
+      builder, firstRows[block] * specialization.inputStride + offset, 64);
   Value address = LLVM::GEPOp::create(builder, roundInput.getType(), element,
                                       roundInput, LLVM::GEPArg(displacement));
   return LLVM::LoadOp::create(builder, type, address,

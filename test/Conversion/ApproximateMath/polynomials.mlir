@@ -18,13 +18,19 @@ func.func @functions(%x: vector<16xf32>, %y: f32) -> (vector<16xf32>, vector<16x
 }
 
 // The error function is one quotient of polynomials, bounded by what it is at
-// the edges; nothing is picked from among several.
+// the edges; nothing is picked from among several. Of what is no number both
+// comparisons are false, and it stays.
 // CHECK-LABEL: func @erf
-// CHECK-COUNT-2: arith.select
+// CHECK-SAME: %[[X:.*]]: vector<16xf32>
+// CHECK: %[[BELOW:.*]] = arith.cmpf ogt, %[[LOW:.*]], %[[X]]
+// CHECK: %[[BOUNDED:.*]] = arith.select %[[BELOW]], %[[LOW]], %[[X]]
+// CHECK: %[[ABOVE:.*]] = arith.cmpf olt, %[[HIGH:.*]], %[[BOUNDED]]
+// CHECK: arith.select %[[ABOVE]], %[[HIGH]], %[[BOUNDED]]
 // CHECK-NOT: arith.select
 // CHECK-COUNT-10: math.fma
+// CHECK-NOT: {{math|select}}
 // CHECK: arith.divf
-// CHECK-NOT: arith.select
+// CHECK-NOT: {{math|select}}
 // CHECK: return
 func.func @erf(%x: vector<16xf32>) -> vector<16xf32> {
   %error = math.erf %x : vector<16xf32>
@@ -32,8 +38,19 @@ func.func @erf(%x: vector<16xf32>) -> vector<16xf32> {
 }
 
 // CHECK-LABEL: func @erf_of_scalar
-// CHECK: arith.divf %{{.*}} : f32
+// CHECK-COUNT-2: arith.select
+// CHECK-COUNT-10: math.fma
+// CHECK-NOT: {{math|select}}
+// CHECK: return
 func.func @erf_of_scalar(%x: f32) -> f32 {
   %error = math.erf %x : f32
   return %error : f32
+}
+
+// Of other types it is not ours.
+// CHECK-LABEL: func @erf_of_tensor
+// CHECK: math.erf
+func.func @erf_of_tensor(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %error = math.erf %x : tensor<?xf32>
+  return %error : tensor<?xf32>
 }

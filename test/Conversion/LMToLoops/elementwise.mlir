@@ -1,6 +1,7 @@
 // RUN: sandwich-opt %s -lm-to-loops=target=x86-64-avx512 -canonicalize -cse | FileCheck %s
 
-// What is usually fused into matmuls runs by itself, row by row, in vectors.
+// What is usually fused into matmuls runs by itself, in vectors, all but
+// lm.append_kv row by row.
 
 // CHECK-LABEL: func @add_and_round
 func.func @add_and_round(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
@@ -99,6 +100,8 @@ func.func @append_kv(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slot
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
   %y = memref.view %workspace[%c16384][%tokens] : memref<?xi8> to memref<?x32xf32>
   %z = memref.view %workspace[%c32768][%tokens] : memref<?xi8> to memref<?x32xbf16>
+  // Head by head, and in each the rows.
+  // CHECK: scf.for %{{.*}} = %{{.*}} to %c2
   // CHECK: scf.for %[[ROW:.*]] =
   // CHECK: %[[SLOT:.*]] = memref.load %{{.*}}[%[[ROW]]] : memref<?xi32>
   // CHECK: arith.divui
