@@ -46,11 +46,3 @@ func.func @erf_of_scalar(%x: f32) -> f32 {
   %error = math.erf %x : f32
   return %error : f32
 }
-
-// Of other types it is not ours.
-// CHECK-LABEL: func @erf_of_tensor
-// CHECK: math.erf
-func.func @erf_of_tensor(%x: tensor<?xf32>) -> tensor<?xf32> {
-  %error = math.erf %x : tensor<?xf32>
-  return %error : tensor<?xf32>
-}
