@@ -39,7 +39,7 @@ private:
   Value loadSum(int64_t row, int64_t column) override;
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(int64_t block, Value k, int64_t offset) override;
+  Value loadInput(const InputPlace &place) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
@@ -80,10 +80,9 @@ void AMXWriter::storeSum(Value sum, int64_t row, int64_t column) {
       ValueRange{createIndex(builder, row), createIndex(builder, column)}, sum);
 }
 
-Value AMXWriter::loadInput(int64_t block, Value k, int64_t offset) {
-  return amx::TileLoadOp::create(
-      builder, inputType, input,
-      ValueRange{getRow(block), addConstant(builder, k, offset)});
+Value AMXWriter::loadInput(const InputPlace &place) {
+  return amx::TileLoadOp::create(builder, inputType, input,
+                                 ValueRange{place.row, place.k});
 }
 
 Value AMXWriter::loadWeight(Value panel, Value offset) {

@@ -122,18 +122,23 @@ void BodyWriter::writeStep(Value k, int64_t offset,
     sum = pin(multiply(sum, rowOperand, weight),
               streamsInput ? rowOperand : weight, usedOnce);
   };
+  Value operandK = addConstant(builder, k, offset);
+  auto load = [&](int64_t row) {
+    return loadInput({getRow(row), operandK,
+                      firstRows[row] * specialization.inputStride + offset});
+  };
   SmallVector<Value> held;
   if (streamsInput) {
     for (int64_t column = 0; column < columnBlocks; ++column)
       held.push_back(loadColumn(column, position));
     for (int64_t row = 0; row < rowBlocks; ++row) {
-      Value operand = loadInput(row, k, offset);
+      Value operand = load(row);
       for (int64_t column = 0; column < columnBlocks; ++column)
         multiplyInto(row, column, operand, held[column]);
     }
   } else {
     for (int64_t row = 0; row < rowBlocks; ++row)
-      held.push_back(loadInput(row, k, offset));
+      held.push_back(load(row));
     for (int64_t column = 0; column < columnBlocks; ++column) {
       Value weight = loadColumn(column, position);
       for (int64_t row = 0; row < rowBlocks; ++row)

@@ -36,10 +36,13 @@ protected:
   virtual void storeSum(mlir::Value sum, int64_t row, int64_t column) = 0;
   /// Begins a round of the loop over K, at `k`.
   virtual void beginRound(mlir::Value /*k*/) {}
-  /// The input's operand of the grid's row `block`, `offset` k into the round
-  /// that began at `k`.
-  virtual mlir::Value loadInput(int64_t block, mlir::Value k,
-                                int64_t offset) = 0;
+  /// Where an operand of the input begins.
+  struct InputPlace {
+    mlir::Value row, k;
+    /// In elements, from the first row and the k at which the round began.
+    int64_t displacement;
+  };
+  virtual mlir::Value loadInput(const InputPlace &place) = 0;
   /// The weight's operand from the element `offset` of `panel` on.
   virtual mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) = 0;
   /// `sum + input * weight`.
@@ -56,8 +59,6 @@ protected:
   mlir::Value pinRegisters(mlir::ValueRange operands,
                            llvm::StringRef constraint);
 
-  /// The first row of the grid's row `block`.
-  mlir::Value getRow(int64_t block);
   /// `index`, but LLVM cannot see that, so that it computes what depends on it
   /// here, and keeps no register with that through the loop.
   mlir::Value hide(mlir::Value index);
@@ -69,10 +70,6 @@ protected:
   Packing packing;
   /// The rows and k of the input, and the sums, of this micro-kernel.
   mlir::Value input, sumsBlock;
-  /// The first row of each row of registers. Where they do not divide the
-  /// rows, the last begins early and computes the rows it shares with its
-  /// neighbour a second time, to the same sums.
-  llvm::SmallVector<int64_t> firstRows;
 
 private:
   using Sums = llvm::SmallVector<mlir::Value>;
@@ -85,12 +82,19 @@ private:
   /// Multiplies the k of one instruction, which begin at `k + offset`.
   void writeStep(mlir::Value k, int64_t offset,
                  llvm::MutableArrayRef<mlir::Value> sums);
+  /// The first row of the grid's row `block`.
+  mlir::Value getRow(int64_t block);
   /// The operand of the grid's column `block`, `position` elements into its
   /// panel.
   mlir::Value loadColumn(int64_t block, mlir::Value position);
 
   /// Columns of a register with sums, and such registers beside each other.
   int64_t blockColumns, columnBlocks;
+  /// The first row of each row of registers. Where they do not divide the
+  /// rows, the last begins early and computes the rows it shares with its
+  /// neighbour a second time, to the same sums.
+  llvm::SmallVector<int64_t> firstRows;
+
   /// A pointer to each panel or, if they are too many, one to all of them and
   /// where in them the step is.
   llvm::SmallVector<mlir::Value> panels;

@@ -29,7 +29,7 @@ private:
   Value loadSum(int64_t row, int64_t column) override;
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(int64_t block, Value k, int64_t offset) override;
+  Value loadInput(const InputPlace &place) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
@@ -80,9 +80,8 @@ void BFMMLAWriter::storeSum(Value sum, int64_t row, int64_t column) {
   }
 }
 
-Value BFMMLAWriter::loadInput(int64_t block, Value k, int64_t offset) {
-  return loadPair(input, getRow(block), addConstant(builder, k, offset),
-                  packing.kPack);
+Value BFMMLAWriter::loadInput(const InputPlace &place) {
+  return loadPair(input, place.row, place.k, packing.kPack);
 }
 
 Value BFMMLAWriter::loadWeight(Value panel, Value offset) {

@@ -57,24 +57,22 @@ void VectorWriter::beginRound(Value k) {
       builder, LLVM::LLVMPointerType::get(builder.getContext()), bits);
 }
 
-Value VectorWriter::loadElements(Type type, int64_t block, Value k,
-                                 int64_t offset) {
+Value VectorWriter::loadElements(Type type, const InputPlace &place) {
   if (!roundInput)
-    return memref::LoadOp::create(
-        builder, input,
-        ValueRange{getRow(block), addConstant(builder, k, offset)});
+    return memref::LoadOp::create(builder, input,
+                                  ValueRange{place.row, place.k});
   Type element = cast<MemRefType>(input.getType()).getElementType();
-  Value displacement = arith::ConstantIntOp::create(
-      builder, firstRows[block] * specialization.inputStride + offset, 64);
+  Value displacement =
+      arith::ConstantIntOp::create(builder, place.displacement, 64);
   Value address = LLVM::GEPOp::create(builder, roundInput.getType(), element,
                                       roundInput, LLVM::GEPArg(displacement));
   return LLVM::LoadOp::create(builder, type, address,
                               element.getIntOrFloatBitWidth() / 8);
 }
 
-Value VectorWriter::loadInput(int64_t block, Value k, int64_t offset) {
-  return vector::BroadcastOp::create(
-      builder, sumType, loadElements(builder.getF32Type(), block, k, offset));
+Value VectorWriter::loadInput(const InputPlace &place) {
+  return vector::BroadcastOp::create(builder, sumType,
+                                     loadElements(builder.getF32Type(), place));
 }
 
 Value VectorWriter::loadWeight(Value panel, Value offset) {

@@ -27,7 +27,7 @@ protected:
   mlir::Value createZeroSum() override;
   void storeSum(mlir::Value sum, int64_t row, int64_t column) override;
   void beginRound(mlir::Value k) override;
-  mlir::Value loadInput(int64_t block, mlir::Value k, int64_t offset) override;
+  mlir::Value loadInput(const InputPlace &place) override;
   mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
                        mlir::Value weight) override;
@@ -35,8 +35,7 @@ protected:
                   bool usedOnce) override;
 
   /// What of the input `loadInput` puts in every lane, as one `type`.
-  mlir::Value loadElements(mlir::Type type, int64_t block, mlir::Value k,
-                           int64_t offset);
+  mlir::Value loadElements(mlir::Type type, const InputPlace &place);
 
   int64_t lanes;
   mlir::VectorType sumType;

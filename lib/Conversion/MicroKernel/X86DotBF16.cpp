@@ -22,7 +22,7 @@ public:
   using VectorWriter::VectorWriter;
 
 private:
-  Value loadInput(int64_t block, Value k, int64_t offset) override;
+  Value loadInput(const InputPlace &place) override;
   Value multiply(Value sum, Value input, Value weight) override;
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "v");
@@ -31,10 +31,10 @@ private:
 
 } // namespace
 
-Value DotBF16Writer::loadInput(int64_t block, Value k, int64_t offset) {
+Value DotBF16Writer::loadInput(const InputPlace &place) {
   // A pair of bf16 is broadcast as one 32-bit integer.
   Type i32 = builder.getI32Type();
-  Value pair = loadElements(i32, block, k, offset);
+  Value pair = loadElements(i32, place);
   Value all =
       vector::BroadcastOp::create(builder, VectorType::get({lanes}, i32), pair);
   return vector::BitCastOp::create(

@@ -5,12 +5,16 @@
 // RUN: sed -n '/^X86_AVX512_BF16_12x32_ld2080_prefetch1:/,/func_end/p' %t.s | sed -n '/Inner Loop/,/\tj/p' > %t.loop12x32
 // RUN: sed '/\tj/q' %t.loop12x32 | FileCheck %s --check-prefix=LOOP12X32
 // RUN: not grep -e 'rsp' %t.loop12x32
+// The input is read behind one pointer, at displacements.
+// RUN: not grep -E 'vbroadcastss[^(]*\([^)]*,' %t.loop12x32
 // RUN: sed -n '/^X86_AVX512_BF16_6x64_ld2080:/,/func_end/p' %t.s | sed -n '/Inner Loop/,/\tj/p' > %t.loop6x64
 // RUN: sed '/\tj/q' %t.loop6x64 | FileCheck %s --check-prefix=LOOP6X64
 // RUN: not grep -e 'rsp' %t.loop6x64
+// Micro-kernels have no frame that rbp would point to: it may be any pointer.
+// RUN: sed -n '/^X86_.*:/,/func_end/p' %t.s > %t.kernels
+// RUN: grep -q -e vdpbf16ps %t.kernels
+// RUN: not grep -e '%rsp, %rbp' %t.kernels
 
-// Without a frame, rbp may be a pointer; MicroKernelTests looks for frames.
-// RUN: not grep -E 'vbroadcastss[^(]*\([^)]*,' %t.loop12x32
 // Accumulators live in registers: the main loops multiply, load and prefetch,
 // and touch no stack.
 // LOOP12X32: prefetcht0
