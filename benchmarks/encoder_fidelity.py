@@ -6,85 +6,66 @@
 
     encoder_fidelity.py bert-base|bge-large-zh|xlm-r-base|jina-v3 [--folder DIR]
 
-Makes a random checkpoint of the shape, compiles it with weights in f32 and in
-bf16, and embeds texts of 1, 75 and 512 random tokens, and of 8,192 where the
-model takes them. Prints the largest difference of normalized vectors and the
-largest distance of a cosine from 1, and whether each text alone gives the bits
-that it gives in the batch. Needs torch and transformers of PyPI, and
-sandwich-compile and sandwich-run in the PATH. All goes into DIR, up to 8 GB,
-which is removed afterwards.
+Makes a random checkpoint of the shape (make_encoder.py of the tests), compiles
+it with weights in f32 and in bf16, and embeds texts of 1, 75 and 512 random
+tokens, and of 8,192 where the model takes them. Prints the largest difference
+of normalized vectors and the largest distance of a cosine from 1, and whether
+each text alone gives the bits that it gives in the batch. Needs torch and
+transformers of PyPI, and sandwich-compile and sandwich-run in the PATH. All
+goes into DIR, up to 8 GB, which is removed afterwards.
 """
 import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
 import torch
 import transformers
 
-
-def shapes():
-    """Class, configuration, pooling and lengths of each shape."""
-    t = transformers
-    lengths = [1, 75, 512]
-    large = dict(hidden_size=1024, num_hidden_layers=24,
-                 num_attention_heads=16, intermediate_size=4096)
-    return {
-        "bert-base": (t.BertModel, t.BertConfig(), "cls", lengths),
-        "bge-large-zh": (t.BertModel, t.BertConfig(vocab_size=21128, **large),
-                         "cls", lengths),
-        "xlm-r-base": (t.XLMRobertaModel,
-                       t.XLMRobertaConfig(
-                           vocab_size=250002, max_position_embeddings=514,
-                           type_vocab_size=1, layer_norm_eps=1e-5),
-                       "mean", lengths),
-        "jina-v3": (t.JinaEmbeddingsV3Model, t.JinaEmbeddingsV3Config(),
-                    "mean", lengths + [8192]),
-    }
-
-
-def randomize(model):
-    """Values at which no part of a layer is without effect."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn_like(parameter)
-            if "orm" in name and name.endswith("weight"):
-                parameter.copy_(1 + 0.1 * noise)
-            elif name.endswith("bias") or "embeddings" in name:
-                parameter.copy_(0.05 * noise)
-            else:
-                parameter.copy_(0.04 * noise)
+MAKE_ENCODER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                            "test", "Integration", "Inputs", "make_encoder.py")
+BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12,
+            intermediate_size=3072)
+LARGE = dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+             intermediate_size=4096)
+# Family of make_encoder.py, the fields of its configuration that differ, class
+# of transformers, pooling.
+SHAPES = {
+    "bert-base": ("bert", dict(BASE, vocab_size=30522), "BertModel", "mean"),
+    "bge-large-zh": ("bert", dict(LARGE, vocab_size=21128), "BertModel",
+                     "cls"),
+    "xlm-r-base": ("xlm-roberta", dict(BASE, vocab_size=250002),
+                   "XLMRobertaModel", "mean"),
+    # What a task adds to the weights is a matter of test/Integration/Encoders.
+    "jina-v3": ("jina", dict(LARGE, vocab_size=250002, lora_adaptations=None,
+                             matryoshka_dimensions=[1024]),
+                "JinaEmbeddingsV3Model", "mean"),
+}
 
 
-def write_checkpoint(folder, model, config, pooling):
-    model.save_pretrained(folder)
-    if isinstance(config, transformers.JinaEmbeddingsV3Config):
-        # As the model was published, whose names save_pretrained writes.
-        same = ["vocab_size", "hidden_size", "num_hidden_layers",
-                "num_attention_heads", "intermediate_size", "hidden_act",
-                "max_position_embeddings", "type_vocab_size", "layer_norm_eps",
-                "pad_token_id"]
-        published = {name: getattr(config, name) for name in same}
-        published.update(architectures=["XLMRobertaModel"],
-                         model_type="xlm-roberta",
-                         position_embedding_type="rotary",
-                         rotary_emb_base=20000.0)
-        with open(f"{folder}/config.json", "w") as file:
-            json.dump(published, file)
-    os.makedirs(f"{folder}/1_Pooling")
-    with open(f"{folder}/1_Pooling/config.json", "w") as file:
-        json.dump({"word_embedding_dimension": config.hidden_size,
-                   "pooling_mode_cls_token": pooling == "cls",
-                   "pooling_mode_mean_tokens": pooling == "mean"}, file)
-    modules = ["Transformer", "Pooling", "Normalize"]
-    paths = ["", "1_Pooling", "2_Normalize"]
-    with open(f"{folder}/modules.json", "w") as file:
-        json.dump([{"idx": i, "name": str(i), "path": path,
-                    "type": "sentence_transformers.models." + module}
-                   for i, (path, module) in enumerate(zip(paths, modules))],
-                  file)
+def make_checkpoint(folder, family, fields, pooling):
+    settings = [argument for name, value in fields.items()
+                for argument in ("--set", f"{name}={json.dumps(value)}")]
+    subprocess.run([sys.executable, "-B", MAKE_ENCODER, folder, "--family",
+                    family, "--pooling", pooling, *settings], check=True)
+
+
+def load(folder, class_name, fields):
+    model_class = getattr(transformers, class_name)
+    # transformers knows this one by a configuration of its own.
+    config = None
+    if class_name == "JinaEmbeddingsV3Model":
+        config = transformers.JinaEmbeddingsV3Config(
+            **{name: fields[name] for name in (*LARGE, "vocab_size")})
+    model, report = model_class.from_pretrained(folder, config=config,
+                                                output_loading_info=True)
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        if report[kind]:
+            sys.exit(f"error: transformers: {kind}: {sorted(report[kind])}")
+    return model.eval()
 
 
 def expected(model, pooling, texts):
@@ -130,21 +111,20 @@ def compare(name, dtype, folder, texts, reference):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("shape", choices=shapes())
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("--folder", help="where files go (default: $TMPDIR)")
     arguments = parser.parse_args()
-    model_class, config, pooling, lengths = shapes()[arguments.shape]
-    torch.manual_seed(7)
-    model = model_class(config, add_pooling_layer=False).eval()
-    randomize(model)
+    family, fields, class_name, pooling = SHAPES[arguments.shape]
+    lengths = [1, 75, 512] + ([8192] if family == "jina" else [])
     random = np.random.default_rng(5)
-    texts = [random.integers(5, config.vocab_size - 5, length).tolist()
+    texts = [random.integers(5, fields["vocab_size"] - 5, length).tolist()
              for length in lengths for _ in range(3 if length < 1000 else 1)]
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        write_checkpoint(f"{folder}/model", model, config, pooling)
-        reference = expected(model, pooling, texts)
-        del model
+        make_checkpoint(f"{folder}/model", family, fields, pooling)
+        reference = expected(load(f"{folder}/model", class_name, fields),
+                             pooling, texts)
         for dtype in ("f32", "bf16"):
             compare(arguments.shape, dtype, folder, texts, reference)
 

@@ -467,6 +467,11 @@ TEST(PoolTest, MakesARowOfEachSegment) {
         buffers.segments.push_back({first, tokens, 0, 0});
         buffers.logitRows.push_back(first);
       }
+      // In f32 the ones would vanish beside what the sum is already.
+      for (int64_t token = 0; token < maxTokens; ++token)
+        activations.input.set(token * channels, 1);
+      for (const SandwichSegment &segment : buffers.segments)
+        activations.input.set(segment.first_token * channels, 0x1p24f);
       activations.resetDestination();
       runTeam(*program, buffers, threads);
       for (size_t row = 0; row < buffers.segments.size(); ++row) {
@@ -487,6 +492,13 @@ TEST(PoolTest, MakesARowOfEachSegment) {
               activations.expectNear(static_cast<int64_t>(row), c, expected));
         }
       }
+      if (kind == "mean")
+        for (size_t row = 0; row < buffers.segments.size(); ++row) {
+          const double tokens = buffers.segments[row].num_tokens;
+          EXPECT_EQ(activations.destination.get(static_cast<int64_t>(row) *
+                                                activations.stride),
+                    static_cast<float>((0x1p24 + tokens - 1) / tokens));
+        }
       activations.expectRestUntouched(
           static_cast<int64_t>(buffers.segments.size()));
     }

@@ -46,22 +46,33 @@ static void lowerPool(LoopBuilder &builder, const ProgramContext &program,
       return copy(first);
     if (op.getKind() == PoolKind::Last)
       return copy(builder.sub(end, builder.index(1)));
-    // Column by column of vectors: sums stay in a register.
+    // Column by column of vectors: sums stay in a register. Rows of one text
+    // are alike, so that in f32 the sum of thousands of them would lose bits of
+    // each next one, always in the same direction.
+    Type f64 = builder.getF64Type();
     Value count = arith::UIToFPOp::create(
-        builder, builder.getF32Type(),
+        builder, f64,
         arith::IndexCastOp::create(builder, builder.getI32Type(), tokens));
     builder.forVectors(channels, [&](Value channel, int64_t width) {
+      auto wide = VectorType::get({width}, f64);
+      Value zero =
+          arith::ConstantOp::create(builder, DenseElementsAttr::get(wide, 0.0));
       Value sum =
           builder
-              .forLoop(first, end, 1, builder.splat(0, width),
+              .forLoop(first, end, 1, zero,
                        [&](Value row, ValueRange carried) {
-                         return SmallVector<Value>{builder.addf(
-                             carried.front(),
-                             builder.loadVector(input, {row, channel}, width))};
+                         Value added = arith::ExtFOp::create(
+                             builder, wide,
+                             builder.loadVector(input, {row, channel}, width));
+                         return SmallVector<Value>{
+                             builder.addf(carried.front(), added)};
                        })
               .front();
+      Value mean = arith::DivFOp::create(
+          builder, sum, vector::BroadcastOp::create(builder, wide, count));
       builder.storeVector(
-          arith::DivFOp::create(builder, sum, builder.broadcast(count, width)),
+          arith::TruncFOp::create(
+              builder, VectorType::get({width}, builder.getF32Type()), mean),
           destination, {segment, channel});
     });
   });

@@ -157,7 +157,7 @@ func.func @l2_normalize(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %s
   return
 }
 
-// Rows of segments; those that are added stay in a register.
+// Rows of segments; those that are added stay in a register, in f64.
 
 // CHECK-LABEL: func @pool
 func.func @pool(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
@@ -168,9 +168,10 @@ func.func @pool(%token_ids: memref<?xi32>, %positions: memref<?xi32>, %slots: me
   %tokens = memref.dim %positions, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xf32>
   // CHECK: memref.load %{{.*}} : memref<?x4xi32>
-  // CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (vector<16xf32>)
-  // CHECK: arith.addf %[[SUM]], %{{.*}} : vector<16xf32>
-  // CHECK: arith.divf %{{.*}} : vector<16xf32>
+  // CHECK: scf.for {{.*}} iter_args(%[[SUM:.*]] = %{{.*}}) -> (vector<16xf64>)
+  // CHECK: arith.addf %[[SUM]], %{{.*}} : vector<16xf64>
+  // CHECK: arith.divf %{{.*}} : vector<16xf64>
+  // CHECK: arith.truncf %{{.*}} : vector<16xf64> to vector<16xf32>
   lm.pool %x, %segments <mean> into %logits : memref<?x64xf32>, memref<?x4xi32> into memref<?x64xf32>
   // CHECK: scf.for
   // CHECK-NOT: iter_args
