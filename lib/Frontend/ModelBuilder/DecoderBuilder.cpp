@@ -24,7 +24,8 @@ public:
 private:
   void addWeights() override;
   Value embed(const Inputs &inputs) override;
-  Value buildLayer(Value x, Value layer, const Inputs &inputs) override;
+  Value attendInLayer(Value x, Value layer, const Inputs &inputs) override;
+  Value finishLayer(Value x, Value attention, Value layer) override;
   Value finish(Value x, lm::Phase phase, const Inputs &inputs) override;
 
   /// "self_attn.q_proj.weight" is @layers.self_attn.q_proj, a bias
@@ -88,7 +89,8 @@ Value DecoderBuilder::embed(const Inputs &inputs) {
       .getResult();
 }
 
-Value DecoderBuilder::buildLayer(Value x, Value layer, const Inputs &inputs) {
+Value DecoderBuilder::attendInLayer(Value x, Value layer,
+                                    const Inputs &inputs) {
   Value input = norm(x, layerWeight("input_layernorm"), layer);
   bool bias = config.qkvBias;
   Value query =
@@ -104,13 +106,15 @@ Value DecoderBuilder::buildLayer(Value x, Value layer, const Inputs &inputs) {
   locate("layers.self_attn");
   query = rotate(query, table);
   key = rotate(key, table);
-  Value attention =
-      attend(query, key, value, layer, /*bidirectional=*/false, inputs);
+  return attend(query, key, value, layer, /*bidirectional=*/false, inputs);
+}
+
+Value DecoderBuilder::finishLayer(Value x, Value attention, Value layer) {
   Value output = project(attention, "self_attn.o_proj", config.hiddenSize,
                          config.outputBias, layer);
   x = add(x, output);
 
-  input = norm(x, layerWeight("post_attention_layernorm"), layer);
+  Value input = norm(x, layerWeight("post_attention_layernorm"), layer);
   Value gate =
       project(input, "mlp.gate_proj", config.intermediateSize, false, layer);
   Value up =

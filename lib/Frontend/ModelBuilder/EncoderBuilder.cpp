@@ -20,7 +20,8 @@ public:
 private:
   void addWeights() override;
   Value embed(const Inputs &inputs) override;
-  Value buildLayer(Value x, Value layer, const Inputs &inputs) override;
+  Value attendInLayer(Value x, Value layer, const Inputs &inputs) override;
+  Value finishLayer(Value x, Value attention, Value layer) override;
   Value finish(Value x, lm::Phase phase, const Inputs &inputs) override;
   bool hasTokenTypes() const override { return true; }
 
@@ -89,7 +90,8 @@ Value EncoderBuilder::embed(const Inputs &inputs) {
   return norm(x, symbol(embeddingNormName), Value());
 }
 
-Value EncoderBuilder::buildLayer(Value x, Value layer, const Inputs &inputs) {
+Value EncoderBuilder::attendInLayer(Value x, Value layer,
+                                    const Inputs &inputs) {
   Value query = project(x, "attention.self.query", config.queryWidth(), layer);
   Value key = project(x, "attention.self.key", config.keyValueWidth(), layer);
   Value value =
@@ -99,8 +101,10 @@ Value EncoderBuilder::buildLayer(Value x, Value layer, const Inputs &inputs) {
     query = rotate(query, table);
     key = rotate(key, table);
   }
-  Value attention =
-      attend(query, key, value, layer, /*bidirectional=*/true, inputs);
+  return attend(query, key, value, layer, /*bidirectional=*/true, inputs);
+}
+
+Value EncoderBuilder::finishLayer(Value x, Value attention, Value layer) {
   x = add(x, project(attention, "attention.output.dense", config.hiddenSize,
                      layer));
   x = norm(x, layerWeight("attention.output.LayerNorm"), layer);

@@ -109,8 +109,11 @@ Value PhaseBuilder::attend(Value query, Value key, Value value, Value layer,
       .getResult();
 }
 
-static lm::PoolKind poolKind(Pooling pooling) {
-  switch (pooling) {
+lm::PoolKind PhaseBuilder::poolKind() const {
+  // Classifiers read the first token.
+  if (!config.embedding)
+    return lm::PoolKind::Cls;
+  switch (config.embedding->pooling) {
   case Pooling::Cls:
     return lm::PoolKind::Cls;
   case Pooling::Mean:
@@ -121,13 +124,21 @@ static lm::PoolKind poolKind(Pooling pooling) {
   llvm_unreachable("every pooling is above");
 }
 
+bool PhaseBuilder::selectsTokens(lm::Phase phase) const {
+  return (phase == lm::Phase::Embed || phase == lm::Phase::Classify) &&
+         poolKind() != lm::PoolKind::Mean;
+}
+
+Value PhaseBuilder::poolRows(Value x, const Inputs &inputs) {
+  return lm::PoolOp::create(builder, x.getType(), x, inputs.segments,
+                            poolKind(), /*destination=*/Value())
+      .getResult();
+}
+
 Value PhaseBuilder::pool(Value x, const Inputs &inputs) {
-  // Classifiers read the first token.
-  lm::PoolKind kind = config.embedding ? poolKind(config.embedding->pooling)
-                                       : lm::PoolKind::Cls;
-  x = lm::PoolOp::create(builder, x.getType(), x, inputs.segments, kind,
-                         /*destination=*/Value())
-          .getResult();
+  // Others were selected in the last layer.
+  if (poolKind() == lm::PoolKind::Mean)
+    x = poolRows(x, inputs);
   if (!config.embedding || !config.embedding->normalize)
     return x;
   return lm::L2NormalizeOp::create(builder, x.getType(), x,
@@ -177,17 +188,28 @@ void PhaseBuilder::addPhase(lm::Phase phase) {
   locate("layers");
   Value zero = arith::ConstantIndexOp::create(builder, 0);
   Value one = arith::ConstantIndexOp::create(builder, 1);
-  Value layers = arith::ConstantIndexOp::create(builder, config.layers);
+  const bool selects = selectsTokens(phase);
+  Value layers = arith::ConstantIndexOp::create(builder, config.layers -
+                                                             (selects ? 1 : 0));
   if (config.encodes())
     onlyLayer = zero;
   auto loop = scf::ForOp::create(
       builder, zero, layers, one, x,
       [&](OpBuilder &, Location, Value layer, ValueRange carried) {
-        Value result = buildLayer(carried.front(), layer, inputs);
-        scf::YieldOp::create(builder, result);
+        Value attention = attendInLayer(carried.front(), layer, inputs);
+        scf::YieldOp::create(builder,
+                             finishLayer(carried.front(), attention, layer));
       });
+  x = loop.getResult(0);
+  if (selects) {
+    // The last layer's other tokens are there to be attended to: behind its
+    // attention, three quarters of its work, nobody reads their rows.
+    Value attention = attendInLayer(x, layers, inputs);
+    locate(lm::stringifyPhase(phase));
+    x = finishLayer(poolRows(x, inputs), poolRows(attention, inputs), layers);
+  }
   locate(lm::stringifyPhase(phase));
-  func::ReturnOp::create(builder, finish(loop.getResult(0), phase, inputs));
+  func::ReturnOp::create(builder, finish(x, phase, inputs));
 }
 
 OwningOpRef<ModuleOp> sandwich::buildModel(MLIRContext *context,

@@ -40,10 +40,15 @@ protected:
   virtual void addWeights() = 0;
   /// What comes before the layers: [tokens, hidden].
   virtual mlir::Value embed(const Inputs &inputs) = 0;
-  /// One layer, from the residual stream to the residual stream.
-  virtual mlir::Value buildLayer(mlir::Value x, mlir::Value layer,
-                                 const Inputs &inputs) = 0;
-  /// What `phase` returns of the last layer's result.
+  /// A layer's attention, before its last projection: of the residual stream.
+  virtual mlir::Value attendInLayer(mlir::Value x, mlir::Value layer,
+                                    const Inputs &inputs) = 0;
+  /// The rest of the layer, where each row is on its own: the residual stream
+  /// behind it, of `x` before it and the attention.
+  virtual mlir::Value finishLayer(mlir::Value x, mlir::Value attention,
+                                  mlir::Value layer) = 0;
+  /// What `phase` returns of the last layer's result: of all tokens, or where
+  /// selectsTokens() of those that are selected.
   virtual mlir::Value finish(mlir::Value x, lm::Phase phase,
                              const Inputs &inputs) = 0;
   virtual bool hasTokenTypes() const { return false; }
@@ -68,7 +73,11 @@ protected:
   mlir::Value attend(mlir::Value query, mlir::Value key, mlir::Value value,
                      mlir::Value layer, bool bidirectional,
                      const Inputs &inputs);
-  /// The vector of each text, as the configuration says.
+  /// Whether `phase` returns what the last layer made of one token of each
+  /// text, and of no others.
+  bool selectsTokens(lm::Phase phase) const;
+  /// The vector of each text, as the configuration says, of what the last layer
+  /// made.
   mlir::Value pool(mlir::Value x, const Inputs &inputs);
   mlir::Value gather(mlir::Value x, const Inputs &inputs);
 
@@ -78,6 +87,9 @@ protected:
 
 private:
   void addPhase(lm::Phase phase);
+  lm::PoolKind poolKind() const;
+  /// The rows of texts that poolKind() makes of rows of tokens.
+  mlir::Value poolRows(mlir::Value x, const Inputs &inputs);
 
   /// Of a model that encodes, the keys and values of one layer of one step: the
   /// next layer writes over them.
