@@ -52,8 +52,13 @@ void ManifestBuilder::addSchedules(ModuleOp module) {
     function.walk([&](lm::AttentionOp attention) {
       phase.set_bidirectional(attention.getBidirectional());
     });
+    // A layer may be there twice, as one that is like the others and as the
+    // last one.
+    DenseSet<std::pair<Attribute, Attribute>> told;
     function.walk([&](gemm::MatmulOp matmul) {
       gemm::ScheduleTableAttr table = *matmul.getSchedules();
+      if (!told.insert({matmul.getWeightAttr(), table}).second)
+        return;
       int64_t from = 1;
       for (auto [rows, schedule] :
            llvm::zip_equal(table.getMaxRows(), table.getSchedules())) {

@@ -12,6 +12,7 @@
 #include "sandwich/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -37,21 +38,26 @@ static int64_t channelsOf(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getDimSize(1);
 }
 
-/// The buffers that ranks exchange their parts from, or into.
-static DenseSet<Value> findGathered(func::FuncOp program) {
-  DenseSet<Value> gathered;
-  program.walk([&](lm::AllGatherOp gather) {
-    gathered.insert_range(gather->getOperands());
-  });
-  return gathered;
+/// Whether `buffer` of `program` has a row for each row of logits, not for each
+/// token: that is what its view counts.
+static bool hasLogitRows(Value buffer, func::FuncOp program) {
+  if (buffer == phase::getArgument(program, phase::ProgramArgument::Logits))
+    return true;
+  if (auto part = buffer.getDefiningOp<memref::SubViewOp>())
+    buffer = part.getSource();
+  auto view = buffer.getDefiningOp<memref::ViewOp>();
+  if (!view || view.getSizes().empty())
+    return false;
+  auto rows = view.getSizes().front().getDefiningOp<memref::DimOp>();
+  return rows &&
+         rows.getSource() ==
+             phase::getArgument(program, phase::ProgramArgument::LogitRows);
 }
 
-/// Whether `op` writes logits, all or a rank's part of them that is `gathered`.
-static bool writesLogits(lm::StepOpInterface op, func::FuncOp program,
-                         const DenseSet<Value> &gathered) {
-  Value logits = phase::getArgument(program, phase::ProgramArgument::Logits);
+/// Whether `op` computes rows of logits, or on the way to them.
+static bool writesLogitRows(lm::StepOpInterface op, func::FuncOp program) {
   return llvm::any_of(op.getDestinationMutable(), [&](OpOperand &destination) {
-    return destination.get() == logits || gathered.contains(destination.get());
+    return hasLogitRows(destination.get(), program);
   });
 }
 
@@ -120,7 +126,6 @@ static Operation *findAwaited(Operation *barrier) {
 
 /// Puts a mark after `op`, which it describes.
 static void addMark(Operation *op, func::FuncOp program, int64_t ranks,
-                    const DenseSet<Value> &gathered,
                     SymbolTableCollection &symbols) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
@@ -146,7 +151,7 @@ static void addMark(Operation *op, func::FuncOp program, int64_t ranks,
   mark.setBytes(cost.bytes);
   mark.setBytesPerPosition(cost.bytesPerPosition);
   mark.setFlopsPerAttended(cost.flopsPerAttended);
-  if (writesLogits(step, program, gathered))
+  if (writesLogitRows(step, program))
     mark.setFlopsPerLogitRow(cost.flopsPerRow);
   else
     mark.setFlopsPerToken(cost.flopsPerRow);
@@ -167,9 +172,8 @@ struct InsertMarks : sandwich::impl::InsertMarksBase<InsertMarks> {
         if (isTimed(op) && !isa_and_nonnull<phase::MarkOp>(op->getNextNode()))
           operations.push_back(op);
       });
-      const DenseSet<Value> gathered = findGathered(program);
       for (Operation *op : operations)
-        addMark(op, program, *ranks, gathered, symbols);
+        addMark(op, program, *ranks, symbols);
     }
   }
 };

@@ -206,7 +206,8 @@ void PhaseBuilder::addPhase(lm::Phase phase) {
     // attention, three quarters of its work, nobody reads their rows.
     Value attention = attendInLayer(x, layers, inputs);
     locate(lm::stringifyPhase(phase));
-    x = finishLayer(poolRows(x, inputs), poolRows(attention, inputs), layers);
+    attention = poolRows(attention, inputs);
+    x = finishLayer(poolRows(x, inputs), attention, layers);
   }
   locate(lm::stringifyPhase(phase));
   func::ReturnOp::create(builder, finish(x, phase, inputs));
