@@ -59,6 +59,10 @@ private:
   /// does what the machine can do: there is nothing to search for.
   Result<std::optional<Choice>> goOnNearLimit(const Payload &payload,
                                               TuningContext &context);
+  /// The untuned schedule instead of `choice`, which is near the limit, where
+  /// it is faster all the same: the limit was measured in another moment.
+  Result<Choice> preferUntuned(const Payload &payload, const Choice &choice,
+                               TuningContext &context);
   /// The share of the machine's limit that is not worth a search.
   double enoughShare(const Payload &payload,
                      const TuningOptions &options) const;
@@ -173,7 +177,25 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
   comparedRows = payload.rows;
   context.log.push_back(
       {SearchPhase::Limit, payload.rows, *before, limit.seconds, true});
-  return std::optional(Choice{payload.rows, *before, limit.seconds});
+  SANDWICH_ASSIGN_OR_RETURN(
+      Choice better,
+      preferUntuned(payload, {payload.rows, *before, limit.seconds}, context));
+  return std::optional(better);
+}
+
+Result<Choice> SandwichStrategy::preferUntuned(const Payload &payload,
+                                               const Choice &choice,
+                                               TuningContext &context) {
+  std::optional<Schedule> rule = untuned(payload, context);
+  if (!rule || reducedSchedule(payload, *rule) ==
+                   reducedSchedule(payload, choice.schedule))
+    return choice;
+  SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                            context.session.seconds(payload, *rule));
+  bool accepted = seconds * (1 + context.options.reuseWithin) < choice.seconds;
+  context.log.push_back(
+      {SearchPhase::Limit, payload.rows, *rule, seconds, accepted});
+  return accepted ? Choice{payload.rows, *rule, seconds} : choice;
 }
 
 //===----------------------------------------------------------------------===//

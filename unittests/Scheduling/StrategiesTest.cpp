@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Strategies.h"
+#include "SyntheticEvaluator.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 
 #include <gtest/gtest.h>
@@ -250,6 +251,38 @@ TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
       EXPECT_GT(session.measurements(), 10);
     }
   }
+}
+
+TEST_F(StrategiesTest, TheUntunedRuleIsComparedWithWhatIsNearTheLimit) {
+  const MatmulShape shape = {
+      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+  untuned = *chooseByRule(shape, target, 2);
+  // It is slow for few rows, so that others are found, and the best for many,
+  // for which those seem good enough.
+  constexpr int64_t fewRows = 64, manyRows = 96;
+  struct MisledEvaluator : SyntheticEvaluator {
+    Result<Limit> compareToLimit(const Payload &payload,
+                                 const Schedule &schedule) override {
+      return Limit{time(payload, schedule),
+                   payload.rows == fewRows ? 0.5 : 0.99};
+    }
+  } evaluator;
+  evaluator.time = [&](const Payload &payload, const Schedule &schedule) {
+    bool isRule = reducedSchedule(payload, schedule) ==
+                  reducedSchedule(payload, scheduleFor(untuned, payload.rows));
+    double slower = !isRule ? 1.08 : payload.rows == fewRows ? 2 : 1;
+    return payload.flops() * slower / 1e9;
+  };
+  MeasuringSession session(evaluator);
+  SearchLog log;
+  TuningContext context{session, options, menu, model, untuned, log};
+  std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
+  Result<Choice> few = strategy->choose({shape, fewRows, 2}, context);
+  ASSERT_TRUE(few) << few.error().message;
+  EXPECT_NE(few->schedule, scheduleFor(untuned, fewRows));
+  Result<Choice> many = strategy->choose({shape, manyRows, 2}, context);
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_EQ(many->schedule, scheduleFor(untuned, manyRows));
 }
 
 TEST_F(StrategiesTest, UntunedSchedulesForAnotherPackingAreNoCandidates) {
