@@ -18,12 +18,14 @@ many times as fast each Sandwich artifact is: the median of the ratios within a
 round, which holds when the machine's speed drifts. Run it on an idle machine.
 
 onnxruntime and OpenVINO read the model as torch.onnx writes it (to --onnx FILE,
-kept if it is there). All run in the Python that runs this, which needs torch,
-transformers, and what else is timed. A COMMAND of one's own prints `ready`,
+kept if it is there: one file for each checkpoint). All run in the Python that runs this, which needs torch,
+transformers, numpy, and what else is timed. openvino-bf16 asks OpenVINO for bf16,
+which it takes where the CPU has it, and fails where it does not. A COMMAND of one's own prints `ready`,
 then reads lines such as {"texts": [[101, 7, 102]], "repetitions": 3} and answers
 each with {"seconds": [...], "vectors": [[...]]}.
 """
 import argparse
+import collections
 import contextlib
 import json
 import os
@@ -38,7 +40,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ("onnxruntime", "openvino-f32", "openvino-bf16", "torch-f32",
          "torch-bf16")
-# A round lasts about as long for each batch; the first call is not counted.
+# Of each batch a round times so many texts, at least one batch, behind one that
+# is not counted.
 ROUND_TEXTS = 16
 
 
@@ -72,15 +75,18 @@ def encoder(checkpoint, dtype):
 
 
 def export(checkpoint, path):
+    """Writes beside `path`, so that there is a whole model or none."""
     import torch
 
     ids = torch.randint(0, 100, (2, 16))
     axes = {0: "texts", 1: "tokens"}
+    unfinished = path + ".unfinished"
     torch.onnx.export(
-        encoder(checkpoint, None), (ids, torch.ones_like(ids)), path,
+        encoder(checkpoint, None), (ids, torch.ones_like(ids)), unfinished,
         input_names=["ids", "mask"], output_names=["vectors"],
         dynamic_axes={"ids": axes, "mask": axes, "vectors": {0: "texts"}},
         opset_version=17, dynamo=False)
+    os.replace(unfinished, path)
 
 
 def peer_function(name, arguments):
@@ -103,6 +109,10 @@ def peer_function(name, arguments):
         model = openvino.Core().compile_model(arguments.onnx, "CPU", {
             "INFERENCE_NUM_THREADS": arguments.threads, "NUM_STREAMS": 1,
             "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": dtype})
+        taken = model.get_property(
+            "INFERENCE_PRECISION_HINT").get_type_name()
+        if taken != dtype:
+            sys.exit(f"OpenVINO computes in {taken} here, not in {dtype}")
         request = model.create_infer_request()
         return lambda ids: next(iter(request.infer(
             {"ids": ids, "mask": np.ones_like(ids)}).values()))
@@ -147,8 +157,12 @@ class Peer:
 
     def __init__(self, name, command):
         self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True)
+        except OSError as error:
+            fail(f"{name}: {command[0]}: {error.strerror}")
         if self.process.stdout.readline() != "ready\n":
             fail(f"{name} does not start")
 
@@ -174,14 +188,23 @@ class Peer:
 
 
 class Sandwich:
-    def __init__(self, artifact, program):
-        self.name = os.path.basename(os.path.normpath(artifact))
+    def __init__(self, artifact, arguments):
+        self.name = os.path.normpath(artifact)
         self.artifact = artifact
-        self.program = program
+        self.program = arguments.sandwich_run
+        manifest = json.loads(self.run("inspect", artifact, "--json"))
+        threads = manifest["phases"][0]["threads"]
+        if threads != arguments.threads:
+            fail(f"{artifact}: was compiled for {threads} threads, not "
+                 f"{arguments.threads}")
 
     def run(self, *command):
-        result = subprocess.run([self.program, *command], text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            result = subprocess.run(
+                [self.program, *command], text=True, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE)
+        except OSError as error:
+            fail(f"{self.program}: {error.strerror}")
         if result.returncode != 0:
             fail(f"{self.name}: {result.stderr.strip()}")
         return result.stdout
@@ -199,9 +222,6 @@ class Sandwich:
             "bench-embed", self.artifact, "--batches", str(len(texts)),
             "--tokens", str(len(texts[0])), "-r", str(repetitions), "--json"))
         return report["results"][0]["seconds"]
-
-    def close(self):
-        pass
 
 
 def cosine(one, other):
@@ -239,6 +259,16 @@ def print_table(programs, batches, seconds):
                 for batch in batches) + " |")
 
 
+def positive(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
+    return int(text)
+
+
+def positives(text):
+    return [positive(number) for number in text.split(",")]
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -253,11 +283,11 @@ def parse_arguments():
     parser.add_argument("--onnx", metavar="FILE",
                         help="(default: in a folder that is removed)")
     parser.add_argument("--batches", default="1,8,32",
-                        type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--tokens", type=int, default=75)
-    parser.add_argument("--threads", type=int, default=2,
-                        help="of the peers; an artifact has its own")
-    parser.add_argument("--rounds", type=int, default=5)
+                        type=positives)
+    parser.add_argument("--tokens", type=positive, default=75)
+    parser.add_argument("--threads", type=positive, default=2,
+                        help="of every program; artifacts are compiled for it")
+    parser.add_argument("--rounds", type=positive, default=5)
     parser.add_argument("--least-cosine", type=float, default=0.999)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -267,44 +297,71 @@ def start(peer, arguments):
     name, _, command = peer.partition("=")
     if command:
         return Peer(name, shlex.split(command))
-    if name not in PEERS:
-        fail(f"--peer {name}: is none of {', '.join(PEERS)}")
     return Peer(name, [
         sys.executable, os.path.abspath(__file__), arguments.checkpoint,
         "--worker", name, "--onnx", arguments.onnx,
         "--threads", str(arguments.threads)])
 
 
+def vocabulary_of(checkpoint):
+    path = os.path.join(checkpoint, "config.json")
+    try:
+        with open(path) as file:
+            return json.load(file)["vocab_size"]
+    except (OSError, ValueError, KeyError) as error:
+        fail(f"{path}: {error!r}")
+
+
+def check_names(arguments):
+    names = [os.path.normpath(artifact) for artifact in arguments.sandwich]
+    for peer in arguments.peer:
+        name, _, command = peer.partition("=")
+        if not command and name not in PEERS:
+            fail(f"--peer {peer}: is none of {', '.join(PEERS)}, nor a "
+                 "NAME=COMMAND")
+        names.append(name)
+    for name, count in collections.Counter(names).items():
+        if count > 1:
+            fail(f"'{name}' is there {count} times")
+
+
+def export_if_needed(arguments):
+    reads = {"onnxruntime", "openvino-f32", "openvino-bf16"}
+    if os.path.exists(arguments.onnx) or reads.isdisjoint(arguments.peer):
+        return
+    # In a process of its own, whose memory goes with it.
+    exported = subprocess.run([
+        sys.executable, os.path.abspath(__file__), arguments.checkpoint,
+        "--worker", "export", "--onnx", arguments.onnx])
+    if exported.returncode != 0:
+        fail(f"{arguments.checkpoint}: could not be exported to "
+             f"{arguments.onnx}")
+
+
 def compare(arguments):
-    if not os.path.exists(arguments.onnx) and any(
-            peer.startswith(("onnxruntime", "openvino"))
-            for peer in arguments.peer):
-        # In a process of its own, whose memory goes with it.
-        subprocess.run([sys.executable, os.path.abspath(__file__),
-                        arguments.checkpoint, "--worker", "export",
-                        "--onnx", arguments.onnx], check=True)
-    with open(os.path.join(arguments.checkpoint, "config.json")) as file:
-        vocabulary = json.load(file)["vocab_size"]
-    programs = [Sandwich(artifact, arguments.sandwich_run)
+    vocabulary = vocabulary_of(arguments.checkpoint)
+    programs = [Sandwich(artifact, arguments)
                 for artifact in arguments.sandwich]
-    programs += [start(peer, arguments) for peer in arguments.peer]
-    generator = random.Random(1)
-    texts = [[generator.randrange(5, vocabulary)
-              for _ in range(arguments.tokens)]
-             for _ in range(max(arguments.batches))]
-    check_agreement(programs, texts[:4], arguments.least_cosine)
-    seconds = {program.name: {batch: [] for batch in arguments.batches}
-               for program in programs}
-    for number in range(arguments.rounds):
-        shift = number % len(programs)
-        for batch in arguments.batches:
-            for program in programs[shift:] + programs[:shift]:
-                seconds[program.name][batch].append(program.seconds(
-                    texts[:batch], max(1, ROUND_TEXTS // batch)))
-        print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
+    export_if_needed(arguments)
+    with contextlib.ExitStack() as running:
+        for peer in arguments.peer:
+            programs.append(start(peer, arguments))
+            running.callback(programs[-1].close)
+        generator = random.Random(1)
+        texts = [[generator.randrange(5, vocabulary)
+                  for _ in range(arguments.tokens)]
+                 for _ in range(max(arguments.batches))]
+        check_agreement(programs, texts[:4], arguments.least_cosine)
+        seconds = {program.name: {batch: [] for batch in arguments.batches}
+                   for program in programs}
+        for number in range(arguments.rounds):
+            shift = number % len(programs)
+            for batch in arguments.batches:
+                for program in programs[shift:] + programs[:shift]:
+                    seconds[program.name][batch].append(program.seconds(
+                        texts[:batch], max(1, ROUND_TEXTS // batch)))
+            print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
     print_table(programs, arguments.batches, seconds)
-    for program in programs:
-        program.close()
 
 
 def main():
@@ -315,6 +372,7 @@ def main():
         return work(arguments.worker, arguments)
     if not arguments.sandwich or not arguments.peer:
         fail("needs at least one --sandwich and one --peer")
+    check_names(arguments)
     if arguments.onnx:
         return compare(arguments)
     with tempfile.TemporaryDirectory() as folder:

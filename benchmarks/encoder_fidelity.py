@@ -11,7 +11,7 @@ it with weights in f32 and in bf16, and embeds texts of 1, 75 and 512 random
 tokens, and of 8,192 where the model takes them. Prints the largest difference
 of normalized vectors and the largest distance of a cosine from 1, and whether
 each text alone gives the bits that it gives in the batch. Needs torch and
-transformers of PyPI, and sandwich-compile and sandwich-run in the PATH. All
+transformers of PyPI, numpy, and sandwich-compile and sandwich-run in the PATH. All
 goes into DIR, up to 8 GB, which is removed afterwards.
 """
 import argparse
@@ -34,7 +34,7 @@ LARGE = dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
 # Family of make_encoder.py, the fields of its configuration that differ, class
 # of transformers, pooling.
 SHAPES = {
-    "bert-base": ("bert", dict(BASE, vocab_size=30522), "BertModel", "mean"),
+    "bert-base": ("bert", dict(BASE, vocab_size=30522), "BertModel", "cls"),
     "bge-large-zh": ("bert", dict(LARGE, vocab_size=21128), "BertModel",
                      "cls"),
     "xlm-r-base": ("xlm-roberta", dict(BASE, vocab_size=250002),
@@ -73,7 +73,7 @@ def expected(model, pooling, texts):
     with torch.inference_mode():
         for ids in texts:
             hidden = model(input_ids=torch.tensor([ids])).last_hidden_state[0]
-            vector = hidden[0] if pooling == "cls" else hidden.mean(0)
+            vector = hidden[0] if pooling == "cls" else hidden.double().mean(0)
             vectors.append(torch.nn.functional.normalize(
                 vector.double(), dim=-1).numpy())
     return vectors

@@ -60,7 +60,7 @@ private:
   Result<std::optional<Choice>> goOnNearLimit(const Payload &payload,
                                               TuningContext &context);
   /// The untuned schedule instead of `choice`, which is near the limit, where
-  /// it is faster all the same: the limit was measured in another moment.
+  /// it is faster side by side: the limit was measured in another moment.
   Result<Choice> preferUntuned(const Payload &payload, const Choice &choice,
                                TuningContext &context);
   /// The share of the machine's limit that is not worth a search.
@@ -175,11 +175,11 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
   }
   ++nearLimit;
   comparedRows = payload.rows;
-  context.log.push_back(
-      {SearchPhase::Limit, payload.rows, *before, limit.seconds, true});
-  SANDWICH_ASSIGN_OR_RETURN(
-      Choice better,
-      preferUntuned(payload, {payload.rows, *before, limit.seconds}, context));
+  const Choice near{payload.rows, *before, limit.seconds};
+  SANDWICH_ASSIGN_OR_RETURN(Choice better,
+                            preferUntuned(payload, near, context));
+  context.log.push_back({SearchPhase::Limit, payload.rows, *before,
+                         limit.seconds, better.schedule == *before});
   return std::optional(better);
 }
 
@@ -190,11 +190,14 @@ Result<Choice> SandwichStrategy::preferUntuned(const Payload &payload,
   if (!rule || reducedSchedule(payload, *rule) ==
                    reducedSchedule(payload, choice.schedule))
     return choice;
+  SANDWICH_ASSIGN_OR_RETURN(
+      size_t fastest,
+      context.session.fastest(payload, {choice.schedule, *rule}));
   SANDWICH_ASSIGN_OR_RETURN(double seconds,
                             context.session.seconds(payload, *rule));
-  bool accepted = seconds * (1 + context.options.reuseWithin) < choice.seconds;
+  const bool accepted = fastest == 1;
   context.log.push_back(
-      {SearchPhase::Limit, payload.rows, *rule, seconds, accepted});
+      {SearchPhase::Final, payload.rows, *rule, seconds, accepted});
   return accepted ? Choice{payload.rows, *rule, seconds} : choice;
 }
 

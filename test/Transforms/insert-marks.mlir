@@ -117,11 +117,14 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<
   %c0 = arith.constant 0 : index
   %c4096 = arith.constant 4096 : index
   %c8192 = arith.constant 8192 : index
+  %c16384 = arith.constant 16384 : index
   %tokens = memref.dim %ids, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x32xf32>
   %y = memref.view %workspace[%c4096][%tokens] : memref<?xi8> to memref<?x64xf32>
   %logit_rows = memref.dim %rows, %c0 : memref<?xi32>
   %part = memref.view %workspace[%c8192][%logit_rows] : memref<?xi8> to memref<?x160xf32>
+  %padded = memref.view %workspace[%c16384][%logit_rows] : memref<?xi8> to memref<?x80xf32>
+  %row = memref.subview %padded[0, 0] [%logit_rows, 64] [1, 1] : memref<?x80xf32> to memref<?x64xf32, strided<[80, 1]>>
   // CHECK: phase.mark %{{.*}}, "matmul down 64x32" {bytes = 8192 : i64, flops_per_token = 4096 : i64}
   gemm.matmul %x, @down epilogue(<none>) into %y : memref<?x32xf32> into memref<?x64xf32>
   // CHECK: phase.mark %{{.*}}, "barrier after matmul down"
@@ -134,6 +137,9 @@ func.func @ranks(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<
   gemm.matmul %y, @head epilogue(<none>) into %part : memref<?x64xf32> into memref<?x160xf32>
   // CHECK: phase.mark %{{.*}}, "all_gather head 160 of 2 ranks"{{$}}
   lm.all_gather %part into %logits : memref<?x160xf32> into memref<?x320xf32>
+  // Rows of logits are known by the buffer that they are a part of.
+  // CHECK: phase.mark %{{.*}}, "matmul down 64x32" {bytes = 8192 : i64, flops_per_logit_row = 4096 : i64}
+  gemm.matmul %x, @down epilogue(<none>) into %row : memref<?x32xf32> into memref<?x64xf32, strided<[80, 1]>>
   return
 }
 

@@ -47,8 +47,8 @@ static void lowerPool(LoopBuilder &builder, const ProgramContext &program,
     if (op.getKind() == PoolKind::Last)
       return copy(builder.sub(end, builder.index(1)));
     // Column by column of vectors: sums stay in a register. Rows of one text
-    // are alike, so that in f32 the sum of thousands of them would lose bits of
-    // each next one, always in the same direction.
+    // are alike, so that rounding errors of thousands of them in f32 need not
+    // cancel.
     Type f64 = builder.getF64Type();
     Value count = arith::UIToFPOp::create(
         builder, f64,

@@ -131,7 +131,7 @@ Value DecoderBuilder::finishLayer(Value x, Value attention, Value layer) {
 Value DecoderBuilder::finish(Value x, lm::Phase phase, const Inputs &inputs) {
   if (phase == lm::Phase::Embed) {
     x = norm(x, symbol(finalNorm), Value());
-    return pool(x, inputs);
+    return pool(x, phase, inputs);
   }
   if (phase == lm::Phase::EmbedTokens)
     return gather(norm(x, symbol(finalNorm), Value()), inputs);

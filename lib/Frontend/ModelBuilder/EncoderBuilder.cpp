@@ -122,7 +122,7 @@ Value EncoderBuilder::finishLayer(Value x, Value attention, Value layer) {
 Value EncoderBuilder::finish(Value x, lm::Phase phase, const Inputs &inputs) {
   if (phase == lm::Phase::EmbedTokens)
     return gather(x, inputs);
-  x = pool(x, inputs);
+  x = pool(x, phase, inputs);
   if (phase == lm::Phase::Embed)
     return x;
   const HeadNames head = classifierNames(config.architecture);

@@ -135,9 +135,8 @@ Value PhaseBuilder::poolRows(Value x, const Inputs &inputs) {
       .getResult();
 }
 
-Value PhaseBuilder::pool(Value x, const Inputs &inputs) {
-  // Others were selected in the last layer.
-  if (poolKind() == lm::PoolKind::Mean)
+Value PhaseBuilder::pool(Value x, lm::Phase phase, const Inputs &inputs) {
+  if (!selectsTokens(phase))
     x = poolRows(x, inputs);
   if (!config.embedding || !config.embedding->normalize)
     return x;
@@ -202,8 +201,8 @@ void PhaseBuilder::addPhase(lm::Phase phase) {
       });
   x = loop.getResult(0);
   if (selects) {
-    // The last layer's other tokens are there to be attended to: behind its
-    // attention, three quarters of its work, nobody reads their rows.
+    // The last layer's other tokens are there to be attended to. Behind its
+    // attention, which is most of its matmuls' work, nobody reads their rows.
     Value attention = attendInLayer(x, layers, inputs);
     locate(lm::stringifyPhase(phase));
     attention = poolRows(attention, inputs);

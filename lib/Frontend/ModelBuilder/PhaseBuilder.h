@@ -47,8 +47,8 @@ protected:
   /// behind it, of `x` before it and the attention.
   virtual mlir::Value finishLayer(mlir::Value x, mlir::Value attention,
                                   mlir::Value layer) = 0;
-  /// What `phase` returns of the last layer's result: of all tokens, or where
-  /// selectsTokens() of those that are selected.
+  /// What `phase` returns of the last layer's result, which has rows of all
+  /// tokens, or of the pooled ones where each text's vector is one token's.
   virtual mlir::Value finish(mlir::Value x, lm::Phase phase,
                              const Inputs &inputs) = 0;
   virtual bool hasTokenTypes() const { return false; }
@@ -73,12 +73,9 @@ protected:
   mlir::Value attend(mlir::Value query, mlir::Value key, mlir::Value value,
                      mlir::Value layer, bool bidirectional,
                      const Inputs &inputs);
-  /// Whether `phase` returns what the last layer made of one token of each
-  /// text, and of no others.
-  bool selectsTokens(lm::Phase phase) const;
-  /// The vector of each text, as the configuration says, of what the last layer
-  /// made.
-  mlir::Value pool(mlir::Value x, const Inputs &inputs);
+  /// The vector of each text, as the configuration says, of what finish() is
+  /// given.
+  mlir::Value pool(mlir::Value x, lm::Phase phase, const Inputs &inputs);
   mlir::Value gather(mlir::Value x, const Inputs &inputs);
 
   const ModelConfig &config;
@@ -88,6 +85,9 @@ protected:
 private:
   void addPhase(lm::Phase phase);
   lm::PoolKind poolKind() const;
+  /// Whether `phase` returns what the last layer made of one token of each
+  /// text, and of no others.
+  bool selectsTokens(lm::Phase phase) const;
   /// The rows of texts that poolKind() makes of rows of tokens.
   mlir::Value poolRows(mlir::Value x, const Inputs &inputs);
 

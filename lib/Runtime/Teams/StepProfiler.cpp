@@ -8,6 +8,8 @@
 
 #include "sandwich/Runtime/Teams/StepProfiler.h"
 
+#include <algorithm>
+
 using namespace sandwich;
 
 template <typename Duration> static double toSeconds(Duration duration) {
@@ -87,7 +89,17 @@ PhaseProfile StepProfiler::profile() const {
         callsInStep * (product(operation.flops_per_token(), tokens) +
                        product(operation.flops_per_logit_row(), logitRows) +
                        product(operation.flops_per_attended(), attended));
-    result.operations.push_back(std::move(entry));
+    // What is in a loop and behind it has one name.
+    auto known = std::ranges::find(result.operations, entry.name,
+                                   &OperationProfile::name);
+    if (known == result.operations.end()) {
+      result.operations.push_back(std::move(entry));
+      continue;
+    }
+    known->calls += entry.calls;
+    known->seconds += entry.seconds;
+    known->bytes += entry.bytes;
+    known->flops += entry.flops;
   }
   return result;
 }

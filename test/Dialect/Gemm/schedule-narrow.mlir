@@ -36,6 +36,32 @@ func.func @residual(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x64xf32>
 
 // -----
 
+// Rows that are pooled by copying them are rounded where they are made, others
+// where their mean is.
+lm.weight @w : tensor<64x64xbf16> from ["w"]
+// CHECK-LABEL: func @pooled
+func.func @pooled(%q: tensor<?x64xf32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>, %cache: !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>)
+    -> (tensor<?x64xf32>, tensor<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  // CHECK: %[[A:.*]] = lm.attention {{.*}} -> tensor<?x64xbf16>
+  %a = lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 2.5e-01 bidirectional
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK-NEXT: %[[P:.*]] = lm.pool %[[A]], %{{.*}} <cls> : tensor<?x64xbf16>, tensor<?x4xi32> -> tensor<?x64xbf16>
+  %p = lm.pool %a, %segments <cls> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[P]], @w
+  %y = gemm.matmul %p, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // CHECK-NEXT: %[[B:.*]] = lm.attention {{.*}} -> tensor<?x64xf32>
+  %b = lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 2.5e-01 bidirectional
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  // CHECK-NEXT: %[[M:.*]] = lm.pool %[[B]], %{{.*}} <mean> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xbf16>
+  %m = lm.pool %b, %segments <mean> : tensor<?x64xf32>, tensor<?x4xi32> -> tensor<?x64xf32>
+  // CHECK-NEXT: gemm.matmul %[[M]], @w
+  %z = gemm.matmul %m, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y, %z : tensor<?x64xf32>, tensor<?x64xf32>
+}
+
+// -----
+
 // So does an argument, which is made nowhere, and what a loop carries.
 lm.weight @w : tensor<64x64xbf16> layers 2 from ["w{}"]
 // CHECK-LABEL: func @carried

@@ -28,6 +28,8 @@ MODELS = [
                    "--set", 'hidden_act="gelu_new"'], "vectors"),
     ("bert-tokens", ["--family", "bert", "--old-names"], "tokens"),
     ("bert-reranker", ["--family", "bert-reranker"], "scores"),
+    ("bert-one-layer", ["--family", "bert", "--set", "num_hidden_layers=1"],
+     "vectors"),
     ("xlm-roberta", ["--family", "xlm-roberta", "--shards", "2"], "vectors"),
     ("xlm-roberta-reranker", ["--family", "xlm-roberta-reranker", "--set",
                               'id2label={"0": "a", "1": "b", "2": "c"}'],

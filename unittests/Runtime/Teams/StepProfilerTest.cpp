@@ -105,6 +105,32 @@ TEST(StepProfiler, CostsFollowFromWhatTheStepsHad) {
   EXPECT_EQ(profile.operations[2].flops, 0);
 }
 
+TEST(StepProfiler, WhatHasOneNameIsToldTogether) {
+  proto::Phase phase = makePhase();
+  phase.mutable_operations(2)->set_name(phase.operations(0).name());
+  phase.mutable_operations(0)->set_flops_per_token(3);
+  phase.mutable_operations(2)->set_flops_per_logit_row(5);
+  StepProfiler profiler(phase);
+  const SandwichSegment segment = {0, 2, 0, 0};
+  SandwichStep step{};
+  step.segments = &segment;
+  step.num_segments = 1;
+  step.num_tokens = 2;
+  step.num_logit_rows = 1;
+  profiler.begin(step);
+  for (int32_t thread : {0, 1}) {
+    profiler.enter(thread);
+    for (int32_t operation : {0, 0, 1, 2})
+      step.mark(step.profile, thread, operation);
+  }
+  profiler.end();
+  PhaseProfile profile = profiler.profile();
+  ASSERT_EQ(profile.operations.size(), 2u);
+  EXPECT_EQ(profile.operations[0].calls, 3);
+  EXPECT_EQ(profile.operations[0].flops, 2 * 2 * 3 + 5);
+  EXPECT_EQ(profile.operations[1].calls, 1);
+}
+
 TEST(StepProfiler, BenchmarkProfilesMeasuredRepetitionsOnly) {
   TemporaryFolder folder;
   std::string path = folder.file("model.sandwich");

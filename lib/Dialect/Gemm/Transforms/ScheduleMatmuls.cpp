@@ -37,6 +37,19 @@ static bool isMultipliedInBF16(OpOperand &use) {
                             .microKernel.isa);
 }
 
+/// Rows that `producer` copies, which now makes bf16 of them, can be of bf16
+/// before: their bits are the same, and attention to all tokens may then use
+/// instructions of bf16, as it does where a matmul reads it.
+static void narrowPooled(lm::StepOpInterface producer) {
+  auto pool = dyn_cast<lm::PoolOp>(*producer);
+  if (!pool || pool.getKind() == lm::PoolKind::Mean)
+    return;
+  Value input = pool.getInput();
+  auto source = input.getDefiningOp<lm::StepOpInterface>();
+  if (source && source.canNarrowResult() && input.hasOneUse())
+    input.setType(pool.getResult().getType());
+}
+
 /// Makes bf16 of `input`, which is f32, for the matmuls that multiply it so:
 /// where it is made, if that is possible and they alone read it, in a copy
 /// otherwise.
@@ -45,8 +58,10 @@ static void narrow(Value input) {
   auto narrowType = type.clone(BFloat16Type::get(input.getContext()));
   auto producer = input.getDefiningOp<lm::StepOpInterface>();
   if (producer && producer.canNarrowResult() &&
-      llvm::all_of(input.getUses(), isMultipliedInBF16))
-    return input.setType(narrowType);
+      llvm::all_of(input.getUses(), isMultipliedInBF16)) {
+    input.setType(narrowType);
+    return narrowPooled(producer);
+  }
   OpBuilder builder(input.getContext());
   builder.setInsertionPointAfterValue(input);
   auto rounded = lm::RoundOp::create(builder, input.getLoc(), narrowType, input,

@@ -698,6 +698,7 @@ SmallVector<PhaseInputUse> PoolOp::getPhaseInputs() {
   return {{getSegments(), PhaseInput::Segments}};
 }
 std::optional<RowKind> PoolOp::getResultRows() { return RowKind::LogitRows; }
+bool PoolOp::canNarrowResult() { return true; }
 
 Value AllReduceOp::getOverwritten() { return getInput(); }
 

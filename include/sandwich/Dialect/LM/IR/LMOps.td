@@ -328,13 +328,13 @@ def LM_GatherRowsOp : LM_DestinationOp<"gather_rows", [],
 }
 
 def LM_PoolOp : LM_DestinationOp<"pool", [],
-    ["getPhaseInputs", "getResultRows"]> {
+    ["getPhaseInputs", "getResultRows", "canNarrowResult"]> {
   let summary = "One row for each segment";
   let description = [{
     Of the rows of each segment, which is a whole text, `cls` takes the first,
-    `last` the last, and `mean` their mean, in f32, rounded to the result's type.
-    The results are the rows that the phase returns, so whoever runs it asks for
-    as many as there are segments.
+    `last` the last, and `mean` their mean, added in f64, rounded to the result's
+    type. There are as many results as rows that the phase returns, so whoever
+    runs it asks for as many as there are segments.
 
     ```mlir
     %y = lm.pool %x, %segments <mean> : tensor<?x768xf32>, tensor<?x4xi32> -> tensor<?x768xf32>
