@@ -309,7 +309,7 @@ def vocabulary_of(checkpoint):
         with open(path) as file:
             return json.load(file)["vocab_size"]
     except (OSError, ValueError, KeyError) as error:
-        fail(f"{path}: {error!r}")
+        fail(f"{path}: {error}")
 
 
 def check_names(arguments):

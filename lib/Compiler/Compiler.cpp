@@ -274,13 +274,21 @@ Status Compilation::run(TuningSummary *summary) {
     SANDWICH_RETURN_IF_ERROR(tuneModule(*module, options, target,
                                         manifest.build().model().name(),
                                         progress, summary));
+  // Lines are those of the IR that was given, if one was.
+  auto runPipeline =
+      [&](llvm::function_ref<void(OpPassManager &)> build) -> Status {
+    Status status = runPasses(*module, build);
+    if (!status && options.inputIR)
+      return status.error().inContext(*options.inputIR);
+    return status;
+  };
   SANDWICH_RETURN_IF_ERROR(progress("scheduling", 0));
   ModelToScheduleOptions scheduling;
   if (options.tune == Tune::None)
     scheduling.database = options.schedules.value_or("");
   scheduling.target = options.target;
   scheduling.threads = options.threads;
-  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
     buildModelToSchedulePipeline(manager, scheduling);
   }));
   SANDWICH_RETURN_IF_ERROR(checkSchedules());
@@ -293,7 +301,7 @@ Status Compilation::run(TuningSummary *summary) {
   lowering.target = options.target;
   lowering.threads = options.threads;
   lowering.maxTokens = options.maxTokens;
-  SANDWICH_RETURN_IF_ERROR(runPasses(*module, [&](OpPassManager &manager) {
+  SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
     buildScheduleToLoopsPipeline(manager, lowering);
     if (!options.loopPasses.empty())
       (void)parsePassPipeline(options.loopPasses, manager);
