@@ -18,11 +18,12 @@ many times as fast each Sandwich artifact is: the median of the ratios within a
 round, which holds when the machine's speed drifts. Run it on an idle machine.
 
 onnxruntime and OpenVINO read the model as torch.onnx writes it (to --onnx FILE,
-kept if it is there: one file for each checkpoint). All run in the Python that runs this, which needs torch,
-transformers, numpy, and what else is timed. openvino-bf16 asks OpenVINO for bf16,
-which it takes where the CPU has it, and fails where it does not. A COMMAND of one's own prints `ready`,
-then reads lines such as {"texts": [[101, 7, 102]], "repetitions": 3} and answers
-each with {"seconds": [...], "vectors": [[...]]}.
+kept if it is there: one file for each checkpoint). All run in the Python that
+runs this, which needs torch, transformers, numpy, and what else is timed.
+openvino-bf16 asks OpenVINO for bf16, which it takes where the CPU has it, and
+fails where it does not. A COMMAND of one's own prints `ready`, then reads lines
+such as {"texts": [[101, 7, 102]], "repetitions": 3} and answers each with
+{"seconds": [...], "vectors": [[...]]}.
 """
 import argparse
 import collections
@@ -37,16 +38,14 @@ import sys
 import tempfile
 import time
 
+from compare_peers import fail, positive, run, run_json
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ("onnxruntime", "openvino-f32", "openvino-bf16", "torch-f32",
          "torch-bf16")
 # Of each batch a round times so many texts, at least one batch, behind one that
 # is not counted.
 ROUND_TEXTS = 16
-
-
-def fail(message):
-    sys.exit(f"error: {message}")
 
 
 # The peers' side, in a process for each.
@@ -173,7 +172,11 @@ class Peer:
         line = self.process.stdout.readline()
         if not line:
             fail(f"{self.name} ended with {self.process.wait()}")
-        return json.loads(line)
+        try:
+            answer = json.loads(line)
+            return {"seconds": answer["seconds"], "vectors": answer["vectors"]}
+        except (ValueError, KeyError, TypeError):
+            fail(f"{self.name} answered {line[:60]!r}")
 
     def vectors(self, texts):
         return self.ask(texts, 1)["vectors"]
@@ -183,7 +186,9 @@ class Peer:
             self.ask(texts, repetitions + 1)["seconds"][1:])
 
     def close(self):
-        self.process.stdin.close()
+        # It may have ended before it read all.
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -192,35 +197,25 @@ class Sandwich:
         self.name = os.path.normpath(artifact)
         self.artifact = artifact
         self.program = arguments.sandwich_run
-        manifest = json.loads(self.run("inspect", artifact, "--json"))
+        manifest = run_json([self.program, "inspect", artifact, "--json"])
         threads = manifest["phases"][0]["threads"]
         if threads != arguments.threads:
             fail(f"{artifact}: was compiled for {threads} threads, not "
                  f"{arguments.threads}")
 
-    def run(self, *command):
-        try:
-            result = subprocess.run(
-                [self.program, *command], text=True, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE)
-        except OSError as error:
-            fail(f"{self.program}: {error.strerror}")
-        if result.returncode != 0:
-            fail(f"{self.name}: {result.stderr.strip()}")
-        return result.stdout
-
     def vectors(self, texts):
         with tempfile.NamedTemporaryFile("w") as file:
             file.writelines(json.dumps(ids) + "\n" for ids in texts)
             file.flush()
-            lines = self.run("embed", self.artifact, "--ids", "--file",
-                             file.name).splitlines()
+            lines = run([self.program, "embed", self.artifact, "--ids",
+                         "--file", file.name]).splitlines()
         return [json.loads(line) for line in lines]
 
     def seconds(self, texts, repetitions):
-        report = json.loads(self.run(
-            "bench-embed", self.artifact, "--batches", str(len(texts)),
-            "--tokens", str(len(texts[0])), "-r", str(repetitions), "--json"))
+        report = run_json([
+            self.program, "bench-embed", self.artifact,
+            "--batches", str(len(texts)), "--tokens", str(len(texts[0])),
+            "-r", str(repetitions), "--json"])
         return report["results"][0]["seconds"]
 
 
@@ -259,12 +254,6 @@ def print_table(programs, batches, seconds):
                 for batch in batches) + " |")
 
 
-def positive(text):
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no positive number")
-    return int(text)
-
-
 def positives(text):
     return [positive(number) for number in text.split(",")]
 
@@ -282,8 +271,7 @@ def parse_arguments():
                         help="of " + ", ".join(PEERS) + ", or NAME=COMMAND")
     parser.add_argument("--onnx", metavar="FILE",
                         help="(default: in a folder that is removed)")
-    parser.add_argument("--batches", default="1,8,32",
-                        type=positives)
+    parser.add_argument("--batches", default="1,8,32", type=positives)
     parser.add_argument("--tokens", type=positive, default=75)
     parser.add_argument("--threads", type=positive, default=2,
                         help="of every program; artifacts are compiled for it")

@@ -10,9 +10,9 @@ Makes a random checkpoint of the shape (make_encoder.py of the tests), compiles
 it with weights in f32 and in bf16, and embeds texts of 1, 75 and 512 random
 tokens, and of 8,192 where the model takes them. Prints the largest difference
 of normalized vectors and the largest distance of a cosine from 1, and whether
-each text alone gives the bits that it gives in the batch. Needs torch and
-transformers of PyPI, numpy, and sandwich-compile and sandwich-run in the PATH. All
-goes into DIR, up to 8 GB, which is removed afterwards.
+each text alone gives the bits that it gives in the batch. Needs torch,
+transformers and numpy of PyPI, and sandwich-compile and sandwich-run in the
+PATH. All goes into DIR, up to 8 GB, which is removed afterwards.
 """
 import argparse
 import json

@@ -187,18 +187,12 @@ Result<Choice> SandwichStrategy::preferUntuned(const Payload &payload,
                                                const Choice &choice,
                                                TuningContext &context) {
   std::optional<Schedule> rule = untuned(payload, context);
-  if (!rule || reducedSchedule(payload, *rule) ==
-                   reducedSchedule(payload, choice.schedule))
+  if (!rule)
     return choice;
-  SANDWICH_ASSIGN_OR_RETURN(
-      size_t fastest,
-      context.session.fastest(payload, {choice.schedule, *rule}));
-  SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                            context.session.seconds(payload, *rule));
-  const bool accepted = fastest == 1;
-  context.log.push_back(
-      {SearchPhase::Final, payload.rows, *rule, seconds, accepted});
-  return accepted ? Choice{payload.rows, *rule, seconds} : choice;
+  // A tie goes to the first. Of the log nothing else takes part.
+  return chooseFinally(payload, choice, {choice.schedule, *rule},
+                       context.log.size(), context.session, context.options,
+                       context.log);
 }
 
 //===----------------------------------------------------------------------===//
