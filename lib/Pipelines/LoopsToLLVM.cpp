@@ -21,6 +21,7 @@ using namespace sandwich;
 
 void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
                                         const LoopsToLLVMOptions &options) {
+  manager.addNestedPass<func::FuncOp>(createTileToLLVM());
   manager.addPass(createPhaseToLLVM());
   manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
@@ -39,7 +40,6 @@ void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   ConvertVectorToLLVMPassOptions toLLVM;
-  toLLVM.amx = true;
   toLLVM.x86Vector = true;
   manager.addPass(createConvertVectorToLLVMPass(toLLVM));
   manager.addPass(createFinalizeMemRefToLLVMConversionPass());

@@ -12,6 +12,7 @@
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Dialect/Topo/IR/Topo.h"
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
 #include "sandwich/Pipelines/Pipelines.h"
@@ -30,7 +31,7 @@ void sandwich::registerSandwichDialects(DialectRegistry &registry) {
   registerAllExtensions(registry);
   registerAllToLLVMIRTranslations(registry);
   registry.insert<lm::LMDialect, gemm::GemmDialect, phase::PhaseDialect,
-                  topo::TopoDialect>();
+                  tile::TileDialect, topo::TopoDialect>();
 }
 
 void sandwich::registerSandwichPasses() {

@@ -73,7 +73,10 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
           static_cast<int64_t>(schedule.order),
           schedule.prefetchStreams,
           static_cast<int64_t>(schedule.prefetchHint),
-          static_cast<int64_t>(schedule.stores)};
+          static_cast<int64_t>(schedule.stores),
+          schedule.chunkK,
+          schedule.packsInput,
+          static_cast<int64_t>(schedule.streamed)};
 }
 
 Status MeasuringSession::goOn() {

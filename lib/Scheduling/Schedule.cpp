@@ -53,18 +53,34 @@ Result<MicroKernel> MicroKernel::parse(std::string_view text) {
                    "ISA_ROWSxCOLUMNS, for example X86_AVX512_F32_14x32");
 }
 
+/// Six tiles have as many rows as are configured, and hold sums and input; two
+/// hold weights.
+static Status verifyTiles(const MicroKernel &kernel, int64_t rows,
+                          int64_t columns) {
+  constexpr int64_t available = 6, mostRows = 2;
+  int64_t needed = rows * columns + (columns < rows ? 1 : rows);
+  if (rows > mostRows || needed > available)
+    return makeError(kernel.name(), " needs ", needed, " tiles for ", rows,
+                     " of rows and the sums, there are ", available, " for ",
+                     mostRows);
+  return {};
+}
+
 Status sandwich::verify(const MicroKernel &kernel) {
   RegisterFile file = registerFileOf(kernel.isa);
   if (kernel.rows <= 0 || kernel.rows > 64 || kernel.columns <= 0 ||
       kernel.columns > 256 || kernel.columns % file.columns != 0)
     return makeError(kernel.name(), " needs 1 to 64 rows and a multiple of ",
                      file.columns, " columns, at most 256");
-  // A tile is configured to any number of rows, bfmmla always has two.
-  if (kernel.isa == MatrixISA::ARM_NEON_BF16 && kernel.rows % file.rows != 0)
+  // Tiles have as many rows as are configured, up to all; bfmmla always has
+  // two.
+  if (kernel.rows % file.rows != 0)
     return makeError(kernel.name(), " needs a multiple of ", file.rows,
                      " rows");
-  int64_t rows = divideUp(kernel.rows, file.rows);
+  int64_t rows = kernel.rows / file.rows;
   int64_t columns = kernel.columns / file.columns;
+  if (hasTiles(kernel.isa))
+    return verifyTiles(kernel, rows, columns);
   // The operands of the rows or of the columns, whichever are fewer, stay for a
   // step; the others pass through one register in turn.
   int64_t operands = std::min(rows, columns) + 1;
@@ -184,6 +200,30 @@ std::optional<StoreKind> sandwich::storeKindNamed(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view sandwich::name(StreamedOperands operands) {
+  switch (operands) {
+  case StreamedOperands::None:
+    return "none";
+  case StreamedOperands::Input:
+    return "input";
+  case StreamedOperands::Weight:
+    return "weight";
+  case StreamedOperands::Both:
+    return "both";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<StreamedOperands>
+sandwich::streamedOperandsNamed(std::string_view text) {
+  for (StreamedOperands operands :
+       {StreamedOperands::None, StreamedOperands::Input,
+        StreamedOperands::Weight, StreamedOperands::Both})
+    if (name(operands) == text)
+      return operands;
+  return std::nullopt;
+}
+
 Schedule sandwich::completePrefetch(Schedule schedule, const MatmulShape &shape,
                                     int64_t rows) {
   const MicroKernel &kernel = schedule.microKernel;
@@ -244,6 +284,14 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   if (schedule.slice[2] % kStep != 0)
     return makeError("slice K ", schedule.slice[2],
                      " must be a multiple of the packing's ", kStep);
+  if (schedule.chunkK < 0 || schedule.chunkK > maxSliceSize ||
+      schedule.chunkK % kStep != 0)
+    return makeError("K of a chunk, ", schedule.chunkK,
+                     ", must be a multiple of the packing's ", kStep);
+  if (!hasTiles(kernel.isa) &&
+      (schedule.packsInput || schedule.streamed != StreamedOperands::None))
+    return makeError(kernel.name(),
+                     " has no tiles to pack its input into or to stream");
   if (shape.deterministic && schedule.threads[2] != 1)
     return makeError(schedule.threads[2],
                      " threads share K, where sums must not depend on the "

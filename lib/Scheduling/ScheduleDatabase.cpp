@@ -149,6 +149,14 @@ Result<Schedule> readSchedule(const schedules::Schedule &message,
     return makeError("stores is '", message.stores(),
                      "', not cached or non_temporal");
   schedule.stores = *stores;
+  schedule.chunkK = message.k_chunk();
+  schedule.packsInput = message.packs_input();
+  std::optional<StreamedOperands> streamed =
+      streamedOperandsNamed(message.streamed());
+  if (!streamed)
+    return makeError("streamed is '", message.streamed(),
+                     "', not none, input, weight or both");
+  schedule.streamed = *streamed;
   SANDWICH_RETURN_IF_ERROR(verify(schedule, key.shape()));
   auto [tM, tN, tK] = schedule.threads;
   if (tM * tN * tK > key.threads)
@@ -339,6 +347,9 @@ void write(const Schedule &schedule, schedules::Schedule &message) {
   message.set_prefetch_streams(schedule.prefetchStreams);
   message.set_prefetch_hint(std::string(name(schedule.prefetchHint)));
   message.set_stores(std::string(name(schedule.stores)));
+  message.set_k_chunk(schedule.chunkK);
+  message.set_packs_input(schedule.packsInput);
+  message.set_streamed(std::string(name(schedule.streamed)));
 }
 
 void write(const ScheduleKey &key, const TunedSchedules &tuned,

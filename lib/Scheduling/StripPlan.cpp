@@ -40,9 +40,17 @@ PrefetchPlan sandwich::planPrefetch(const Schedule &schedule,
   return plan;
 }
 
+int64_t sandwich::rowUnitOf(MatrixISA isa) {
+  return hasTiles(isa) ? registerFileOf(isa).rows : 1;
+}
+
 std::set<int64_t> sandwich::stripRows(int64_t minRows, int64_t maxRows,
-                                      int64_t sliceRows, int64_t kernelRows) {
-  minRows = std::max<int64_t>(minRows, 1);
+                                      int64_t sliceRows,
+                                      const MicroKernel &kernel) {
+  const int64_t unit = rowUnitOf(kernel.isa);
+  int64_t kernelRows = kernel.rows;
+  for (int64_t *rows : {&minRows, &maxRows, &sliceRows, &kernelRows})
+    *rows = std::max<int64_t>(divideUp(*rows, unit), 1);
   // The smallest block is that of the fewest rows, or of the fewest that need
   // one block more than those.
   int64_t blocks = divideUp(minRows, sliceRows);
@@ -53,8 +61,8 @@ std::set<int64_t> sandwich::stripRows(int64_t minRows, int64_t maxRows,
   std::set<int64_t> result;
   for (int64_t block = smallest; block <= largest; ++block) {
     int64_t strips = divideUp(block, kernelRows);
-    result.insert(block / strips);
-    result.insert(divideUp(block, strips));
+    result.insert(block / strips * unit);
+    result.insert(divideUp(block, strips) * unit);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/ThreadGrid.h"
+#include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -75,10 +76,16 @@ Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
       std::lcm(columnUnitOf(shape, packing), schedule.microKernel.columns);
   bN = std::min(bN, roundUp(roundUp(columns, packing.panel), unit));
   bK = std::min(bK, shape.k);
-  bM = std::min({bM, maxRows, maxBlockSums / bN});
+  // Whole units, as many as may be.
+  const int64_t rowUnit = rowUnitOf(schedule.microKernel.isa);
+  int64_t most = maxBlockSums / bN / rowUnit * rowUnit;
+  if (schedule.packsInput)
+    most = std::min(most, maxPackedInput / bK / rowUnit * rowUnit);
+  bM = std::min(roundUp(std::min(bM, maxRows), rowUnit), most);
   if (bM == 0)
     return makeError("a slice of ", bN, " columns has more than ", maxBlockSums,
-                     " sums in each row");
+                     " sums in each row, or one of ", bK,
+                     " k more than may be packed");
   return schedule;
 }
 
@@ -121,24 +128,29 @@ Schedule sandwich::reducedSchedule(const Payload &payload,
     result.order = LoopOrder::RowsOuter;
 
   // The blocks of the largest part and of those that are a row shorter.
-  int64_t rows = 1, blockRows = 1;
+  const int64_t unit = rowUnitOf(kernel.isa);
+  int64_t strip = 1, largest = 1;
   for (int64_t partRows =
            std::max<int64_t>(payload.rows / result.threads[0], 1);
        partRows <= part[0]; ++partRows) {
-    int64_t blocks = divideUp(partRows, bM);
-    for (int64_t block : {partRows / blocks, divideUp(partRows, blocks)}) {
-      rows = std::max(rows, divideUp(block, divideUp(block, kernel.rows)));
-      blockRows = std::max(blockRows, block);
+    int64_t units = divideUp(partRows, unit);
+    int64_t blocks = divideUp(units, divideUp(bM, unit));
+    for (int64_t block : {units / blocks, divideUp(units, blocks)}) {
+      strip = std::max(
+          strip, divideUp(block, divideUp(block, divideUp(kernel.rows, unit))));
+      largest = std::max(largest, block);
     }
   }
-  kernel.rows = rows;
-  bM = blockRows;
+  kernel.rows = strip * unit;
+  bM = largest * unit;
   if (result.prefetchLines == 0) {
     result.prefetchDistance = 0;
     result.prefetchHint = PrefetchHint::L1;
   }
   if (result.prefetchLines == 0 || result.prefetchDistance > 0)
     result.prefetchStreams = 1;
+  if (result.chunkK >= bK)
+    result.chunkK = 0;
   return result;
 }
 
@@ -161,8 +173,11 @@ sandwich::microKernelClasses(const Payload &payload,
       }
     std::vector<int64_t> key = {static_cast<int64_t>(kernel.isa),
                                 kernel.columns};
-    for (int64_t rows : parts)
-      key.push_back(divideUp(rows, divideUp(rows, kernel.rows)));
+    const int64_t unit = rowUnitOf(kernel.isa);
+    for (int64_t rows : parts) {
+      int64_t units = divideUp(rows, unit);
+      key.push_back(divideUp(units, divideUp(units, kernel.rows / unit)));
+    }
     classes[key].push_back(kernel);
   }
   std::vector<std::vector<MicroKernel>> result;

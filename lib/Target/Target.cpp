@@ -104,6 +104,10 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   __builtin_unreachable();
 }
 
+bool sandwich::hasTiles(MatrixISA isa) {
+  return isa == MatrixISA::X86_AMX_BF16;
+}
+
 bool sandwich::multipliesBF16(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:

@@ -26,8 +26,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The sums of a block and a cache line, as phases have them.
-constexpr int64_t scratchBytes = maxBlockSums * 4 + 64;
 /// The noise that repeating does not remove is not worth repeating for.
 constexpr double agreement = 0.03;
 constexpr size_t fewestPairs = 3, mostPairs = 5;
@@ -167,8 +165,8 @@ Status MeasuringEvaluator::allocate() {
   fillRandom(weights, 1);
   for (unsigned thread = 0; thread < options.threads; ++thread) {
     SANDWICH_ASSIGN_OR_RETURN(
-        AnonymousMemory own,
-        AnonymousMemory::allocate(scratchBytes, "the sums of measurements"));
+        AnonymousMemory own, AnonymousMemory::allocate(
+                                 nestScratchBytes, "the sums of measurements"));
     scratch.push_back(std::move(own));
   }
   return {};
@@ -553,7 +551,7 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
       BytesDescriptor(input.data(), static_cast<int64_t>(input.size()));
   call.result =
       BytesDescriptor(result.data(), static_cast<int64_t>(result.size()));
-  call.scratch = BytesDescriptor(scratch.front().data(), scratchBytes);
+  call.scratch = BytesDescriptor(scratch.front().data(), nestScratchBytes);
   call.resultStride = resultStride(payload.shape, packing);
   call.rowEnd = bM;
   call.columnEnd = payload.shape.n;

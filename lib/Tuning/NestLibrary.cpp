@@ -13,6 +13,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
+#include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,20 +31,13 @@ namespace {
 // MLIR's own prefix of functions that take pointers to descriptors.
 constexpr llvm::StringLiteral entryPrefix = "_mlir_ciface_";
 
-/// The kinds of nests, by loop order and how they store.
-constexpr std::pair<LoopOrder, StoreKind> allKinds[] = {
-    {LoopOrder::RowsOuter, StoreKind::Cached},
-    {LoopOrder::RowsOuter, StoreKind::NonTemporal},
-    {LoopOrder::ColumnsOuter, StoreKind::Cached},
-    {LoopOrder::ColumnsOuter, StoreKind::NonTemporal}};
-
 /// Columns of the weights that nests are compiled for: more than any has. A
 /// nest takes its columns from its arguments.
 constexpr int64_t manyColumns = int64_t(1) << 30;
 
-std::string entryName(LoopOrder order, StoreKind stores) {
-  return "nest_" + std::string(name(order)) + "_" + std::string(name(stores));
-}
+constexpr llvm::StringLiteral nestName = "nest";
+/// More than any slice has: all of it is one chunk.
+constexpr int64_t noChunkK = int64_t(1) << 40;
 
 Error stoppedError() { return makeError("measuring was stopped"); }
 
@@ -56,15 +50,20 @@ struct NestLibrary::Key {
   Packing packing;
   int64_t k;
   bool bf16Weights;
+  /// Of a nest.
+  LoopOrder order = LoopOrder::RowsOuter;
+  StoreKind stores = StoreKind::Cached;
+  bool packsInput = false;
   /// Of a micro-kernel.
   int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
   PrefetchHint prefetchHint = PrefetchHint::L1;
+  StreamedOperands streamed = StreamedOperands::None;
 
   auto tie() const {
     return std::tuple(kernel.isa, kernel.rows, kernel.columns, packing.panel,
                       packing.tile, packing.kStep, packing.kPack, k,
-                      bf16Weights, prefetchLines, prefetchStreams,
-                      prefetchPanels, prefetchHint);
+                      bf16Weights, order, stores, packsInput, prefetchLines,
+                      prefetchStreams, prefetchPanels, prefetchHint, streamed);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
   bool isNest() const { return kernel.rows == 0; }
@@ -74,7 +73,7 @@ struct NestLibrary::Key {
 struct NestLibrary::Plan {
   struct Calls {
     PrefetchPlan prefetch;
-    /// By rows of a strip.
+    /// By units of a strip.
     std::map<int64_t, Key> microKernels;
   };
   Key nest;
@@ -85,14 +84,13 @@ struct NestLibrary::Plan {
 };
 
 struct NestLibrary::Loaded {
-  /// The functions of a nest by kind, or a micro-kernel's only one.
-  void *functions[std::size(allKinds)];
+  void *function;
 };
 
-/// Machine code and the names of its functions, as `Loaded` has them.
+/// Machine code and the name of its function.
 struct NestLibrary::Compiled {
   std::string object;
-  std::vector<std::string> names;
+  std::string name;
 };
 
 NestLibrary::NestLibrary(const Target &target, unsigned threads,
@@ -124,8 +122,7 @@ static void addNest(ModuleOp module, const Schedule &schedule,
   types.push_back(MemRefType::get({dynamic}, b.getIndexType()));
   types.append(7, b.getIndexType());
   auto function =
-      func::FuncOp::create(b, entryName(schedule.order, schedule.stores),
-                           b.getFunctionType(types, {}));
+      func::FuncOp::create(b, nestName, b.getFunctionType(types, {}));
   function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                     b.getUnitAttr());
   b.setInsertionPointToStart(function.addEntryBlock());
@@ -194,21 +191,20 @@ Result<NestLibrary::Compiled>
 NestLibrary::compile(const Key &key, measuring::CompileSession &session) const {
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(&session.context));
-  std::vector<std::string> names;
+  std::string name;
   if (key.isNest()) {
     MatmulShape shape{.n = manyColumns / key.packing.panel * key.packing.panel,
                       .k = key.k,
                       .bf16Weights = key.bf16Weights,
                       .packing = key.packing};
     Schedule schedule{.microKernel = key.kernel};
-    schedule.microKernel.rows = key.packing.kPack;
+    schedule.microKernel.rows = registerFileOf(key.kernel.isa).rows;
     schedule.slice = {1, key.kernel.columns, key.packing.kStep};
-    for (auto [order, stores] : allKinds) {
-      schedule.order = order;
-      schedule.stores = stores;
-      addNest(*module, schedule, shape);
-      names.push_back(entryPrefix.str() + entryName(order, stores));
-    }
+    schedule.order = key.order;
+    schedule.stores = key.stores;
+    schedule.packsInput = key.packsInput;
+    addNest(*module, schedule, shape);
+    name = (entryPrefix + nestName).str();
   } else {
     MicroKernelSpecialization specialization;
     specialization.kernel = key.kernel;
@@ -220,25 +216,25 @@ NestLibrary::compile(const Key &key, measuring::CompileSession &session) const {
     specialization.prefetchStreams = key.prefetchStreams;
     specialization.prefetchPanels = key.prefetchPanels;
     specialization.prefetchHint = key.prefetchHint;
-    names.push_back(addMicroKernel(*module, specialization));
+    specialization.packedInput = key.packsInput;
+    specialization.streamed = key.streamed;
+    name = addMicroKernel(*module, specialization);
   }
 
-  std::string prefix = key.isNest() ? entryPrefix.str() : names.front();
+  std::string prefix = key.isNest() ? entryPrefix.str() : name;
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
       measuring::compileObject(*module, target, prefix,
                                [](OpPassManager &manager) {
                                  manager.addPass(createGemmToLoops());
                                }));
-  return Compiled{std::move(object), std::move(names)};
+  return Compiled{std::move(object), std::move(name)};
 }
 
 Result<NestLibrary::Loaded> NestLibrary::load(const Compiled &code) {
   SANDWICH_ASSIGN_OR_RETURN(std::vector<void *> functions,
-                            loader->load(code.object, code.names));
-  Loaded result = {};
-  std::ranges::copy(functions, result.functions);
-  return result;
+                            loader->load(code.object, {code.name}));
+  return Loaded{functions.front()};
 }
 
 Status NestLibrary::compileMissing(const std::set<Key> &needed) {
@@ -278,9 +274,13 @@ NestLibrary::Plan NestLibrary::plan(const MatmulShape &shape,
   Plan plan{.nest = {.kernel = {kernel.isa, 0, kernel.columns},
                      .packing = packing,
                      .k = shape.k,
-                     .bf16Weights = shape.bf16Weights}};
+                     .bf16Weights = shape.bf16Weights,
+                     .order = schedule.order,
+                     .stores = schedule.stores,
+                     .packsInput = schedule.packsInput}};
+  const int64_t unit = rowUnitOf(kernel.isa);
   std::set<int64_t> strips =
-      stripRows(minRows, maxRows, schedule.slice[0], kernel.rows);
+      stripRows(minRows, maxRows, schedule.slice[0], kernel);
   int64_t wide = std::max(kernel.columns, packing.panel);
   std::pair<Plan::Calls *, int64_t> kinds[] = {{&plan.wide, wide},
                                                {&plan.panel, packing.panel}};
@@ -288,14 +288,20 @@ NestLibrary::Plan NestLibrary::plan(const MatmulShape &shape,
     calls->prefetch = planPrefetch(schedule, packing, width, elementBytes);
     for (int64_t rows : strips) {
       Key key = plan.nest;
+      key.order = Key().order;
+      key.stores = Key().stores;
       key.kernel = {kernel.isa, rows, std::min(kernel.columns, width)};
+      // Tiles have the distance of rows at run time.
+      if (hasTiles(kernel.isa))
+        key.k = 0;
+      key.streamed = schedule.streamed;
       key.prefetchLines = calls->prefetch.lines;
       if (calls->prefetch.lines > 0) {
         key.prefetchStreams = calls->prefetch.streams;
         key.prefetchPanels = calls->prefetch.panels;
         key.prefetchHint = schedule.prefetchHint;
       }
-      calls->microKernels.emplace(rows, key);
+      calls->microKernels.emplace(rows / unit, key);
     }
   }
   return plan;
@@ -304,7 +310,7 @@ NestLibrary::Plan NestLibrary::plan(const MatmulShape &shape,
 void NestLibrary::Plan::collect(std::set<Key> &keys) const {
   keys.insert(nest);
   for (const Calls *calls : {&wide, &panel})
-    for (const auto &[rows, key] : calls->microKernels)
+    for (const auto &[units, key] : calls->microKernels)
       keys.insert(key);
 }
 
@@ -330,22 +336,22 @@ Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
 
   PreparedNest prepared;
   NestParameters &parameters = prepared.parameters;
-  parameters.sliceRows = schedule.slice[0];
+  const int64_t unit = rowUnitOf(schedule.microKernel.isa);
+  parameters.sliceUnits = divideUp(schedule.slice[0], unit);
   parameters.sliceColumns = schedule.slice[1];
   parameters.sliceK = schedule.slice[2];
-  parameters.stripRows = schedule.microKernel.rows;
+  parameters.chunkK = schedule.chunkK > 0 ? schedule.chunkK : noChunkK;
+  parameters.stripUnits = schedule.microKernel.rows / unit;
   parameters.prefetchDistance = schedule.prefetchDistance;
   auto link = [&](const Plan::Calls &planned, NestParameters::Calls &calls) {
     calls.prefetch = planned.prefetch;
-    for (const auto &[rows, key] : planned.microKernels)
-      calls.addresses[rows] =
-          reinterpret_cast<int64_t>(loaded.at(key).functions[0]);
+    for (const auto &[units, key] : planned.microKernels)
+      calls.addresses[units] =
+          reinterpret_cast<int64_t>(loaded.at(key).function);
   };
   link(plan.wide, parameters.wide);
   link(plan.panel, parameters.panel);
-  const auto *kind =
-      std::ranges::find(allKinds, std::pair(schedule.order, schedule.stores));
-  prepared.function = reinterpret_cast<PreparedNest::Function>(
-      loaded.at(plan.nest).functions[kind - std::begin(allKinds)]);
+  prepared.function =
+      reinterpret_cast<PreparedNest::Function>(loaded.at(plan.nest).function);
   return prepared;
 }

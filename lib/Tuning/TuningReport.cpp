@@ -92,7 +92,14 @@ std::string describe(const Schedule &schedule) {
   if (schedule.prefetchLines > 0)
     out << ", " << name(schedule.prefetchHint);
   out << "</td><td>" << name(schedule.order) << ", " << name(schedule.stores)
-      << " stores</td>";
+      << " stores";
+  if (schedule.chunkK > 0)
+    out << ", K in chunks of " << schedule.chunkK;
+  if (schedule.packsInput)
+    out << ", input packed";
+  if (schedule.streamed != StreamedOperands::None)
+    out << ", " << name(schedule.streamed) << " streamed";
+  out << "</td>";
   return out.str();
 }
 

@@ -7,210 +7,222 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestPasses.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 
-#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace sandwich;
 
 namespace {
 
-Value createIndex(ImplicitLocOpBuilder &builder, int64_t value) {
-  return arith::ConstantIndexOp::create(builder, value);
+/// The state of a thread, as 32-bit words: the rows of eight tiles, and how
+/// many of them the configured tiles have.
+constexpr int64_t rowWords = tile::rowBytes / 4;
+constexpr int64_t tileWords = tile::maxRows * rowWords;
+constexpr int64_t rowsWord = tile::numTiles * tileWords;
+constexpr int64_t stateWords = rowsWord + 1;
+
+/// Rewrites the operations of one function, whose thread's state is `state`.
+class Emulator {
+public:
+  Emulator(func::FuncOp function, Value state)
+      : function(function), state(state),
+        b(function.getLoc(), function.getContext()),
+        rowType(VectorType::get({rowWords}, b.getI32Type())),
+        sumsType(VectorType::get({rowWords}, b.getF32Type())) {}
+
+  void run();
+
+private:
+  void emulate(tile::ConfigureOp op);
+  void emulate(tile::ZeroOp op);
+  void emulate(tile::LoadOp op);
+  void emulate(tile::StoreOp op);
+  void emulate(tile::MultiplyOp op);
+
+  Value index(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  Value splat(uint32_t bits) {
+    return arith::ConstantOp::create(
+        b, DenseElementsAttr::get(rowType, APInt(32, bits)));
+  }
+  void forRows(Value rows, llvm::function_ref<void(Value row)> body);
+  /// How many rows the tile has.
+  Value rowsOf(uint32_t tile);
+  /// The word of the state with column `column` of the tile's row.
+  Value place(uint32_t tile, Value row, Value column = Value());
+  Value loadRow(uint32_t tile, Value row) {
+    return vector::LoadOp::create(b, rowType, state, place(tile, row));
+  }
+  void storeRow(Value value, uint32_t tile, Value row) {
+    vector::StoreOp::create(b, value, state, place(tile, row));
+  }
+  /// Where row `row` of a tile at the operation's indices begins.
+  template <typename Op> SmallVector<Value> rowPosition(Op op, Value row);
+  /// `sums` and the products of one word's elements.
+  Value multiplyBF16(Value sums, Value input, Value weight);
+  Value multiplyI8(Value sums, Value input, Value weight);
+
+  func::FuncOp function;
+  Value state;
+  ImplicitLocOpBuilder b;
+  VectorType rowType, sumsType;
+};
+
+} // namespace
+
+void Emulator::forRows(Value rows, llvm::function_ref<void(Value row)> body) {
+  auto loop = scf::ForOp::create(b, index(0), rows, index(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
 }
 
-/// Where row `row` of a tile at `indices` begins: `stride` elements further in
-/// the innermost dimension for each row, or, without, one further in the
-/// second innermost.
-SmallVector<Value> getRowPosition(ImplicitLocOpBuilder &builder,
-                                  ValueRange indices, Value stride,
-                                  int64_t row) {
-  SmallVector<Value> position(indices);
+Value Emulator::rowsOf(uint32_t tile) {
+  if (tile >= tile::firstWeightTile)
+    return index(tile::maxRows);
+  Value rows = memref::LoadOp::create(b, state, index(rowsWord));
+  return arith::IndexCastOp::create(b, b.getIndexType(), rows);
+}
+
+Value Emulator::place(uint32_t tile, Value row, Value column) {
+  Value word =
+      arith::AddIOp::create(b, index(tile * tileWords),
+                            arith::MulIOp::create(b, row, index(rowWords)));
+  return column ? arith::AddIOp::create(b, word, column) : word;
+}
+
+void Emulator::emulate(tile::ConfigureOp op) {
+  Value rows = arith::IndexCastOp::create(b, b.getI32Type(), op.getRows());
+  memref::StoreOp::create(b, rows, state, index(rowsWord));
+  // No number: nobody may rely on what tiles held.
+  Value nothing = splat(0xffffffff);
+  forRows(index(tile::numTiles * tile::maxRows),
+          [&](Value row) { storeRow(nothing, 0, row); });
+}
+
+void Emulator::emulate(tile::ZeroOp op) {
+  Value zero = splat(0);
+  forRows(rowsOf(op.getTile()),
+          [&](Value row) { storeRow(zero, op.getTile(), row); });
+}
+
+template <typename Op>
+SmallVector<Value> Emulator::rowPosition(Op op, Value row) {
+  SmallVector<Value> position(op.getIndices());
+  Value stride = op.getStride();
   Value &moved = stride ? position.back() : position[position.size() - 2];
-  Value distance = createIndex(builder, row);
   if (stride)
-    distance = arith::MulIOp::create(builder, distance, stride);
-  moved = arith::AddIOp::create(builder, moved, distance);
+    row = arith::MulIOp::create(b, row, stride);
+  moved = arith::AddIOp::create(b, moved, row);
   return position;
 }
 
-VectorType getRowType(VectorType type) {
-  return VectorType::get(type.getShape().drop_front(), type.getElementType());
-}
-
-struct EmulateZero : OpConversionPattern<amx::TileZeroOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(amx::TileZeroOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Type type = getTypeConverter()->convertType(op.getTileType());
-    if (!type)
-      return rewriter.notifyMatchFailure(op, "no vector for its tile");
-    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, type,
-                                                   rewriter.getZeroAttr(type));
-    return success();
-  }
-};
-
-struct EmulateLoad : OpConversionPattern<amx::TileLoadOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(amx::TileLoadOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    amx::TileType tileType = op.getTileType();
-    auto type = getTypeConverter()->convertType<VectorType>(tileType);
-    if (!type)
-      return rewriter.notifyMatchFailure(op, "no vector for its tile");
-    Value tile = arith::ConstantOp::create(builder, builder.getZeroAttr(type));
-    for (int64_t row = 0; row < type.getDimSize(0); ++row) {
-      Value loaded = vector::LoadOp::create(
-          builder,
-          VectorType::get({tileType.getDimSize(1)}, tileType.getElementType()),
-          adaptor.getBase(),
-          getRowPosition(builder, adaptor.getIndices(), adaptor.getStride(),
-                         row));
-      if (tileType.getElementType().isBF16())
-        loaded = vector::BitCastOp::create(builder, getRowType(type), loaded);
-      tile = vector::InsertOp::create(builder, loaded, tile, row);
-    }
-    rewriter.replaceOp(op, tile);
-    return success();
-  }
-};
-
-/// Stores the rows of `tile`, one by one, as elements of `buffer`.
-void storeRows(ImplicitLocOpBuilder &builder, Value tile, Value buffer,
-               ValueRange indices, Value stride) {
-  auto type = cast<VectorType>(tile.getType());
+/// A row as elements of a buffer.
+static VectorType getElementsType(Value buffer) {
   Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  int64_t columns = type.getDimSize(1) * type.getElementTypeBitWidth() /
-                    element.getIntOrFloatBitWidth();
-  for (int64_t row = 0; row < type.getDimSize(0); ++row) {
-    Value value = vector::ExtractOp::create(builder, tile, row);
-    value = builder.createOrFold<vector::BitCastOp>(
-        VectorType::get({columns}, element), value);
-    vector::StoreOp::create(builder, value, buffer,
-                            getRowPosition(builder, indices, stride, row));
+  return VectorType::get({tile::rowBytes * 8 / element.getIntOrFloatBitWidth()},
+                         element);
+}
+
+void Emulator::emulate(tile::LoadOp op) {
+  forRows(rowsOf(op.getTile()), [&](Value row) {
+    Value elements = vector::LoadOp::create(b, getElementsType(op.getBase()),
+                                            op.getBase(), rowPosition(op, row));
+    storeRow(b.createOrFold<vector::BitCastOp>(rowType, elements), op.getTile(),
+             row);
+  });
+}
+
+void Emulator::emulate(tile::StoreOp op) {
+  forRows(rowsOf(op.getTile()), [&](Value row) {
+    Value elements = b.createOrFold<vector::BitCastOp>(
+        getElementsType(op.getBase()), loadRow(op.getTile(), row));
+    vector::StoreOp::create(b, elements, op.getBase(), rowPosition(op, row));
+  });
+}
+
+Value Emulator::multiplyBF16(Value sums, Value input, Value weight) {
+  // The bits of a bf16 are the upper half of an f32's.
+  auto widen = [&](Value pairs, bool upper) -> Value {
+    Value bits = upper
+                     ? Value(arith::AndIOp::create(b, pairs, splat(0xffff0000)))
+                     : Value(arith::ShLIOp::create(b, pairs, splat(16)));
+    return arith::BitcastOp::create(b, sumsType, bits);
+  };
+  sums = arith::BitcastOp::create(b, sumsType, sums);
+  for (bool upper : {false, true})
+    sums = vector::FMAOp::create(b, widen(input, upper), widen(weight, upper),
+                                 sums);
+  return arith::BitcastOp::create(b, rowType, sums);
+}
+
+Value Emulator::multiplyI8(Value sums, Value input, Value weight) {
+  for (uint32_t byte = 0; byte < 4; ++byte) {
+    auto widen = [&](Value bytes) -> Value {
+      return arith::ShRSIOp::create(
+          b, arith::ShLIOp::create(b, bytes, splat(24 - 8 * byte)), splat(24));
+    };
+    sums = arith::AddIOp::create(
+        b, sums, arith::MulIOp::create(b, widen(input), widen(weight)));
+  }
+  return sums;
+}
+
+void Emulator::emulate(tile::MultiplyOp op) {
+  forRows(rowsOf(op.getSums()), [&](Value row) {
+    auto loop = scf::ForOp::create(b, index(0), index(rowWords), index(1),
+                                   loadRow(op.getSums(), row));
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value word = loop.getInductionVar();
+      Value input =
+          memref::LoadOp::create(b, state, place(op.getInput(), row, word));
+      input = vector::BroadcastOp::create(b, rowType, input);
+      Value weight = loadRow(op.getWeight(), word);
+      Value sums = loop.getRegionIterArg(0);
+      sums = op.getProducts() == tile::Products::BF16
+                 ? multiplyBF16(sums, input, weight)
+                 : multiplyI8(sums, input, weight);
+      scf::YieldOp::create(b, sums);
+    }
+    storeRow(loop.getResult(0), op.getSums(), row);
+  });
+}
+
+void Emulator::run() {
+  SmallVector<Operation *> operations;
+  function.walk([&](Operation *op) {
+    if (isa_and_present<tile::TileDialect>(op->getDialect()))
+      operations.push_back(op);
+  });
+  for (Operation *op : operations) {
+    b.setLoc(op->getLoc());
+    b.setInsertionPoint(op);
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<tile::ConfigureOp, tile::ZeroOp, tile::LoadOp, tile::StoreOp,
+              tile::MultiplyOp>([&](auto known) { emulate(known); });
+    op->erase();
   }
 }
 
-struct EmulateStore : OpConversionPattern<amx::TileStoreOp> {
-  using OpConversionPattern::OpConversionPattern;
+namespace {
 
-  LogicalResult
-  matchAndRewrite(amx::TileStoreOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    storeRows(builder, adaptor.getVal(), adaptor.getBase(),
-              adaptor.getIndices(), adaptor.getStride());
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-/// Multiplies in loops over rows and pairs of k, through memory, so that the
-/// code stays small.
-struct EmulateMultiply : OpConversionPattern<amx::TileMulFOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(amx::TileMulFOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    ImplicitLocOpBuilder builder(op.getLoc(), rewriter);
-    auto sumsType = cast<VectorType>(adaptor.getAcc().getType());
-    auto inputType = cast<VectorType>(adaptor.getLhs().getType());
-    auto weightType = cast<VectorType>(adaptor.getRhs().getType());
-    auto *scope = op->getParentWithTrait<OpTrait::AutomaticAllocationScope>();
-    if (!scope)
-      return rewriter.notifyMatchFailure(op, "no stack for its tiles");
-    Value zero = createIndex(builder, 0), one = createIndex(builder, 1);
-    auto spill = [&](Value tile) {
-      auto type = cast<VectorType>(tile.getType());
-      Value buffer;
-      {
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(&scope->getRegion(0).front());
-        buffer = memref::AllocaOp::create(
-            builder, MemRefType::get(type.getShape(), type.getElementType()));
-      }
-      storeRows(builder, tile, buffer, {zero, zero}, Value());
-      return buffer;
-    };
-    Value sums = spill(adaptor.getAcc());
-    Value input = spill(adaptor.getLhs());
-    Value weight = spill(adaptor.getRhs());
-
-    VectorType rowType = getRowType(sumsType);
-    // The bits of a bf16 are the upper half of an f32's.
-    auto widen = [&](Value pairs, bool upper) -> Value {
-      auto type = cast<VectorType>(pairs.getType());
-      auto constant = [&](uint32_t bits) -> Value {
-        return arith::ConstantOp::create(
-            builder, DenseElementsAttr::get(type, APInt(32, bits)));
-      };
-      Value bits =
-          upper ? Value(arith::AndIOp::create(builder, pairs,
-                                              constant(0xffff0000)))
-                : Value(arith::ShLIOp::create(builder, pairs, constant(16)));
-      return arith::BitcastOp::create(builder, rowType, bits);
-    };
-    auto rows = scf::ForOp::create(
-        builder, zero, createIndex(builder, sumsType.getDimSize(0)), one);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(rows.getBody());
-      Value row = rows.getInductionVar();
-      Value sum =
-          vector::LoadOp::create(builder, rowType, sums, ValueRange{row, zero});
-      auto pairs = scf::ForOp::create(
-          builder, zero, createIndex(builder, inputType.getDimSize(1)), one,
-          sum);
-      {
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(pairs.getBody());
-        Value pair = pairs.getInductionVar();
-        Value carried = pairs.getRegionIterArg(0);
-        Value weights = vector::LoadOp::create(builder, getRowType(weightType),
-                                               weight, ValueRange{pair, zero});
-        Value element =
-            memref::LoadOp::create(builder, input, ValueRange{row, pair});
-        Value elements = vector::BroadcastOp::create(
-            builder, getRowType(weightType), element);
-        for (bool upper : {false, true})
-          carried = vector::FMAOp::create(builder, widen(elements, upper),
-                                          widen(weights, upper), carried);
-        scf::YieldOp::create(builder, carried);
-      }
-      vector::StoreOp::create(builder, pairs.getResult(0), sums,
-                              ValueRange{row, zero});
-    }
-    Value result =
-        arith::ConstantOp::create(builder, builder.getZeroAttr(sumsType));
-    for (int64_t row = 0; row < sumsType.getDimSize(0); ++row) {
-      Value loaded = vector::LoadOp::create(
-          builder, rowType, sums, ValueRange{createIndex(builder, row), zero});
-      result = vector::InsertOp::create(builder, loaded, result, row);
-    }
-    rewriter.replaceOp(op, result);
-    return success();
-  }
-};
-
-/// Turns tiles into two-dimensional vectors and their operations into loads,
-/// stores and multiplications of rows, so that a program for AMX can be
-/// executed, slowly, where there is no AMX.
+/// Turns operations on tiles into loops over rows of memory, so that a program
+/// for AMX can be executed, slowly, where there is no AMX. A function that
+/// nobody in the module calls has the state of its thread on its stack; others
+/// get it from their callers.
 struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateAMX)
 
@@ -224,30 +236,44 @@ struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    MLIRContext *context = &getContext();
-    TypeConverter converter;
-    converter.addConversion([](Type type) { return type; });
-    // Pairs of bf16 are integers: not every CPU moves bf16 without a library.
-    converter.addConversion([](amx::TileType type) -> Type {
-      int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-      if (type.getElementType().isBF16())
-        return VectorType::get({rows, columns / 2},
-                               IntegerType::get(type.getContext(), 32));
-      if (type.getElementType().isF32())
-        return VectorType::get({rows, columns}, type.getElementType());
-      return Type();
+    ModuleOp module = getOperation();
+    llvm::SetVector<func::FuncOp> users;
+    module.walk([&](Operation *op) {
+      if (isa_and_present<tile::TileDialect>(op->getDialect()))
+        users.insert(op->getParentOfType<func::FuncOp>());
     });
-    ConversionTarget target(*context);
-    target.addIllegalDialect<amx::AMXDialect>();
-    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-    RewritePatternSet patterns(context);
-    patterns.add<EmulateZero, EmulateLoad, EmulateStore, EmulateMultiply>(
-        converter, context);
-    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
-                                                         target);
-    if (failed(applyPartialConversion(getOperation(), target,
-                                      std::move(patterns))))
-      signalPassFailure();
+    llvm::DenseMap<func::FuncOp, SmallVector<func::CallOp>> calls;
+    SymbolTable symbols(module);
+    module.walk([&](func::CallOp call) {
+      if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
+        calls[callee].push_back(call);
+    });
+    for (size_t i = 0; i < users.size(); ++i)
+      for (func::CallOp call : calls.lookup(users[i]))
+        users.insert(call->getParentOfType<func::FuncOp>());
+
+    auto type = MemRefType::get({stateWords},
+                                IntegerType::get(module.getContext(), 32));
+    llvm::DenseMap<func::FuncOp, Value> states;
+    for (func::FuncOp function : users) {
+      Block &entry = function.getBody().front();
+      if (calls.contains(function)) {
+        unsigned last = function.getNumArguments();
+        if (failed(function.insertArgument(last, type, {}, function.getLoc())))
+          return signalPassFailure();
+        states[function] = function.getArgument(last);
+      } else {
+        OpBuilder builder(&entry, entry.begin());
+        states[function] = memref::AllocaOp::create(
+            builder, function.getLoc(), type, builder.getI64IntegerAttr(64));
+      }
+    }
+    for (func::FuncOp function : users) {
+      for (func::CallOp call : calls.lookup(function))
+        call.getOperandsMutable().append(
+            states[call->getParentOfType<func::FuncOp>()]);
+      Emulator(function, states[function]).run();
+    }
   }
 };
 

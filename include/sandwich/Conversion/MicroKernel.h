@@ -25,7 +25,6 @@
 #include "sandwich/Scheduling/Schedule.h"
 #include "llvm/ADT/StringMap.h"
 
-#include <array>
 #include <optional>
 #include <string>
 
@@ -33,9 +32,10 @@ namespace sandwich {
 
 /// What the code of one micro-kernel function depends on.
 struct MicroKernelSpecialization {
-  /// With the exact number of rows it multiplies.
+  /// With the exact number of rows it multiplies; of tiles with all the rows
+  /// that they can have.
   MicroKernel kernel;
-  /// Elements from one row of the input to the next.
+  /// Elements from one row of the input to the next. Tiles have it at run time.
   int64_t inputStride = 0;
   /// bf16 weights where the instructions multiply f32: widened in registers.
   bool widensWeights = false;
@@ -48,6 +48,10 @@ struct MicroKernelSpecialization {
   int64_t prefetchStreams = 1;
   int64_t prefetchPanels = 1;
   PrefetchHint prefetchHint = PrefetchHint::L1;
+  /// Of tiles: whether those of the input lie in one piece each, one step of K
+  /// after the other, and what is loaded past the nearest cache.
+  bool packedInput = false;
+  StreamedOperands streamed = StreamedOperands::None;
 
   /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`, and so on: lines x panels,
   /// streams after an s, the hint if it is not l1; distinct for distinct
@@ -65,9 +69,11 @@ int64_t getColumnOffset(const Packing &packing, int64_t column);
 
 /// The arguments of a micro-kernel function, which computes
 /// `sums[sumsRow + i, sumsColumn + j] (+)= sum over k of
-/// input[firstRow + i, firstK + k] * weight(k, j)`.
+/// input[firstRow + i, firstK + k] * weight(k, j)`. Tiles of sums follow each
+/// other, and so do those of the input but for the last.
 struct MicroKernelArguments {
-  /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>
+  /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>; of packed tiles their
+  /// rows, so that the next tile of K is `tileRows` rows further.
   mlir::Value input;
   /// index
   mlir::Value firstRow, firstK;
@@ -90,22 +96,32 @@ struct MicroKernelArguments {
   mlir::Value prefetchOffset, prefetchStride;
   /// index: elements from one stream of a panel to the next.
   mlir::Value prefetchStreamStride;
+  /// Of tiles, whose rows were configured, only. index: the rows of a tile; the
+  /// row that the last tile of the input begins with.
+  mlir::Value tileRows, lastTileRow;
 
-  static constexpr unsigned size = 14;
-  std::array<mlir::Value, size> values() const {
-    return {input,          firstRow,
-            firstK,         k,
-            weight,         weightOffset,
-            panelStride,    sums,
-            sumsRow,        sumsColumn,
-            accumulate,     prefetchOffset,
-            prefetchStride, prefetchStreamStride};
-  }
-  static MicroKernelArguments from(mlir::ValueRange values) {
-    return {values[0],  values[1],  values[2],  values[3], values[4],
-            values[5],  values[6],  values[7],  values[8], values[9],
-            values[10], values[11], values[12], values[13]};
-  }
+  /// Those that there are, in order.
+  llvm::SmallVector<mlir::Value> values() const;
+  static MicroKernelArguments from(mlir::ValueRange values);
+
+private:
+  static constexpr mlir::Value MicroKernelArguments::*fields[] = {
+      &MicroKernelArguments::input,
+      &MicroKernelArguments::firstRow,
+      &MicroKernelArguments::firstK,
+      &MicroKernelArguments::k,
+      &MicroKernelArguments::weight,
+      &MicroKernelArguments::weightOffset,
+      &MicroKernelArguments::panelStride,
+      &MicroKernelArguments::sums,
+      &MicroKernelArguments::sumsRow,
+      &MicroKernelArguments::sumsColumn,
+      &MicroKernelArguments::accumulate,
+      &MicroKernelArguments::prefetchOffset,
+      &MicroKernelArguments::prefetchStride,
+      &MicroKernelArguments::prefetchStreamStride,
+      &MicroKernelArguments::tileRows,
+      &MicroKernelArguments::lastTileRow};
 };
 
 /// Writes micro-kernel bodies for one family of instructions.

@@ -23,18 +23,21 @@
 namespace sandwich {
 
 struct NestParameters {
-  int64_t sliceRows, sliceColumns, sliceK;
-  /// The most rows of a strip, below `maxRows`.
-  int64_t stripRows;
+  /// Rows are counted in units (`rowUnitOf`): single rows, or tiles.
+  int64_t sliceUnits, sliceColumns, sliceK;
+  /// K of a call, if not all of the slice's: then more than any slice has.
+  int64_t chunkK;
+  /// The most units of a strip, below `maxUnits`.
+  int64_t stripUnits;
   /// In bytes; 0: the next slice is prefetched.
   int64_t prefetchDistance;
 
-  static constexpr int64_t maxRows = 65;
+  static constexpr int64_t maxUnits = 65;
   /// The calls on some columns.
   struct Calls {
     PrefetchPlan prefetch;
-    /// The micro-kernels of this plan, by their exact rows.
-    int64_t addresses[maxRows];
+    /// The micro-kernels of this plan, by the units they multiply.
+    int64_t addresses[maxUnits];
   };
   /// On all columns of the micro-kernel, or a panel if that is wider; and on
   /// single panels, where a block ends between those of a wide micro-kernel.

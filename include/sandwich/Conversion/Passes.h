@@ -13,9 +13,6 @@
 
 namespace mlir {
 class DialectRegistry;
-namespace amx {
-class AMXDialect;
-} // namespace amx
 namespace arith {
 class ArithDialect;
 } // namespace arith
@@ -43,6 +40,13 @@ class X86VectorDialect;
 } // namespace mlir
 
 namespace sandwich {
+
+namespace phase {
+class PhaseDialect;
+} // namespace phase
+namespace tile {
+class TileDialect;
+} // namespace tile
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

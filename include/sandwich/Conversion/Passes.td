@@ -53,11 +53,11 @@ def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = [
-    "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
-    "::mlir::func::FuncDialect", "::mlir::math::MathDialect",
-    "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-    "::mlir::x86vector::X86VectorDialect"
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect",
+    "::sandwich::tile::TileDialect"
   ];
 }
 
@@ -149,6 +149,26 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect"];
+}
+
+def TileToLLVM : Pass<"tile-to-llvm", "::mlir::func::FuncOp"> {
+  let summary = "Turn operations on tiles into intrinsics of AMX";
+  let description = [{
+    Replaces the operations of `tile` by LLVM's intrinsics that take a tile's
+    number. A function with `tile.configure` keeps what is configured in 64 bytes
+    of its stack, loads it where that changes, and releases the tiles where it
+    returns.
+
+    ```mlir
+    tile.load 4, %x[%i, %k] : memref<?x2080xbf16>
+    // becomes
+    llvm.call_intrinsic "llvm.x86.tileloadd64"(%c4, %pointer, %c4160) : (i8, !llvm.ptr, i64) -> ()
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
 }
 
 #endif // SANDWICH_CONVERSION_PASSES_TD

@@ -122,6 +122,31 @@ enum class StoreKind : uint8_t {
   NonTemporal,
 };
 
+/// Which operands tiles are loaded from past the nearest cache (`tileloaddt1`),
+/// so that it keeps the others.
+enum class StreamedOperands : uint8_t {
+  /// `none`
+  None,
+  /// The input, and sums that are added to (`input`): the weight is in L1.
+  Input,
+  /// `weight`
+  Weight,
+  /// `both`, and sums
+  Both,
+};
+
+/// `none`, `input`, `weight` or `both`.
+std::string_view name(StreamedOperands operands);
+std::optional<StreamedOperands> streamedOperandsNamed(std::string_view name);
+inline bool streamsInput(StreamedOperands operands) {
+  return operands == StreamedOperands::Input ||
+         operands == StreamedOperands::Both;
+}
+inline bool streamsWeight(StreamedOperands operands) {
+  return operands == StreamedOperands::Weight ||
+         operands == StreamedOperands::Both;
+}
+
 /// `l1`, `l2` or `non_temporal`.
 std::string_view name(PrefetchHint hint);
 std::optional<PrefetchHint> prefetchHintNamed(std::string_view name);
@@ -153,12 +178,23 @@ struct Schedule {
   int64_t prefetchStreams = 1;
   PrefetchHint prefetchHint = PrefetchHint::L1;
   StoreKind stores = StoreKind::Cached;
+  /// K of one call of the micro-kernel: a panel's part of the slice is walked
+  /// in such chunks, all strips of rows for each, so that a chunk stays in the
+  /// nearest cache. A multiple of the packing's kStep; 0: all of bK.
+  int64_t chunkK = 0;
+  /// Each thread copies its rows of a slice into tiles that lie in one piece
+  /// before it multiplies them. Of instructions on tiles only, as is
+  /// `streamed`.
+  bool packsInput = false;
+  StreamedOperands streamed = StreamedOperands::None;
 
   bool operator==(const Schedule &) const = default;
 };
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;
+/// The most elements of its input, bM * bK, that it packs.
+inline constexpr int64_t maxPackedInput = 1 << 19;
 
 /// A schedule and the largest M it serves; the last entry of a table serves
 /// every larger M as well.

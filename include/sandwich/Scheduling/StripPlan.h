@@ -43,11 +43,17 @@ struct PrefetchPlan {
 PrefetchPlan planPrefetch(const Schedule &schedule, const Packing &packing,
                           int64_t width, int64_t elementBytes);
 
-/// The rows that strips can have where a thread's part has from `minRows` to
-/// `maxRows` rows: blocks of at most `sliceRows` rows, and strips of at most
-/// `kernelRows` rows in them, are both as even as possible.
+/// What strips and blocks of rows are made of: a tile of up to so many rows,
+/// or, with 1, single rows. The rows of a thread's part are cut into as few
+/// tiles as possible, all of the same height; where that does not divide them,
+/// the last begins early and computes rows of its neighbour a second time.
+int64_t rowUnitOf(MatrixISA isa);
+
+/// The rows that micro-kernels of strips are for where a thread's part has from
+/// `minRows` to `maxRows` rows: blocks of at most `sliceRows` rows, and strips
+/// of at most the rows of `kernel` in them, are both as even as units allow.
 std::set<int64_t> stripRows(int64_t minRows, int64_t maxRows, int64_t sliceRows,
-                            int64_t kernelRows);
+                            const MicroKernel &kernel);
 
 } // namespace sandwich
 

@@ -68,6 +68,10 @@ RegisterFile registerFileOf(MatrixISA isa);
 /// The CPUs that have the instructions.
 CpuArchitecture architectureOf(MatrixISA isa);
 
+/// Whether the instructions multiply tiles of rows, as many in each as are
+/// configured when the program runs; others take single rows.
+bool hasTiles(MatrixISA isa);
+
 /// Whether the instructions multiply bf16; the others take f32.
 bool multipliesBF16(MatrixISA isa);
 

@@ -51,6 +51,11 @@ struct BytesDescriptor {
       : allocated(data), aligned(data), size(bytes) {}
 };
 
+/// The sums of the largest block, a cache line as phases have it, and the
+/// largest packed input.
+inline constexpr int64_t nestScratchBytes =
+    maxBlockSums * 4 + 64 + maxPackedInput * 2;
+
 /// One thread's part of a matmul, whose sums are stored as f32.
 struct NestCall {
   /// Rows of the input, `rowStride(K, bytes of an element)` apart.
@@ -60,7 +65,7 @@ struct NestCall {
   /// [rows, resultStride] f32, whole vectors of which may be written: the
   /// distance of rows is a multiple of a panel.
   BytesDescriptor result;
-  /// bM * bN f32 and 64 bytes, aligned to 64 bytes.
+  /// `nestScratchBytes`, aligned to 64 bytes.
   BytesDescriptor scratch;
   int64_t resultStride = 0;
   int64_t rowBegin = 0, rowEnd = 0;

@@ -11,10 +11,10 @@
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "Epilogue.h"
 
-#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -48,29 +48,59 @@ struct PrefetchValues {
   Value lines, streams, panels, sharesOfPanel, shares;
 };
 
-/// Lowers one nest.
+/// Lowers one nest. Rows are counted in units: single rows, or tiles of
+/// `tileRows` rows. A thread's last tile begins early where its rows are no
+/// multiple of that; its sums follow those of the tile before all the same, and
+/// the body sees the ones that are not computed twice.
 class NestLowering {
 public:
   NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels);
 
-  /// The most bytes of sums that the nest needs.
+  /// The most bytes of sums and packed input that the nest needs.
   int64_t scratchBytes() const {
-    return schedule.slice[0] * schedule.slice[1] * 4 + scratchPaddingBytes;
+    int64_t packed = schedule.packsInput ? blockRowsCapacity() *
+                                               schedule.slice[2] * elementBytes
+                                         : 0;
+    return sumsBytes() + packed;
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
   /// cache line, if the nest has no memory of its own for them.
   void emit(Value scratch);
 
 private:
+  int64_t blockRowsCapacity() const { return roundUp(schedule.slice[0], unit); }
+  int64_t sumsBytes() const {
+    int64_t sums = hasParameters() ? maxBlockSums
+                                   : blockRowsCapacity() * schedule.slice[1];
+    return sums * 4 + scratchPaddingBytes;
+  }
+  bool hasTiles() const { return sandwich::hasTiles(schedule.microKernel.isa); }
+  /// Views of the scratch memory.
+  void createBuffers(Value scratch);
+  /// Says how many rows tiles have, all over the nest.
+  void configureTiles();
+  /// Copies the slice's rows of the block into tiles, if they are not there
+  /// yet.
+  void packInput();
+  /// The input's first row of the tile that begins `row` rows into the block.
+  Value clampTile(Value row) {
+    Value last = b.sub(op.getRowEnd(), tileRows);
+    return b.min(b.add(blockRow, row), last);
+  }
   void emitRowBlocks(function_ref<void()> body);
   void emitColumnBlocks(function_ref<void()> body);
   /// One block of sums: its loops over K, panels and strips, and the body.
   void emitBlock();
   void emitPanels(Value begin, Value end, int64_t width);
   void emitStrips(Value panelColumn, int64_t width);
-  void emitCall(int64_t width, Value rows, const PrefetchPlan &prefetch,
+  /// Where the strip of `units` units from `firstUnit` on finds its input.
+  void setInput(Value firstUnit, Value units, MicroKernelArguments &arguments);
+  void emitCall(int64_t width, Value units, const PrefetchPlan &prefetch,
                 MicroKernelArguments arguments);
   void inlineBody();
+  /// Calls `body` with the block's rows that have their sums one behind the
+  /// other: the first of the block's rows, how many, and the first row of sums.
+  void forPiecesOfRows(function_ref<void(Value, Value, Value)> body);
 
   PrefetchValues getPrefetch(int64_t width);
   /// Sets where the call number `share` for the slice prefetches.
@@ -80,7 +110,9 @@ private:
   /// The first element of the slice that the thread reads after this one.
   Value emitNextSlice(Value panelColumn, int64_t width);
 
-  bool hasParameters() { return static_cast<bool>(op.getParameters()); }
+  bool hasParameters() const {
+    return static_cast<bool>(const_cast<gemm::NestOp &>(op).getParameters());
+  }
   /// The field of `NestParameters` at `offset` bytes.
   Value loadParameter(size_t offset) {
     return memref::LoadOp::create(
@@ -122,16 +154,23 @@ private:
   LoopBuilder b;
   Schedule schedule;
   Packing packing;
+  /// Rows of a unit, at most.
+  int64_t unit;
   /// Of the weight.
   int64_t k, elementBytes;
   int64_t inputStride;
 
-  /// Sizes of the slice, rows of the micro-kernel, prefetch distance in bytes.
-  Value bM, bN, bK, kernelRows, distance;
-  Value weight, block;
+  /// Sizes of the slice, with units for rows; K of a chunk; units of the
+  /// micro-kernel; prefetch distance in bytes.
+  Value blockUnitsMost, bN, bK, bC, kernelUnits, distance;
+  /// The thread's units, and the rows of each.
+  Value units, tileRows;
+  /// `packed` has the rows of one tile after those of another.
+  Value weight, block, packed;
   // Values of the loops around the insertion point.
-  Value nextBlockRow, blockRow, blockRows, blockColumn, blockColumns;
-  Value sliceK, sliceKSize, sums;
+  Value nextBlockRow, blockRow, blockUnits, blockRows, blockColumn,
+      blockColumns;
+  Value sliceK, sliceKSize, chunkK, chunkKSize, sums;
 };
 
 } // namespace
@@ -150,7 +189,8 @@ static int64_t getRowStride(Value buffer) {
 NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
     : op(op), kernels(kernels), b(op.getLoc(), op),
       schedule(op.getSchedule().getSchedule()), packing(op.getPacking()),
-      k(op.getK()), inputStride(getRowStride(op.getInput())) {
+      unit(rowUnitOf(schedule.microKernel.isa)), k(op.getK()),
+      inputStride(getRowStride(op.getInput())) {
   auto type = cast<MemRefType>(op.getWeight().getType());
   elementBytes = type.getElementTypeBitWidth() / 8;
 }
@@ -190,28 +230,26 @@ void NestLowering::emit(Value scratch) {
   weight = memref::CastOp::create(
       b, MemRefType::get({ShapedType::kDynamic}, element), weight);
 
-  SmallVector<int64_t> shape(schedule.slice.begin(),
-                             schedule.slice.begin() + 2);
-  SmallVector<Value> dynamicShape;
   if (hasParameters()) {
-    bM = loadParameter(offsetof(NestParameters, sliceRows));
+    blockUnitsMost = loadParameter(offsetof(NestParameters, sliceUnits));
     bN = loadParameter(offsetof(NestParameters, sliceColumns));
     bK = loadParameter(offsetof(NestParameters, sliceK));
-    kernelRows = loadParameter(offsetof(NestParameters, stripRows));
+    bC = loadParameter(offsetof(NestParameters, chunkK));
+    kernelUnits = loadParameter(offsetof(NestParameters, stripUnits));
     distance = loadParameter(offsetof(NestParameters, prefetchDistance));
-    dynamicShape = {bM, bN};
-    shape.assign(2, ShapedType::kDynamic);
   } else {
-    bM = b.index(schedule.slice[0]);
+    blockUnitsMost = b.index(blockRowsCapacity() / unit);
     bN = b.index(schedule.slice[1]);
     bK = b.index(schedule.slice[2]);
-    kernelRows = b.index(schedule.microKernel.rows);
+    bC = b.index(schedule.chunkK);
+    kernelUnits = b.index(schedule.microKernel.rows / unit);
     distance = b.index(schedule.prefetchDistance);
   }
-  if (op.getScratch())
-    scratch = op.getScratch();
-  block = memref::ViewOp::create(b, MemRefType::get(shape, b.getF32Type()),
-                                 scratch, b.index(0), dynamicShape);
+  units = b.sub(op.getRowEnd(), op.getRowBegin());
+  tileRows = b.index(1);
+  if (hasTiles())
+    configureTiles();
+  createBuffers(op.getScratch() ? op.getScratch() : scratch);
   if (schedule.order == LoopOrder::RowsOuter)
     emitRowBlocks([&] { emitColumnBlocks([&] { emitBlock(); }); });
   else
@@ -219,13 +257,79 @@ void NestLowering::emit(Value scratch) {
   op.erase();
 }
 
+void NestLowering::createBuffers(Value scratch) {
+  SmallVector<int64_t> shape = {blockRowsCapacity(), schedule.slice[1]};
+  SmallVector<Value> sizes;
+  if (hasParameters()) {
+    shape.assign(2, ShapedType::kDynamic);
+    sizes = {b.mul(blockUnitsMost, unit), bN};
+  }
+  block = memref::ViewOp::create(b, MemRefType::get(shape, b.getF32Type()),
+                                 scratch, b.index(0), sizes);
+  if (!schedule.packsInput)
+    return;
+  auto input = cast<MemRefType>(op.getInput().getType());
+  shape = {ShapedType::kDynamic,
+           tile::rowBytes * 8 / input.getElementTypeBitWidth()};
+  Value rows = b.mul(b.mul(blockUnitsMost, unit), b.div(bK, packing.kStep));
+  packed =
+      memref::ViewOp::create(b, MemRefType::get(shape, input.getElementType()),
+                             scratch, b.index(sumsBytes()), rows);
+}
+
+void NestLowering::configureTiles() {
+  Value one = b.index(1);
+  Value rows = units;
+  units = divideUp(rows, b.index(unit));
+  // A thread without rows has no tile either.
+  auto atLeastOne = [&](Value value) {
+    return b.createOrFold<arith::MaxUIOp>(value, one);
+  };
+  tileRows = divideUp(atLeastOne(rows), atLeastOne(units));
+  tile::ConfigureOp::create(b, tileRows);
+}
+
+void NestLowering::packInput() {
+  auto pack = [&] {
+    Value steps = b.div(sliceKSize, packing.kStep);
+    auto input = cast<MemRefType>(op.getInput().getType());
+    auto type =
+        VectorType::get({cast<MemRefType>(packed.getType()).getDimSize(1)},
+                        input.getElementType());
+    b.forLoop(b.index(0), blockUnits, 1, [&](Value number) {
+      Value first = clampTile(b.mul(number, tileRows));
+      b.forLoop(b.index(0), tileRows, 1, [&](Value row) {
+        b.forLoop(b.index(0), steps, 1, [&](Value step) {
+          Value from = b.add(sliceK, b.mul(step, packing.kStep));
+          Value line = vector::LoadOp::create(
+              b, type, op.getInput(), ValueRange{b.add(first, row), from});
+          Value tile = b.add(b.mul(number, steps), step);
+          vector::StoreOp::create(
+              b, line, packed,
+              ValueRange{b.add(b.mul(tile, tileRows), row), b.index(0)});
+        });
+      });
+    });
+  };
+  // All of K at once stays for the other columns.
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                        blockColumn, op.getColumnBegin());
+  Value again = less(bK, b.sub(op.getKEnd(), op.getKBegin()));
+  if (schedule.order == LoopOrder::RowsOuter)
+    b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, again), pack);
+  else
+    pack();
+}
+
 void NestLowering::emitRowBlocks(function_ref<void()> body) {
-  Value rows = b.sub(op.getRowEnd(), op.getRowBegin());
-  Value blocks = divideUp(rows, bM);
+  Value blocks = divideUp(units, blockUnitsMost);
   b.forLoop(b.index(0), blocks, 1, [&](Value number) {
-    auto [first, count] = share(rows, blocks, number);
-    blockRow = b.add(op.getRowBegin(), first);
-    blockRows = count;
+    auto [first, count] = share(units, blocks, number);
+    blockRow = b.add(op.getRowBegin(), b.mul(first, tileRows));
+    blockUnits = blockRows = count;
+    if (hasTiles())
+      blockRows =
+          b.min(b.mul(count, tileRows), b.sub(op.getRowEnd(), blockRow));
     nextBlockRow = less(b.add(number, 1), blocks);
     body();
   });
@@ -246,13 +350,16 @@ void NestLowering::emitBlock() {
     blockWidth = b.getIndexAttr(schedule.slice[1]);
   sums = memref::SubViewOp::create(
       b, block, ArrayRef<OpFoldResult>{b.getIndexAttr(0), b.getIndexAttr(0)},
-      {blockRows, blockWidth}, {b.getIndexAttr(1), b.getIndexAttr(1)});
+      {b.mul(blockUnits, tileRows), blockWidth},
+      {b.getIndexAttr(1), b.getIndexAttr(1)});
   auto loop = scf::ForOp::create(b, op.getKBegin(), op.getKEnd(), bK);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     sliceK = loop.getInductionVar();
     sliceKSize = b.min(bK, b.sub(op.getKEnd(), sliceK));
+    if (packed)
+      packInput();
     int64_t width = std::max(schedule.microKernel.columns, packing.panel);
     // Where a block can end between the panels of a wide micro-kernel, the
     // rest goes panel by panel.
@@ -269,44 +376,80 @@ void NestLowering::emitBlock() {
 }
 
 void NestLowering::emitPanels(Value begin, Value end, int64_t width) {
-  b.forLoop(begin, end, width,
-            [&](Value column) { emitStrips(column, width); });
+  b.forLoop(begin, end, width, [&](Value column) {
+    if (!hasParameters() && schedule.chunkK == 0) {
+      chunkK = sliceK;
+      chunkKSize = sliceKSize;
+      return emitStrips(column, width);
+    }
+    Value sliceEnd = b.add(sliceK, sliceKSize);
+    auto loop = scf::ForOp::create(b, sliceK, sliceEnd, bC);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    chunkK = loop.getInductionVar();
+    chunkKSize = b.min(bC, b.sub(sliceEnd, chunkK));
+    emitStrips(column, width);
+  });
+}
+
+void NestLowering::setInput(Value firstUnit, Value units,
+                            MicroKernelArguments &arguments) {
+  arguments.input = op.getInput();
+  arguments.firstK = chunkK;
+  if (!hasTiles()) {
+    arguments.firstRow = b.add(blockRow, firstUnit);
+    return;
+  }
+  arguments.tileRows = tileRows;
+  Value lastUnit = b.add(firstUnit, b.sub(units, b.index(1)));
+  if (!packed) {
+    arguments.firstRow = clampTile(b.mul(firstUnit, tileRows));
+    arguments.lastTileRow = clampTile(b.mul(lastUnit, tileRows));
+    return;
+  }
+  Value steps = b.div(sliceKSize, packing.kStep);
+  Value firstStep = b.div(b.sub(chunkK, sliceK), packing.kStep);
+  auto packedRow = [&](Value number) {
+    return b.mul(b.add(b.mul(number, steps), firstStep), tileRows);
+  };
+  arguments.input = packed;
+  arguments.firstK = b.index(0);
+  arguments.firstRow = packedRow(firstUnit);
+  arguments.lastTileRow = packedRow(lastUnit);
 }
 
 void NestLowering::emitStrips(Value panelColumn, int64_t width) {
   PrefetchValues prefetch = getPrefetch(width);
-  Value strips = divideUp(blockRows, kernelRows);
-  Value firstElement = weightElement(b.add(blockColumn, panelColumn), sliceK);
-  Value accumulate = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, sliceK,
+  Value strips = divideUp(blockUnits, kernelUnits);
+  Value firstElement = weightElement(b.add(blockColumn, panelColumn), chunkK);
+  Value accumulate = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, chunkK,
                                            op.getKBegin());
   // Micro-kernels narrower than a panel take it part by part.
   int64_t partColumns = std::min(schedule.microKernel.columns, packing.panel);
   for (int64_t part = 0; part < packing.panel / partColumns; ++part) {
     int64_t partColumn = part * partColumns;
     b.forLoop(b.index(0), strips, 1, [&](Value strip) {
-      auto [firstRow, rows] = share(blockRows, strips, strip);
+      auto [firstUnit, stripUnits] = share(blockUnits, strips, strip);
       MicroKernelArguments arguments;
-      arguments.input = op.getInput();
-      arguments.firstRow = b.add(blockRow, firstRow);
-      arguments.firstK = sliceK;
-      arguments.k = sliceKSize;
+      setInput(firstUnit, stripUnits, arguments);
+      arguments.k = chunkKSize;
       arguments.weight = weight;
       arguments.weightOffset =
           b.add(firstElement, getColumnOffset(packing, partColumn));
       arguments.panelStride = b.index(k * packing.panel);
       arguments.sums = sums;
-      arguments.sumsRow = firstRow;
+      arguments.sumsRow = b.mul(firstUnit, tileRows);
       arguments.sumsColumn = b.add(panelColumn, partColumn);
       arguments.accumulate = accumulate;
       Value shareNumber = b.add(b.mul(strips, part), strip);
       emitPrefetchArguments(width, prefetch, panelColumn, shareNumber,
                             arguments);
-      emitCall(width, rows, prefetch.plan, arguments);
+      emitCall(width, stripUnits, prefetch.plan, arguments);
     });
   }
 }
 
-void NestLowering::emitCall(int64_t width, Value rows,
+void NestLowering::emitCall(int64_t width, Value units,
                             const PrefetchPlan &prefetch,
                             MicroKernelArguments arguments) {
   MicroKernelSpecialization specialization;
@@ -321,19 +464,22 @@ void NestLowering::emitCall(int64_t width, Value rows,
   specialization.prefetchStreams = prefetch.streams;
   specialization.prefetchHint = schedule.prefetchHint;
   specialization.prefetchPanels = prefetch.panels;
+  specialization.packedInput = schedule.packsInput;
+  specialization.streamed = schedule.streamed;
 
   if (hasParameters()) {
-    Value place = b.add(rows, static_cast<int64_t>(
-                                  (callsOffset(width) +
-                                   offsetof(NestParameters::Calls, addresses)) /
-                                  sizeof(int64_t)));
+    Value place = b.add(
+        units,
+        static_cast<int64_t>(
+            (callsOffset(width) + offsetof(NestParameters::Calls, addresses)) /
+            sizeof(int64_t)));
     Value address = memref::LoadOp::create(b, op.getParameters(), place);
     MicroKernelLibrary::callAddress(b, address, specialization, arguments);
     return;
   }
   std::set<int64_t> variants =
       stripRows(op.getRowsBetween()[0], op.getRowsBetween()[1],
-                schedule.slice[0], schedule.microKernel.rows);
+                schedule.slice[0], schedule.microKernel);
   auto callVariant = [&](int64_t variant) {
     specialization.kernel.rows = variant;
     kernels.call(b, specialization, arguments);
@@ -343,30 +489,63 @@ void NestLowering::emitCall(int64_t width, Value rows,
     return;
   }
   int64_t largest = *variants.rbegin();
-  SmallVector<int64_t> cases(variants.begin(), std::prev(variants.end()));
+  SmallVector<int64_t> fewer(variants.begin(), std::prev(variants.end()));
+  auto cases = llvm::map_to_vector(
+      fewer, [&](int64_t variant) { return variant / unit; });
   OpBuilder::InsertionGuard guard(b);
   auto choice =
-      scf::IndexSwitchOp::create(b, TypeRange(), rows, cases, cases.size());
+      scf::IndexSwitchOp::create(b, TypeRange(), units, cases, cases.size());
   auto fill = [&](Region &region, int64_t variant) {
     b.createBlock(&region);
     callVariant(variant);
     scf::YieldOp::create(b);
   };
-  for (auto [variant, region] : llvm::zip_equal(cases, choice.getCaseRegions()))
+  for (auto [variant, region] : llvm::zip_equal(fewer, choice.getCaseRegions()))
     fill(region, variant);
   fill(choice.getDefaultRegion(), largest);
 }
 
+void NestLowering::forPiecesOfRows(
+    function_ref<void(Value, Value, Value)> body) {
+  Value zero = b.index(0);
+  if (!hasTiles())
+    return body(zero, blockRows, zero);
+  // The last tile's first rows were computed by the tile before.
+  Value twice = b.sub(b.mul(blockUnits, tileRows), blockRows);
+  Value first = b.mul(b.sub(blockUnits, b.index(1)), tileRows);
+  Value overlap = less(zero, twice);
+  b.forLoop(zero, select(overlap, b.index(2), b.index(1)), 1, [&](Value piece) {
+    Value isLast = less(zero, piece);
+    Value begin = select(isLast, first, zero);
+    Value rows = select(isLast, b.sub(blockRows, first),
+                        select(overlap, first, blockRows));
+    body(begin, rows, select(isLast, b.add(first, twice), zero));
+  });
+}
+
 void NestLowering::inlineBody() {
-  // Uses that can do with the type that is known here get it.
-  Value cast = memref::CastOp::create(b, op.getSums().getType(), sums);
-  for (OpOperand &use : llvm::make_early_inc_range(op.getSums().getUses()))
-    use.set(isa<gemm::EpilogueOp>(use.getOwner()) ? sums : cast);
-  Value place[] = {blockRow, blockRows, blockColumn, blockColumns};
-  for (auto [argument, value] : llvm::zip_equal(op.getPlace(), place))
-    argument.replaceAllUsesWith(value);
-  b.getInsertionBlock()->getOperations().splice(b.getInsertionPoint(),
-                                                op.getBody()->getOperations());
+  forPiecesOfRows([&](Value firstRow, Value rows, Value firstSums) {
+    Value part = sums;
+    if (hasTiles()) {
+      auto all = cast<MemRefType>(sums.getType());
+      OpFoldResult width = b.getIndexAttr(all.getDimSize(1));
+      if (all.isDynamicDim(1))
+        width = bN;
+      part = memref::SubViewOp::create(
+          b, sums, ArrayRef<OpFoldResult>{firstSums, b.getIndexAttr(0)},
+          {rows, width}, {b.getIndexAttr(1), b.getIndexAttr(1)});
+    }
+    // Uses that can do with the type that is known here get it.
+    Value cast = memref::CastOp::create(b, op.getSums().getType(), part);
+    for (OpOperand &use : llvm::make_early_inc_range(op.getSums().getUses()))
+      use.set(isa<gemm::EpilogueOp>(use.getOwner()) ? part : cast);
+    Value place[] = {b.add(blockRow, firstRow), rows, blockColumn,
+                     blockColumns};
+    for (auto [argument, value] : llvm::zip_equal(op.getPlace(), place))
+      argument.replaceAllUsesWith(value);
+    b.getInsertionBlock()->getOperations().splice(
+        b.getInsertionPoint(), op.getBody()->getOperations());
+  });
 }
 
 void NestLowering::emitPrefetchArguments(int64_t width,
@@ -386,12 +565,12 @@ void NestLowering::emitPrefetchArguments(int64_t width,
   Value base = b.mul(panel, arguments.panelStride);
 
   // At a distance from what the call reads itself.
-  Value ahead = weightElement(b.add(blockColumn, panelColumn), sliceK);
+  Value ahead = weightElement(b.add(blockColumn, panelColumn), chunkK);
   ahead = b.add(ahead, b.div(distance, elementBytes));
   ahead = b.add(ahead, b.mul(shareOfPanel, shareElements));
   // Or of the next slice, all of it at the end of its rounds, each stream a
   // part of its lines.
-  Value rounds = b.div(sliceKSize, step);
+  Value rounds = b.div(chunkKSize, step);
   Value next = emitNextSlice(panelColumn, width);
   next = b.add(next, b.mul(b.mul(shareOfPanel, rounds), shareElements));
   int64_t panelLines = std::max<int64_t>(
@@ -413,6 +592,7 @@ void NestLowering::emitPrefetchArguments(int64_t width,
 Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
   Value nextColumn = b.add(panelColumn, width);
   Value nextK = b.add(sliceK, bK);
+  // The next chunk of the panel, the first one of the next panel, or:
   // After the last slice of a block: the next one of the inner loop, or the
   // first one of the next block of the outer loop.
   Value nextBlock = b.add(blockColumn, bN);
@@ -425,6 +605,12 @@ Value NestLowering::emitNextSlice(Value panelColumn, int64_t width) {
   Value column = select(inBlock, b.add(blockColumn, nextColumn),
                         select(inK, blockColumn, nextBlock));
   Value k = select(inBlock, sliceK, select(inK, nextK, op.getKBegin()));
+  if (hasParameters() || schedule.chunkK > 0) {
+    Value nextChunk = b.add(chunkK, bC);
+    Value inSlice = less(nextChunk, b.add(sliceK, sliceKSize));
+    column = select(inSlice, b.add(blockColumn, panelColumn), column);
+    k = select(inSlice, nextChunk, k);
+  }
   return weightElement(column, k);
 }
 

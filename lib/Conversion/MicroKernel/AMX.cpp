@@ -6,96 +6,216 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BodyWriter.h"
-#include "sandwich/Support/CheckedMath.h"
+#include "Emitters.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 
-#include "mlir/Dialect/AMX/AMXDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace sandwich;
 
 namespace {
 
-constexpr int64_t maxTileRows = 16;
-/// f32 sums or pairs of bf16 in the 64 bytes of a tile's row.
-constexpr int64_t tileColumns = 16;
-/// bf16 in a tile's row.
-constexpr int64_t tileK = 32;
+/// What tiles of one element type hold and how they multiply; another type is
+/// another one of these.
+struct TileElements {
+  tile::Products products;
+  int64_t operandBytes;
 
-/// A function that uses two shapes of tiles spills them, so rows are shared out
-/// as tiles of equal height, as few as suffice.
-int64_t getTileRows(int64_t rows) {
-  return divideUp(rows, divideUp(rows, maxTileRows));
-}
+  /// K of one multiplication: a row of the input's tile.
+  int64_t k() const { return tile::rowBytes / operandBytes; }
+};
 
-/// Each register is a tile of sums.
-class AMXWriter final : public BodyWriter {
+/// The body of a micro-kernel of at most 2 x 2 or 1 x 5 tiles of sums, in the
+/// first tiles; those of the input follow them. The caller configured how many
+/// rows they have.
+class TileWriter {
 public:
-  AMXWriter(ImplicitLocOpBuilder &builder,
-            const MicroKernelSpecialization &specialization,
-            const MicroKernelArguments &arguments);
+  TileWriter(ImplicitLocOpBuilder &builder,
+             const MicroKernelSpecialization &specialization,
+             const MicroKernelArguments &arguments, TileElements elements);
+
+  void write();
 
 private:
-  Value loadSum(int64_t row, int64_t column) override;
-  Value createZeroSum() override;
-  void storeSum(Value sum, int64_t row, int64_t column) override;
-  Value loadInput(const InputPlace &place) override;
-  Value loadWeight(Value panel, Value offset) override;
-  Value multiply(Value sum, Value input, Value weight) override;
-
-  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
-    return sum;
+  int64_t sumTile(int64_t row, int64_t column) const {
+    return row * columnTiles + column;
   }
+  /// Calls `body` with the number, the row and the column of each tile of sums.
+  void
+  forSums(llvm::function_ref<void(int64_t tile, Value row, Value column)> body);
+  void loadOrZeroSums();
+  void writeStep(Value k, Prefetcher *prefetcher);
+  void loadInput(int64_t row, int64_t number, Value k);
+  void loadWeight(int64_t column, int64_t number, Value k);
 
-  amx::TileType sumType, inputType, weightType;
+  ImplicitLocOpBuilder &builder;
+  const MicroKernelSpecialization &specialization;
+  const MicroKernelArguments &arguments;
+  const TileElements elements;
+  const Packing packing;
+  /// Tiles of sums below and beside each other.
+  const int64_t rowTiles, columnTiles;
+  bool streamsInput, streamsWeight;
 };
 
 } // namespace
 
-AMXWriter::AMXWriter(ImplicitLocOpBuilder &builder,
-                     const MicroKernelSpecialization &specialization,
-                     const MicroKernelArguments &arguments)
-    : BodyWriter(builder, specialization, arguments,
-                 getTileRows(specialization.kernel.rows)) {
-  int64_t rows = getTileRows(kernel.rows);
-  Type bf16 = builder.getBF16Type();
-  sumType = amx::TileType::get({rows, tileColumns}, builder.getF32Type());
-  inputType = amx::TileType::get({rows, tileK}, bf16);
-  weightType = amx::TileType::get({tileK / 2, 2 * tileColumns}, bf16);
+TileWriter::TileWriter(ImplicitLocOpBuilder &builder,
+                       const MicroKernelSpecialization &specialization,
+                       const MicroKernelArguments &arguments,
+                       TileElements elements)
+    : builder(builder), specialization(specialization), arguments(arguments),
+      elements(elements), packing(specialization.weightPacking()),
+      rowTiles(specialization.kernel.rows / tile::maxRows),
+      columnTiles(specialization.kernel.columns / packing.tile),
+      streamsInput(sandwich::streamsInput(specialization.streamed)),
+      streamsWeight(sandwich::streamsWeight(specialization.streamed)) {}
+
+void TileWriter::forSums(llvm::function_ref<void(int64_t, Value, Value)> body) {
+  Value firstRow = arguments.sumsRow;
+  for (int64_t row = 0; row < rowTiles; ++row) {
+    for (int64_t column = 0; column < columnTiles; ++column)
+      body(sumTile(row, column), firstRow,
+           addConstant(builder, arguments.sumsColumn, column * packing.tile));
+    firstRow = arith::AddIOp::create(builder, firstRow, arguments.tileRows);
+  }
 }
 
-Value AMXWriter::loadSum(int64_t row, int64_t column) {
-  return amx::TileLoadOp::create(
-      builder, sumType, sumsBlock,
-      ValueRange{createIndex(builder, row), createIndex(builder, column)});
+void TileWriter::loadOrZeroSums() {
+  auto conditional =
+      scf::IfOp::create(builder, arguments.accumulate, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(conditional.thenBlock());
+  forSums([&](int64_t tile, Value row, Value column) {
+    tile::LoadOp::create(builder, tile, arguments.sums, ValueRange{row, column},
+                         /*stride=*/Value(), streamsInput);
+  });
+  builder.setInsertionPointToStart(conditional.elseBlock());
+  forSums(
+      [&](int64_t tile, Value, Value) { tile::ZeroOp::create(builder, tile); });
 }
 
-Value AMXWriter::createZeroSum() {
-  return amx::TileZeroOp::create(builder, sumType);
+void TileWriter::loadInput(int64_t row, int64_t number, Value k) {
+  Value firstRow = row == 0 ? arguments.firstRow : arguments.lastTileRow;
+  Value column;
+  if (specialization.packedInput) {
+    Value step =
+        arith::DivUIOp::create(builder, k, createIndex(builder, elements.k()));
+    firstRow = arith::AddIOp::create(
+        builder, firstRow,
+        arith::MulIOp::create(builder, step, arguments.tileRows));
+    column = createIndex(builder, 0);
+  } else {
+    column = arith::AddIOp::create(builder, arguments.firstK, k);
+  }
+  tile::LoadOp::create(builder, number, arguments.input,
+                       ValueRange{firstRow, column}, /*stride=*/Value(),
+                       streamsInput);
 }
 
-void AMXWriter::storeSum(Value sum, int64_t row, int64_t column) {
-  amx::TileStoreOp::create(
-      builder, sumsBlock,
-      ValueRange{createIndex(builder, row), createIndex(builder, column)}, sum);
+void TileWriter::loadWeight(int64_t column, int64_t number, Value k) {
+  column *= packing.tile;
+  Value element = arith::AddIOp::create(
+      builder, arguments.weightOffset,
+      arith::MulIOp::create(builder, k, createIndex(builder, packing.panel)));
+  if (int64_t panel = column / packing.panel)
+    element = arith::AddIOp::create(
+        builder, element,
+        arith::MulIOp::create(builder, arguments.panelStride,
+                              createIndex(builder, panel)));
+  element = addConstant(builder, element,
+                        getColumnOffset(packing, column % packing.panel));
+  tile::LoadOp::create(builder, number, arguments.weight, element,
+                       createIndex(builder, packing.tile * packing.kPack),
+                       streamsWeight);
 }
 
-Value AMXWriter::loadInput(const InputPlace &place) {
-  return amx::TileLoadOp::create(builder, inputType, input,
-                                 ValueRange{place.row, place.k});
+/// Multiplies the k of one instruction, prefetching between multiplications.
+void TileWriter::writeStep(Value k, Prefetcher *prefetcher) {
+  const int64_t firstInput = rowTiles * columnTiles;
+  const int64_t inputTiles = tile::firstWeightTile - firstInput;
+  constexpr int64_t weightTiles = tile::numTiles - tile::firstWeightTile;
+  int64_t multiplications = 0;
+  auto multiply = [&](int64_t row, int64_t column, int64_t input,
+                      int64_t weight) {
+    tile::MultiplyOp::create(builder, sumTile(row, column), input, weight,
+                             elements.products);
+    ++multiplications;
+    if (prefetcher)
+      prefetcher->emit(prefetcher->count() * multiplications / firstInput);
+  };
+  auto inputTile = [&](int64_t row) { return firstInput + row % inputTiles; };
+  auto weightTile = [&](int64_t column) {
+    return tile::firstWeightTile + column % weightTiles;
+  };
+  // What there are fewer of stays, the others pass.
+  if (columnTiles < rowTiles) {
+    for (int64_t column = 0; column < columnTiles; ++column)
+      loadWeight(column, weightTile(column), k);
+    for (int64_t row = 0; row < rowTiles; ++row) {
+      loadInput(row, inputTile(row), k);
+      for (int64_t column = 0; column < columnTiles; ++column)
+        multiply(row, column, inputTile(row), weightTile(column));
+    }
+    return;
+  }
+  for (int64_t row = 0; row < rowTiles; ++row)
+    loadInput(row, inputTile(row), k);
+  for (int64_t column = 0; column < columnTiles; ++column) {
+    loadWeight(column, weightTile(column), k);
+    for (int64_t row = 0; row < rowTiles; ++row)
+      multiply(row, column, inputTile(row), weightTile(column));
+  }
 }
 
-Value AMXWriter::loadWeight(Value panel, Value offset) {
-  Value rowStride = createIndex(builder, 2 * tileColumns);
-  return amx::TileLoadOp::create(builder, weightType, panel, ValueRange{offset},
-                                 rowStride);
+void TileWriter::write() {
+  loadOrZeroSums();
+  const bool prefetches = specialization.prefetchLines > 0;
+  SmallVector<Value> carried;
+  if (prefetches)
+    carried.push_back(arguments.prefetchOffset);
+  auto loop = scf::ForOp::create(builder, createIndex(builder, 0), arguments.k,
+                                 createIndex(builder, elements.k()), carried);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(loop.getBody());
+    if (prefetches) {
+      Prefetcher prefetcher(builder, specialization, arguments,
+                            loop.getRegionIterArg(0));
+      writeStep(loop.getInductionVar(), &prefetcher);
+      scf::YieldOp::create(builder, prefetcher.next());
+    } else {
+      writeStep(loop.getInductionVar(), nullptr);
+    }
+  }
+  forSums([&](int64_t tile, Value row, Value column) {
+    tile::StoreOp::create(builder, tile, arguments.sums,
+                          ValueRange{row, column},
+                          /*stride=*/Value());
+  });
 }
 
-Value AMXWriter::multiply(Value sum, Value input, Value weight) {
-  return amx::TileMulFOp::create(builder, sumType, input, weight, sum);
-}
+namespace {
+
+class TileEmitter final : public MicroKernelEmitter {
+public:
+  explicit TileEmitter(TileElements elements) : elements(elements) {}
+
+  void emitBody(ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    TileWriter(builder, specialization, arguments, elements).write();
+  }
+
+private:
+  const TileElements elements;
+};
+
+} // namespace
 
 const MicroKernelEmitter &sandwich::getAMXEmitter() {
-  static const BodyWriterEmitter<AMXWriter> emitter;
+  static const TileEmitter emitter(
+      {.products = tile::Products::BF16, .operandBytes = 2});
   return emitter;
 }

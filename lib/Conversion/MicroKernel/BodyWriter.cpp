@@ -96,9 +96,11 @@ BodyWriter::Sums BodyWriter::writeLoop(Value begin, Value end, int64_t step,
   builder.setInsertionPointToStart(loop.getBody());
   carried.assign(loop.getRegionIterArgs().begin(),
                  loop.getRegionIterArgs().end());
-  if (prefetches)
-    carried.back() =
-        emitPrefetches(builder, specialization, arguments, carried.back());
+  if (prefetches) {
+    Prefetcher prefetcher(builder, specialization, arguments, carried.back());
+    prefetcher.emit(prefetcher.count());
+    carried.back() = prefetcher.next();
+  }
   MutableArrayRef<Value> carriedSums(carried);
   beginRound(loop.getInductionVar());
   for (int64_t offset = 0; offset < step; offset += packing.kStep)

@@ -57,12 +57,27 @@ mlir::Value getPanels(mlir::ImplicitLocOpBuilder &builder,
                       const Packing &packing, int64_t first, int64_t count,
                       const MicroKernelArguments &arguments);
 
-/// The prefetches of one loop step, from the element `offset` on; returns the
-/// next step's offset.
-mlir::Value emitPrefetches(mlir::ImplicitLocOpBuilder &builder,
-                           const MicroKernelSpecialization &specialization,
-                           const MicroKernelArguments &arguments,
-                           mlir::Value offset);
+/// The prefetches of one loop step, from the element `offset` on.
+class Prefetcher {
+public:
+  Prefetcher(mlir::ImplicitLocOpBuilder &builder,
+             const MicroKernelSpecialization &specialization,
+             const MicroKernelArguments &arguments, mlir::Value offset);
+
+  /// How many there are.
+  int64_t count() const;
+  /// Emits those before `end` that were not emitted yet.
+  void emit(int64_t end);
+  /// The next step's offset.
+  mlir::Value next();
+
+private:
+  mlir::ImplicitLocOpBuilder &builder;
+  const MicroKernelSpecialization &specialization;
+  const MicroKernelArguments &arguments;
+  mlir::Value offset, panel, stream;
+  int64_t emitted = 0;
+};
 
 } // namespace sandwich
 

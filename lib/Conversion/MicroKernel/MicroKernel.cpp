@@ -17,7 +17,9 @@ using namespace mlir;
 using namespace sandwich;
 
 std::string MicroKernelSpecialization::name() const {
-  std::string name = kernel.name() + "_ld" + std::to_string(inputStride);
+  std::string name = kernel.name();
+  if (!hasTiles(kernel.isa))
+    name += "_ld" + std::to_string(inputStride);
   if (Packing weights = weightPacking(); weights != packingOf(kernel.isa))
     name += "_panel" + std::to_string(weights.panel);
   if (widensWeights)
@@ -30,6 +32,10 @@ std::string MicroKernelSpecialization::name() const {
     name += "s" + std::to_string(prefetchStreams);
   if (prefetchLines > 0 && prefetchHint != PrefetchHint::L1)
     name += "_" + std::string(sandwich::name(prefetchHint));
+  if (packedInput)
+    name += "_packed";
+  if (streamed != StreamedOperands::None)
+    name += "_stream_" + std::string(sandwich::name(streamed));
   return name;
 }
 
@@ -70,6 +76,21 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
   llvm_unreachable("every instruction set has an emitter");
 }
 
+SmallVector<Value> MicroKernelArguments::values() const {
+  SmallVector<Value> result;
+  for (auto field : fields)
+    if (Value value = this->*field)
+      result.push_back(value);
+  return result;
+}
+
+MicroKernelArguments MicroKernelArguments::from(ValueRange values) {
+  MicroKernelArguments result;
+  for (auto [field, value] : llvm::zip(fields, values))
+    result.*field = value;
+  return result;
+}
+
 /// Types of the arguments, in order.
 static SmallVector<Type>
 getArgumentTypes(MLIRContext *context,
@@ -81,20 +102,26 @@ getArgumentTypes(MLIRContext *context,
         {dynamic, dynamic}, type,
         StridedLayoutAttr::get(context, dynamic, {stride, 1}));
   };
-  return {rows(specialization.inputType(context), specialization.inputStride),
-          index,
-          index,
-          index,
-          MemRefType::get({dynamic}, specialization.weightType(context)),
-          index,
-          index,
-          rows(Float32Type::get(context), dynamic),
-          index,
-          index,
-          IntegerType::get(context, 1),
-          index,
-          index,
-          index};
+  const bool tiles = hasTiles(specialization.kernel.isa);
+  SmallVector<Type> types = {
+      rows(specialization.inputType(context),
+           tiles ? dynamic : specialization.inputStride),
+      index,
+      index,
+      index,
+      MemRefType::get({dynamic}, specialization.weightType(context)),
+      index,
+      index,
+      rows(Float32Type::get(context), dynamic),
+      index,
+      index,
+      IntegerType::get(context, 1),
+      index,
+      index,
+      index};
+  if (tiles)
+    types.append(2, index);
+  return types;
 }
 
 func::FuncOp
@@ -218,29 +245,43 @@ static int64_t localityOf(PrefetchHint hint) {
   llvm_unreachable("not a hint");
 }
 
-Value sandwich::emitPrefetches(ImplicitLocOpBuilder &builder,
-                               const MicroKernelSpecialization &specialization,
-                               const MicroKernelArguments &arguments,
-                               Value offset) {
+Prefetcher::Prefetcher(ImplicitLocOpBuilder &builder,
+                       const MicroKernelSpecialization &specialization,
+                       const MicroKernelArguments &arguments, Value offset)
+    : builder(builder), specialization(specialization), arguments(arguments),
+      offset(offset) {}
+
+int64_t Prefetcher::count() const {
+  return specialization.prefetchPanels * specialization.prefetchStreams *
+         specialization.prefetchLines;
+}
+
+void Prefetcher::emit(int64_t end) {
   int64_t lineElements =
       8 * cacheLineBytes /
       cast<MemRefType>(arguments.weight.getType()).getElementTypeBitWidth();
-  Value panel = offset;
-  for (int64_t i = 0; i < specialization.prefetchPanels; ++i) {
-    if (i > 0)
-      panel = arith::AddIOp::create(builder, panel, arguments.panelStride);
-    Value stream = panel;
-    for (int64_t j = 0; j < specialization.prefetchStreams; ++j) {
-      if (j > 0)
+  for (end = std::min(end, count()); emitted < end; ++emitted) {
+    int64_t line = emitted % specialization.prefetchLines;
+    int64_t beginning = emitted / specialization.prefetchLines;
+    if (line == 0) {
+      if (beginning == 0)
+        panel = offset;
+      else if (beginning % specialization.prefetchStreams == 0)
+        panel = arith::AddIOp::create(builder, panel, arguments.panelStride);
+      if (beginning % specialization.prefetchStreams == 0)
+        stream = panel;
+      else
         stream = arith::AddIOp::create(builder, stream,
                                        arguments.prefetchStreamStride);
-      for (int64_t line = 0; line < specialization.prefetchLines; ++line)
-        memref::PrefetchOp::create(
-            builder, arguments.weight,
-            ValueRange{addConstant(builder, stream, line * lineElements)},
-            /*isWrite=*/false, localityOf(specialization.prefetchHint),
-            /*isDataCache=*/true);
     }
+    memref::PrefetchOp::create(
+        builder, arguments.weight,
+        ValueRange{addConstant(builder, stream, line * lineElements)},
+        /*isWrite=*/false, localityOf(specialization.prefetchHint),
+        /*isDataCache=*/true);
   }
+}
+
+Value Prefetcher::next() {
   return arith::AddIOp::create(builder, offset, arguments.prefetchStride);
 }

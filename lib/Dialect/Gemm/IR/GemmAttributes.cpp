@@ -25,7 +25,8 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       schedule.prefetchLines, schedule.prefetchDistance,
       static_cast<int>(schedule.order), schedule.prefetchStreams,
       static_cast<int>(schedule.prefetchHint),
-      static_cast<int>(schedule.stores));
+      static_cast<int>(schedule.stores), schedule.chunkK, schedule.packsInput,
+      static_cast<int>(schedule.streamed));
 }
 
 #include "sandwich/Dialect/Gemm/IR/GemmEnums.cpp.inc"
@@ -113,10 +114,24 @@ static ParseResult parseName(AsmParser &parser, Enum &value,
   return success();
 }
 
+/// `rows`, as they are, or `packed`.
+static ParseResult parseInputForm(AsmParser &parser, bool &packed) {
+  SMLoc location = parser.getCurrentLocation();
+  StringRef form;
+  if (parser.parseKeyword(&form))
+    return failure();
+  packed = form == "packed";
+  if (!packed && form != "rows")
+    return parser.emitError(location)
+           << "'" << form << "' is no form of input: rows or packed";
+  return success();
+}
+
 /// What is printed only where it differs from the default; in this order, each
 /// at most once.
 static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
-  constexpr StringLiteral keywords[] = {"streams", "hint", "order", "stores"};
+  constexpr StringLiteral keywords[] = {"streams", "hint",  "order",   "stores",
+                                        "k_chunk", "input", "streamed"};
   ArrayRef<StringLiteral> left(keywords);
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc location = parser.getCurrentLocation();
@@ -128,12 +143,17 @@ static ParseResult parseWalk(AsmParser &parser, Schedule &schedule) {
     }
     if (keyword.empty())
       return parser.emitError(location)
-             << "expected 'streams', 'hint', 'order' or 'stores', in this "
-                "order";
+             << "expected 'streams', 'hint', 'order', 'stores', 'k_chunk', "
+                "'input' or 'streamed', in this order";
     if (parser.parseEqual())
       return failure();
     ParseResult result =
-        keyword == "streams" ? parser.parseInteger(schedule.prefetchStreams)
+        keyword == "streams"   ? parser.parseInteger(schedule.prefetchStreams)
+        : keyword == "k_chunk" ? parser.parseInteger(schedule.chunkK)
+        : keyword == "input"   ? parseInputForm(parser, schedule.packsInput)
+        : keyword == "streamed"
+            ? parseName(parser, schedule.streamed, streamedOperandsNamed,
+                        "set of operands: none, input, weight or both")
         : keyword == "hint"
             ? parseName(parser, schedule.prefetchHint, prefetchHintNamed,
                         "prefetch hint: l1, l2 or non_temporal")
@@ -197,6 +217,12 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", order = " << sandwich::name(schedule.order);
   if (schedule.stores != Schedule().stores)
     printer << ", stores = " << sandwich::name(schedule.stores);
+  if (schedule.chunkK != Schedule().chunkK)
+    printer << ", k_chunk = " << schedule.chunkK;
+  if (schedule.packsInput)
+    printer << ", input = packed";
+  if (schedule.streamed != Schedule().streamed)
+    printer << ", streamed = " << sandwich::name(schedule.streamed);
   printer << ">";
 }
 
@@ -234,6 +260,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       (schedule.prefetchStreams > 1 && schedule.prefetchDistance > 0))
     return emitError() << "(C5) prefetch streams must be between 1 and "
                        << maxStreams << ", and 1 where there is a distance";
+  if (schedule.chunkK < 0 || schedule.chunkK > lm::maxDimension ||
+      schedule.chunkK % kStep != 0)
+    return emitError() << "(C6) K of a chunk must be a multiple of " << kStep
+                       << ", at most " << lm::maxDimension;
+  if (!hasTiles(schedule.microKernel.isa) &&
+      (schedule.packsInput || schedule.streamed != StreamedOperands::None))
+    return emitError() << "(C7) only tiles pack their input or stream operands";
   return success();
 }
 

@@ -69,9 +69,13 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     ```
 
     Then follow, where they differ from what is shown, `streams = 1`, the
-    segments of the next slice that are prefetched in turn, and
-    `order = rows_outer`, whether blocks of rows (`rows_outer`) or of columns
-    (`columns_outer`) are the outer loop.
+    segments of the next slice that are prefetched in turn; `hint = l1`, where
+    to; `order = rows_outer`, whether blocks of rows (`rows_outer`) or of columns
+    (`columns_outer`) are the outer loop; `stores = cached`, or `non_temporal`;
+    `k_chunk = 0`, K of one call of the micro-kernel, if not all of the slice's;
+    `input = rows`, or `packed` into tiles by each thread; and
+    `streamed = none`, `input`, `weight` or `both`: what tiles are loaded from
+    past the nearest cache.
 
     Constraints: (C1) the micro-kernel's name is in the grammar and it fits the
     register file of its ISA; (C2) the slice has three sizes between 1 and
@@ -79,7 +83,9 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     1024; (C3) the slice's columns are a multiple of the micro-kernel's
     columns, its K of its k_step; (C4) prefetched
     lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes;
-    (C5) streams are between 1 and 64, and 1 where there is a distance.
+    (C5) streams are between 1 and 64, and 1 where there is a distance; (C6) K of
+    a chunk is a multiple of the k_step and not negative; (C7) only tiles pack
+    their input or stream operands.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);
