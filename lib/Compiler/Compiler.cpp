@@ -20,6 +20,7 @@
 #include "sandwich/Dialect/LM/IR/LM.h"
 #include "sandwich/Dialect/LM/Transforms/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Frontend/ModelBuilder.h"
 #include "sandwich/Pipelines/Pipelines.h"
@@ -28,7 +29,6 @@
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/TensorParallelism.h"
 
-#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Pass/PassManager.h"
@@ -214,7 +214,7 @@ Status Compilation::checkSchedules() {
 /// Without a tile instruction in the program it needs no CPU that has them.
 void Compilation::forgetUnusedTiles() {
   WalkResult result = module->walk([](Operation *op) {
-    return isa_and_present<amx::AMXDialect>(op->getDialect())
+    return isa_and_present<tile::TileDialect>(op->getDialect())
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });

@@ -502,7 +502,7 @@ std::vector<MatmulCase> matmulCases() {
       {.name = "AMXTwoByTwo",
        .isa = MatrixISA::X86_AMX_BF16,
        .schedules =
-           "<? : " + schedule("X86_AMX_BF16_17x32", "64, 64, 64", 2, "2, 0") +
+           "<? : " + schedule("X86_AMX_BF16_32x32", "64, 64, 64", 2, "2, 0") +
            ">",
        .n = 100,
        .k = 96,
@@ -511,9 +511,9 @@ std::vector<MatmulCase> matmulCases() {
   cases.push_back(
       {.name = "AMXOneByFour",
        .isa = MatrixISA::X86_AMX_BF16,
-       .schedules =
-           "<? : " + schedule("X86_AMX_BF16_5x64", "64, 64, 96", 1, "16, 768") +
-           ">",
+       .schedules = "<? : " +
+                    schedule("X86_AMX_BF16_16x64", "64, 64, 96", 1, "16, 768") +
+                    ">",
        .n = 96,
        .k = 96,
        .threads = 1,
@@ -536,7 +536,10 @@ std::string text(const Schedule &schedule) {
       << "], streams = " << schedule.prefetchStreams
       << ", hint = " << name(schedule.prefetchHint)
       << ", order = " << name(schedule.order)
-      << ", stores = " << name(schedule.stores) << ">";
+      << ", stores = " << name(schedule.stores)
+      << ", k_chunk = " << schedule.chunkK
+      << ", input = " << (schedule.packsInput ? "packed" : "rows")
+      << ", streamed = " << name(schedule.streamed) << ">";
   return out.str();
 }
 
@@ -583,6 +586,13 @@ Schedule RandomCases::schedule(const MatmulCase &test) {
       oneOf({PrefetchHint::L1, PrefetchHint::L2, PrefetchHint::NonTemporal});
   result.order = oneOf({LoopOrder::RowsOuter, LoopOrder::ColumnsOuter});
   result.stores = oneOf({StoreKind::Cached, StoreKind::NonTemporal});
+  int64_t mostSteps = roundUp(test.k, 64) / kUnitOf(packing);
+  result.chunkK = kUnitOf(packing) * oneOf({int64_t(0), between(0, mostSteps)});
+  if (hasTiles(test.isa)) {
+    result.packsInput = between(0, 1) == 1;
+    result.streamed = oneOf({StreamedOperands::None, StreamedOperands::Input,
+                             StreamedOperands::Weight, StreamedOperands::Both});
+  }
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "JitCode.h"
 #include "TestPasses.h"
 #include "sandwich/CodeGen/ObjectCode.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Support/File.h"
 
@@ -36,21 +37,34 @@ using namespace sandwich::test;
 
 namespace {
 
-/// A call as the compiled code reads it: the micro-kernel, the stride of the
-/// sums, and the micro-kernel's arguments in order, buffers as bytes into the
-/// memory.
-constexpr size_t callWords = 2 + MicroKernelArguments::size;
+/// A call as the compiled code reads it: the micro-kernel, the strides of the
+/// sums and the input, and the micro-kernel's arguments in order, buffers as
+/// bytes into the memory.
+constexpr size_t sumsStrideWord = 1, inputStrideWord = 2, firstArgumentWord = 3;
+constexpr size_t tileRowsArgument = 14;
+constexpr size_t callWords = firstArgumentWord + 16;
 using CallWords = std::array<int64_t, callWords>;
 
 CallWords getWords(const MicroKernelCall &call) {
-  return {call.kernel,         call.sumsStride,
-          call.input,          call.firstRow,
-          call.firstK,         call.k,
-          call.weight,         call.weightOffset,
-          call.panelStride,    call.sums,
-          call.sumsRow,        call.sumsColumn,
-          call.accumulate,     call.prefetchOffset,
-          call.prefetchStride, call.prefetchStreamStride};
+  return {call.kernel,
+          call.sumsStride,
+          call.inputStride,
+          call.input,
+          call.firstRow,
+          call.firstK,
+          call.k,
+          call.weight,
+          call.weightOffset,
+          call.panelStride,
+          call.sums,
+          call.sumsRow,
+          call.sumsColumn,
+          call.accumulate,
+          call.prefetchOffset,
+          call.prefetchStride,
+          call.prefetchStreamStride,
+          call.tileRows,
+          call.lastTileRow};
 }
 
 /// `sandwich_call(words, memory)`, two memrefs in pieces.
@@ -105,11 +119,15 @@ private:
   void writeCall(ImplicitLocOpBuilder &builder,
                  const MicroKernelSpecialization &kernel) {
     func::FuncOp function = library.get(kernel);
+    if (hasTiles(kernel.kernel.isa))
+      tile::ConfigureOp::create(
+          builder, loadWord(builder, firstArgumentWord + tileRowsArgument));
     SmallVector<Value> arguments;
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-      Value word = loadWord(builder, i + 2);
+      Value word = loadWord(builder, firstArgumentWord + i);
       if (auto buffer = dyn_cast<MemRefType>(type))
-        word = view(builder, buffer, word);
+        word = view(builder, buffer, word,
+                    i == 0 ? inputStrideWord : sumsStrideWord);
       else if (type.isInteger(1))
         word = arith::CmpIOp::create(builder, arith::CmpIPredicate::ne, word,
                                      index(builder, 0));
@@ -119,7 +137,8 @@ private:
   }
 
   /// What no micro-kernel reads, sizes, is large enough for all of them.
-  Value view(ImplicitLocOpBuilder &builder, MemRefType type, Value bytes) {
+  Value view(ImplicitLocOpBuilder &builder, MemRefType type, Value bytes,
+             size_t strideWord) {
     Value size = index(builder, int64_t(1) << 30);
     Value flat = memref::ViewOp::create(
         builder, MemRefType::get({ShapedType::kDynamic}, type.getElementType()),
@@ -128,7 +147,7 @@ private:
       return flat;
     auto [strides, offset] = type.getStridesAndOffset();
     OpFoldResult stride = ShapedType::isDynamic(strides[0])
-                              ? OpFoldResult(loadWord(builder, 1))
+                              ? OpFoldResult(loadWord(builder, strideWord))
                               : OpFoldResult(builder.getIndexAttr(strides[0]));
     Value rows = memref::ReinterpretCastOp::create(
         builder,

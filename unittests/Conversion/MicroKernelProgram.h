@@ -37,6 +37,11 @@ struct MicroKernelCall {
   int64_t sumsStride = 0;
   bool accumulate = false;
   int64_t prefetchOffset = 0, prefetchStride = 0, prefetchStreamStride = 0;
+  /// Of tiles.
+  int64_t tileRows = 1, lastTileRow = 0;
+  /// Elements from one row of the input to the next, where the code does not
+  /// know.
+  int64_t inputStride = 0;
 };
 
 /// Micro-kernels as optimized code for one target.

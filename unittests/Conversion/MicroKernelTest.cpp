@@ -28,11 +28,12 @@ namespace {
 
 /// The micro-kernels of one instruction set with as many columns and some
 /// numbers of rows: all up to the most on the menu have their turn, as balanced
-/// strips call them all.
+/// strips call them all; those of tiles in whole tiles.
 struct MenuPart {
   MatrixISA isa;
   int64_t columns, firstRows, lastRows;
 
+  int64_t rowStep() const { return rowUnitOf(isa); }
   std::string name() const {
     return std::string(sandwich::name(isa)) + "_" + std::to_string(firstRows) +
            "to" + std::to_string(lastRows) + "x" + std::to_string(columns);
@@ -51,7 +52,6 @@ void PrintTo(const MenuPart &part, std::ostream *stream) {
 }
 
 std::vector<MenuPart> menuParts() {
-  constexpr int64_t mostRows = 8;
   std::map<std::pair<MatrixISA, int64_t>, int64_t> rows;
   for (MatrixISA isa : allMatrixISAs())
     for (const MicroKernel &kernel : microKernelMenu(isa)) {
@@ -59,10 +59,13 @@ std::vector<MenuPart> menuParts() {
       most = std::max(most, kernel.rows);
     }
   std::vector<MenuPart> result;
-  for (auto [column, most] : rows)
-    for (int64_t first = 1; first <= most; first += mostRows)
+  for (auto [column, most] : rows) {
+    int64_t step = rowUnitOf(column.first);
+    int64_t mostRows = std::max<int64_t>(step, 8);
+    for (int64_t first = step; first <= most; first += mostRows)
       result.push_back({column.first, column.second, first,
                         std::min(first + mostRows - 1, most)});
+  }
   return result;
 }
 
@@ -97,7 +100,8 @@ protected:
   /// Everything that can change the registers a loop needs.
   static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows)
+    for (int64_t rows = part.firstRows; rows <= part.lastRows;
+         rows += part.rowStep())
       for (const Packing &packing : part.packings())
         // Prefetches need two registers more.
         for (int64_t prefetchLines : packing == packingOf(part.isa)
@@ -140,12 +144,65 @@ TEST_P(MicroKernelCode, KeepsEverythingInRegisters) {
   }
 }
 
+/// A step of 2 x 2 tiles is four loads and four multiplications, whatever is
+/// prefetched, packed or streamed, and nowhere are tiles configured, given back
+/// or on the stack.
+TEST(TileCode, IsNothingButLoadsAndMultiplications) {
+  std::vector<MicroKernelSpecialization> kernels;
+  for (bool packed : {false, true})
+    for (StreamedOperands streamed :
+         {StreamedOperands::None, StreamedOperands::Input,
+          StreamedOperands::Weight, StreamedOperands::Both})
+      for (int64_t prefetchLines : {0, 1, 4})
+        kernels.push_back({.kernel = {MatrixISA::X86_AMX_BF16, 32, 32},
+                           .prefetchLines = prefetchLines,
+                           .prefetchStreams = 4,
+                           .packedInput = packed,
+                           .streamed = streamed});
+  auto program =
+      MicroKernelProgram::compile(kernels, targetOf(MatrixISA::X86_AMX_BF16));
+  ASSERT_TRUE(program) << program.error().message;
+  Result<std::string> assembly = (*program)->assembly();
+  ASSERT_TRUE(assembly) << assembly.error().message;
+  auto loops = findInnerLoops(*assembly, CpuArchitecture::X86_64);
+  for (const MicroKernelSpecialization &kernel : kernels) {
+    ASSERT_EQ(loops[kernel.name()].size(), 1u) << kernel.name();
+    const InnerLoop &loop = loops[kernel.name()].front();
+    int64_t streamed = loop.count("tileloaddt1");
+    EXPECT_EQ(loop.count("tileloadd"), 4) << kernel.name();
+    EXPECT_EQ(streamed, 2 * streamsInput(kernel.streamed) +
+                            2 * streamsWeight(kernel.streamed))
+        << kernel.name();
+    EXPECT_EQ(loop.count("tdpbf16ps"), 4) << kernel.name();
+    EXPECT_EQ(loop.count("prefetch"), 4 * kernel.prefetchLines)
+        << kernel.name();
+    EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
+    // Where they lie is counted up, little else.
+    EXPECT_LE(std::ssize(loop.instructions), 8 + 4 * kernel.prefetchLines + 20)
+        << kernel.name();
+  }
+  // Where they are called, and nowhere else.
+  for (std::string_view instruction : {"ldtilecfg", "tilerelease"}) {
+    size_t place = assembly->find(instruction);
+    ASSERT_NE(place, std::string::npos);
+    size_t function = assembly->rfind("\nsandwich_call:", place);
+    ASSERT_NE(function, std::string::npos);
+    EXPECT_LT(assembly->rfind("func_end", place) + 1, function + 1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Menu, MicroKernelCode, testing::ValuesIn(menuParts()),
                          nameOf);
 
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
+
+/// The height of tiles, and the rows that the last tile of the input shares
+/// with the one before.
+struct TileShape {
+  int64_t rows = 1, shared = 0;
+};
 
 /// Input, weight and sums of one call in memory. All numbers are small
 /// multiples of 1/4, so that sums are exact in any order.
@@ -154,10 +211,11 @@ public:
   static constexpr int64_t inputStride = 200, maxK = 112, skippedK = 32,
                            skippedRows = 2, skippedColumns = 4;
 
-  Operands(const MicroKernelSpecialization &kernel, int64_t k, bool accumulate,
-           std::mt19937 &random)
-      : kernel(kernel), packing(kernel.weightPacking()), k(k),
-        accumulate(accumulate),
+  Operands(const MicroKernelSpecialization &kernel, TileShape shape, int64_t k,
+           bool accumulate, std::mt19937 &random)
+      : kernel(kernel), packing(kernel.weightPacking()), shape(shape),
+        rows(kernel.kernel.rows / rowUnitOf(kernel.kernel.isa) * shape.rows),
+        k(k), accumulate(accumulate),
         panels(divideUp(kernel.kernel.columns, packing.panel)),
         // Panels go on after the k of this call.
         panelStride(packing.panel * (k + packing.kStep)),
@@ -170,16 +228,15 @@ public:
       for (float &value : values)
         value = static_cast<float>(quarters(random)) / 4;
     };
-    draw(input, kernel.kernel.rows * k);
+    draw(input, rows * k);
     draw(weight, kernel.kernel.columns * k);
-    draw(sums, (kernel.kernel.rows + 2 * skippedRows) * sumsStride);
+    draw(sums, (rows + 2 * skippedRows) * sumsStride);
   }
 
   /// Bytes from the end of one buffer to the next.
   static constexpr size_t padding = 64;
   size_t inputBytes() const {
-    return (kernel.kernel.rows + skippedRows) * inputStride *
-           (bf16Input ? 2 : 4);
+    return (rows + skippedRows) * inputStride * (bf16Input ? 2 : 4);
   }
   size_t weightBytes() const {
     return (firstPanelElement() + panels * panelStride) * (bf16Weight ? 2 : 4);
@@ -198,14 +255,21 @@ public:
     call.weight = call.input + roundUp(inputBytes());
     call.sums = call.weight + roundUp(weightBytes());
     std::memset(memory + place, 0xff, call.sums - place);
-    call.firstRow = skippedRows;
-    call.firstK = skippedK;
     call.k = k;
-    for (int64_t row = 0; row < kernel.kernel.rows; ++row)
+    call.tileRows = shape.rows;
+    if (kernel.packedInput) {
+      call.inputStride = packing.kStep;
+      call.lastTileRow = lastTile() * (k / packing.kStep) * shape.rows;
+    } else {
+      call.firstRow = skippedRows;
+      call.lastTileRow = skippedRows + inputRow(lastTile() * shape.rows);
+      call.firstK = skippedK;
+      call.inputStride = inputStride;
+    }
+    for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < k; ++i)
-        put(memory + call.input, bf16Input,
-            (skippedRows + row) * inputStride + skippedK + i,
-            input[row * k + i]);
+        put(memory + call.input, bf16Input, inputPlace(row, i),
+            input[inputRow(row) * k + i]);
     call.weightOffset =
         firstPanelElement() + getColumnOffset(packing, firstColumn());
     call.panelStride = panelStride;
@@ -224,14 +288,14 @@ public:
   /// The sums that the call must leave.
   std::vector<float> expected() const {
     std::vector<float> result = sums;
-    for (int64_t row = 0; row < kernel.kernel.rows; ++row)
+    for (int64_t row = 0; row < rows; ++row)
       for (int64_t column = 0; column < kernel.kernel.columns; ++column) {
         float &sum =
             result[(skippedRows + row) * sumsStride + skippedColumns + column];
         if (!accumulate)
           sum = 0;
         for (int64_t i = 0; i < k; ++i)
-          sum += input[row * k + i] * weight[column * k + i];
+          sum += input[inputRow(row) * k + i] * weight[column * k + i];
       }
     return result;
   }
@@ -241,6 +305,20 @@ public:
 private:
   static int64_t roundUp(size_t bytes) {
     return static_cast<int64_t>((bytes + 63) / 64 * 64);
+  }
+  int64_t lastTile() const { return rows / shape.rows - 1; }
+  /// The row of the input that the sums of row `row` are of.
+  int64_t inputRow(int64_t row) const {
+    bool isLast = lastTile() > 0 && row >= lastTile() * shape.rows;
+    return isLast ? row - shape.shared : row;
+  }
+  /// The element of the buffer that the sums of `row` read for the `i`-th k.
+  int64_t inputPlace(int64_t row, int64_t i) const {
+    if (!kernel.packedInput)
+      return (skippedRows + inputRow(row)) * inputStride + skippedK + i;
+    int64_t tile = row / shape.rows * (k / packing.kStep) + i / packing.kStep;
+    return (tile * shape.rows + row % shape.rows) * packing.kStep +
+           i % packing.kStep;
   }
   /// A micro-kernel narrower than a panel gets its last columns.
   int64_t firstColumn() const {
@@ -271,6 +349,9 @@ private:
   }
 
   Packing packing;
+  TileShape shape;
+  /// Of sums.
+  int64_t rows;
   int64_t k;
   bool accumulate;
   int64_t panels, panelStride, sumsStride;
@@ -283,7 +364,8 @@ class MicroKernelResults : public testing::TestWithParam<MenuPart> {
 protected:
   static std::vector<MicroKernelSpecialization> variants(const MenuPart &part) {
     std::vector<MicroKernelSpecialization> result;
-    for (int64_t rows = part.firstRows; rows <= part.lastRows; ++rows) {
+    for (int64_t rows = part.firstRows; rows <= part.lastRows;
+         rows += part.rowStep()) {
       for (const Packing &packing : part.packings()) {
         result.push_back({.kernel = {part.isa, rows, part.columns},
                           .inputStride = Operands::inputStride,
@@ -292,9 +374,20 @@ protected:
           result.push_back(result.back());
           result.back().widensWeights = true;
         }
+        if (hasTiles(part.isa)) {
+          result.push_back(result.back());
+          result.back().packedInput = true;
+          result.back().streamed = StreamedOperands::Both;
+        }
       }
     }
     return result;
+  }
+  /// The heights that tiles can have, or no tiles.
+  static std::vector<TileShape> shapes(MatrixISA isa) {
+    if (!hasTiles(isa))
+      return {{}};
+    return {{1, 0}, {2, 1}, {9, 0}, {16, 0}, {16, 15}};
   }
   /// Nothing, less than a round of the loop, a round, and rounds with every
   /// remainder.
@@ -349,15 +442,16 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
     bytes = 0;
   };
   for (size_t kernel = 0; kernel < kernels.size(); ++kernel)
-    for (int64_t k : sizesOfK(part.isa))
-      for (bool accumulate : {false, true}) {
-        operands.emplace_back(kernels[kernel], k, accumulate, random);
-        calls.push_back({.kernel = static_cast<int64_t>(kernel)});
-        bytes += operands.back().bytes();
-        if (bytes > size_t(1) << 24) {
-          ASSERT_NO_FATAL_FAILURE(runAll());
+    for (TileShape shape : shapes(part.isa))
+      for (int64_t k : sizesOfK(part.isa))
+        for (bool accumulate : {false, true}) {
+          operands.emplace_back(kernels[kernel], shape, k, accumulate, random);
+          calls.push_back({.kernel = static_cast<int64_t>(kernel)});
+          bytes += operands.back().bytes();
+          if (bytes > size_t(1) << 24) {
+            ASSERT_NO_FATAL_FAILURE(runAll());
+          }
         }
-      }
   if (!calls.empty()) {
     ASSERT_NO_FATAL_FAILURE(runAll());
   }

@@ -10,6 +10,7 @@
 #include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -97,9 +98,9 @@ Value FunctionLowering::toPointer(Value buffer, Value element) {
   Value address = arith::AddIOp::create(
       b, memref::ExtractAlignedPointerAsIndexOp::create(b, buffer),
       arith::MulIOp::create(b, element, index(bytes)));
-  return LLVM::IntToPtrOp::create(
-      b, LLVM::LLVMPointerType::get(b.getContext()),
-      arith::IndexCastOp::create(b, b.getI64Type(), address));
+  Value bits = arith::IndexCastOp::create(b, b.getI64Type(), address);
+  return LLVM::IntToPtrOp::create(b, LLVM::LLVMPointerType::get(b.getContext()),
+                                  bits);
 }
 
 template <typename Op>
@@ -137,7 +138,7 @@ Value FunctionLowering::getConfiguration() {
   }
   // Behind the last use; a program has one block.
   for (Block &block : function.getBody())
-    if (auto end = dyn_cast<func::ReturnOp>(block.getTerminator())) {
+    if (auto end = dyn_cast<func::ReturnOp>(block.back())) {
       b.setInsertionPoint(end);
       call("llvm.x86.tilerelease", {});
     }

@@ -10,8 +10,10 @@
 #define SANDWICH_DIALECT_TILE_IR_TILE_H
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OpDefinition.h"
 
 #include "sandwich/Dialect/Tile/IR/TileDialect.h.inc"
