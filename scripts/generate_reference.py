@@ -16,7 +16,8 @@ import subprocess
 import sys
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase", "Topo": "topo"}
+DIALECTS = {"LM": "lm", "Gemm": "gemm", "Phase": "phase", "Tile": "tile",
+            "Topo": "topo"}
 PASSES = {
     "Lowerings between dialects": "Conversion",
     "Passes of `lm`": "Dialect/LM/Transforms",

@@ -79,9 +79,12 @@ Status sandwich::optimize(llvm::Module &module, const Target &target,
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
-  // Loops are vectorized and unrolled in the IR, where schedules say how.
+  // Loops are vectorized and unrolled in the IR, where schedules say how: what
+  // LLVM unrolls beyond that made code half as large again, and none of it
+  // faster.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
   llvm::PassBuilder passes(machine.get(), tuning);
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();

@@ -21,8 +21,8 @@ using namespace sandwich;
 
 void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
                                         const LoopsToLLVMOptions &options) {
-  manager.addNestedPass<func::FuncOp>(createTileToLLVM());
   manager.addPass(createPhaseToLLVM());
+  manager.addNestedPass<func::FuncOp>(createTileToLLVM());
   manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
   if (options.expandBF16) {

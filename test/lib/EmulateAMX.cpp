@@ -238,10 +238,17 @@ struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     llvm::SetVector<func::FuncOp> users;
-    module.walk([&](Operation *op) {
-      if (isa_and_present<tile::TileDialect>(op->getDialect()))
-        users.insert(op->getParentOfType<func::FuncOp>());
+    WalkResult found = module.walk([&](Operation *op) -> WalkResult {
+      if (!isa_and_present<tile::TileDialect>(op->getDialect()))
+        return WalkResult::advance();
+      auto function = op->getParentOfType<func::FuncOp>();
+      if (!function)
+        return op->emitOpError("is in no function, whose thread has tiles");
+      users.insert(function);
+      return WalkResult::advance();
     });
+    if (found.wasInterrupted())
+      return signalPassFailure();
     llvm::DenseMap<func::FuncOp, SmallVector<func::CallOp>> calls;
     SymbolTable symbols(module);
     module.walk([&](func::CallOp call) {

@@ -142,8 +142,9 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
     become calls through the step, and so do marks, where the step has somebody
     who profiles. Programs become private. Beside the function stands the
     constant `sandwich_NAME_plan`, a `SandwichPlan` of what the code relies on.
-    A team used by anything but the operations of `phase` in its program is an
-    error, and so are ranks that the weights are not divided among.
+    A program that computes the same as an earlier one goes: its entry point calls
+    the other. A team used by anything but the operations of `phase` in its
+    program is an error, and so are ranks that the weights are not divided among.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::arith::ArithDialect",

@@ -59,9 +59,11 @@ public:
       : program(program), types(types), builder(program.getLoc(), program),
         pointer(LLVM::LLVMPointerType::get(program.getContext())) {}
 
-  void build() {
+  /// The function is `name`, at `place`.
+  void build(StringRef name, Operation *place) {
+    builder.setInsertionPoint(place);
     auto entry = func::FuncOp::create(
-        builder, getEntryPointName(program),
+        builder, name,
         builder.getFunctionType({pointer, builder.getI32Type()}, {}));
     builder.setInsertionPointToStart(entry.addEntryBlock());
     step = entry.getArgument(0);
@@ -404,6 +406,19 @@ LogicalResult verifyTeams(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+/// The program of `earlier` that computes the same as `program`, if there is
+/// one: both phases do, where they have equally many threads and the same
+/// schedules.
+func::FuncOp findEqual(func::FuncOp program, ArrayRef<func::FuncOp> earlier) {
+  for (func::FuncOp other : earlier)
+    if (other.getFunctionType() == program.getFunctionType() &&
+        OperationEquivalence::isRegionEquivalentTo(
+            &other.getBody(), &program.getBody(),
+            OperationEquivalence::IgnoreLocations))
+      return other;
+  return {};
+}
+
 struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
   void runOnOperation() override {
     LLVMTypeConverter types(&getContext());
@@ -414,13 +429,26 @@ struct PhaseToLLVM : sandwich::impl::PhaseToLLVMBase<PhaseToLLVM> {
     if (failed(ranks))
       return signalPassFailure();
     int64_t weightsEnd = getWeightsEnd(getOperation());
-    for (auto program :
-         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+    SmallVector<func::FuncOp> distinct;
+    SmallVector<std::pair<func::FuncOp, func::FuncOp>> repeated;
+    for (auto program : getOperation().getOps<func::FuncOp>()) {
       if (!phase::getProgram(program))
         continue;
       addPlan(program, weightsEnd, *ranks);
+      if (func::FuncOp equal = findEqual(program, distinct))
+        repeated.emplace_back(program, equal);
+      else
+        distinct.push_back(program);
+    }
+    for (func::FuncOp program : distinct) {
       lowerTeam(program);
-      EntryPointBuilder(program, types).build();
+      EntryPointBuilder(program, types)
+          .build(getEntryPointName(program), program);
+    }
+    for (auto [program, equal] : repeated) {
+      EntryPointBuilder(equal, types)
+          .build(getEntryPointName(program), program);
+      program.erase();
     }
   }
 };

@@ -84,8 +84,38 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_7x16, sli
 
 // -----
 
-// #gemm.schedule (C1): AMX has 8 tiles, 32 x 48 sums take 6 of them.
-// expected-error @below {{(C1) X86_AMX_BF16_32x48 needs 9 registers, X86_AMX_BF16 has 8}}
+// #gemm.schedule (C6): a call takes whole steps of K.
+// expected-error @below {{(C6) K of a chunk must be a multiple of 32, at most 2147483647}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], k_chunk = 48>} {}
+
+// -----
+
+// #gemm.schedule (C7): vectors read rows as they are.
+// expected-error @below {{(C7) only tiles pack their input or stream operands}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>} {}
+
+// -----
+
+// #gemm.schedule (C7)
+// expected-error @below {{(C7) only tiles pack their input or stream operands}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = weight>} {}
+
+// -----
+
+// The forms of input are two.
+// expected-error @below {{'tiled' is no form of input: rows or packed}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = tiled>} {}
+
+// -----
+
+// So are the operands.
+// expected-error @below {{'sums' is no set of operands: none, input, weight or both}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = sums>} {}
+
+// -----
+
+// #gemm.schedule (C1): AMX has 6 tiles of rows, 32 x 48 sums take all of them.
+// expected-error @below {{(C1) X86_AMX_BF16_32x48 needs 8 tiles for 2 of rows and the sums, there are 6 for 2}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x48, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
 
 // -----
@@ -217,19 +247,19 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32,
 // -----
 
 // #gemm.schedule has nothing else.
-// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], speed = 3>} {}
 
 // -----
 
 // #gemm.schedule names its streams before its order.
-// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], order = rows_outer, streams = 2>} {}
 
 // -----
 
 // #gemm.schedule names each once.
-// expected-error @below {{expected 'streams', 'hint', 'order' or 'stores', in this order}}
+// expected-error @below {{expected 'streams', 'hint', 'order', 'stores', 'k_chunk', 'input' or 'streamed', in this order}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [1, 0], stores = cached, stores = cached>} {}
 
 // -----

@@ -64,8 +64,11 @@ def Tile_LoadOp : Tile_MemoryOp<"load"> {
 def Tile_StoreOp : Tile_MemoryOp<"store"> {
   let summary = "Stores a tile, row by row";
   let description = [{
-    To where `tile.load` would load it from. Constraints: (C1) to (C3) of
-    `tile.load`.
+    To where `tile.load` would load it from.
+
+    Constraints, as of `tile.load`: (C1) there is an index for each dimension;
+    (C2) the last dimension is contiguous; (C3) there are two dimensions or a
+    stride.
   }];
   let arguments = (ins Tile_Number:$tile, Tile_Buffer:$base,
                        Variadic<Index>:$indices, Optional<Index>:$stride);
