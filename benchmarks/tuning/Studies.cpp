@@ -88,7 +88,7 @@ Result<Schedule> Studies::fastStartOnly(const Payload &payload,
   }
   best.threads = {1, payload.threads, 1};
   best.slice = clipSlice(payload, best.microKernel, best.slice, best.threads);
-  return completePrefetch(best, payload.shape, payload.rows);
+  return completeByRule(best, payload.shape, payload.rows);
 }
 
 Result<Schedule> Studies::finetuned(const Payload &payload,

@@ -220,8 +220,11 @@ double CostModel::partSeconds(const MatmulShape &shape,
   else if (inputBytes > parameters.l1Bytes / 3)
     walk.inputBytesPerSecond = parameters.l2BytesPerSecond;
   walk.jumps = bK < part[2] && bN > walk.width;
-  if (bK < part[2]) {
-    double sumBytes = 4.0 * bM * bN;
+  // A pass is over a chunk of a slice.
+  const int64_t passK =
+      schedule.chunkK > 0 ? std::min(schedule.chunkK, bK) : bK;
+  if (passK < part[2]) {
+    double sumBytes = 4.0 * bM * (bK < part[2] ? bN : walk.width);
     walk.sumFactor = sumBytes > parameters.l2Bytes / 2   ? 6
                      : sumBytes > parameters.l1Bytes / 3 ? 2
                                                          : 1;
@@ -237,12 +240,13 @@ double CostModel::partSeconds(const MatmulShape &shape,
       againFromMemory ? memoryBytesPerSecond : parameters.l2BytesPerSecond;
 
   int64_t low = part[0] / rowBlocks, higher = part[0] % rowBlocks;
-  int64_t wholeSlices = part[2] / bK, restK = part[2] % bK;
+  int64_t wholePasses = part[2] / passK, restK = part[2] % passK;
   auto blockSeconds = [&](int64_t rows, double bandwidth, bool fromMemory) {
-    double seconds = passSeconds(walk, rows, bK, false, bandwidth, fromMemory);
-    if (wholeSlices > 1)
-      seconds += (wholeSlices - 1) *
-                 passSeconds(walk, rows, bK, true, bandwidth, fromMemory);
+    double seconds =
+        passSeconds(walk, rows, passK, false, bandwidth, fromMemory);
+    if (wholePasses > 1)
+      seconds += (wholePasses - 1) *
+                 passSeconds(walk, rows, passK, true, bandwidth, fromMemory);
     if (restK)
       seconds += passSeconds(walk, rows, restK, true, bandwidth, fromMemory);
     return seconds;
@@ -304,7 +308,7 @@ Result<Choice> sandwich::chooseByModel(const Payload &payload,
                                        const CostModel &model) {
   std::vector<Choice> begun;
   auto consider = [&](Schedule schedule) {
-    schedule = completePrefetch(schedule, payload.shape, payload.rows);
+    schedule = completeByRule(schedule, payload.shape, payload.rows);
     return Choice{payload.rows, schedule, model.estimate(payload, schedule),
                   false};
   };
@@ -413,7 +417,7 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
       bool whole = before.slice[0] >= divideUp(last.rows, before.threads[0]);
       if (whole)
         before.slice[0] = divideUp(rows, before.threads[0]);
-      before = completePrefetch(before, shape, rows);
+      before = completeByRule(before, shape, rows);
       double seconds = model.estimate(payload, before);
       if (seconds <= choice.seconds * hardly)
         choice = {rows, before, seconds, false};

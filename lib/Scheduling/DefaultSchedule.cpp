@@ -36,22 +36,90 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   __builtin_unreachable();
 }
 
-/// K in equal parts. Tiles want a slice of the weight's panel in two thirds of
-/// L1, beside the rows of the input and sums in use. Vectors multiply slowly
-/// enough to read it from L2, and the fewer slices there are, the less often
-/// sums come and go. A sixteenth of L2 was fastest on AVX-512 (NEON was not
+/// Makes a table of one schedule after another.
+class TableBuilder {
+public:
+  TableBuilder(const MatmulShape &shape, const MicroKernel &kernel,
+               int64_t threads)
+      : shape(shape),
+        // Threads split columns only: every thread then streams its own part of
+        // the weight and nothing is summed across threads.
+        schedule{.microKernel = kernel, .threads = {1, threads, 1}} {}
+
+  /// `schedule`, completed, serves from `minRows` to `maxRows` rows.
+  void serve(int64_t minRows, int64_t maxRows) {
+    schedule = completeByRule(schedule, shape, minRows);
+    if (!table.empty() && table.back().schedule == schedule)
+      table.back().maxRows = maxRows;
+    else
+      table.push_back({maxRows, schedule});
+  }
+
+private:
+  const MatmulShape &shape;
+
+public:
+  Schedule schedule;
+  ScheduleTable table;
+};
+
+/// K in equal parts. Vectors multiply slowly enough to read a slice of the
+/// weight's panel from L2, and the fewer slices there are, the less often sums
+/// come and go. A sixteenth of L2 was fastest on AVX-512 (NEON was not
 /// measured), a quarter on AVX2, though more of the input then comes from L3.
 int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
                      MatrixISA isa, const Target &target) {
   int64_t bytesPerK = packing.panel * (shape.bf16Weights ? 2 : 4);
   int64_t step = std::max(packing.kStep, 4 * packing.kPack);
-  int64_t sliceBytes = target.l1DataBytes * 2 / 3;
-  if (isa != MatrixISA::X86_AMX_BF16)
-    sliceBytes = std::max(
-        sliceBytes, target.l2Bytes / (isa == MatrixISA::X86_AVX2_F32 ? 4 : 16));
+  int64_t sliceBytes =
+      std::max(target.l1DataBytes * 2 / 3,
+               target.l2Bytes / (isa == MatrixISA::X86_AVX2_F32 ? 4 : 16));
   int64_t largest = std::max(sliceBytes / bytesPerK, step);
   int64_t parts = divideUp(shape.k, largest);
   return divideUp(divideUp(shape.k, parts), step) * step;
+}
+
+/// Tiles multiply faster than a weight is read again from memory, so blocks are
+/// as large as L2 holds their input, half of it; where K is too long for that,
+/// slices of K, whose sums of all the thread's columns wait in L2 and beyond.
+ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
+                          const Target &target, int64_t threads) {
+  const Packing packing = packingOf(isa);
+  const int64_t tileRows = registerFileOf(isa).rows;
+  const int64_t unit = std::lcm(packing.panel, shape.columnUnit);
+  TableBuilder builder(shape, widestMicroKernel(isa), threads);
+  Schedule &schedule = builder.schedule;
+  schedule.slice = {tileRows, unit, shape.k};
+  // A tile of rows beside two panels at once, where threads have that many.
+  const MicroKernel pair{isa, tileRows, 2 * packing.panel};
+  if (shape.n >= threads * pair.columns) {
+    Schedule tall = schedule;
+    schedule.microKernel = pair;
+    schedule.slice[1] = std::lcm(unit, pair.columns);
+    builder.serve(1, tileRows);
+    schedule = tall;
+  }
+  int64_t served = builder.table.empty() ? 0 : tileRows;
+  for (int64_t strips : {1, 2, 3}) {
+    const int64_t rows = strips * schedule.microKernel.rows;
+    schedule.slice[0] = rows;
+    builder.serve(served + 1, rows);
+    served = rows;
+  }
+  constexpr int64_t blockRows = 256;
+  schedule.slice[0] = blockRows;
+  const int64_t largestK = target.l2Bytes / 2 / blockRows / 2;
+  if (shape.k > largestK) {
+    // Less than half: sums are in use as well.
+    const int64_t mostK = largestK * 4 / 5 / packing.kStep * packing.kStep;
+    const int64_t parts = divideUp(shape.k, std::max(mostK, packing.kStep));
+    schedule.slice[2] = roundUp(divideUp(shape.k, parts), packing.kStep);
+    const int64_t columns = divideUp(divideUp(shape.n, unit), threads) * unit;
+    schedule.slice[1] = std::max(
+        std::min(columns, maxBlockSums / blockRows / unit * unit), unit);
+  }
+  builder.serve(served + 1, INT64_MAX);
+  return std::move(builder.table);
 }
 
 } // namespace
@@ -70,44 +138,35 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
 
+  if (hasTiles(*chosen))
+    return chooseTiles(shape, *chosen, target, threads);
   MicroKernel kernel = widestMicroKernel(*chosen);
   Packing packing = packingOf(*chosen);
-  bool isTiles = *chosen == MatrixISA::X86_AMX_BF16;
-
-  // Threads split columns only: every thread then streams its own part of the
-  // weight and nothing is summed across threads.
-  Schedule schedule{.microKernel = kernel, .threads = {1, threads, 1}};
+  TableBuilder builder(shape, kernel, threads);
+  Schedule &schedule = builder.schedule;
   schedule.slice[1] = std::lcm(packing.panel, shape.columnUnit);
 
   // The calls of a narrow micro-kernel for each panel.
   int64_t parts = divideUp(packing.panel, kernel.columns);
   int64_t sliceK = chooseSliceK(shape, packing, *chosen, target);
 
-  ScheduleTable table;
-  auto serve = [&](int64_t minRows, int64_t maxRows) {
-    schedule = completePrefetch(schedule, shape, minRows);
-    if (!table.empty() && table.back().schedule == schedule)
-      table.back().maxRows = maxRows;
-    else
-      table.push_back({maxRows, schedule});
-  };
   // One strip of rows streams the weight once with nothing to wait for but
   // memory, so it takes all of K.
   schedule.slice[0] = kernel.rows;
   schedule.slice[2] = parts == 1 ? shape.k : sliceK;
-  serve(1, kernel.rows);
+  builder.serve(1, kernel.rows);
 
   // More strips reuse the slice. The fewest strips of a range must still
   // prefetch all of the next one. Blocks of rows keep most of their input in
   // L2, and the halves of a block that is just too large still have strips
-  // enough to prefetch with. Tiles multiply faster than a weight is read again.
-  schedule.slice[0] = isTiles ? 512 : 192;
+  // enough to prefetch with.
+  schedule.slice[0] = 192;
   schedule.slice[2] = sliceK;
   int64_t fewerRows = kernel.rows;
   for (int64_t mostStrips : {2, 4, 8}) {
-    serve(fewerRows + 1, kernel.rows * mostStrips);
+    builder.serve(fewerRows + 1, kernel.rows * mostStrips);
     fewerRows = kernel.rows * mostStrips;
   }
-  serve(fewerRows + 1, INT64_MAX);
-  return table;
+  builder.serve(fewerRows + 1, INT64_MAX);
+  return std::move(builder.table);
 }

@@ -70,8 +70,7 @@ Result<Choice> ExhaustiveStrategy::choose(const Payload &payload,
                   .slice = clipSlice(payload, kernel, {bM, bN, bK}, grid),
                   .threads = grid,
                   .order = order};
-              schedule =
-                  completePrefetch(schedule, payload.shape, payload.rows);
+              schedule = completeByRule(schedule, payload.shape, payload.rows);
               add(schedule);
               schedule.prefetchLines = 0;
               add(schedule);

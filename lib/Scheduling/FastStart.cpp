@@ -44,7 +44,7 @@ Result<FastStart> sandwich::fastStart(const Payload &payload,
   // FLOP/s of `slice`, logged.
   auto profile = [&](std::array<int64_t, 3> slice) -> Result<double> {
     schedule.slice = slice;
-    schedule = completePrefetch(schedule, payload.shape, slice[0]);
+    schedule = completeByRule(schedule, payload.shape, slice[0]);
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
                               session.sliceSeconds(payload.shape, schedule));
     double speed = 2.0 * slice[0] * slice[1] * slice[2] / seconds;
@@ -99,7 +99,7 @@ Result<std::vector<MicroKernel>> sandwich::probeKernels(
                   std::min(roundUp<int64_t>(512, tile[2]),
                            roundUp(payload.shape.k, packing.kStep))}};
     schedules.push_back(
-        completePrefetch(schedule, payload.shape, schedule.slice[0]));
+        completeByRule(schedule, payload.shape, schedule.slice[0]));
   }
   SANDWICH_RETURN_IF_ERROR(session.expectSlices(payload.shape, schedules));
   std::vector<Probe> probes;

@@ -52,7 +52,7 @@ static Status growSlice(const Payload &payload, Choice &choice,
       grown.slice[d] = nextSliceSize(grown.slice[d], part[d], tile[d]);
       if (grown.slice[d] == choice.schedule.slice[d])
         continue;
-      grown = completePrefetch(grown, payload.shape, payload.rows);
+      grown = completeByRule(grown, payload.shape, payload.rows);
       SANDWICH_ASSIGN_OR_RETURN(
           Choice next,
           evaluate(payload, grown, SearchPhase::Finetune, session, log));
@@ -85,7 +85,7 @@ static Status narrowColumns(const Payload &payload, Choice &choice,
     narrow.slice = clipSlice(payload, kernel, narrow.slice, narrow.threads);
     if (narrow.slice == choice.schedule.slice)
       continue;
-    narrow = completePrefetch(narrow, payload.shape, payload.rows);
+    narrow = completeByRule(narrow, payload.shape, payload.rows);
     SANDWICH_ASSIGN_OR_RETURN(
         Choice next,
         evaluate(payload, narrow, SearchPhase::Finetune, session, log));
@@ -120,7 +120,7 @@ Result<Choice> sandwich::finetune(
         rowSizes.push_back(allRows);
       for (int64_t rows : rowSizes) {
         schedule.slice[0] = rows;
-        schedule = completePrefetch(schedule, payload.shape, payload.rows);
+        schedule = completeByRule(schedule, payload.shape, payload.rows);
         SANDWICH_ASSIGN_OR_RETURN(
             Choice choice,
             evaluate(payload, schedule, SearchPhase::Polymerize, session, log));

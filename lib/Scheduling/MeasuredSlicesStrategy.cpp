@@ -57,7 +57,7 @@ Status MeasuredSlicesStrategy::measure(const Payload &payload,
             .microKernel = kernel,
             .slice = {kernel.rows * strips, tile[1],
                       std::min(roundUp(k, tile[2]), payload.shape.k)}};
-        schedule = completePrefetch(schedule, payload.shape, schedule.slice[0]);
+        schedule = completeByRule(schedule, payload.shape, schedule.slice[0]);
         SANDWICH_ASSIGN_OR_RETURN(double seconds, context.session.sliceSeconds(
                                                       payload.shape, schedule));
         context.log.push_back(
@@ -102,7 +102,7 @@ Result<Choice> MeasuredSlicesStrategy::choose(const Payload &payload,
       Schedule schedule = entry.schedule;
       schedule.threads = grid;
       schedule.slice = clipSlice(payload, kernel, schedule.slice, grid);
-      schedule = completePrefetch(schedule, payload.shape, payload.rows);
+      schedule = completeByRule(schedule, payload.shape, payload.rows);
       best = Choice{payload.rows, schedule, seconds, false};
     }
   }

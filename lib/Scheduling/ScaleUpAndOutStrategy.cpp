@@ -36,7 +36,7 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
     Schedule schedule{.microKernel = kernel, .slice = tile};
     auto profile = [&](std::array<int64_t, 3> slice) -> Result<double> {
       schedule.slice = slice;
-      schedule = completePrefetch(schedule, payload.shape, slice[0]);
+      schedule = completeByRule(schedule, payload.shape, slice[0]);
       SANDWICH_ASSIGN_OR_RETURN(double seconds, context.session.sliceSeconds(
                                                     payload.shape, schedule));
       context.log.push_back(
@@ -68,7 +68,7 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
     }
     schedule.threads = mostEvenGrid(payload, packing);
     schedule.slice = clipSlice(payload, kernel, slice, schedule.threads);
-    schedule = completePrefetch(schedule, payload.shape, payload.rows);
+    schedule = completeByRule(schedule, payload.shape, payload.rows);
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
                               context.session.seconds(payload, schedule));
     bool better = !best || seconds < best->seconds;

@@ -98,8 +98,8 @@ void ScheduleReuse::update(const SlidingWindow &window,
 Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
                                   const Payload &payload, Schedule schedule) {
   const Schedule &last = entry.choice.schedule;
-  schedule = completePrefetch(schedule, payload.shape, payload.rows);
-  Schedule rule = completePrefetch(last, payload.shape, entry.choice.rows);
+  schedule = completeByRule(schedule, payload.shape, payload.rows);
+  Schedule rule = completeByRule(last, payload.shape, entry.choice.rows);
   if ((rule.prefetchDistance > 0) != (schedule.prefetchDistance > 0))
     return schedule;
   if (last.prefetchLines == 0)

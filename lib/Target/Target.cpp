@@ -77,6 +77,11 @@ Target makeTarget(size_t index) {
     for (CpuFeature feature : named.features)
       target.features.insert(feature);
   }
+  // All CPUs with tiles have these.
+  if (hasTiles(target.matrixISAs.back())) {
+    target.l1DataBytes = 48 << 10;
+    target.l2Bytes = 2 << 20;
+  }
   return target;
 }
 

@@ -47,7 +47,7 @@ protected:
         .microKernel = {MatrixISA::X86_AVX512_BF16, kernelRows, kernelColumns},
         .slice = slice,
         .threads = {1, 2, 1}};
-    schedule = completePrefetch(schedule, payload.shape, rows);
+    schedule = completeByRule(schedule, payload.shape, rows);
     if (lines >= 0)
       schedule.prefetchLines = lines;
     return model.estimate(payload, schedule);

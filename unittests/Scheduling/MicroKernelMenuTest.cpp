@@ -71,9 +71,13 @@ TEST(MicroKernelMenu, CountsTheFewerOperands) {
   EXPECT_TRUE(fits(MatrixISA::X86_AVX512_F32, 1, 256));
   EXPECT_TRUE(fits(MatrixISA::X86_AVX512_F32, 14, 32));
   EXPECT_FALSE(fits(MatrixISA::X86_AVX512_F32, 15, 32));
-  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 64, 16));
-  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 16, 96));
+  // Six tiles for sums and rows of input, whole tiles of rows.
+  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 32, 32));
+  EXPECT_TRUE(fits(MatrixISA::X86_AMX_BF16, 16, 80));
+  EXPECT_FALSE(fits(MatrixISA::X86_AMX_BF16, 16, 96));
   EXPECT_FALSE(fits(MatrixISA::X86_AMX_BF16, 32, 48));
+  EXPECT_FALSE(fits(MatrixISA::X86_AMX_BF16, 48, 16));
+  EXPECT_FALSE(fits(MatrixISA::X86_AMX_BF16, 24, 32));
   // The two rows of an operand take two registers while they are loaded.
   EXPECT_TRUE(fits(MatrixISA::ARM_NEON_BF16, 58, 2));
   EXPECT_FALSE(fits(MatrixISA::ARM_NEON_BF16, 60, 2));

@@ -178,7 +178,7 @@ TEST(Finetune, TriesOrderAndPrefetch) {
   SearchLog log;
   Payload payload = makePayload(64, 1024, 2048, 1);
   Schedule schedule{.microKernel = kernel, .slice = {32, 32, 512}};
-  schedule = completePrefetch(schedule, payload.shape, payload.rows);
+  schedule = completeByRule(schedule, payload.shape, payload.rows);
   Choice choice{64, schedule, 3.0};
   ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
   EXPECT_EQ(choice.schedule.order, LoopOrder::ColumnsOuter);
@@ -197,7 +197,7 @@ TEST(Finetune, TriesHintsAndStores) {
     SearchLog log;
     Payload payload = makePayload(rows, 1024, 2048, 1);
     Schedule schedule{.microKernel = kernel, .slice = {32, 32, 512}};
-    schedule = completePrefetch(schedule, payload.shape, payload.rows);
+    schedule = completeByRule(schedule, payload.shape, payload.rows);
     Choice choice{rows, schedule, 3.0};
     ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
     EXPECT_EQ(choice.schedule.prefetchHint, PrefetchHint::L2);

@@ -102,7 +102,7 @@ TEST(Schedule, PrefetchCoversTheNextSlice) {
     for (int64_t rows = 1; rows < 300; ++rows) {
       Schedule schedule = makeSchedule();
       schedule.microKernel = kernel;
-      schedule = completePrefetch(schedule, shape, rows);
+      schedule = completeByRule(schedule, shape, rows);
       int64_t strips = (rows + kernel.rows - 1) / kernel.rows;
       int64_t width = std::max<int64_t>(32, kernel.columns);
       int64_t calls = strips * width / kernel.columns;

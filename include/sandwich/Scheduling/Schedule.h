@@ -229,11 +229,12 @@ struct MatmulShape {
 /// The packing that schedules for `isa` find the weight of `shape` in.
 Packing packingFor(const MatmulShape &shape, MatrixISA isa);
 
-/// `schedule` with the prefetch parameters of the untuned rule for `rows`
-/// tokens: one strip of rows prefetches its own stream two pages ahead, more
-/// strips share the work of prefetching all of the next slice.
-Schedule completePrefetch(Schedule schedule, const MatmulShape &shape,
-                          int64_t rows);
+/// `schedule` with what the untuned rule has beside slices and threads, for
+/// `rows` tokens. One strip of rows prefetches its own stream ahead, more
+/// strips share the work of prefetching all of the next slice. Tiles also get
+/// the rule's chunks of K, and stream what does not stay in L1.
+Schedule completeByRule(Schedule schedule, const MatmulShape &shape,
+                        int64_t rows);
 
 /// The untuned schedule table: a fixed rule from the CPU model, described in
 /// docs/RationaleGemm.md. Errors: no ISA of the target fits the shape.
