@@ -34,11 +34,12 @@ func.func @matmul(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
   // BF16: schedules(<12 : <micro_kernel = X86_AVX512_BF16_12x32,
   // BF16-SAME: tensor<?x64xbf16> -> tensor<?x96xf32>
   // AMX: lm.rms_norm {{.*}} -> tensor<?x64xbf16>
-  // AMX: schedules(<32 : <micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 3, 1],
+  // AMX: schedules(<32 : <micro_kernel = X86_AMX_BF16_32x32, slice = [32, 32, 64], threads = [1, 3, 1], prefetch = [8, 3072], hint = l2, streamed = both>
+  // AMX-SAME: ? : <micro_kernel = X86_AMX_BF16_32x32, slice = [256, 32, 64], threads = [1, 3, 1], prefetch = [2, 0], streams = 8, hint = l2, streamed = input>
   // AMX-SAME: tensor<?x64xbf16> -> tensor<?x96xf32>
   // Schedules that are there stay.
   // TWICE-LABEL: func @matmul
-  // TWICE: schedules(<32 : <micro_kernel = X86_AMX_BF16_32x32,
+  // TWICE: schedules(<16 : <micro_kernel = X86_AMX_BF16_16x64,
   %n = lm.rms_norm %x, @norm epsilon 1.0e-05 : tensor<?x64xf32> -> tensor<?x64xf32>
   %y = gemm.matmul %n, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x96xf32>
   return %y : tensor<?x96xf32>
