@@ -63,8 +63,9 @@ private:
   /// it is faster side by side: the limit was measured in another moment.
   Result<Choice> preferUntuned(const Payload &payload, const Choice &choice,
                                TuningContext &context);
-  /// The share of the machine's limit that is not worth a search.
-  double enoughShare(const Payload &payload,
+  /// The share of the machine's limit that is not worth a search, where code
+  /// that finds all in cache reaches `attainable`.
+  double enoughShare(const Payload &payload, double attainable,
                      const TuningOptions &options) const;
 
   /// The schedule of the payload before, for `payload`; nothing at first, or
@@ -133,13 +134,13 @@ SandwichStrategy::extension(const Payload &payload) const {
 // The machine's limit
 //===----------------------------------------------------------------------===//
 
-double SandwichStrategy::enoughShare(const Payload &payload,
+double SandwichStrategy::enoughShare(const Payload &payload, double attainable,
                                      const TuningOptions &options) const {
+  const double near = options.nearLimit * attainable;
   bool alike = static_cast<double>(payload.rows) <
                static_cast<double>(searched.rows) * options.searchedShareHolds;
-  return alike ? std::min(options.nearLimit,
-                          searched.share - options.searchedShareDoubt)
-               : options.nearLimit;
+  return alike ? std::min(near, searched.share - options.searchedShareDoubt)
+               : near;
 }
 
 Result<std::optional<Choice>>
@@ -164,7 +165,7 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
   }
   SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
                             context.session.compareToLimit(payload, *before));
-  const double enough = enoughShare(payload, options);
+  const double enough = enoughShare(payload, limit.attainable, options);
   if (limit.share < enough && limit.share >= enough - options.nearLimitDoubt) {
     SANDWICH_ASSIGN_OR_RETURN(limit,
                               context.session.compareToLimit(payload, *before));

@@ -41,7 +41,7 @@ Result<double> sandwich::measureCoreFlops(unsigned cpu, bool bf16Weights,
   std::vector<double> flops;
   while (flops.size() < runs) {
     SANDWICH_ASSIGN_OR_RETURN(double run,
-                              evaluator->measurePeakFlops(shape, *isa));
+                              evaluator->measureFlopsInCache(shape, *isa));
     flops.push_back(run);
     SANDWICH_RETURN_IF_ERROR(
         report(progress, stage, static_cast<double>(flops.size()) / runs));

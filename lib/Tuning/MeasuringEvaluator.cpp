@@ -328,17 +328,13 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
   return seconds;
 }
 
-/// A micro-kernel on operands that caches hold, again and again.
-struct MeasuringEvaluator::PeakRun {
+/// A nest of one micro-kernel on the same operands again and again.
+struct MeasuringEvaluator::RepeatedNest {
   MeasuringEvaluator &evaluator;
-  PreparedNest nest;
-  int64_t rows, columns, k, resultStride;
+  const PreparedNest &nest;
+  std::array<int64_t, 3> size;
+  int64_t resultStride, repetitions;
 
-  static constexpr int64_t repetitions = 200;
-
-  double flops() const {
-    return 2.0 * rows * columns * k * repetitions * evaluator.options.threads;
-  }
   void work(int64_t thread) {
     NestCall call;
     auto describe = [](AnonymousMemory &memory) {
@@ -351,15 +347,40 @@ struct MeasuringEvaluator::PeakRun {
     call.result = describe(evaluator.result);
     // Lines that threads share would be written in turn.
     auto *own = static_cast<float *>(call.result.aligned);
-    call.result.aligned = own + thread * rows * resultStride;
+    call.result.aligned = own + thread * size[0] * resultStride;
     call.resultStride = resultStride;
-    call.rowEnd = rows;
-    call.columnEnd = columns;
-    call.kEnd = k;
+    call.rowEnd = size[0];
+    call.columnEnd = size[1];
+    call.kEnd = size[2];
     for (int64_t i = 0; i < repetitions; ++i)
       nest(call);
   }
 };
+
+Result<double> MeasuringEvaluator::repeat(const MatmulShape &shape,
+                                          const PreparedNest &nest,
+                                          const Schedule &schedule,
+                                          int64_t repetitions) {
+  Packing packing = packingFor(shape, schedule.microKernel.isa);
+  MatmulShape reserved = shape;
+  reserved.n = schedule.slice[1];
+  SANDWICH_RETURN_IF_ERROR(
+      reserve(reserved, packing, schedule.slice[0] * options.threads, 1));
+  RepeatedNest run{*this, nest, schedule.slice, resultStride(reserved, packing),
+                   repetitions};
+  std::vector<double> samples;
+  for (size_t i = 0; i < mostPairs; ++i) {
+    Clock::time_point begin = Clock::now();
+    team->run(
+        options.threads,
+        [](void *context, int32_t thread) {
+          static_cast<RepeatedNest *>(context)->work(thread);
+        },
+        &run);
+    samples.push_back(secondsSince(begin));
+  }
+  return median(samples);
+}
 
 /// The tallest micro-kernel of each width that reads `packing`.
 static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
@@ -376,53 +397,71 @@ static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
   return kernels;
 }
 
-Result<double> MeasuringEvaluator::peakFlops(const MatmulShape &shape,
-                                             MatrixISA isa) {
+Result<MeasuringEvaluator::Speeds>
+MeasuringEvaluator::speeds(const MatmulShape &shape, MatrixISA isa) {
   std::pair key(isa, shape.bf16Weights);
-  if (auto entry = peaks.find(key); entry != peaks.end())
+  if (auto entry = knownSpeeds.find(key); entry != knownSpeeds.end())
     return entry->second;
-  SANDWICH_ASSIGN_OR_RETURN(double peak, measurePeakFlops(shape, isa));
-  return peaks.emplace(key, peak).first->second;
+  Speeds speeds;
+  SANDWICH_ASSIGN_OR_RETURN(speeds.inCache, measureFlopsInCache(shape, isa));
+  SANDWICH_ASSIGN_OR_RETURN(speeds.peak, measurePeakFlops(shape, isa));
+  speeds.peak = std::max(speeds.peak, speeds.inCache);
+  return knownSpeeds.emplace(key, speeds).first->second;
+}
+
+/// What all threads do in `repetitions` calls for a slice.
+static double sliceFlops(const Schedule &schedule, int64_t repetitions,
+                         unsigned threads) {
+  auto [rows, columns, k] = schedule.slice;
+  return 2.0 * static_cast<double>(rows * columns) *
+         static_cast<double>(k * repetitions * threads);
 }
 
 Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
                                                     MatrixISA isa) {
-  double peak = 0;
+  // The most sums hide the latency best.
+  Packing packing = packingFor(shape, isa);
+  std::vector<MicroKernel> kernels = tallestKernels(isa, packing);
+  auto sums = [](const MicroKernel &kernel) {
+    return kernel.rows * kernel.columns;
+  };
+  const MicroKernel &kernel = *std::ranges::max_element(kernels, {}, sums);
+  constexpr int64_t k = 1 << 14, repetitions = 20;
+  Schedule schedule{
+      .microKernel = kernel,
+      .slice = {kernel.rows, std::max(kernel.columns, packing.panel), k}};
+  SANDWICH_ASSIGN_OR_RETURN(PreparedNest nest,
+                            library->preparePeak(shape, schedule));
+  SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                            repeat(shape, nest, schedule, repetitions));
+  return sliceFlops(schedule, repetitions, options.threads) / seconds;
+}
+
+Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
+                                                       MatrixISA isa) {
+  double best = 0;
   Packing packing = packingFor(shape, isa);
   for (const MicroKernel &kernel : tallestKernels(isa, packing)) {
     int64_t columns = std::max(kernel.columns, packing.panel);
-    // Small enough for the nearest caches, long enough to forget what a call
-    // costs.
-    constexpr int64_t weightBytes = 32 << 10;
+    // Small enough for the nearest caches, also beside the input of tiles, long
+    // enough to forget what a call costs.
+    const int64_t weightBytes = hasTiles(isa) ? 16 << 10 : 32 << 10;
     int64_t elementBytes = shape.bf16Weights ? 2 : 4;
     int64_t k = std::min(
         roundUp(weightBytes / columns / elementBytes, kUnitOf(packing)),
         shape.k);
+    constexpr int64_t repetitions = 200;
     Schedule schedule{.microKernel = kernel,
                       .slice = {kernel.rows, columns, k}};
     SANDWICH_ASSIGN_OR_RETURN(
         PreparedNest nest,
         library->prepare(shape, schedule, kernel.rows, kernel.rows));
-    MatmulShape reserved = shape;
-    reserved.n = columns;
-    SANDWICH_RETURN_IF_ERROR(
-        reserve(reserved, packing, kernel.rows * options.threads, 1));
-    PeakRun run{*this,   nest, kernel.rows,
-                columns, k,    resultStride(reserved, packing)};
-    std::vector<double> samples;
-    for (size_t i = 0; i < mostPairs; ++i) {
-      Clock::time_point begin = Clock::now();
-      team->run(
-          options.threads,
-          [](void *context, int32_t thread) {
-            static_cast<PeakRun *>(context)->work(thread);
-          },
-          &run);
-      samples.push_back(secondsSince(begin));
-    }
-    peak = std::max(peak, run.flops() / median(samples));
+    SANDWICH_ASSIGN_OR_RETURN(double seconds,
+                              repeat(shape, nest, schedule, repetitions));
+    best = std::max(best, sliceFlops(schedule, repetitions, options.threads) /
+                              seconds);
   }
-  return peak;
+  return best;
 }
 
 double MeasuringEvaluator::readBytesPerSecond() {
@@ -444,26 +483,38 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   Packing packing = packingFor(given.shape, schedule.microKernel.isa);
   double columnsShare =
       static_cast<double>(given.shape.n) / static_cast<double>(payload.shape.n);
-  SANDWICH_ASSIGN_OR_RETURN(double peak,
-                            peakFlops(payload.shape, schedule.microKernel.isa));
-  double multiplying = payload.flops() / (peak / options.threads *
-                                          static_cast<double>(payload.threads));
+  SANDWICH_ASSIGN_OR_RETURN(Speeds fastest,
+                            speeds(payload.shape, schedule.microKernel.isa));
+  const double teamShare =
+      static_cast<double>(payload.threads) / options.threads;
   // The code is compiled and the first memory touched.
   SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
   uint64_t bytes = packedBytes(payload.shape, packing);
   // As long a piece as the matmuls read: the team wakes up once for both.
   uint64_t pieces = std::min<uint64_t>(
       repetitionsFor(payload, bytes, leastSeconds), weights.size() / bytes);
-  std::vector<double> seconds, shares;
+  std::vector<double> seconds, shares, attainable;
   for (size_t round = 0; round < fewestPairs; ++round) {
     double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
                                  {nextWeight(pieces * bytes), pieces * bytes}) /
                      static_cast<double>(pieces);
     SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
     seconds.push_back(now * columnsShare);
-    shares.push_back(std::max(reading, multiplying) / now);
+    auto limitAt = [&](double flops) {
+      return std::max(reading, payload.flops() / (flops * teamShare));
+    };
+    shares.push_back(limitAt(fastest.peak) / now);
+    attainable.push_back(limitAt(fastest.peak) / limitAt(fastest.inCache));
   }
-  return Limit{median(seconds), median(shares)};
+  // Whatever is faster than the limit shows that it was measured too low.
+  const double reached =
+      payload.flops() / (median(seconds) / columnsShare) / teamShare;
+  Speeds &known =
+      knownSpeeds[{schedule.microKernel.isa, payload.shape.bf16Weights}];
+  known.inCache = std::max(known.inCache, reached);
+  known.peak = std::max(known.peak, known.inCache);
+  return Limit{median(seconds), std::min(median(shares), 1.0),
+               median(attainable)};
 }
 
 Result<std::vector<double>>

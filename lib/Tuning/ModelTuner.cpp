@@ -246,10 +246,12 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
     result.readBytesPerSecond = evaluator->readBytesPerSecond();
     const TuningGroup &group = result.groups.back().group;
     MatrixISA isa = result.groups.back().table.front().schedule.microKernel.isa;
-    Result<double> peak = evaluator->peakFlops(group.shape, isa);
-    if (!peak)
-      return stopped ? *stopped : peak.error();
-    result.flopsPerSecond = *peak;
+    Result<MeasuringEvaluator::Speeds> speeds =
+        evaluator->speeds(group.shape, isa);
+    if (!speeds)
+      return stopped ? *stopped : speeds.error();
+    result.flopsPerSecond = speeds->peak;
+    result.flopsPerSecondInCache = speeds->inCache;
   }
   result.seconds = secondsSince(begin);
   return result;
@@ -263,6 +265,7 @@ void TunedModel::append(TunedModel other) {
   known += other.known;
   if (flopsPerSecond == 0) {
     flopsPerSecond = other.flopsPerSecond;
+    flopsPerSecondInCache = other.flopsPerSecondInCache;
     readBytesPerSecond = other.readBytesPerSecond;
   }
 }

@@ -58,12 +58,14 @@ struct NestLibrary::Key {
   int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
   PrefetchHint prefetchHint = PrefetchHint::L1;
   StreamedOperands streamed = StreamedOperands::None;
+  bool operandsStay = false;
 
   auto tie() const {
     return std::tuple(kernel.isa, kernel.rows, kernel.columns, packing.panel,
                       packing.tile, packing.kStep, packing.kPack, k,
                       bf16Weights, order, stores, packsInput, prefetchLines,
-                      prefetchStreams, prefetchPanels, prefetchHint, streamed);
+                      prefetchStreams, prefetchPanels, prefetchHint, streamed,
+                      operandsStay);
   }
   bool operator<(const Key &other) const { return tie() < other.tie(); }
   bool isNest() const { return kernel.rows == 0; }
@@ -218,6 +220,7 @@ NestLibrary::compile(const Key &key, measuring::CompileSession &session) const {
     specialization.prefetchHint = key.prefetchHint;
     specialization.packedInput = key.packsInput;
     specialization.streamed = key.streamed;
+    specialization.operandsStay = key.operandsStay;
     name = addMicroKernel(*module, specialization);
   }
 
@@ -327,9 +330,23 @@ Status NestLibrary::compileSlices(const MatmulShape &shape,
 Result<PreparedNest> NestLibrary::prepare(const MatmulShape &shape,
                                           const Schedule &schedule,
                                           int64_t minRows, int64_t maxRows) {
+  return prepare(schedule, plan(shape, schedule, minRows, maxRows));
+}
+
+Result<PreparedNest> NestLibrary::preparePeak(const MatmulShape &shape,
+                                              const Schedule &schedule) {
+  const int64_t rows = schedule.microKernel.rows;
+  Plan plan = NestLibrary::plan(shape, schedule, rows, rows);
+  for (Plan::Calls *calls : {&plan.wide, &plan.panel})
+    for (auto &[units, key] : calls->microKernels)
+      key.operandsStay = true;
+  return prepare(schedule, plan);
+}
+
+Result<PreparedNest> NestLibrary::prepare(const Schedule &schedule,
+                                          const Plan &plan) {
   if (stop && stop())
     return stoppedError();
-  Plan plan = NestLibrary::plan(shape, schedule, minRows, maxRows);
   std::set<Key> needed;
   plan.collect(needed);
   SANDWICH_RETURN_IF_ERROR(compileMissing(needed));

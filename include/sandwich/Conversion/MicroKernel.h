@@ -52,6 +52,9 @@ struct MicroKernelSpecialization {
   /// after the other, and what is loaded past the nearest cache.
   bool packedInput = false;
   StreamedOperands streamed = StreamedOperands::None;
+  /// Whether operands are loaded once, before the loop, which does nothing but
+  /// multiply: how fast the instructions are at best. The result means nothing.
+  bool operandsStay = false;
 
   /// `X86_AVX512_BF16_12x32_ld2080_prefetch4`, and so on: lines x panels,
   /// streams after an s, the hint if it is not l1; distinct for distinct

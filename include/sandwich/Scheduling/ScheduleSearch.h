@@ -57,6 +57,9 @@ public:
     /// of multiplying as fast as the instructions can, whichever is longer,
     /// over `seconds`; 0: not known.
     double share = 0;
+    /// The share that code reaches that finds all in the nearest cache. 1 where
+    /// reading is the limit.
+    double attainable = 1;
   };
   /// Times `schedule` beside the limit. Who knows no limit returns a share of
   /// 0.
@@ -183,7 +186,7 @@ struct SearchOptions {
   size_t probedKernels = 8;
   /// So many of the fastest are compared side by side at the end.
   size_t finalCandidates = 5;
-  /// A schedule that reaches so much of what the machine can do is not worth
+  /// A schedule that reaches so much of what is attainable is not worth
   /// searching for a better one.
   double nearLimit = 0.96;
   /// One that was so little below is compared once more.

@@ -74,11 +74,19 @@ public:
                                       const std::vector<Schedule> &schedules,
                                       size_t rounds);
 
-  /// Floating-point operations a second of all threads, operands in cache, as
-  /// fast as it was measured first.
-  Result<double> peakFlops(const MatmulShape &shape, MatrixISA isa);
-  /// The same, measured now: clocks change.
+  /// Floating-point operations a second of all threads.
+  struct Speeds {
+    /// Of a loop that does nothing but multiply.
+    double peak = 0;
+    /// Of the fastest micro-kernel with its operands in the nearest caches:
+    /// what loading them, beginning and ending leave of that.
+    double inCache = 0;
+  };
+  /// As measured first, or more, where something was faster since.
+  Result<Speeds> speeds(const MatmulShape &shape, MatrixISA isa);
+  /// Measured now: clocks change.
   Result<double> measurePeakFlops(const MatmulShape &shape, MatrixISA isa);
+  Result<double> measureFlopsInCache(const MatmulShape &shape, MatrixISA isa);
   /// Bytes a second that all threads read from memory with plain loads.
   double readBytesPerSecond();
 
@@ -90,7 +98,7 @@ private:
     double seconds;
   };
   struct Run;
-  struct PeakRun;
+  struct RepeatedNest;
 
   /// A measurement shorter than this says more about the clock and the start
   /// of the team than about the matmul.
@@ -107,6 +115,10 @@ private:
   Result<double> runOnce(const Payload &payload, const Schedule &schedule,
                          double least = leastSeconds);
   std::byte *nextWeight(uint64_t bytes);
+  /// Seconds of `repetitions` calls of `nest` on each thread, with `columns`
+  /// columns and `k` k of operands in cache.
+  Result<double> repeat(const MatmulShape &shape, const PreparedNest &nest,
+                        const Schedule &schedule, int64_t repetitions);
 
   std::unique_ptr<NestLibrary> library;
   const MeasuringOptions options;
@@ -116,7 +128,7 @@ private:
   std::vector<AnonymousMemory> scratch;
   uint64_t weightPosition = 0;
   /// By instructions and whether weights are bf16.
-  std::map<std::pair<MatrixISA, bool>, double> peaks;
+  std::map<std::pair<MatrixISA, bool>, Speeds> knownSpeeds;
   /// By rows, N and K, and what else of the shape matters.
   std::map<std::array<int64_t, 8>, Reference> references;
 };

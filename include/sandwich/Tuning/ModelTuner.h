@@ -64,8 +64,10 @@ struct TunedModel {
   double seconds = 0;
   /// Tables that the database had.
   int64_t known = 0;
-  /// What all threads multiply and read at best; 0 if nothing was measured.
-  double flopsPerSecond = 0, readBytesPerSecond = 0;
+  /// What all threads multiply and read at best, and what of the former the
+  /// fastest micro-kernel reaches with its operands in cache; 0 if nothing was
+  /// measured.
+  double flopsPerSecond = 0, flopsPerSecondInCache = 0, readBytesPerSecond = 0;
 
   /// Adds what tuning for another team came to. Speeds are those of the first
   /// team that measured them.

@@ -117,6 +117,12 @@ public:
                                const Schedule &schedule, int64_t minRows,
                                int64_t maxRows);
 
+  /// A nest of `schedule` for as many rows as its micro-kernel has, which loads
+  /// each operand once and then does nothing but multiply: k may be any.
+  /// Errors: those of `prepare`.
+  Result<PreparedNest> preparePeak(const MatmulShape &shape,
+                                   const Schedule &schedule);
+
   /// Compiles what `prepare` will need for one slice of each of `schedules`, on
   /// all threads at once. Errors: those of `prepare`.
   Status compileSlices(const MatmulShape &shape,
@@ -137,6 +143,7 @@ private:
               std::function<bool()> stop);
   static Plan plan(const MatmulShape &shape, const Schedule &schedule,
                    int64_t minRows, int64_t maxRows);
+  Result<PreparedNest> prepare(const Schedule &schedule, const Plan &plan);
   Status compileMissing(const std::set<Key> &needed);
   Result<Compiled> compile(const Key &key,
                            measuring::CompileSession &session) const;

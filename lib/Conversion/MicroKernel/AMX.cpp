@@ -46,8 +46,17 @@ private:
   forSums(llvm::function_ref<void(int64_t tile, Value row, Value column)> body);
   void loadOrZeroSums();
   void writeStep(Value k, Prefetcher *prefetcher);
-  void loadInput(int64_t row, int64_t number, Value k);
-  void loadWeight(int64_t column, int64_t number, Value k);
+  /// The tiles of the operands of a row and of a column.
+  int64_t inputTile(int64_t row) const {
+    const int64_t firstInput = rowTiles * columnTiles;
+    return firstInput + row % (tile::firstWeightTile - firstInput);
+  }
+  int64_t weightTile(int64_t column) const {
+    return tile::firstWeightTile +
+           column % (tile::numTiles - tile::firstWeightTile);
+  }
+  void loadInput(int64_t row, Value k);
+  void loadWeight(int64_t column, Value k);
 
   ImplicitLocOpBuilder &builder;
   const MicroKernelSpecialization &specialization;
@@ -96,7 +105,7 @@ void TileWriter::loadOrZeroSums() {
       [&](int64_t tile, Value, Value) { tile::ZeroOp::create(builder, tile); });
 }
 
-void TileWriter::loadInput(int64_t row, int64_t number, Value k) {
+void TileWriter::loadInput(int64_t row, Value k) {
   Value firstRow = row == 0 ? arguments.firstRow : arguments.lastTileRow;
   Value column;
   if (specialization.packedInput) {
@@ -109,12 +118,13 @@ void TileWriter::loadInput(int64_t row, int64_t number, Value k) {
   } else {
     column = arith::AddIOp::create(builder, arguments.firstK, k);
   }
-  tile::LoadOp::create(builder, number, arguments.input,
+  tile::LoadOp::create(builder, inputTile(row), arguments.input,
                        ValueRange{firstRow, column}, /*stride=*/Value(),
                        streamsInput);
 }
 
-void TileWriter::loadWeight(int64_t column, int64_t number, Value k) {
+void TileWriter::loadWeight(int64_t column, Value k) {
+  const int64_t number = weightTile(column);
   column *= packing.tile;
   Value element = arith::AddIOp::create(
       builder, arguments.weightOffset,
@@ -133,44 +143,47 @@ void TileWriter::loadWeight(int64_t column, int64_t number, Value k) {
 
 /// Multiplies the k of one instruction, prefetching between multiplications.
 void TileWriter::writeStep(Value k, Prefetcher *prefetcher) {
-  const int64_t firstInput = rowTiles * columnTiles;
-  const int64_t inputTiles = tile::firstWeightTile - firstInput;
-  constexpr int64_t weightTiles = tile::numTiles - tile::firstWeightTile;
+  const bool loads = !specialization.operandsStay;
+  const int64_t count = rowTiles * columnTiles;
   int64_t multiplications = 0;
-  auto multiply = [&](int64_t row, int64_t column, int64_t input,
-                      int64_t weight) {
-    tile::MultiplyOp::create(builder, sumTile(row, column), input, weight,
-                             elements.products);
+  auto multiply = [&](int64_t row, int64_t column) {
+    tile::MultiplyOp::create(builder, sumTile(row, column), inputTile(row),
+                             weightTile(column), elements.products);
     ++multiplications;
     if (prefetcher)
-      prefetcher->emit(prefetcher->count() * multiplications / firstInput);
-  };
-  auto inputTile = [&](int64_t row) { return firstInput + row % inputTiles; };
-  auto weightTile = [&](int64_t column) {
-    return tile::firstWeightTile + column % weightTiles;
+      prefetcher->emit(prefetcher->count() * multiplications / count);
   };
   // What there are fewer of stays, the others pass.
   if (columnTiles < rowTiles) {
-    for (int64_t column = 0; column < columnTiles; ++column)
-      loadWeight(column, weightTile(column), k);
+    for (int64_t column = 0; column < columnTiles && loads; ++column)
+      loadWeight(column, k);
     for (int64_t row = 0; row < rowTiles; ++row) {
-      loadInput(row, inputTile(row), k);
+      if (loads)
+        loadInput(row, k);
       for (int64_t column = 0; column < columnTiles; ++column)
-        multiply(row, column, inputTile(row), weightTile(column));
+        multiply(row, column);
     }
     return;
   }
-  for (int64_t row = 0; row < rowTiles; ++row)
-    loadInput(row, inputTile(row), k);
+  for (int64_t row = 0; row < rowTiles && loads; ++row)
+    loadInput(row, k);
   for (int64_t column = 0; column < columnTiles; ++column) {
-    loadWeight(column, weightTile(column), k);
+    if (loads)
+      loadWeight(column, k);
     for (int64_t row = 0; row < rowTiles; ++row)
-      multiply(row, column, inputTile(row), weightTile(column));
+      multiply(row, column);
   }
 }
 
 void TileWriter::write() {
   loadOrZeroSums();
+  if (specialization.operandsStay) {
+    Value zero = createIndex(builder, 0);
+    for (int64_t row = 0; row < rowTiles; ++row)
+      loadInput(row, zero);
+    for (int64_t column = 0; column < columnTiles; ++column)
+      loadWeight(column, zero);
+  }
   const bool prefetches = specialization.prefetchLines > 0;
   SmallVector<Value> carried;
   if (prefetches)

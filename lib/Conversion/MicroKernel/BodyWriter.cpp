@@ -46,6 +46,8 @@ void BodyWriter::write() {
   else
     allPanels = getPanels(builder, packing, 0, count, arguments);
 
+  if (specialization.operandsStay)
+    loadStayingOperands();
   Sums sums = loadOrZeroSums();
   int64_t step = loopStep(kernel.isa);
   bool prefetches = specialization.prefetchLines > 0;
@@ -60,6 +62,21 @@ void BodyWriter::write() {
     prefetches = false;
   }
   storeSums(writeLoop(begin, arguments.k, step, prefetches, sums));
+}
+
+void BodyWriter::loadStayingOperands() {
+  Value zero = createIndex(builder, 0);
+  beginRound(zero);
+  int64_t rowBlocks = firstRows.size();
+  if (streamsInput()) {
+    for (int64_t column = 0; column < columnBlocks; ++column)
+      stayingHeld.push_back(loadColumn(column, zero));
+    stayingStreamed = loadRow(0, zero, 0);
+  } else {
+    for (int64_t row = 0; row < rowBlocks; ++row)
+      stayingHeld.push_back(loadRow(row, zero, 0));
+    stayingStreamed = loadColumn(0, zero);
+  }
 }
 
 BodyWriter::Sums BodyWriter::loadOrZeroSums() {
@@ -116,37 +133,37 @@ void BodyWriter::writeStep(Value k, int64_t offset,
       arith::MulIOp::create(builder, k, createIndex(builder, packing.panel));
   position = addConstant(builder, position, offset * packing.panel);
   int64_t rowBlocks = firstRows.size();
-  bool streamsInput = columnBlocks < rowBlocks;
   bool usedOnce = std::min(rowBlocks, columnBlocks) == 1;
+  bool stay = specialization.operandsStay;
   auto multiplyInto = [&](int64_t row, int64_t column, Value rowOperand,
                           Value weight) {
     Value &sum = sums[row * columnBlocks + column];
     sum = pin(multiply(sum, rowOperand, weight),
-              streamsInput ? rowOperand : weight, usedOnce);
+              streamsInput() ? rowOperand : weight, usedOnce);
   };
-  Value operandK = addConstant(builder, k, offset);
-  auto load = [&](int64_t row) {
-    return loadInput({getRow(row), operandK,
-                      firstRows[row] * specialization.inputStride + offset});
-  };
-  SmallVector<Value> held;
-  if (streamsInput) {
-    for (int64_t column = 0; column < columnBlocks; ++column)
+  SmallVector<Value> held = stayingHeld;
+  if (streamsInput()) {
+    for (int64_t column = 0; column < columnBlocks && !stay; ++column)
       held.push_back(loadColumn(column, position));
     for (int64_t row = 0; row < rowBlocks; ++row) {
-      Value operand = load(row);
+      Value operand = stay ? stayingStreamed : loadRow(row, k, offset);
       for (int64_t column = 0; column < columnBlocks; ++column)
         multiplyInto(row, column, operand, held[column]);
     }
   } else {
-    for (int64_t row = 0; row < rowBlocks; ++row)
-      held.push_back(load(row));
+    for (int64_t row = 0; row < rowBlocks && !stay; ++row)
+      held.push_back(loadRow(row, k, offset));
     for (int64_t column = 0; column < columnBlocks; ++column) {
-      Value weight = loadColumn(column, position);
+      Value weight = stay ? stayingStreamed : loadColumn(column, position);
       for (int64_t row = 0; row < rowBlocks; ++row)
         multiplyInto(row, column, held[row], weight);
     }
   }
+}
+
+Value BodyWriter::loadRow(int64_t block, Value k, int64_t offset) {
+  return loadInput({getRow(block), addConstant(builder, k, offset),
+                    firstRows[block] * specialization.inputStride + offset});
 }
 
 Value BodyWriter::getRow(int64_t block) {

@@ -74,6 +74,13 @@ protected:
 private:
   using Sums = llvm::SmallVector<mlir::Value>;
 
+  /// Whether the operands of the rows pass, those of the columns being fewer;
+  /// else the other way round.
+  bool streamsInput() const {
+    return columnBlocks < static_cast<int64_t>(firstRows.size());
+  }
+  /// Loads those that stay where operands do, and one that passes for all.
+  void loadStayingOperands();
   Sums loadOrZeroSums();
   void storeSums(mlir::ValueRange sums);
   /// Multiplies K from `begin` to `end`, `step` at a time.
@@ -84,6 +91,8 @@ private:
                  llvm::MutableArrayRef<mlir::Value> sums);
   /// The first row of the grid's row `block`.
   mlir::Value getRow(int64_t block);
+  /// The operand of the grid's row `block` for the k at `k + offset`.
+  mlir::Value loadRow(int64_t block, mlir::Value k, int64_t offset);
   /// The operand of the grid's column `block`, `position` elements into its
   /// panel.
   mlir::Value loadColumn(int64_t block, mlir::Value position);
@@ -99,6 +108,10 @@ private:
   /// where in them the step is.
   llvm::SmallVector<mlir::Value> panels;
   mlir::Value allPanels, panelPosition;
+
+  /// Where operands stay.
+  llvm::SmallVector<mlir::Value> stayingHeld;
+  mlir::Value stayingStreamed;
 };
 
 /// An emitter that is nothing but `Writer`, a BodyWriter.

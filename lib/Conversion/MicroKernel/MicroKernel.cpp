@@ -36,6 +36,8 @@ std::string MicroKernelSpecialization::name() const {
     name += "_packed";
   if (streamed != StreamedOperands::None)
     name += "_stream_" + std::string(sandwich::name(streamed));
+  if (operandsStay)
+    name += "_operands_stay";
   return name;
 }
 
