@@ -45,6 +45,7 @@ int main(int argc, char **argv) try {
       "  sandwich-benchmark-tuning ablation\n"
       "  sandwich-benchmark-tuning sample --points 20\n"
       "  sandwich-benchmark-tuning window\n"
+      "  sandwich-benchmark-tuning extension --tuned-rows 64\n"
       "  sandwich-benchmark-tuning thresholds --target x86-64-amx\n",
       "sandwich-benchmark-tuning"};
   app.require_subcommand(1);
@@ -122,6 +123,16 @@ int main(int argc, char **argv) try {
   thresholdsStudy->add_option("--runs", runs, "Runs, each with other noise")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  CLI::App *extension = app.add_subcommand(
+      "extension", "More rows than were tuned: the last schedule repeated "
+                   "against the untuned rule");
+  int64_t tunedRows = 64, extendedRows = 1024;
+  extension->add_option("--tuned-rows", tunedRows, "Rows tuned for")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  extension->add_option("--max-rows", extendedRows, "The most rows")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
   int64_t maxRows = 512;
   for (CLI::App *study : {sample, window, thresholdsStudy})
     study->add_option("--max-rows", maxRows, "The most rows")
@@ -144,8 +155,12 @@ int main(int argc, char **argv) try {
       return studyThresholds(target, shapes, options.threads, maxRows, noise,
                              limitShare, runs);
     }
+    if (extension->parsed())
+      options.mostRows = extendedRows;
     SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<Studies> studies,
                               Studies::create(options));
+    if (extension->parsed())
+      return studies->extension(shapes, tunedRows);
     if (ablation->parsed())
       return studies->ablation(shapes, rows);
     if (sample->parsed())

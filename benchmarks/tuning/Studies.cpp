@@ -37,6 +37,7 @@ Result<std::unique_ptr<Studies>> Studies::create(const StudyOptions &options) {
   MeasuringOptions measuring;
   measuring.threads = static_cast<unsigned>(options.threads);
   measuring.cpus = options.cpus;
+  measuring.maxRows = options.mostRows;
   std::unique_ptr<Studies> studies(new Studies(options, std::move(target)));
   SANDWICH_ASSIGN_OR_RETURN(
       studies->evaluator,
@@ -54,12 +55,13 @@ std::vector<MicroKernel> Studies::menuFor(const MatmulShape &shape) const {
 
 /// Searches from nothing, with a session of its own.
 Result<Choice> Studies::search(Strategy strategy, const Payload &payload,
-                               const TuningOptions &tuning,
-                               int64_t &measurements, SearchLog &log) {
+                               TuningOptions tuning, int64_t &measurements,
+                               SearchLog &log) {
   MeasuringSession session(*evaluator);
   std::vector<MicroKernel> menu = menuFor(payload.shape);
   // Only what the search finds by itself counts.
   ScheduleTable untuned;
+  tuning.considersModel = false;
   TuningContext context{session, tuning, menu, model, untuned, log};
   Result<Choice> choice = makeStrategy(strategy)->choose(payload, context);
   measurements += session.measurements();
@@ -137,9 +139,13 @@ Status Studies::ablation(const std::vector<MatmulShape> &shapes,
                                   step == 1 ? fastStartOnly(payload, session)
                                             : finetuned(payload, session));
         // Each step adds to those before it, so that what they found has
-        // another chance, as it has in the search itself.
-        SANDWICH_ASSIGN_OR_RETURN(
-            size_t winner, session.fastest(payload, {found.back(), schedule}));
+        // another chance, as it has in the search itself; the model's choice is
+        // what they are compared with.
+        size_t winner = 1;
+        if (step > 1) {
+          SANDWICH_ASSIGN_OR_RETURN(
+              winner, session.fastest(payload, {found.back(), schedule}));
+        }
         found.push_back(winner == 0 ? found.back() : schedule);
         counts.push_back(session.measurements());
       }
@@ -272,6 +278,7 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
     std::vector<ScheduleTable> tables;
     for (Setting &setting : settings) {
       TuningOptions tuning;
+      tuning.considersModel = false;
       tuning.window = setting.window;
       tuning.reuseThreshold = setting.threshold;
       MeasuringSession session(*evaluator);
@@ -320,5 +327,39 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
                 setting.threshold, setting.seconds, setting.measurements,
                 setting.ranges, 1e3 * setting.promptSeconds,
                 setting.shares / static_cast<double>(compared));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// More rows than were tuned
+//===----------------------------------------------------------------------===//
+
+Status Studies::extension(const std::vector<MatmulShape> &shapes,
+                          int64_t maxRows) {
+  std::printf(
+      "Time of the last tuned schedule, which repeats its slice on each "
+      "division, the untuned rule's being 1\n");
+  std::printf("%6s %6s %7s %7s %7s\n", "N", "K", "tuned", "M", "time");
+  for (const MatmulShape &shape : shapes) {
+    std::vector<MicroKernel> menu = menuFor(shape);
+    MeasuringSession session(*evaluator);
+    SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
+                              chooseByRule(shape, target, options.threads));
+    SANDWICH_ASSIGN_OR_RETURN(
+        TunedGroup tuned,
+        tuneGroup({shape, options.threads, untuned}, allRows(maxRows),
+                  *makeStrategy(Strategy::Sandwich), menu, model, session, {}));
+    for (int64_t rows = maxRows; rows <= options.mostRows; rows *= 2) {
+      Payload payload{shape, rows, options.threads};
+      const Schedule &rule = scheduleFor(untuned, rows);
+      Schedule last = tuned.table.back().schedule;
+      SANDWICH_ASSIGN_OR_RETURN(
+          std::vector<double> shares,
+          evaluator->compare(payload, {rule, last}, options.rounds));
+      std::printf("%6ld %6ld %7ld %7ld %7.3f\n", shape.n, shape.k, maxRows,
+                  rows, shares.back());
+      std::fflush(stdout);
+    }
+  }
   return {};
 }

@@ -32,6 +32,8 @@ struct StudyOptions {
   bool bf16 = true;
   /// Of the final comparisons.
   size_t rounds = 15;
+  /// The most rows that are measured.
+  int64_t mostRows = 512;
 };
 
 /// Runs studies and prints them. Errors: those of measuring.
@@ -58,12 +60,16 @@ public:
                 const std::vector<int64_t> &windows,
                 const std::vector<double> &thresholds);
 
+  /// The last schedule tuned for up to `maxRows` rows of each shape against the
+  /// untuned rule, for up to `StudyOptions::mostRows`.
+  Status extension(const std::vector<MatmulShape> &shapes, int64_t maxRows);
+
 private:
   explicit Studies(const StudyOptions &options, Target target);
 
   std::vector<MicroKernel> menuFor(const MatmulShape &shape) const;
   Result<Choice> search(Strategy strategy, const Payload &payload,
-                        const TuningOptions &tuning, int64_t &measurements,
+                        TuningOptions tuning, int64_t &measurements,
                         SearchLog &log);
   /// Up to the fast start, or up to finetune over the grids of `payload`.
   Result<Schedule> fastStartOnly(const Payload &payload,

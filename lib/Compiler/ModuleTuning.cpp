@@ -141,6 +141,10 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
                               findServingTrace(*options.trace));
     tuning.trace = countRows(requests, options.maxTokens);
   }
+  if (options.tuningWindow)
+    tuning.window = *options.tuningWindow;
+  if (options.reuseThreshold)
+    tuning.reuseThreshold = *options.reuseThreshold;
   if (options.tuningSeconds)
     tuning.seconds = *options.tuningSeconds;
   tuning.database = *options.schedules;

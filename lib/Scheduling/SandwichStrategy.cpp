@@ -332,10 +332,12 @@ SandwichStrategy::compareFinally(const Payload &payload, const Choice &best,
     others.push_back(*before);
   if (std::optional<Schedule> rule = untuned(payload, context))
     others.push_back(*rule);
-  SANDWICH_ASSIGN_OR_RETURN(Choice modelled,
-                            chooseByModel(payload, menu, context.model));
-  if (fits(payload, modelled.schedule))
-    others.push_back(modelled.schedule);
+  if (context.options.considersModel) {
+    SANDWICH_ASSIGN_OR_RETURN(Choice modelled,
+                              chooseByModel(payload, menu, context.model));
+    if (fits(payload, modelled.schedule))
+      others.push_back(modelled.schedule);
+  }
   return chooseFinally(payload, best, others, begin, context.session,
                        context.options, context.log);
 }

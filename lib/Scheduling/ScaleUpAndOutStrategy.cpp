@@ -10,6 +10,7 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 using namespace sandwich;
@@ -21,6 +22,16 @@ public:
   Result<Choice> choose(const Payload &payload,
                         TuningContext &context) override;
 };
+
+/// Bytes of a slice's operands and sums.
+double footprint(const std::array<int64_t, 3> &slice, const MatmulShape &shape,
+                 MatrixISA isa) {
+  auto [m, n, k] = slice;
+  const double input = multipliesBF16(isa) ? 2 : 4;
+  const double weight = shape.bf16Weights ? 2 : 4;
+  return static_cast<double>(m * k) * input +
+         static_cast<double>(n * k) * weight + static_cast<double>(m * n) * 4;
+}
 
 Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
                                              TuningContext &context) {
@@ -46,25 +57,31 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
     std::array<int64_t, 3> slice = tile;
     SANDWICH_ASSIGN_OR_RETURN(double speed, profile(slice));
     // A tile more gains little where a slice is large already.
-    double gain = context.options.minimumGain / 10;
-    while (true) {
-      std::array<int64_t, 3> fastest = slice;
-      double fastestSpeed = speed * (1 + gain);
-      for (int d = 0; d < 3; ++d) {
-        std::array<int64_t, 3> grown = slice;
-        grown[d] = std::min(grown[d] + tile[d], all[d]);
-        if (grown[d] == slice[d] || grown[0] * grown[1] > maxBlockSums)
-          continue;
-        SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));
-        if (grownSpeed > fastestSpeed) {
-          fastestSpeed = grownSpeed;
-          fastest = grown;
+    const double gain = context.options.minimumGain / 10;
+    const double none = std::numeric_limits<double>::infinity();
+    for (double cacheBytes :
+         {context.model.l1Bytes(), context.model.l2Bytes(), none}) {
+      const std::array<int64_t, 3> step = slice;
+      while (true) {
+        std::array<int64_t, 3> fastest = slice;
+        double fastestSpeed = speed * (1 + gain);
+        for (int d = 0; d < 3; ++d) {
+          std::array<int64_t, 3> grown = slice;
+          grown[d] = std::min(grown[d] + step[d], all[d]);
+          if (grown[d] == slice[d] || grown[0] * grown[1] > maxBlockSums ||
+              footprint(grown, payload.shape, kernel.isa) > cacheBytes)
+            continue;
+          SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));
+          if (grownSpeed > fastestSpeed) {
+            fastestSpeed = grownSpeed;
+            fastest = grown;
+          }
         }
+        if (fastest == slice)
+          break;
+        slice = fastest;
+        speed = fastestSpeed;
       }
-      if (fastest == slice)
-        break;
-      slice = fastest;
-      speed = fastestSpeed;
     }
     schedule.threads = mostEvenGrid(payload, packing);
     schedule.slice = clipSlice(payload, kernel, slice, schedule.threads);

@@ -26,8 +26,6 @@ struct NamedStrategy {
 constexpr NamedStrategy namedStrategies[] = {
     {Strategy::Sandwich, "sandwich"},
     {Strategy::ScaleUpAndOut, "scale-up-and-out"},
-    {Strategy::FixedMicroKernels, "fixed-micro-kernels"},
-    {Strategy::OnTheFly, "on-the-fly"},
     {Strategy::CostModel, "cost-model"},
     {Strategy::Exhaustive, "exhaustive"},
     {Strategy::SandwichWithoutSplitK, "sandwich-without-split-k"},
@@ -93,10 +91,6 @@ std::unique_ptr<SearchStrategy> sandwich::makeStrategy(Strategy strategy) {
     return makeSandwichStrategy(usesSplitK(strategy));
   case Strategy::ScaleUpAndOut:
     return makeScaleUpAndOutStrategy();
-  case Strategy::FixedMicroKernels:
-    return makeMeasuredSlicesStrategy(/*onTheFly=*/false);
-  case Strategy::OnTheFly:
-    return makeMeasuredSlicesStrategy(/*onTheFly=*/true);
   case Strategy::CostModel:
     return makeCostModelStrategy();
   case Strategy::Exhaustive:

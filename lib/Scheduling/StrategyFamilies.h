@@ -23,9 +23,6 @@ namespace sandwich {
 /// Without `splitK`, threads share no K even where a payload lets them.
 std::unique_ptr<SearchStrategy> makeSandwichStrategy(bool splitK);
 std::unique_ptr<SearchStrategy> makeScaleUpAndOutStrategy();
-/// On the fly, thread grids and remainders are put together for each payload;
-/// else threads split columns and slices are padded.
-std::unique_ptr<SearchStrategy> makeMeasuredSlicesStrategy(bool onTheFly);
 std::unique_ptr<SearchStrategy> makeCostModelStrategy();
 std::unique_ptr<SearchStrategy> makeExhaustiveStrategy();
 

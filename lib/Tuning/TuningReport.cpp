@@ -351,9 +351,11 @@ std::string sandwich::writeTuningReport(const TunedModel &tuned,
       << tuned.compilations << " compilations in " << number(tuned.seconds)
       << " s.";
   if (tuned.flopsPerSecond > 0)
-    out << " The machine multiplies " << number(tuned.flopsPerSecond / 1e9, 0)
-        << " GFLOP/s and reads " << number(tuned.readBytesPerSecond / 1e9)
-        << " GB/s.";
+    out << " The machine's limits: its instructions multiply "
+        << number(tuned.flopsPerSecond / 1e9, 0)
+        << " GFLOP/s at most, micro-kernels with all operands in cache "
+        << number(tuned.flopsPerSecondInCache / 1e9, 0) << "; plain loads read "
+        << number(tuned.readBytesPerSecond / 1e9) << " GB/s.";
   out << "</p>\n";
   for (const TunedGroup &group : tuned.groups)
     GroupWriter(out, group, tuned).write();

@@ -10,6 +10,7 @@
 
 #include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Scheduling/ScheduleTuner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/ServingTrace.h"
@@ -176,6 +177,19 @@ void CommandLine::declareTuning() {
   app.add_option("--strategy", options.strategy, "How --tune searches")
       ->check(CLI::IsMember(strategies))
       ->capture_default_str();
+  const TuningOptions usual;
+  app.add_option(
+         "--tuning-window", options.tuningWindow,
+         "Numbers of tokens that the search looks back on: it tries all "
+         "micro-kernels for so many, then those of the last so many "
+         "choices (sigma; default: " +
+             std::to_string(usual.window) + ")")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--reuse-threshold", options.reuseThreshold,
+                 "Slices and thread grids that differ from the average of the "
+                 "window by no more than this share are not searched again "
+                 "(default: 0.1)")
+      ->check(CLI::Range(0.0, 10.0));
   app.add_option("--tuning-seconds", options.tuningSeconds,
                  "The most that --tune takes; the rest is left to the rule of "
                  "--tune=none (default: no limit)");
@@ -300,8 +314,8 @@ void CommandLine::checkPlanning() const {
          {"--output", "--target", "--threads", "--decode-threads",
           "--tensor-parallel", "--plan", "--deterministic",
           "--max-tokens-per-step", "--context", "--emit", "--ir", "--tune",
-          "--schedules", "--strategy", "--tuning-seconds", "--tuning-report",
-          "--loop-passes"})
+          "--schedules", "--strategy", "--tuning-window", "--reuse-threshold",
+          "--tuning-seconds", "--tuning-report", "--loop-passes"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   if (arguments.plan.evaluator == PlanEvaluator::Measured)
@@ -320,7 +334,8 @@ void CommandLine::checkTuning() const {
   if (arguments.compile.tune != Tune::None || arguments.planOnly)
     return;
   for (const char *option :
-       {"--strategy", "--tuning-seconds", "--tuning-report"})
+       {"--strategy", "--tuning-window", "--reuse-threshold",
+        "--tuning-seconds", "--tuning-report"})
     if (isGiven(option))
       throw CLI::RequiresError(option, "--tune=quick or --tune=full");
   if (arguments.planName != "auto" && isGiven("--trace"))

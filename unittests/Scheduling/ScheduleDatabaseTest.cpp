@@ -159,7 +159,8 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
     return database.find(other) == nullptr;
   };
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.compilerVersion = "0.0.9"; }));
-  EXPECT_TRUE(changed([](ScheduleKey &k) { k.strategy = Strategy::OnTheFly; }));
+  EXPECT_TRUE(
+      changed([](ScheduleKey &k) { k.strategy = Strategy::ScaleUpAndOut; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.cpuFeatures = "+avx2"; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l1DataBytes += 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l2Bytes += 1; }));
@@ -315,8 +316,8 @@ TEST_F(ScheduleDatabaseTest, FindsTheBestThereIs) {
   EXPECT_FALSE(database.findTuned(group, target, isa));
   TunedSchedules derived = tunedFor(allRows(20), 1, false);
   derived.complete = true;
-  database.insert(keyOf(0, Strategy::OnTheFly), derived);
-  EXPECT_EQ(best().strategy, Strategy::OnTheFly);
+  database.insert(keyOf(0, Strategy::ScaleUpAndOut), derived);
+  EXPECT_EQ(best().strategy, Strategy::ScaleUpAndOut);
   database.insert(keyOf(0, Strategy::ScaleUpAndOut), tunedFor({1, 2}));
   EXPECT_EQ(best().strategy, Strategy::ScaleUpAndOut);
   TunedSchedules exhaustive = tunedFor({1});
@@ -354,7 +355,7 @@ TEST_F(ScheduleDatabaseTest, FindsThePackingOfAStrategyAndATrace) {
   };
   EXPECT_EQ(find(Strategy::Sandwich, "prompts"), wide.packing);
   EXPECT_FALSE(find(Strategy::Sandwich, "tokens"));
-  EXPECT_FALSE(find(Strategy::OnTheFly, "prompts"));
+  EXPECT_FALSE(find(Strategy::ScaleUpAndOut, "prompts"));
   EXPECT_EQ(traceName({{1, 3}, {8, 1}}), traceName({{1, 6}, {8, 2}}));
   EXPECT_NE(traceName({{1, 3}, {8, 1}}), traceName({{1, 3}, {9, 1}}));
   EXPECT_NE(traceName({{1, 3}, {8, 1}}), traceName({{1, 3}, {8, 2}}));

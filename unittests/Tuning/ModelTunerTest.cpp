@@ -257,7 +257,7 @@ TEST_F(KeptSchedulesTest, OtherRowsAreMoreToDo) {
 
 TEST_F(KeptSchedulesTest, OtherStrategiesTablesAreNotItsOwn) {
   for (Strategy strategy :
-       {Strategy::CostModel, Strategy::FixedMicroKernels, Strategy::Sandwich}) {
+       {Strategy::CostModel, Strategy::ScaleUpAndOut, Strategy::Sandwich}) {
     options.strategy = strategy;
     Result<TunedModel> tuned = tune();
     ASSERT_TRUE(tuned) << tuned.error().message;
@@ -267,7 +267,7 @@ TEST_F(KeptSchedulesTest, OtherStrategiesTablesAreNotItsOwn) {
     EXPECT_TRUE(tuned->groups[0].complete);
   }
   EXPECT_EQ(load().size(), 2u);
-  options.strategy = Strategy::FixedMicroKernels;
+  options.strategy = Strategy::ScaleUpAndOut;
   expectKnown(options.rows);
 }
 

@@ -93,6 +93,10 @@ struct CompileOptions {
   Tune tune = Tune::None;
   /// How tuning searches (see Strategies.h).
   std::string strategy = "sandwich";
+  /// The search's sliding window (sigma) and reuse threshold (see
+  /// ScheduleTuner.h), if not its own.
+  std::optional<int64_t> tuningWindow;
+  std::optional<double> reuseThreshold;
   /// The most seconds that tuning takes; nothing: until it is done.
   std::optional<double> tuningSeconds;
   /// A trace that packings are chosen for (see ServingTrace.h).

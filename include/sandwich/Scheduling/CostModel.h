@@ -83,6 +83,10 @@ public:
   Result<double> seconds(const Payload &payload,
                          const Schedule &schedule) override;
 
+  /// Of the caches of one core.
+  double l1Bytes() const { return parameters.l1Bytes; }
+  double l2Bytes() const { return parameters.l2Bytes; }
+
   /// The same without checking the schedule.
   double estimate(const Payload &payload, const Schedule &schedule) const;
 

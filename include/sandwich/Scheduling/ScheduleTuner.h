@@ -45,6 +45,9 @@ struct TuningOptions : SearchOptions {
   /// A slice, and a thread grid, is fixed once it differs from the average of
   /// the last `window` ones by no more than this share on any dimension.
   double reuseThreshold = 0.1;
+  /// Whether the cost model's choice is among the last candidates of
+  /// `sandwich`. Not where what a search finds by itself is judged.
+  bool considersModel = true;
   /// The schedule of the payload before is kept where it is slower than the
   /// best found by no more than this share: fewer ranges, less code.
   double reuseWithin = 0.02;

@@ -26,16 +26,13 @@ namespace sandwich {
 enum class Strategy : uint8_t {
   /// `sandwich`: fast start and finetune, sliding window, schedule reuse.
   Sandwich,
-  /// `scale-up-and-out`, after Roller: the slice of each micro-kernel grows by
-  /// one tile at a time to the best speed on one thread, then the team's
-  /// threads repeat it.
+  /// `scale-up-and-out`, after Roller, as section 2.3 of the Sandwich paper has
+  /// it for CPUs: the slice of each micro-kernel grows by itself along the
+  /// dimension that gains most on one thread, as far as a cache holds it; what
+  /// it
+  /// came to is what it grows by for the next cache. The team's threads repeat
+  /// it.
   ScaleUpAndOut,
-  /// `fixed-micro-kernels`, after DietCode: a few fixed slices of each
-  /// micro-kernel are measured once, a cost model picks one for each payload.
-  FixedMicroKernels,
-  /// `on-the-fly`, after MikPoly: the same measurements, but thread grids and
-  /// remainders are put together for each payload by the cost model.
-  OnTheFly,
   /// `cost-model`: nothing is measured.
   CostModel,
   /// `exhaustive`: every schedule of a coarse space is measured; refused where
