@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/AttentionSchedule.h"
+#include "sandwich/Support/CheckedMath.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/ModelLimits.h"
@@ -57,6 +58,11 @@ static MicroKernel scoresMicroKernel(const AttentionSchedule &schedule) {
           schedule.prefill.keyBlocks * SANDWICH_KV_BLOCK_TOKENS};
 }
 
+/// Blocks whose positions are one step of K of the instructions, or more.
+static int64_t blocksOfStep(MatrixISA isa) {
+  return divideUp<int64_t>(packingOf(isa).kStep, SANDWICH_KV_BLOCK_TOKENS);
+}
+
 PrefillMicroKernels
 sandwich::prefillMicroKernels(const AttentionSchedule &schedule,
                               int64_t headDim) {
@@ -81,12 +87,17 @@ Status sandwich::verify(const AttentionSchedule &schedule) {
     return makeError("tiles must be 1 to ", maxAttentionTiles);
   if (!schedule.instructions)
     return {};
-  if (schedule.instructions != MatrixISA::X86_AVX512_BF16)
+  if (schedule.instructions != MatrixISA::X86_AVX512_BF16 &&
+      schedule.instructions != MatrixISA::X86_AMX_BF16)
     return makeError("prefill multiplies by ", name(MatrixISA::X86_AVX512_BF16),
-                     ", or by FMA");
+                     ", by ", name(MatrixISA::X86_AMX_BF16), ", or by FMA");
   if (schedule.prefill.keyBlocks > maxKeyBlocksOfMicroKernel)
     return makeError("micro-kernels multiply at most ",
                      maxKeyBlocksOfMicroKernel, " blocks of keys at once");
+  const int64_t blocks = blocksOfStep(*schedule.instructions);
+  if (schedule.prefill.chunk % blocks != 0)
+    return makeError(name(*schedule.instructions),
+                     " needs chunks of a multiple of ", blocks, " blocks");
   return verify(scoresMicroKernel(schedule));
 }
 
@@ -101,10 +112,11 @@ Status sandwich::verify(const AttentionSchedule &schedule,
   const std::string_view isa = name(*schedule.instructions);
   if (shape.cache != AttentionElement::BF16)
     return makeError(isa, " needs a cache of bf16");
-  if (shape.headDim % SANDWICH_KV_BLOCK_TOKENS != 0)
-    return makeError(isa, " needs heads of a multiple of ",
-                     SANDWICH_KV_BLOCK_TOKENS, " channels, got ",
-                     shape.headDim);
+  const int64_t channels =
+      SANDWICH_KV_BLOCK_TOKENS * blocksOfStep(*schedule.instructions);
+  if (shape.headDim % channels != 0)
+    return makeError(isa, " needs heads of a multiple of ", channels,
+                     " channels, got ", shape.headDim);
   return {};
 }
 
@@ -241,15 +253,20 @@ static void chooseInstructions(AttentionSchedule &schedule,
                                const AttentionShape &shape,
                                const Target &target) {
   // On CPUs with AMX, vdpbf16ps multiplies no faster than FMA does
-  // (docs/RationaleLM.md).
-  if (target.matrixISAs.back() != MatrixISA::X86_AVX512_BF16)
+  // (docs/RationaleLM.md), and tiles do.
+  const MatrixISA best = target.matrixISAs.back();
+  const bool tiles = best == MatrixISA::X86_AMX_BF16;
+  if (!tiles && best != MatrixISA::X86_AVX512_BF16)
     return;
   // What is not rounded in the end is not rounded in between.
   if (shape.result != AttentionElement::BF16)
     return;
   AttentionSchedule faster = schedule;
-  faster.instructions = MatrixISA::X86_AVX512_BF16;
-  faster.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 12};
+  faster.instructions = best;
+  // A tile of rows by four of keys, as many as there are for sums.
+  faster.prefill = tiles
+                       ? AttentionTile{.rows = 16, .keyBlocks = 4, .chunk = 16}
+                       : AttentionTile{.rows = 12, .keyBlocks = 2, .chunk = 12};
   faster.tiles = maxAttentionTiles;
   if (!verify(faster, shape))
     return;

@@ -182,6 +182,12 @@ AttentionSearch::otherArithmetics(const AttentionSchedule &schedule) const {
       changed.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 8};
       changed.tiles = 16;
     }
+    if (instructions && hasTiles(*instructions))
+      changed.prefill = {.rows = registerFileOf(*instructions).rows,
+                         .keyBlocks = 4,
+                         .chunk = 16};
+    else if (schedule.instructions && hasTiles(*schedule.instructions))
+      changed.prefill = {.rows = 12, .keyBlocks = 2, .chunk = 8};
     result.push_back(changed);
   };
   add(std::nullopt);

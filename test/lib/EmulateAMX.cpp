@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -217,12 +219,55 @@ void Emulator::run() {
   }
 }
 
+/// What attention by tiles asks of AVX-512 by name, in f32 on all lanes: of the
+/// first operand the distance to the largest integer that is not larger, or the
+/// first times two to the power of that integer of the second.
+static void emulateAVX512(LLVM::CallIntrinsicOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value x = op.getArgs()[0];
+  auto floor = [&](Value value) -> Value {
+    return math::FloorOp::create(b, value);
+  };
+  Value result;
+  if (op.getIntrin() == "llvm.x86.avx512.mask.reduce.ps.512") {
+    result = arith::SubFOp::create(b, x, floor(x));
+  } else if (op.getIntrin() == "llvm.x86.avx512.mask.scalef.ps.512") {
+    auto constant = [&](float value) -> Value {
+      auto type = cast<VectorType>(x.getType());
+      return arith::ConstantOp::create(b, DenseElementsAttr::get(type, value));
+    };
+    // Normal powers in two steps, so that small ones become zero.
+    Value exponent =
+        arith::MaxNumFOp::create(b, floor(op.getArgs()[1]), constant(-250));
+    Value half = floor(arith::MulFOp::create(b, exponent, constant(0.5f)));
+    auto power = [&](Value integer) -> Value {
+      auto bits = VectorType::get(cast<VectorType>(x.getType()).getShape(),
+                                  b.getI32Type());
+      auto splat = [&](int32_t value) -> Value {
+        return arith::ConstantOp::create(
+            b, DenseElementsAttr::get(bits, APInt(32, value)));
+      };
+      Value biased = arith::AddIOp::create(
+          b, arith::FPToSIOp::create(b, bits, integer), splat(127));
+      return arith::BitcastOp::create(
+          b, x.getType(), arith::ShLIOp::create(b, biased, splat(23)));
+    };
+    Value rest = arith::SubFOp::create(b, exponent, half);
+    result = arith::MulFOp::create(b, arith::MulFOp::create(b, x, power(half)),
+                                   power(rest));
+  } else {
+    return;
+  }
+  op.getResult(0).replaceAllUsesWith(result);
+  op.erase();
+}
+
 namespace {
 
 /// Turns operations on tiles into loops over rows of memory, so that a program
 /// for AMX can be executed, slowly, where there is no AMX. A function that
 /// nobody in the module calls has the state of its thread on its stack; others
-/// get it from their callers.
+/// get it from their callers. Intrinsics of AVX-512 go as well.
 struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateAMX)
 
@@ -231,12 +276,14 @@ struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
     return "Replace AMX by vectors, to run it on any CPU";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect,
-                    vector::VectorDialect>();
+    registry
+        .insert<arith::ArithDialect, math::MathDialect, memref::MemRefDialect,
+                scf::SCFDialect, vector::VectorDialect>();
   }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    module.walk([](LLVM::CallIntrinsicOp op) { emulateAVX512(op); });
     llvm::SetVector<func::FuncOp> users;
     WalkResult found = module.walk([&](Operation *op) -> WalkResult {
       if (!isa_and_present<tile::TileDialect>(op->getDialect()))

@@ -139,6 +139,13 @@ Target sandwich::test::targetToRun(MatrixISA isa) {
   return emulates(isa) ? *getTarget("x86-64-avx2") : targetOf(isa);
 }
 
+std::string sandwich::test::targetToRun(const std::string &name) {
+  Result<Target> target = getTarget(name);
+  if (name == "host" || !target || !emulates(target->matrixISAs.back()))
+    return name;
+  return targetToRun(target->matrixISAs.back()).name;
+}
+
 bool sandwich::test::hostRuns(const std::string &name) {
   Result<Target> target = getTarget(name);
   return target && CpuFeatures::host().hasAll(target->features);

@@ -40,6 +40,10 @@ struct CompileOptions {
   bool expandBF16 = false;
 };
 
+/// The target whose code runs in place of code for `name`: another one where
+/// tiles are emulated.
+std::string targetToRun(const std::string &name);
+
 /// Whether instructions of `isa` are emulated: AMX where this CPU has none.
 bool emulates(MatrixISA isa);
 

@@ -39,8 +39,10 @@ std::unique_ptr<CompiledProgram> compile(const std::string &source,
                                          const std::string &target = "host") {
   CompileOptions options;
   options.passes = "lm-to-loops{target=" + target + "}";
-  options.target = target;
-  options.expandBF16 = !hasBF16(target);
+  options.target = targetToRun(target);
+  if (options.target != target)
+    options.passes += ",test-emulate-amx";
+  options.expandBF16 = !hasBF16(options.target);
   auto program = CompiledProgram::compile(source, options);
   EXPECT_TRUE(program) << program.error().message << source;
   return program ? std::move(*program) : nullptr;
@@ -853,7 +855,7 @@ void AttentionTest::check(const std::vector<Piece> &pieces) {
 
 /// One program for any step.
 TEST_P(AttentionTest, MatchesNaiveAttention) {
-  if (!hostRuns(test.target))
+  if (!hostRuns(targetToRun(test.target)))
     GTEST_SKIP() << "this CPU does not run code for " << test.target;
   ASSERT_NO_FATAL_FAILURE(compileProgram());
   ASSERT_TRUE(program);
@@ -1025,10 +1027,43 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 /// By micro-kernels with `prefill` (of #lm.attention_schedule).
-std::string bySchedule(const std::string &prefill) {
+std::string bySchedule(const std::string &prefill,
+                       const std::string &instructions = "X86_AVX512_BF16") {
   return "<[?, ?] : <decode = [1, 1, 1], split = 1, prefill = " + prefill +
-         ", instructions = X86_AVX512_BF16>>";
+         ", instructions = " + instructions + ">>";
 }
+
+AttentionCase byTiles(const std::string &name, int64_t heads, int64_t group,
+                      int64_t headDim, int64_t threads,
+                      const std::string &prefill, bool bidirectional = false) {
+  return {name,
+          heads,
+          group,
+          headDim,
+          Kind::BF16,
+          true,
+          true,
+          threads,
+          "x86-64-amx",
+          bySchedule(prefill, "X86_AMX_BF16"),
+          0,
+          bidirectional};
+}
+
+// A step of tiles is two blocks of keys, of which there may be an odd number.
+INSTANTIATE_TEST_SUITE_P(
+    Tiles, AttentionTest,
+    testing::Values(
+        byTiles("OneTile", 2, 1, 64, 1, "[16, 2, 8]"),
+        byTiles("ManyTiles", 1, 2, 128, 2, "[16, 4, 16], tiles = 32"),
+        // Panels of values are narrower than those of keys.
+        byTiles("HeadsOf96", 2, 3, 96, 2, "[16, 4, 4], tiles = 3"),
+        byTiles("OneBlockAtOnce", 3, 1, 32, 2, "[16, 1, 2], tiles = 7"),
+        byTiles("ThreeBlocksAtOnce", 2, 2, 96, 2, "[16, 3, 6], tiles = 4"),
+        byTiles("WholeContextInOneChunk", 1, 7, 64, 2,
+                "[16, 2, 64], tiles = 16"),
+        byTiles("Bidirectional", 2, 1, 64, 2, "[16, 4, 8], tiles = 4", true)),
+    [](const auto &info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     MatrixInstructions, AttentionTest,

@@ -74,12 +74,22 @@ TEST(AttentionSchedule, MultipliesByInstructionsThatThereAre) {
   // More sums than there are registers.
   EXPECT_NE(reasonOf(verify(byMicroKernels({16, 2, 2}))), "");
   for (MatrixISA isa : allMatrixISAs()) {
-    AttentionSchedule schedule = byMicroKernels({1, 1, 1});
+    const bool tiles = hasTiles(isa);
+    AttentionSchedule schedule =
+        byMicroKernels({tiles ? 16 : 1, 1, tiles ? 2 : 1});
     schedule.instructions = isa;
     EXPECT_EQ(static_cast<bool>(verify(schedule)),
-              isa == MatrixISA::X86_AVX512_BF16)
+              isa == MatrixISA::X86_AVX512_BF16 || tiles)
         << name(isa);
   }
+  // Tiles are whole, and a step of theirs is two blocks.
+  AttentionSchedule tiles = byMicroKernels({16, 1, 3});
+  tiles.instructions = MatrixISA::X86_AMX_BF16;
+  EXPECT_EQ(reasonOf(verify(tiles)),
+            "X86_AMX_BF16 needs chunks of a multiple of 2 blocks");
+  tiles.prefill = {12, 2, 4};
+  EXPECT_EQ(reasonOf(verify(tiles)),
+            "X86_AMX_BF16_12x32 needs a multiple of 16 rows");
 }
 
 TEST(AttentionSchedule, FitsItsOperation) {
@@ -279,9 +289,11 @@ TEST(UntunedAttention, MultipliesPromptsByInstructionsWhereTheyAreFaster) {
                                      .result = result};
           const AttentionTable table =
               chooseUntuned(shape, *getTarget(name), 8);
-          const bool can = cache == bf16 && result == bf16 &&
-                           headDim % 16 == 0 &&
-                           name == std::string("x86-64-avx512-bf16");
+          const bool can =
+              cache == bf16 && result == bf16 &&
+              ((name == std::string("x86-64-avx512-bf16") &&
+                headDim % 16 == 0) ||
+               (name == std::string("x86-64-amx") && headDim % 32 == 0));
           for (const AttentionTableEntry &entry : table) {
             EXPECT_EQ(reasonOf(verify(entry.schedule, shape)), "");
             EXPECT_LE(prefillStackBytes(entry.schedule, headDim),

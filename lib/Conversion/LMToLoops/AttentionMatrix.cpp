@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTile.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -22,7 +23,8 @@ static constexpr int64_t blockTokens = KVCacheType::blockTokens;
 /// Smaller than every score, and finite: its distance to any score is too.
 static constexpr float masked = -1e30f;
 
-/// Of what is multiplied with one instruction.
+/// Channels of a key that lie beside each other in the cache, and tokens whose
+/// values do once they are packed.
 static constexpr int64_t pair = 2;
 
 AttentionMatrixBuilder::AttentionMatrixBuilder(
@@ -30,8 +32,12 @@ AttentionMatrixBuilder::AttentionMatrixBuilder(
     const AttentionSchedule &schedule)
     : StreamingSoftmaxBuilder(builder, program, op), tile(schedule.prefill),
       kernels(prefillMicroKernels(schedule, headDim)),
+      packing(packingOf(kernels.scores)),
+      valuesPacking(packingOf(kernels.values)),
       scale(op.getScale().convertToFloat() * std::numbers::log2e_v<float>) {
   Type f32 = b.getF32Type(), bf16 = b.getBF16Type();
+  if (hasTiles(*schedule.instructions))
+    tileRows = b.index(tile.rows);
   const int64_t rows = schedule.tiles * tile.rows;
   const int64_t tokens = tile.chunk * blockTokens;
   queries = allocate(0, {rows, headDim}, bf16);
@@ -50,24 +56,40 @@ Value AttentionMatrixBuilder::firstRowOf(const TileRows &rows) {
   return b.mul(rows.tile, tile.rows);
 }
 
+/// Blocks whose positions are whole steps of the instructions.
+Value AttentionMatrixBuilder::wholeBlocks(Value blocks) {
+  const int64_t step = llvm::divideCeil(packing.kStep, blockTokens);
+  return b.mul(b.div(b.add(blocks, step - 1), step), step);
+}
+
 //===----------------------------------------------------------------------===//
 // Packing
 //===----------------------------------------------------------------------===//
 
+/// Where in a panel packed as `packing` the pair at `k` of the column `column`
+/// lies, both multiples of what lies beside each other.
+Value AttentionMatrixBuilder::elementOf(const Packing &packing, Value k,
+                                        Value column) {
+  Value step = b.mul(b.div(k, packing.kStep), packing.kStep * packing.panel);
+  Value tile = b.mul(b.div(column, packing.tile), packing.tile * packing.kStep);
+  Value pairs = b.mul(b.rem(k, packing.kStep), packing.tile);
+  Value inTile = b.mul(b.rem(column, packing.tile), packing.kPack);
+  return b.add(b.add(step, tile), b.add(pairs, inTile));
+}
+
 /// Channels are in pairs as they are in the cache.
 void AttentionMatrixBuilder::packKeys(Value cacheBlock, Value head,
                                       Value block) {
-  const int64_t columns = kernels.scores.columns;
   auto type = VectorType::get({pair * blockTokens}, b.getBF16Type());
-  Value panel = b.mul(b.div(block, tile.keyBlocks), columns * headDim);
-  Value first =
-      b.add(panel, b.mul(b.rem(block, tile.keyBlocks), blockTokens * pair));
+  Value panel =
+      b.mul(b.div(block, tile.keyBlocks), kernels.scores.columns * headDim);
+  Value column = b.mul(b.rem(block, tile.keyBlocks), blockTokens);
   b.forLoop(zero, b.index(headDim), pair, [&](Value channel) {
     Value keyPair = vector::LoadOp::create(
         b, type, cache,
         ValueRange{cacheBlock, layer, head, zero, b.mul(channel, blockTokens)});
     vector::StoreOp::create(b, keyPair, keys,
-                            b.add(first, b.mul(channel, columns)));
+                            b.add(panel, elementOf(packing, channel, column)));
   });
 }
 
@@ -84,7 +106,7 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
     Value places[pair];
     for (int64_t i = 0; i < pair; ++i)
       places[i] = b.mul(b.min(b.add(token, i), last), headDim);
-    Value first = b.mul(b.add(b.mul(block, blockTokens), token), columns);
+    Value row = b.add(b.mul(block, blockTokens), token);
     for (int64_t channel = 0; channel < headDim; channel += vectorWidth) {
       auto load = [&](Value place) -> Value {
         return vector::LoadOp::create(b, type, cache,
@@ -92,18 +114,22 @@ void AttentionMatrixBuilder::packValues(Value cacheBlock, Value head,
                                                  b.index(1),
                                                  b.add(place, channel)});
       };
-      int64_t offset = channel / columns * panel + channel % columns * pair;
+      Value element = elementOf(valuesPacking, row, b.index(channel % columns));
       Value both =
           vector::InterleaveOp::create(b, load(places[0]), load(places[1]));
-      vector::StoreOp::create(b, both, values, b.add(first, offset));
+      vector::StoreOp::create(b, both, values,
+                              b.add(element, channel / columns * panel));
     }
   });
 }
 
 void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
   current.emplace(chunk);
-  b.forLoop(zero, chunk.blocks, 1, [&](Value block) {
-    Value number = b.add(chunk.firstBlock, block);
+  // What fills up a step weighs nothing, but must be numbers: the last block is
+  // there once more.
+  Value last = b.sub(chunk.blocks, b.index(1));
+  b.forLoop(zero, wholeBlocks(chunk.blocks), 1, [&](Value block) {
+    Value number = b.add(chunk.firstBlock, b.min(block, last));
     Value cacheBlock = loadBlock(chunk.segment, number);
     Value tokens = b.sub(chunk.positions, b.mul(number, blockTokens));
     packKeys(cacheBlock, chunk.head, block);
@@ -117,6 +143,8 @@ void AttentionMatrixBuilder::readChunk(const ChunkValues &chunk) {
 
 void AttentionMatrixBuilder::loadQueries(const TileRows &rows) {
   Value firstRow = firstRowOf(rows);
+  if (tileRows)
+    tile::ConfigureOp::create(b, tileRows);
   b.storeVector(b.splat(masked), maxima, {rows.tile, zero});
   b.storeVector(b.splat(masked), chunkMaxima, zero);
   b.forLoop(zero, b.index(tile.rows), 1, [&](Value number) {
@@ -157,7 +185,9 @@ void AttentionMatrixBuilder::multiply(const MicroKernel &kernel, Value input,
                         .accumulate = accumulate,
                         .prefetchOffset = zero,
                         .prefetchStride = zero,
-                        .prefetchStreamStride = zero});
+                        .prefetchStreamStride = zero,
+                        .tileRows = tileRows,
+                        .lastTileRow = tileRows ? firstRow : Value()});
 }
 
 /// Of the next chunk, what falls to one of the products of one of the tiles: so
@@ -326,7 +356,7 @@ void AttentionMatrixBuilder::weighScores(const TileRows &rows, Value tokens,
 void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
                                       Value blocks) {
   Value firstPosition = b.mul(firstBlock, blockTokens);
-  Value tokens = b.mul(blocks, blockTokens);
+  Value tokens = b.mul(wholeBlocks(blocks), blockTokens);
   // Nothing was summed before the first chunk.
   Value hasSums =
       arith::CmpIOp::create(b, arith::CmpIPredicate::ne, firstBlock, zero);
@@ -334,9 +364,10 @@ void AttentionMatrixBuilder::addChunk(const TileRows &rows, Value firstBlock,
   maskScores(rows, firstPosition, tokens);
   findMaxima(tokens);
   weighScores(rows, tokens, hasSums);
-  // Whole pairs, of which the last one's second weight may be zero.
+  // Whole steps, of which the last weights may be zero.
   Value attended = b.min(b.sub(rows.positions, firstPosition), tokens);
-  Value k = b.mul(b.div(b.add(attended, pair - 1), pair), pair);
+  const int64_t step = packing.kStep;
+  Value k = b.mul(b.div(b.add(attended, step - 1), step), step);
   const int64_t columns = kernels.values.columns;
   for (int64_t channel = 0; channel < headDim; channel += columns)
     multiply(kernels.values, weights, zero, k, values,

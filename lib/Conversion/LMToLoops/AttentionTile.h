@@ -201,6 +201,9 @@ public:
 
 private:
   mlir::Value firstRowOf(const TileRows &rows);
+  mlir::Value wholeBlocks(mlir::Value blocks);
+  mlir::Value elementOf(const Packing &packing, mlir::Value k,
+                        mlir::Value column);
   void packKeys(mlir::Value cacheBlock, mlir::Value head, mlir::Value block);
   void packValues(mlir::Value cacheBlock, mlir::Value head, mlir::Value block,
                   mlir::Value tokens);
@@ -221,6 +224,10 @@ private:
 
   AttentionTile tile;
   PrefillMicroKernels kernels;
+  /// Of the keys and of the values.
+  Packing packing, valuesPacking;
+  /// Rows of a tile register; null where there are none.
+  mlir::Value tileRows;
   /// What an exponent of two is, in scores.
   float scale;
   /// The chunk that was read last.

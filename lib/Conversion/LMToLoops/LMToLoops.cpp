@@ -13,6 +13,7 @@
 #include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
+#include "sandwich/Dialect/Tile/IR/Tile.h"
 #include "sandwich/Target/Target.h"
 
 using namespace mlir;
