@@ -362,6 +362,14 @@ std::string ModuleWriter::schedule() {
     text_ += ", order = columns_outer";
   if (d.perMille(100))
     text_ += ", stores = non_temporal";
+  if (d.perMille(100))
+    text_ +=
+        ", k_chunk = " + text(d.pick<int64_t>({16, 64, isFault() ? -1 : 8}));
+  // Vectors do neither.
+  if (isFault() && d.perMille(100))
+    text_ += ", input = packed";
+  if (isFault() && d.perMille(100))
+    text_ += ", streamed = both";
   return text_ + ">";
 }
 

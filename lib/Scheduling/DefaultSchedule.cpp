@@ -63,13 +63,18 @@ public:
   ScheduleTable table;
 };
 
+/// The fewest columns of a block of vectors: a cache line of results in bf16.
+int64_t columnsOf(const Packing &packing) {
+  return std::lcm<int64_t>(packing.panel, cacheLineBytes / 2);
+}
+
 /// K in equal parts. Vectors multiply slowly enough to read a slice of the
 /// weight's panel from L2, and the fewer slices there are, the less often sums
 /// come and go. A sixteenth of L2 was fastest on AVX-512 (NEON was not
 /// measured), a quarter on AVX2, though more of the input then comes from L3.
 int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
                      MatrixISA isa, const Target &target) {
-  int64_t bytesPerK = packing.panel * (shape.bf16Weights ? 2 : 4);
+  int64_t bytesPerK = columnsOf(packing) * (shape.bf16Weights ? 2 : 4);
   int64_t step = std::max(packing.kStep, 4 * packing.kPack);
   int64_t sliceBytes =
       std::max(target.l1DataBytes * 2 / 3,
@@ -144,7 +149,7 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   Packing packing = packingOf(*chosen);
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
-  schedule.slice[1] = std::lcm(packing.panel, shape.columnUnit);
+  schedule.slice[1] = std::lcm(columnsOf(packing), shape.columnUnit);
 
   // The calls of a narrow micro-kernel for each panel.
   int64_t parts = divideUp(packing.panel, kernel.columns);

@@ -10,6 +10,7 @@
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -157,6 +158,41 @@ Result<Choice> sandwich::finetune(
   return best;
 }
 
+/// Tries longer and shorter chunks of K than `best` has, which an attempt may
+/// replace, and none. One strip of rows needs none to read a weight once.
+static Status
+walkChunks(const Payload &payload, const Schedule &best,
+           const std::function<Status(const Schedule &)> &attempt) {
+  const int64_t step = kUnitOf(packingFor(payload.shape, best.microKernel.isa));
+  const int64_t k = std::min(best.slice[2], payload.shape.k);
+  const int64_t rows = divideUp(payload.rows, best.threads[0]);
+  if (rows <= best.microKernel.rows && !hasTiles(best.microKernel.isa))
+    return {};
+  const int64_t before = best.chunkK > 0 ? best.chunkK : k;
+  for (int64_t chunk : {before / 2, before * 2, int64_t(0)}) {
+    Schedule schedule = best;
+    schedule.chunkK = chunk < k ? roundUp(chunk, step) : 0;
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
+  return {};
+}
+
+/// Tries other ways in which tiles get their operands.
+static Status
+walkOperands(const Schedule &best,
+             const std::function<Status(const Schedule &)> &attempt) {
+  for (StreamedOperands streamed :
+       {StreamedOperands::None, StreamedOperands::Input,
+        StreamedOperands::Weight, StreamedOperands::Both}) {
+    Schedule schedule = best;
+    schedule.streamed = streamed;
+    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+  }
+  Schedule schedule = best;
+  schedule.packsInput = !schedule.packsInput;
+  return attempt(schedule);
+}
+
 Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
                               MeasuringSession &session,
                               const SearchOptions &options, SearchLog &log) {
@@ -203,6 +239,9 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
       schedule.prefetchHint = hint;
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
     }
+  SANDWICH_RETURN_IF_ERROR(walkChunks(payload, choice.schedule, attempt));
+  if (hasTiles(choice.schedule.microKernel.isa))
+    SANDWICH_RETURN_IF_ERROR(walkOperands(choice.schedule, attempt));
   // Few results stay in the caches whatever is done.
   constexpr int64_t manyResults = 1 << 18;
   if (payload.rows * payload.shape.n >= manyResults) {

@@ -110,6 +110,9 @@ Schedule sandwich::extendPrefetch(const SlidingWindow::Entry &entry,
     schedule.prefetchDistance = last.prefetchDistance;
   schedule.prefetchStreams = last.prefetchStreams;
   schedule.prefetchHint = last.prefetchHint;
+  schedule.chunkK = last.chunkK;
+  schedule.packsInput = last.packsInput;
+  schedule.streamed = last.streamed;
   return schedule;
 }
 

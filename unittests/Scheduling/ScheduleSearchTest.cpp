@@ -207,6 +207,29 @@ TEST(Finetune, TriesHintsAndStores) {
   }
 }
 
+TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
+  SyntheticEvaluator evaluator;
+  evaluator.time = [](const Payload &, const Schedule &schedule) {
+    return 1.0 + (schedule.chunkK != 256) + !schedule.packsInput +
+           (schedule.streamed != StreamedOperands::Weight);
+  };
+  for (MicroKernel each : {MicroKernel{MatrixISA::X86_AMX_BF16, 32, 32},
+                           MicroKernel{MatrixISA::X86_AVX512_BF16, 12, 32}}) {
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    Payload payload = makePayload(256, 1024, 2048, 1);
+    Schedule schedule{.microKernel = each, .slice = {256, 32, 512}};
+    schedule = completeByRule(schedule, payload.shape, payload.rows);
+    Choice choice{256, schedule, 4.0};
+    ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
+    const bool tiles = hasTiles(each.isa);
+    EXPECT_EQ(choice.schedule.chunkK, 256);
+    EXPECT_EQ(choice.schedule.packsInput, tiles);
+    EXPECT_EQ(choice.schedule.streamed, tiles ? StreamedOperands::Weight
+                                              : StreamedOperands::None);
+  }
+}
+
 TEST(MeasuringSession, AnswersEqualQuestionsOnce) {
   SyntheticEvaluator evaluator;
   MeasuringSession session(evaluator);
