@@ -11,7 +11,7 @@
 // AVX2-COUNT-48: vfmadd{{[0-9]+}}ps {{.*}}%ymm
 // AVX2-NOT: vfmadd
 
-lm.weight @w : tensor<512x2048xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
+lm.weight @w : tensor<512x2048xf32> from ["w"] packing #gemm.packing<panel = 16, tile = 16, k_step = 1, k_pack = 1> at 0
 func.func @avx2(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
     %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
     %thread: index, %team: !phase.team)

@@ -2,7 +2,7 @@
 
 // Whatever has the name of a micro-kernel is not called in its place.
 
-lm.weight @w : tensor<64x64xf32> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1> at 0
+lm.weight @w : tensor<64x64xf32> from ["w"] packing #gemm.packing<panel = 16, tile = 16, k_step = 1, k_pack = 1> at 0
 // CHECK: func.func private @X86_AVX2_F32_1x16_ld64()
 func.func private @X86_AVX2_F32_1x16_ld64()
 

@@ -7,7 +7,7 @@
 lm.weight @norm : tensor<64xf32> from ["norm"]
 // CHECK: lm.weight @embedding : tensor<96x64xf32> from ["embedding"]{{$}}
 lm.weight @embedding : tensor<96x64xf32> from ["embedding"]
-// CHECK: lm.weight @f32 : tensor<96x64xf32> from ["f32"] packing #gemm.packing<panel = 32, tile = 32, k_step = 1, k_pack = 1>
+// CHECK: lm.weight @f32 : tensor<96x64xf32> from ["f32"] packing #gemm.packing<panel = 16, tile = 16, k_step = 1, k_pack = 1>
 lm.weight @f32 : tensor<96x64xf32> from ["f32"]
 // CHECK: lm.weight @bf16 : tensor<96x64xbf16> from ["bf16"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2>
 lm.weight @bf16 : tensor<96x64xbf16> from ["bf16"]

@@ -773,8 +773,14 @@ func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 
 // -----
 
 // #lm.attention_schedule (C1): instructions have code for attention.
-// expected-error @below {{(C1) prefill multiplies by X86_AVX512_BF16, or by FMA}}
-func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X86_AMX_BF16>}
+// expected-error @below {{(C1) prefill multiplies by X86_AVX512_BF16, by X86_AMX_BF16, or by FMA}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [1, 1, 1], instructions = X86_AVX2_F32>}
+
+// -----
+
+// #lm.attention_schedule (C1): a step of tiles is two blocks.
+// expected-error @below {{(C1) X86_AMX_BF16 needs chunks of a multiple of 2 blocks}}
+func.func private @f() attributes {test.a = #lm.attention_schedule<decode = [1, 1, 1], split = 1, prefill = [16, 1, 1], instructions = X86_AMX_BF16>}
 
 // -----
 
