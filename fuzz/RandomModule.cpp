@@ -910,8 +910,7 @@ void ModuleWriter::writeForeign() {
     define("vector<4xf32>", "arith.constant dense<1.0> : vector<4xf32>");
     return;
   case 6:
-    define("!amx.tile<4x32xbf16>", "amx.tile_zero : !amx.tile<4x32xbf16>");
-    return;
+    return line("tile.zero 0");
   case 7: {
     std::string one = define("f32", "arith.constant 1.0 : f32");
     define("f32", "math." + d.pick<std::string>({"exp", "tanh", "sin", "erf"}) +

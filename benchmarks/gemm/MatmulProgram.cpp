@@ -191,9 +191,15 @@ MatmulProgram::create(const MatmulShape &shape, const ScheduleTable &table,
       ::dlsym(program->library, SANDWICH_PHASE_SYMBOL_PREFIX "matmul"));
   if (!program->function)
     return makeError("the compiled program has no entry point");
+  const auto *plan = static_cast<const SandwichPlan *>(
+      ::dlsym(program->library, SANDWICH_PHASE_SYMBOL_PREFIX
+              "matmul" SANDWICH_PLAN_SYMBOL_SUFFIX));
+  if (!plan)
+    return makeError("the compiled program has no plan");
+  // With what threads need behind the buffers.
   SANDWICH_ASSIGN_OR_RETURN(
       program->workspace,
-      AnonymousMemory::allocate(layout.totalBytes, "the workspace"));
+      AnonymousMemory::allocate(plan->workspace_bytes, "the workspace"));
   program->threads = threads;
   program->inputIsBF16 = std::string_view(layout.inputType) == "bf16";
   program->inputStride = layout.inputStride;

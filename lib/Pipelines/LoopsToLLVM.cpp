@@ -22,7 +22,7 @@ using namespace sandwich;
 void sandwich::buildLoopsToLLVMPipeline(OpPassManager &manager,
                                         const LoopsToLLVMOptions &options) {
   manager.addPass(createPhaseToLLVM());
-  manager.addNestedPass<func::FuncOp>(createTileToLLVM());
+  manager.addPass(createTileToLLVM());
   manager.addPass(createStripModel());
   manager.addPass(createApproximateMath());
   if (options.expandBF16) {

@@ -255,7 +255,7 @@ static void chooseInstructions(AttentionSchedule &schedule,
   // On CPUs with AMX, vdpbf16ps multiplies no faster than FMA does
   // (docs/RationaleLM.md), and tiles do.
   const MatrixISA best = target.matrixISAs.back();
-  const bool tiles = best == MatrixISA::X86_AMX_BF16;
+  const bool tiles = hasTiles(best);
   if (!tiles && best != MatrixISA::X86_AVX512_BF16)
     return;
   // What is not rounded in the end is not rounded in between.

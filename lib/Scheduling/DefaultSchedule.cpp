@@ -86,7 +86,8 @@ int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
 
 /// Tiles multiply faster than a weight is read again from memory, so blocks are
 /// as large as L2 holds their input, half of it; where K is too long for that,
-/// slices of K, whose sums of all the thread's columns wait in L2 and beyond.
+/// slices of K, between which sums wait, of as many columns as a block may
+/// have.
 ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
                           const Target &target, int64_t threads) {
   const Packing packing = packingOf(isa);

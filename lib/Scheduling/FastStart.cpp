@@ -64,7 +64,8 @@ Result<FastStart> sandwich::fastStart(const Payload &payload,
         continue;
       std::array<int64_t, 3> grown = slice;
       grown[d] += (int64_t(1) << taken[d]) * tile[d];
-      if (grown[d] > largest[d] || grown[0] * grown[1] > maxBlockSums) {
+      if (grown[d] > largest[d] ||
+          sumsOfSlice(kernel.isa, grown) > maxBlockSums) {
         frozen[d] = true;
         continue;
       }

@@ -51,7 +51,8 @@ static Status growSlice(const Payload &payload, Choice &choice,
     for (int d = 0; d < 3; ++d) {
       Schedule grown = choice.schedule;
       grown.slice[d] = nextSliceSize(grown.slice[d], part[d], tile[d]);
-      if (grown.slice[d] == choice.schedule.slice[d])
+      if (grown.slice[d] == choice.schedule.slice[d] ||
+          !fitsMemory(payload, grown))
         continue;
       grown = completeByRule(grown, payload.shape, payload.rows);
       SANDWICH_ASSIGN_OR_RETURN(
@@ -200,7 +201,7 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
   auto attempt = [&](const Schedule &schedule) -> Status {
     // What changes nothing is not worth a measurement.
     Schedule reduced = reducedSchedule(payload, schedule);
-    if (reduced == current)
+    if (reduced == current || !fitsMemory(payload, schedule))
       return {};
     SANDWICH_ASSIGN_OR_RETURN(
         Choice next,

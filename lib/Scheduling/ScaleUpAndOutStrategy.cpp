@@ -68,7 +68,8 @@ Result<Choice> ScaleUpAndOutStrategy::choose(const Payload &payload,
         for (int d = 0; d < 3; ++d) {
           std::array<int64_t, 3> grown = slice;
           grown[d] = std::min(grown[d] + step[d], all[d]);
-          if (grown[d] == slice[d] || grown[0] * grown[1] > maxBlockSums ||
+          if (grown[d] == slice[d] ||
+              sumsOfSlice(kernel.isa, grown) > maxBlockSums ||
               footprint(grown, payload.shape, kernel.isa) > cacheBytes)
             continue;
           SANDWICH_ASSIGN_OR_RETURN(double grownSpeed, profile(grown));

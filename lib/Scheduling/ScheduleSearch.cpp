@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/ScheduleSearch.h"
+#include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -45,7 +46,10 @@ std::array<int64_t, 3> sandwich::clipSlice(const Payload &payload,
   std::array<int64_t, 3> part = largestPart(payload, packing, grid);
   std::array<int64_t, 3> tile = sliceTile(kernel, payload);
   slice[0] = std::max<int64_t>(std::min(slice[0], part[0]), 1);
-  slice[1] = std::min(roundUp(slice[1], tile[1]), roundUp(part[1], tile[1]));
+  // As many columns as a unit of rows leaves memory for.
+  const int64_t mostColumns = maxBlockSums / rowUnitOf(kernel.isa);
+  slice[1] = std::min({roundUp(slice[1], tile[1]), roundUp(part[1], tile[1]),
+                       std::max(mostColumns / tile[1] * tile[1], tile[1])});
   slice[2] = std::min(roundUp(slice[2], packing.kStep),
                       roundUp(part[2], packing.kStep));
   return slice;

@@ -78,15 +78,29 @@ Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
   bK = std::min(bK, shape.k);
   // Whole units, as many as may be.
   const int64_t rowUnit = rowUnitOf(schedule.microKernel.isa);
-  int64_t most = maxBlockSums / bN / rowUnit * rowUnit;
+  auto mostRows = [&](int64_t elements, int64_t ofRow) {
+    return elements / ofRow / rowUnit * rowUnit;
+  };
+  int64_t most = mostRows(maxBlockSums, bN);
+  if (most == 0)
+    return makeError("a slice of ", rowUnit, " x ", bN, " has more than ",
+                     maxBlockSums, " sums");
   if (schedule.packsInput)
-    most = std::min(most, maxPackedInput / bK / rowUnit * rowUnit);
+    most = std::min(most, mostRows(maxPackedInput, bK));
+  if (most == 0)
+    return makeError(rowUnit, " rows of ", bK, " k are more than the ",
+                     maxPackedInput, " elements that can be packed");
   bM = std::min(roundUp(std::min(bM, maxRows), rowUnit), most);
-  if (bM == 0)
-    return makeError("a slice of ", bN, " columns has more than ", maxBlockSums,
-                     " sums in each row, or one of ", bK,
-                     " k more than may be packed");
   return schedule;
+}
+
+bool sandwich::fitsMemory(const Payload &payload, const Schedule &schedule) {
+  return bool(fitSlice(schedule, payload.shape, payload.shape.n, payload.rows));
+}
+
+int64_t sandwich::sumsOfSlice(MatrixISA isa,
+                              const std::array<int64_t, 3> &slice) {
+  return roundUp(slice[0], rowUnitOf(isa)) * slice[1];
 }
 
 std::vector<std::array<int64_t, 3>>

@@ -318,8 +318,14 @@ struct EmulateAMX : PassWrapper<EmulateAMX, OperationPass<ModuleOp>> {
         states[function] = function.getArgument(last);
       } else {
         OpBuilder builder(&entry, entry.begin());
-        states[function] = memref::AllocaOp::create(
-            builder, function.getLoc(), type, builder.getI64IntegerAttr(64));
+        Location loc = function.getLoc();
+        Value state = memref::AllocaOp::create(builder, loc, type,
+                                               builder.getI64IntegerAttr(64));
+        // Without rows, whoever forgets to configure computes nothing.
+        Value none = arith::ConstantIntOp::create(builder, loc, 0, 32);
+        Value place = arith::ConstantIndexOp::create(builder, loc, rowsWord);
+        memref::StoreOp::create(builder, loc, none, state, place);
+        states[function] = state;
       }
     }
     for (func::FuncOp function : users) {

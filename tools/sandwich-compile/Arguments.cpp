@@ -188,7 +188,8 @@ void CommandLine::declareTuning() {
   app.add_option("--reuse-threshold", options.reuseThreshold,
                  "Slices and thread grids that differ from the average of the "
                  "window by no more than this share are not searched again "
-                 "(default: 0.1)")
+                 "(default: " +
+                     CLI::detail::to_string(usual.reuseThreshold) + ")")
       ->check(CLI::Range(0.0, 10.0));
   app.add_option("--tuning-seconds", options.tuningSeconds,
                  "The most that --tune takes; the rest is left to the rule of "

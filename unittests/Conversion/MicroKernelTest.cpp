@@ -185,11 +185,15 @@ TEST(TileCode, IsNothingButLoadsAndMultiplications) {
   }
   // Where they are called, and nowhere else.
   for (std::string_view instruction : {"ldtilecfg", "tilerelease"}) {
-    size_t place = assembly->find(instruction);
-    ASSERT_NE(place, std::string::npos);
-    size_t function = assembly->rfind("\nsandwich_call:", place);
+    ASSERT_NE(assembly->find(instruction), std::string::npos);
+    const size_t function = assembly->find("\nsandwich_call:");
     ASSERT_NE(function, std::string::npos);
-    EXPECT_LT(assembly->rfind("func_end", place) + 1, function + 1);
+    const size_t end = assembly->find("func_end", function);
+    for (size_t place = assembly->find(instruction); place != std::string::npos;
+         place = assembly->find(instruction, place + 1)) {
+      EXPECT_GT(place, function);
+      EXPECT_LT(place, end);
+    }
   }
 }
 

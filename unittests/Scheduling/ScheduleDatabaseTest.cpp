@@ -190,6 +190,35 @@ TEST_F(ScheduleDatabaseTest, TheKeyDescribesThisMachine) {
   }
 }
 
+/// Every field of a schedule, none with its default.
+TEST_F(ScheduleDatabaseTest, KeepsAllOfASchedule) {
+  const MatrixISA tiles = MatrixISA::X86_AMX_BF16;
+  TuningGroup group = makeGroup(0);
+  group.shape.packing = packingOf(tiles);
+  const ScheduleKey key = ScheduleKey::of(group, *getTarget("x86-64-amx"),
+                                          tiles, Strategy::Sandwich);
+  const Schedule schedule{.microKernel = {tiles, 32, 32},
+                          .slice = {64, 64, 512},
+                          .threads = {1, 2, 1},
+                          .prefetchLines = 3,
+                          .order = LoopOrder::ColumnsOuter,
+                          .prefetchStreams = 4,
+                          .prefetchHint = PrefetchHint::NonTemporal,
+                          .stores = StoreKind::NonTemporal,
+                          .chunkK = 96,
+                          .packsInput = true,
+                          .streamed = StreamedOperands::Weight};
+  TunedSchedules tuned;
+  tuned.choices.push_back({64, schedule, 1, true});
+  ScheduleDatabase database;
+  database.insert(key, tuned);
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  ASSERT_NE(loaded->find(key), nullptr);
+  EXPECT_EQ(loaded->find(key)->choices.front().schedule, schedule);
+}
+
 TEST_F(ScheduleDatabaseTest, TheVersionNamesTheSources) {
   std::string version(scheduleVersion());
   size_t dash = version.find('-');
@@ -649,6 +678,17 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
             }),
             "line 5: groups[0]: ranges[0]: X86_AMX_BF16_16x32 does not read "
             "panels of 32 columns, 32 in a tile, with 2 by 2 k together");
+  EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
+              schedule(tuned).chunkK = 3;
+            }),
+            "line 5: groups[0]: ranges[0]: K of a chunk, 3, must be a multiple "
+            "of the packing's 2");
+  EXPECT_EQ(
+      errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
+        schedule(tuned).packsInput = true;
+      }),
+      "line 5: groups[0]: ranges[0]: X86_AVX512_BF16_3x128 has no tiles to "
+      "pack its input into or to stream");
   EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &tuned) {
               schedule(tuned).threads = {1, key.threads + 1, 1};
             }),

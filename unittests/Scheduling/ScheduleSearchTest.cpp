@@ -225,9 +225,30 @@ TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
     const bool tiles = hasTiles(each.isa);
     EXPECT_EQ(choice.schedule.chunkK, 256);
     EXPECT_EQ(choice.schedule.packsInput, tiles);
-    EXPECT_EQ(choice.schedule.streamed, tiles ? StreamedOperands::Weight
-                                              : StreamedOperands::None);
+    EXPECT_EQ(choice.schedule.streamed,
+              tiles ? StreamedOperands::Weight : StreamedOperands::None);
   }
+}
+
+/// Where an input is too long to be packed, or columns are too many for the
+/// sums of a tile, the search goes on without.
+TEST(Finetune, LeavesOutWhatMemoryDoesNotHold) {
+  SyntheticEvaluator evaluator;
+  evaluator.time = [](const Payload &payload, const Schedule &schedule) {
+    EXPECT_TRUE(fitsMemory(payload, schedule));
+    return 1.0 / static_cast<double>(schedule.slice[1] * schedule.slice[2]);
+  };
+  MeasuringSession session(evaluator);
+  SearchLog log;
+  const MicroKernel tiles{MatrixISA::X86_AMX_BF16, 32, 32};
+  Payload payload{
+      {.n = 128256, .k = 57344, .columnUnit = 1, .bf16Weights = true}, 16, 2};
+  Result<Choice> choice = finetune(payload, {{tiles, {16, 13120, 512}}}, {},
+                                   /*growSlices=*/true, session, {}, log);
+  ASSERT_TRUE(choice) << choice.error().message;
+  Status walked = finetuneWalk(payload, *choice, session, {}, log);
+  EXPECT_TRUE(walked) << walked.error().message;
+  EXPECT_FALSE(choice->schedule.packsInput);
 }
 
 TEST(MeasuringSession, AnswersEqualQuestionsOnce) {

@@ -138,6 +138,37 @@ TEST(ThreadGrid, ReducedScheduleForgetsWhatChangesNothing) {
   EXPECT_EQ(reducedSchedule(payload, same).order, LoopOrder::ColumnsOuter);
 }
 
+/// Slices are cut to the memory for their sums and packed input, of tiles in
+/// whole tiles.
+TEST(ThreadGrid, SlicesFitMemory) {
+  const MicroKernel tiles{MatrixISA::X86_AMX_BF16, 32, 32};
+  auto fitted = [&](const Schedule &schedule, int64_t n, int64_t k,
+                    int64_t rows) {
+    MatmulShape shape{.n = n, .k = k, .bf16Weights = true};
+    return fitSlice(schedule, shape, n, rows);
+  };
+  Schedule schedule{.microKernel = tiles, .slice = {512, 32, 2048}};
+  EXPECT_EQ(fitted(schedule, 4096, 2048, 100)->slice[0], 112);
+  EXPECT_EQ(fitted(schedule, 4096, 2048, 1)->slice[0], 16);
+  schedule.slice = {4096, 2048, 2048};
+  EXPECT_EQ(fitted(schedule, 4096, 2048, 4096)->slice[0], 128);
+  schedule.packsInput = true;
+  schedule.slice = {4096, 32, 8192};
+  EXPECT_EQ(fitted(schedule, 4096, 8192, 4096)->slice[0], 64);
+
+  schedule.slice = {16, 32, 1 << 20};
+  Result<Schedule> tooLong = fitted(schedule, 4096, 57344, 16);
+  ASSERT_FALSE(tooLong);
+  EXPECT_EQ(tooLong.error().message, "16 rows of 57344 k are more than the "
+                                     "524288 elements that can be packed");
+  schedule.packsInput = false;
+  schedule.slice = {16, 1 << 15, 2048};
+  Result<Schedule> tooWide = fitted(schedule, 1 << 15, 2048, 16);
+  ASSERT_FALSE(tooWide);
+  EXPECT_EQ(tooWide.error().message,
+            "a slice of 16 x 32768 has more than 262144 sums");
+}
+
 /// Members of a class make the same strips of every part; those of different
 /// classes differ.
 TEST(ThreadGrid, ClassesAreWhatBehavesTheSame) {

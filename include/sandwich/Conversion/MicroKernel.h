@@ -32,8 +32,8 @@ namespace sandwich {
 
 /// What the code of one micro-kernel function depends on.
 struct MicroKernelSpecialization {
-  /// With the exact number of rows it multiplies; of tiles with all the rows
-  /// that they can have.
+  /// With the exact number of rows that it multiplies, or, of tiles, 16 for
+  /// each: how many of them there are is told at run time.
   MicroKernel kernel;
   /// Elements from one row of the input to the next. Tiles have it at run time.
   int64_t inputStride = 0;

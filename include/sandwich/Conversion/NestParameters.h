@@ -25,7 +25,7 @@ namespace sandwich {
 struct NestParameters {
   /// Rows are counted in units (`rowUnitOf`): single rows, or tiles.
   int64_t sliceUnits, sliceColumns, sliceK;
-  /// K of a call, if not all of the slice's: then more than any slice has.
+  /// K of a call; more than any slice has where a call takes all of one.
   int64_t chunkK;
   /// The most units of a strip, below `maxUnits`.
   int64_t stripUnits;

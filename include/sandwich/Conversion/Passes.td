@@ -30,7 +30,9 @@ def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
     Replaces every `gemm.nest` by loops over blocks of rows and columns, slices
     of K, panels and strips around calls of micro-kernels, which are functions
     that all nests with the same specialization share, and every
-    `gemm.epilogue` by loops over vectors.
+    `gemm.epilogue` by loops over vectors. Sums, and input that is packed, are on
+    a thread's stack, or behind the workspace of its program, which grows, if they
+    are large.
 
     ```mlir
     gemm.nest %x, %w rows(%c0 to %tokens) columns(%begin to %end) k(%c0 to %c2048)
@@ -152,13 +154,13 @@ def PhaseToLLVM : Pass<"phase-to-llvm", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
-def TileToLLVM : Pass<"tile-to-llvm", "::mlir::func::FuncOp"> {
+def TileToLLVM : Pass<"tile-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Turn operations on tiles into intrinsics of AMX";
   let description = [{
     Replaces the operations of `tile` by LLVM's intrinsics that take a tile's
     number. A function with `tile.configure` keeps what is configured in 64 bytes
     of its stack, loads it where that changes, and releases the tiles where it
-    returns.
+    returns. An operation outside of functions is an error.
 
     ```mlir
     tile.load 4, %x[%i, %k] : memref<?x2080xbf16>

@@ -69,10 +69,16 @@ ThreadPart threadPart(const Payload &payload, const Packing &packing,
                       const std::array<int64_t, 3> &grid, int64_t thread);
 
 /// `schedule` with a slice no larger than a matmul of `maxRows` rows and of
-/// `columns` packed columns needs, and than the memory for the sums of a block
-/// holds. Error: one row of the slice is more than that.
+/// `columns` packed columns needs, and than the memory for the sums of a block,
+/// and for packed input, holds. Error: one row of the slice, or one tile of
+/// rows, is more than that.
 Result<Schedule> fitSlice(Schedule schedule, const MatmulShape &shape,
                           int64_t columns, int64_t maxRows);
+
+/// Whether `fitSlice` can make `schedule` fit `payload`.
+bool fitsMemory(const Payload &payload, const Schedule &schedule);
+/// The sums of a slice in memory, where tiles have all their rows.
+int64_t sumsOfSlice(MatrixISA isa, const std::array<int64_t, 3> &slice);
 
 /// Every grid tM x tN x tK whose product is the team, as far as rows, column
 /// units and steps of K suffice for every thread to get a part; tK is 1 where

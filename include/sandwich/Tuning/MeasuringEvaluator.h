@@ -115,6 +115,8 @@ private:
   Result<double> runOnce(const Payload &payload, const Schedule &schedule,
                          double least = leastSeconds);
   std::byte *nextWeight(uint64_t bytes);
+  /// Measures what `speeds` knows, or more of it.
+  Status measureSpeeds(const MatmulShape &shape, MatrixISA isa);
   /// Seconds of `repetitions` calls of `nest` on each thread, with `columns`
   /// columns and `k` k of operands in cache.
   Result<double> repeat(const MatmulShape &shape, const PreparedNest &nest,

@@ -38,6 +38,10 @@ using namespace sandwich;
 
 namespace {
 
+/// The most bytes of a nest on a thread's stack, of which attention takes more
+/// than a megabyte (ModelLimits.h).
+constexpr int64_t mostScratchOnStack = 128 << 10;
+
 /// Epilogues read vectors of 16 f32 that may begin at the last sum.
 constexpr int64_t scratchPaddingBytes = 64;
 
@@ -649,14 +653,7 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
         bytes = std::max(bytes, nests.back().scratchBytes());
     });
     // All nests of the function use the same memory in turn.
-    Value scratch;
-    if (bytes > 0) {
-      auto builder = ImplicitLocOpBuilder::atBlockBegin(
-          function.getLoc(), &function.getBody().front());
-      scratch = memref::AllocaOp::create(
-          builder, MemRefType::get({bytes}, builder.getI8Type()),
-          builder.getI64IntegerAttr(cacheLineBytes));
-    }
+    Value scratch = bytes > 0 ? createScratch(function, bytes) : Value();
     for (NestLowering &nest : nests)
       nest.emit(scratch);
 
@@ -668,6 +665,33 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
       emitEpilogue(op, symbols);
     }
     return success();
+  }
+
+  /// `bytes` for each thread, aligned to a cache line: on its stack, or, if
+  /// that would be much, behind the workspace of the program, which grows.
+  static Value createScratch(func::FuncOp function, int64_t bytes) {
+    LoopBuilder b(function.getLoc(), function.getContext());
+    b.setInsertionPointToStart(&function.getBody().front());
+    auto type = MemRefType::get({bytes}, b.getI8Type());
+    phase::ProgramAttr program = phase::getProgram(function);
+    if (bytes <= mostScratchOnStack || !program)
+      return memref::AllocaOp::create(b, type,
+                                      b.getI64IntegerAttr(cacheLineBytes));
+    // Threads do not share pages.
+    constexpr int64_t pageBytes = 4096;
+    const int64_t first = roundUp(program.getWorkspaceBytes(), pageBytes);
+    const int64_t ofThread = roundUp(bytes, pageBytes);
+    function->setAttr(phase::programAttributeName,
+                      phase::ProgramAttr::get(
+                          b.getContext(), program.getThreads(),
+                          program.getMaxTokens(), program.getMaxLogitRows(),
+                          first + program.getThreads() * ofThread,
+                          program.getTables()));
+    Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
+    return memref::ViewOp::create(
+        b, type,
+        phase::getArgument(function, phase::ProgramArgument::Workspace),
+        b.add(b.index(first), b.mul(thread, ofThread)), ValueRange());
   }
 
   /// Bias and norms are read from the artifact's memory, and the rank is the

@@ -31,6 +31,7 @@ namespace {
 /// 16 on two bytes for each tile's bytes in a row, from byte 48 on one for its
 /// rows.
 constexpr int64_t configurationWords = 8;
+constexpr int64_t cacheLineBytes = 64;
 constexpr int64_t rowBytesWords[] = {2, 3};
 constexpr int64_t rowsWord = 6;
 
@@ -128,7 +129,7 @@ Value FunctionLowering::getConfiguration() {
   b.setInsertionPointToStart(&function.getBody().front());
   configuration = memref::AllocaOp::create(
       b, MemRefType::get({configurationWords}, b.getI64Type()),
-      b.getI64IntegerAttr(tile::rowBytes));
+      b.getI64IntegerAttr(cacheLineBytes));
   static_assert(tile::rowBytes == 64 && tile::numTiles == 8);
   for (int64_t i = 0; i < configurationWords; ++i) {
     uint64_t value = i == 0 ? 1 : 0;
@@ -182,8 +183,16 @@ namespace {
 
 struct TileToLLVM : public sandwich::impl::TileToLLVMBase<TileToLLVM> {
   void runOnOperation() override {
-    if (!getOperation().isExternal())
-      FunctionLowering(getOperation()).run();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        FunctionLowering(function).run();
+    WalkResult left = getOperation().walk([](Operation *op) -> WalkResult {
+      if (isa_and_present<tile::TileDialect>(op->getDialect()))
+        return op->emitOpError("is in no function, whose thread has tiles");
+      return WalkResult::advance();
+    });
+    if (left.wasInterrupted())
+      signalPassFailure();
   }
 };
 

@@ -1,4 +1,4 @@
-// RUN: sandwich-opt %s -pass-pipeline='builtin.module(func.func(tile-to-llvm))' -split-input-file | FileCheck %s
+// RUN: sandwich-opt %s -tile-to-llvm -split-input-file | FileCheck %s
 // RUN: sandwich-opt %s -split-input-file -loops-to-llvm | mlir-translate --mlir-to-llvmir -split-input-file -o %t.ll
 // RUN: not grep unrealized %t.ll
 

@@ -988,6 +988,30 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
+// gemm.nest (C7): of tiles in memory there are whole ones.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 16 x 32768}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [1, 32768, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C7): nor is more packed than stays near.
+func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C7) at most 524288 elements of input can be packed; a slice has 8192 x 2147483616}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [8192, 32, 2147483616], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
 // gemm.nest (C7): panels stay whole.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
   // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 12 x 16}}

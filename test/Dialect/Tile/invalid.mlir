@@ -9,6 +9,26 @@ func.func @no_such_tile() {
 
 // -----
 
+// tile.configure (C1): there are 16 rows in a tile.
+func.func @too_many_rows() {
+  %rows = arith.constant 17 : index
+  // expected-error @below {{'tile.configure' op (C1) tiles have 1 to 16 rows, not 17}}
+  tile.configure %rows
+  return
+}
+
+// -----
+
+// tile.configure (C1): and at least one.
+func.func @no_rows() {
+  %rows = arith.constant 0 : index
+  // expected-error @below {{'tile.configure' op (C1) tiles have 1 to 16 rows, not 0}}
+  tile.configure %rows
+  return
+}
+
+// -----
+
 // tile.load (C1): as many indices as dimensions.
 func.func @too_few_indices(%x: memref<?x32xbf16>, %i: index) {
   // expected-error @below {{'tile.load' op (C1) needs an index for each dimension of 'memref<?x32xbf16>', not 1}}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Support/TensorParallelism.h"
 
 #include "mlir/IR/Builders.h"
@@ -447,9 +448,15 @@ LogicalResult NestOp::verify() {
            << lm::maxDimension;
   // Two sizes below 2^31 cannot overflow.
   auto [bM, bN, bK] = getSchedule().getSchedule().slice;
-  if (!getParameters() &&
-      (bM * bN > maxBlockSums || bN % getPacking().panel != 0))
+  if (getParameters())
+    return success();
+  const int64_t blockRows = llvm::alignTo(bM, rowUnitOf(kernel.isa));
+  if (blockRows * bN > maxBlockSums || bN % getPacking().panel != 0)
     return emitOpError("(C7) slice must have whole panels, and at most ")
-           << maxBlockSums << " sums; it has " << bM << " x " << bN;
+           << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
+  if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
+    return emitOpError("(C7) at most ")
+           << maxPackedInput << " elements of input can be packed; a slice has "
+           << blockRows << " x " << bK;
   return success();
 }

@@ -9,6 +9,7 @@
 #include "sandwich/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -33,6 +34,15 @@ void TileDialect::initialize() {
 #define GET_OP_LIST
 #include "sandwich/Dialect/Tile/IR/TileOps.cpp.inc"
       >();
+}
+
+LogicalResult ConfigureOp::verify() {
+  APInt rows;
+  if (matchPattern(getRows(), m_ConstantInt(&rows)) &&
+      (rows.getSExtValue() < 1 || rows.getSExtValue() > maxRows))
+    return emitOpError("(C1) tiles have 1 to ")
+           << maxRows << " rows, not " << rows.getSExtValue();
+  return success();
 }
 
 /// The constraints that loads and stores share.

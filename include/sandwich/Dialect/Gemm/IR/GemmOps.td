@@ -146,8 +146,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     (C3) the body takes sums and four indices; (C4) whoever has `parameters` has
     scratch; (C5) `unit` is a positive multiple of the packing's panel;
     (C6) `rows_between` are two numbers, ascending, the second one positive and
-    no dimension too large; (C7) without `parameters`, the sums of a slice take
-    at most 1 MiB, and its columns are whole panels.
+    no dimension too large; (C7) without `parameters`, the sums of a slice and
+    the input that is packed for it take at most 1 MiB each, of tiles in whole
+    tiles of rows, and its columns are whole panels.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,

@@ -25,10 +25,13 @@ def Tile_ConfigureOp : Tile_Op<"configure"> {
     `rows` is between 1 and 16. The tiles hold anything afterwards. Nothing is
     done where this function configured them so before, and the function gives
     them back when it returns: who uses tiles configures them in an outer
-    function, as often as it likes.
+    function, as often as it likes, and calls none that configures them itself.
+
+    Constraints: (C1) where it is constant, `rows` is between 1 and 16.
   }];
   let arguments = (ins Index:$rows);
   let assemblyFormat = "$rows attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_ZeroOp : Tile_Op<"zero"> {
