@@ -27,7 +27,7 @@ func.func @few(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?x
 // CHECK-SAME: workspace_bytes = 274432>
 // CHECK-NOT: memref.alloca
 // CHECK: %[[OWN:.*]] = arith.muli %[[THREAD]], %c135168
-// CHECK: %[[PLACE:.*]] = arith.addi %{{.*}}, %[[OWN]]
+// CHECK: %[[PLACE:.*]] = arith.addi %[[OWN]], %c4096
 // CHECK: memref.view %[[WORKSPACE]][%[[PLACE]]][] : memref<?xi8> to memref<131136xi8>
 lm.weight @w : tensor<64x64xf32> from ["w"] packing #gemm.packing<panel = 16, tile = 16, k_step = 1, k_pack = 1> at 0
 func.func @many(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
