@@ -133,7 +133,7 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memre
   %c0 = arith.constant 0 : index
   %tokens = memref.dim %ids, %c0 : memref<?xi32>
   %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x64xbf16>
-  // expected-error @below {{'gemm.matmul' op cannot be divided: a slice of 262176 columns has more than 262144 sums in each row}}
+  // expected-error @below {{'gemm.matmul' op cannot be divided: a slice of 1 x 262176 has more than 262144 sums}}
   gemm.matmul %x, @w epilogue(<none>)
     schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 262176, 64], threads = [1, 2, 1], prefetch = [1, 0]>>)
     into %logits : memref<?x64xbf16> into memref<?x262176xf32>
