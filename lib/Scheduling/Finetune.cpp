@@ -160,19 +160,23 @@ Result<Choice> sandwich::finetune(
 }
 
 /// Tries longer and shorter chunks of K than `best` has, which an attempt may
-/// replace, and none. One strip of rows needs none to read a weight once.
+/// replace, and none. To vectors a chunk of a slice as wide as their panel is a
+/// shorter slice, which was tried, and one strip of rows reads a weight once.
 static Status
 walkChunks(const Payload &payload, const Schedule &best,
            const std::function<Status(const Schedule &)> &attempt) {
-  const int64_t step = kUnitOf(packingFor(payload.shape, best.microKernel.isa));
+  const MicroKernel kernel = best.microKernel;
+  const Packing packing = packingFor(payload.shape, kernel.isa);
   const int64_t k = std::min(best.slice[2], payload.shape.k);
   const int64_t rows = divideUp(payload.rows, best.threads[0]);
-  if (rows <= best.microKernel.rows && !hasTiles(best.microKernel.isa))
+  if (!hasTiles(kernel.isa) &&
+      (rows <= kernel.rows ||
+       best.slice[1] <= std::max(kernel.columns, packing.panel)))
     return {};
   const int64_t before = best.chunkK > 0 ? best.chunkK : k;
   for (int64_t chunk : {before / 2, before * 2, int64_t(0)}) {
     Schedule schedule = best;
-    schedule.chunkK = chunk < k ? roundUp(chunk, step) : 0;
+    schedule.chunkK = chunk < k ? roundUp(chunk, kUnitOf(packing)) : 0;
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
   return {};

@@ -218,7 +218,7 @@ TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
     MeasuringSession session(evaluator);
     SearchLog log;
     Payload payload = makePayload(256, 1024, 2048, 1);
-    Schedule schedule{.microKernel = each, .slice = {256, 32, 512}};
+    Schedule schedule{.microKernel = each, .slice = {256, 64, 512}};
     schedule = completeByRule(schedule, payload.shape, payload.rows);
     Choice choice{256, schedule, 4.0};
     ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
