@@ -48,6 +48,8 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
                                                 const Schedule &schedule) {
   const MatmulShape &shape = payload.shape;
   Packing packing = packingFor(shape, schedule.microKernel.isa);
+  // Slices are measured without.
+  const MatmulEpilogue epilogue = slice ? MatmulEpilogue() : shape.epilogue;
   return {slice,
           slice ? 0 : shape.n,
           slice ? 0 : shape.k,
@@ -76,7 +78,13 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
           static_cast<int64_t>(schedule.stores),
           schedule.chunkK,
           schedule.packsInput,
-          static_cast<int64_t>(schedule.streamed)};
+          static_cast<int64_t>(schedule.streamed),
+          static_cast<int64_t>(epilogue.kind),
+          epilogue.bias,
+          epilogue.feedsMatmuls,
+          epilogue.cacheHeads,
+          static_cast<int64_t>(epilogue.cache),
+          epilogue.headNorms};
 }
 
 Status MeasuringSession::goOn() {

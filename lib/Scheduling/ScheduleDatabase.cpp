@@ -64,7 +64,8 @@ auto tie(const ScheduleKey &key) {
   return std::tie(key.compilerVersion, key.strategy, key.machine,
                   key.targetFeatures, key.threads, key.bf16Weights, key.n,
                   key.k, key.columnUnit, key.packing.panel, key.packing.tile,
-                  key.packing.kStep, key.packing.kPack, key.deterministic);
+                  key.packing.kStep, key.packing.kPack, key.deterministic,
+                  key.epilogue);
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,6 +95,36 @@ Result<MeasuringMachine> readMachine(const schedules::Machine &message) {
   return machine;
 }
 
+Result<MatmulEpilogue> readEpilogue(const schedules::Epilogue &message,
+                                    const ScheduleKey &key) {
+  MatmulEpilogue epilogue;
+  std::optional<Epilogue> kind = epilogueNamed(message.kind());
+  if (!kind)
+    return makeError("epilogue.kind is '", message.kind(), "', which is none");
+  epilogue.kind = *kind;
+  epilogue.bias = message.bias();
+  epilogue.feedsMatmuls = message.feeds_matmuls();
+  if (*kind != Epilogue::RotateAppendKV)
+    return epilogue;
+  epilogue.cacheHeads = message.cache_heads();
+  SANDWICH_RETURN_IF_ERROR(
+      checkPositive("epilogue.cache_heads", epilogue.cacheHeads));
+  // At most 2^40 each.
+  if (key.n % key.columnUnit != 0 ||
+      key.n / key.columnUnit <= 2 * epilogue.cacheHeads)
+    return makeError("epilogue.cache_heads is ", epilogue.cacheHeads,
+                     ", which leaves no queries of ", key.n,
+                     " channels in heads of ", key.columnUnit);
+  std::optional<AttentionElement> cache =
+      attentionElementNamed(message.cache_type());
+  if (!cache)
+    return makeError("epilogue.cache_type is '", message.cache_type(),
+                     "', not f32, bf16 or f16");
+  epilogue.cache = *cache;
+  epilogue.headNorms = message.head_norms();
+  return epilogue;
+}
+
 Result<ScheduleKey> readKey(const schedules::Key &message) {
   ScheduleKey key;
   key.compilerVersion = message.compiler_version();
@@ -118,6 +149,7 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
                      "', not bf16 or f32");
   key.bf16Weights = message.weight_type() == "bf16";
   key.deterministic = message.deterministic();
+  SANDWICH_ASSIGN_OR_RETURN(key.epilogue, readEpilogue(message.epilogue(), key));
   return key;
 }
 
@@ -329,6 +361,15 @@ void write(const ScheduleKey &key, schedules::Key &message) {
   message.set_k(key.k);
   message.set_column_unit(key.columnUnit);
   message.set_deterministic(key.deterministic);
+  schedules::Epilogue &epilogue = *message.mutable_epilogue();
+  epilogue.set_kind(std::string(name(key.epilogue.kind)));
+  epilogue.set_bias(key.epilogue.bias);
+  epilogue.set_feeds_matmuls(key.epilogue.feedsMatmuls);
+  if (key.epilogue.kind == Epilogue::RotateAppendKV) {
+    epilogue.set_cache_heads(key.epilogue.cacheHeads);
+    epilogue.set_cache_type(std::string(name(key.epilogue.cache)));
+    epilogue.set_head_norms(key.epilogue.headNorms);
+  }
   message.mutable_packing()->set_panel(key.packing.panel);
   message.mutable_packing()->set_tile(key.packing.tile);
   message.mutable_packing()->set_k_step(key.packing.kStep);
@@ -460,7 +501,8 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .k = group.shape.k,
           .columnUnit = group.shape.columnUnit,
           .packing = packingFor(group.shape, isa),
-          .deterministic = group.shape.deterministic};
+          .deterministic = group.shape.deterministic,
+          .epilogue = group.shape.epilogue};
 }
 
 AttentionKey AttentionKey::of(const AttentionShape &shape, const Target &target,
@@ -478,7 +520,8 @@ MatmulShape ScheduleKey::shape() const {
           .columnUnit = columnUnit,
           .bf16Weights = bf16Weights,
           .packing = packing,
-          .deterministic = deterministic};
+          .deterministic = deterministic,
+          .epilogue = epilogue};
 }
 
 bool ScheduleKey::operator<(const ScheduleKey &other) const {

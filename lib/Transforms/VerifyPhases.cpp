@@ -275,9 +275,9 @@ LogicalResult SumParts::add(Operation *op) {
     return addTerms(op, {}, false);
   bool isPart = hasColumns(op, matmul.getWeightAttr());
   bool deals = matmul.getResidualRanks().has_value();
-  gemm::Epilogue epilogue = matmul.getEpilogue();
-  if (isPart ? epilogue != gemm::Epilogue::None &&
-                   epilogue != gemm::Epilogue::AddResidual
+  Epilogue epilogue = matmul.getEpilogue();
+  if (isPart ? epilogue != Epilogue::None &&
+                   epilogue != Epilogue::AddResidual
              : deals)
     return op->emitOpError("has an epilogue that does not fit a weight of "
                            "which ranks have ")

@@ -112,18 +112,6 @@ int64_t bytesOf(AttentionElement element) {
   return element == AttentionElement::F32 ? 4 : 2;
 }
 
-Type typeOf(AttentionElement element, MLIRContext *context) {
-  switch (element) {
-  case AttentionElement::F32:
-    return Float32Type::get(context);
-  case AttentionElement::BF16:
-    return BFloat16Type::get(context);
-  case AttentionElement::F16:
-    return Float16Type::get(context);
-  }
-  llvm_unreachable("an unknown element");
-}
-
 /// Numbers between -1 and 1.
 void fillRandom(std::byte *data, uint64_t elements, AttentionElement element) {
   std::minstd_rand random(1);
@@ -221,7 +209,7 @@ uint64_t AttentionPrograms::workspaceBytes(const AttentionSchedule &schedule,
 MemRefType AttentionPrograms::activationType(AttentionElement element,
                                              MLIRContext *context) const {
   return MemRefType::get({ShapedType::kDynamic, channels()},
-                         typeOf(element, context));
+                         lm::getType(element, context));
 }
 
 /// Attention to the layers that the step names where others name the tokens
@@ -236,7 +224,7 @@ void AttentionPrograms::addProgram(ModuleOp module,
       workspaceBytes(schedule, destinationOffset, partialOffset);
   auto cacheType =
       lm::KVCacheType::get(context, layers, shape.cacheHeads, shape.headDim,
-                           typeOf(shape.cache, context));
+                           lm::getType(shape.cache, context));
   func::FuncOp function = phase::createProgram(
       b, module.getLoc(), programName, cacheType.getBufferType(),
       MemRefType::get({ShapedType::kDynamic, vectorWidth}, b.getF32Type()),

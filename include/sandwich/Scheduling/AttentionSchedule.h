@@ -9,6 +9,7 @@
 #ifndef SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
 #define SANDWICH_SCHEDULING_ATTENTIONSCHEDULE_H
 
+#include "sandwich/Scheduling/AttentionElement.h"
 #include "sandwich/Scheduling/Schedule.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
@@ -97,11 +98,6 @@ Status verify(const AttentionTable &table);
 /// after each `chunk` blocks in every tile. The error says which entry differs.
 Status verifyDeterministic(const AttentionTable &table, int64_t chunk,
                            const Target &target);
-
-/// What attention reads and writes.
-enum class AttentionElement : uint8_t { F32, BF16, F16 };
-std::string_view name(AttentionElement element);
-std::optional<AttentionElement> attentionElementNamed(std::string_view name);
 
 /// The heads of one rank, and what is in memory.
 struct AttentionShape {

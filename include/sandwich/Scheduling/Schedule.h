@@ -18,10 +18,12 @@
 #ifndef SANDWICH_SCHEDULING_SCHEDULE_H
 #define SANDWICH_SCHEDULING_SCHEDULE_H
 
+#include "sandwich/Scheduling/MatmulEpilogue.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,7 +47,7 @@ struct MicroKernel {
   /// Errors: a name outside the grammar.
   static Result<MicroKernel> parse(std::string_view name);
 
-  bool operator==(const MicroKernel &) const = default;
+  auto operator<=>(const MicroKernel &) const = default;
 };
 
 /// An error if the micro-kernel does not fit the register file of its ISA
@@ -68,7 +70,7 @@ struct Packing {
   int64_t kStep = 1;
   int64_t kPack = 1;
 
-  bool operator==(const Packing &) const = default;
+  auto operator<=>(const Packing &) const = default;
 };
 
 /// The packing of a weight for `isa` where nothing else was decided.
@@ -188,7 +190,7 @@ struct Schedule {
   bool packsInput = false;
   StreamedOperands streamed = StreamedOperands::None;
 
-  bool operator==(const Schedule &) const = default;
+  auto operator<=>(const Schedule &) const = default;
 };
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
@@ -222,8 +224,9 @@ struct MatmulShape {
   /// Whether each sum must have the same bits whatever M is: then no threads
   /// share K, and all else adds in the order of K.
   bool deterministic = false;
+  MatmulEpilogue epilogue = {};
 
-  bool operator==(const MatmulShape &) const = default;
+  auto operator<=>(const MatmulShape &) const = default;
 };
 
 /// The packing that schedules for `isa` find the weight of `shape` in.

@@ -58,6 +58,7 @@ struct ScheduleKey {
   int64_t columnUnit = 1;
   Packing packing;
   bool deterministic = false;
+  MatmulEpilogue epilogue = {};
 
   /// The key of `group` tuned on this machine for `target` by this version of
   /// Sandwich; a shape without a packing has that of `isa`.

@@ -34,8 +34,8 @@ public:
   virtual ~ScheduleEvaluator() = default;
 
   /// Seconds that one thread takes for one slice of `schedule`, bM x bN x bK,
-  /// with the weights in memory and in no cache. Its sums, bM x bN, are at most
-  /// `maxBlockSums`.
+  /// with the weights in memory and in no cache, and without the shape's
+  /// epilogue. Its sums, bM x bN, are at most `maxBlockSums`.
   virtual Result<double> sliceSeconds(const MatmulShape &shape,
                                       const Schedule &schedule) = 0;
 
@@ -123,7 +123,7 @@ public:
 
 private:
   /// Everything an answer depends on.
-  using Key = std::array<int64_t, 29>;
+  using Key = std::array<int64_t, 35>;
   static Key makeKey(bool slice, const Payload &payload,
                      const Schedule &schedule);
   static Key makeSliceKey(const MatmulShape &shape, const Schedule &schedule);

@@ -50,7 +50,7 @@ private:
 } // namespace
 
 void EpilogueWriter::write() {
-  bool isSilu = op.getEpilogue() == gemm::Epilogue::SiluMul;
+  bool isSilu = op.getEpilogue() == Epilogue::SiluMul;
   auto writeBlock = [&] {
     if (isSilu)
       writeSiluMul();
@@ -136,9 +136,9 @@ void EpilogueWriter::writeRow(Value blockRow, Value row, Value residual) {
                       b.loadVector(op.getSums(), {blockRow, blockColumn}, size);
                   if (bias)
                     result = b.addf(result, b.loadVector(bias, column, size));
-                  if (op.getEpilogue() == gemm::Epilogue::GeluExact)
+                  if (op.getEpilogue() == Epilogue::GeluExact)
                     result = b.geluExact(result);
-                  else if (op.getEpilogue() == gemm::Epilogue::GeluTanh)
+                  else if (op.getEpilogue() == Epilogue::GeluTanh)
                     result = b.geluTanh(result);
                   if (residual)
                     result = b.addf(b.loadVector(residual, {row, column}, size),
@@ -187,14 +187,14 @@ void EpilogueWriter::writeSiluMul() {
 void sandwich::emitEpilogue(gemm::EpilogueOp op,
                             SymbolTableCollection &symbols) {
   switch (op.getEpilogue()) {
-  case gemm::Epilogue::None:
-  case gemm::Epilogue::AddResidual:
-  case gemm::Epilogue::SiluMul:
-  case gemm::Epilogue::GeluExact:
-  case gemm::Epilogue::GeluTanh:
+  case Epilogue::None:
+  case Epilogue::AddResidual:
+  case Epilogue::SiluMul:
+  case Epilogue::GeluExact:
+  case Epilogue::GeluTanh:
     EpilogueWriter(op, symbols).write();
     break;
-  case gemm::Epilogue::RotateAppendKV:
+  case Epilogue::RotateAppendKV:
     emitRotateAppendKV(op, symbols);
     break;
   }

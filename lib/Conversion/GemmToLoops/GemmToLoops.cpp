@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Conversion/MicroKernel.h"
-#include "sandwich/Conversion/NestParameters.h"
+#include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
@@ -62,13 +62,13 @@ public:
 
   /// The most bytes of sums and packed input that the nest needs.
   int64_t scratchBytes() const {
-    int64_t packed = schedule.packsInput ? blockRowsCapacity() *
-                                               schedule.slice[2] * elementBytes
-                                         : 0;
-    return sumsBytes() + packed;
+    const int64_t elements = hasParameters()
+                                 ? maxPackedInput
+                                 : blockRowsCapacity() * schedule.slice[2];
+    return sumsBytes() + (schedule.packsInput ? elements * elementBytes : 0);
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
-  /// cache line, if the nest has no memory of its own for them.
+  /// cache line.
   void emit(Value scratch);
 
 private:
@@ -253,7 +253,7 @@ void NestLowering::emit(Value scratch) {
   tileRows = b.index(1);
   if (hasTiles())
     configureTiles();
-  createBuffers(op.getScratch() ? op.getScratch() : scratch);
+  createBuffers(scratch);
   if (schedule.order == LoopOrder::RowsOuter)
     emitRowBlocks([&] { emitColumnBlocks([&] { emitBlock(); }); });
   else
@@ -649,8 +649,7 @@ struct GemmToLoops : public sandwich::impl::GemmToLoopsBase<GemmToLoops> {
     int64_t bytes = 0;
     function.walk([&](gemm::NestOp op) {
       nests.emplace_back(op, kernels);
-      if (!op.getScratch())
-        bytes = std::max(bytes, nests.back().scratchBytes());
+      bytes = std::max(bytes, nests.back().scratchBytes());
     });
     // All nests of the function use the same memory in turn.
     Value scratch = bytes > 0 ? createScratch(function, bytes) : Value();

@@ -54,7 +54,7 @@ private:
   void convert(func::FuncOp function);
   gemm::MatmulOp createMatmul(ImplicitLocOpBuilder &builder, Type result,
                               lm::LinearOp linear, FlatSymbolRefAttr weight,
-                              FlatSymbolRefAttr bias, gemm::Epilogue epilogue);
+                              FlatSymbolRefAttr bias, Epilogue epilogue);
 
   /// Whether the rows of `parts`, weights or vectors, can become one's.
   bool canFuse(ArrayRef<FlatSymbolRefAttr> parts, bool interleaved);
@@ -185,7 +185,7 @@ gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
                                        Type result, lm::LinearOp linear,
                                        FlatSymbolRefAttr weight,
                                        FlatSymbolRefAttr bias,
-                                       gemm::Epilogue epilogue) {
+                                       Epilogue epilogue) {
   auto matmul =
       gemm::MatmulOp::create(builder, result, linear.getInput(), weight);
   matmul.setEpilogue(epilogue);
@@ -254,7 +254,7 @@ void Converter::fuseAppendKV(lm::AppendKVOp append) {
   ImplicitLocOpBuilder builder(append.getLoc(), append);
   gemm::MatmulOp matmul =
       createMatmul(builder, query->rotate.getResult().getType(), value, weight,
-                   bias, gemm::Epilogue::RotateAppendKV);
+                   bias, Epilogue::RotateAppendKV);
   matmul.getRotaryTableMutable().assign(key->rotate.getTable());
   matmul.getKvCacheMutable().assign(append.getKvCache());
   matmul.getSlotsMutable().assign(append.getSlots());
@@ -286,7 +286,7 @@ void Converter::fuseSiluMul(lm::SiluMulOp silu) {
   ImplicitLocOpBuilder builder(silu.getLoc(), silu);
   gemm::MatmulOp matmul =
       createMatmul(builder, silu.getResult().getType(), gate, weight, {},
-                   gemm::Epilogue::SiluMul);
+                   Epilogue::SiluMul);
   silu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   silu.erase();
   eraseUnused({gate, up});
@@ -300,8 +300,8 @@ void Converter::fuseGelu(lm::GeluOp gelu) {
   gemm::MatmulOp matmul = createMatmul(
       builder, gelu.getResult().getType(), linear, linear.getWeightAttr(),
       linear.getBiasAttr(),
-      gelu.getKind() == lm::GeluKind::Exact ? gemm::Epilogue::GeluExact
-                                            : gemm::Epilogue::GeluTanh);
+      gelu.getKind() == lm::GeluKind::Exact ? Epilogue::GeluExact
+                                            : Epilogue::GeluTanh);
   gelu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   gelu.erase();
   linear.erase();
@@ -317,7 +317,7 @@ void Converter::fuseAdd(lm::AddOp add) {
     ImplicitLocOpBuilder builder(add.getLoc(), add);
     gemm::MatmulOp matmul = createMatmul(
         builder, add.getResult().getType(), linear, linear.getWeightAttr(),
-        linear.getBiasAttr(), gemm::Epilogue::AddResidual);
+        linear.getBiasAttr(), Epilogue::AddResidual);
     matmul.getResidualMutable().assign(dealt ? dealt.getInput() : residual);
     if (dealt)
       matmul.setResidualRanksAttr(dealt.getRanksAttr());
@@ -360,7 +360,7 @@ void Converter::convert(func::FuncOp function) {
     ImplicitLocOpBuilder builder(linear.getLoc(), linear);
     gemm::MatmulOp matmul =
         createMatmul(builder, linear.getType(), linear, linear.getWeightAttr(),
-                     linear.getBiasAttr(), gemm::Epilogue::None);
+                     linear.getBiasAttr(), Epilogue::None);
     linear.replaceAllUsesWith(matmul.getResult());
     linear.erase();
   });

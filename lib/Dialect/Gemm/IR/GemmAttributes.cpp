@@ -29,8 +29,6 @@ llvm::hash_code sandwich::hash_value(const Schedule &schedule) {
       static_cast<int>(schedule.streamed));
 }
 
-#include "sandwich/Dialect/Gemm/IR/GemmEnums.cpp.inc"
-
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/Gemm/IR/GemmAttributes.cpp.inc"
 
@@ -112,6 +110,21 @@ static ParseResult parseName(AsmParser &parser, Enum &value,
     return parser.emitError(location) << "'" << name << "' is no " << known;
   value = *found;
   return success();
+}
+
+Attribute EpilogueAttr::parse(AsmParser &parser, Type) {
+  Epilogue epilogue = Epilogue::None;
+  if (parser.parseLess() ||
+      parseName(parser, epilogue, epilogueNamed,
+                "epilogue: none, add_residual, silu_mul, rotate_append_kv, "
+                "gelu_exact or gelu_tanh") ||
+      parser.parseGreater())
+    return {};
+  return get(parser.getContext(), epilogue);
+}
+
+void EpilogueAttr::print(AsmPrinter &printer) const {
+  printer << '<' << sandwich::name(getValue()) << '>';
 }
 
 /// `rows`, as they are, or `packed`.

@@ -94,6 +94,20 @@ lm::StepCost MatmulOp::getCost(SymbolTableCollection &symbols) {
   return lm::getMatmulCost(lm::lookupWeight(symbols, *this, getWeightAttr()));
 }
 
+/// Whether matmuls alone read the result of `op`. In buffer form its element
+/// says what they read.
+static bool feedsMatmuls(MatmulOp op) {
+  if (op.getDestination())
+    return cast<MemRefType>(op.getDestination().getType())
+        .getElementType()
+        .isBF16();
+  return !op.getResult().use_empty() &&
+         llvm::all_of(op.getResult().getUses(), [](OpOperand &use) {
+           auto reader = dyn_cast<MatmulOp>(use.getOwner());
+           return reader && &use == &reader.getInputMutable();
+         });
+}
+
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
@@ -106,6 +120,17 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
     shape.columnUnit = getHeadDim(op);
   if (op.getEpilogue() == Epilogue::SiluMul)
     shape.columnUnit = 2 * *weight.getInterleave();
+  shape.epilogue = {
+      .kind = op.getEpilogue(),
+      .bias = op.getBias().has_value(),
+      .feedsMatmuls = feedsMatmuls(op),
+      .headNorms = op.getQueryNorm().has_value(),
+  };
+  if (op.getKvCache()) {
+    lm::KVCacheType cache = lm::getKVCacheType(op.getKvCache().getType());
+    shape.epilogue.cacheHeads = cache.getHeads();
+    shape.epilogue.cache = lm::attentionElementOf(cache.getElementType());
+  }
   return shape;
 }
 
@@ -130,7 +155,7 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Type result,
         /*slots=*/nullptr, /*query_norm=*/nullptr, /*key_norm=*/nullptr,
         /*norm_epsilon=*/nullptr, /*schedules=*/nullptr,
         /*tokens_between=*/nullptr, /*partial_sums=*/nullptr,
-        /*destination=*/nullptr);
+        /*parameters=*/nullptr, /*destination=*/nullptr);
 }
 
 /// The channels of the heads of a `rotate_append_kv` epilogue that writes
@@ -174,7 +199,7 @@ template <typename Op>
 static LogicalResult verifyEpilogue(Op op, int64_t result) {
   if (!hasEpilogueOperands(op))
     return op.emitOpError("(C3) has operands that epilogue '")
-           << stringifyEpilogue(op.getEpilogue())
+           << name(op.getEpilogue())
            << "' does not take, or lacks one";
   if (op.getResidual() && channels(op.getResidual()) != result)
     return op.emitOpError("(C4) residual must have ") << result << " channels";
@@ -195,6 +220,8 @@ LogicalResult MatmulOp::verify() {
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
+  if (getParameters() && !inBuffers)
+    return emitOpError("(C7) has parameters, which are for buffer form");
   return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1));
 }
 
@@ -364,22 +391,17 @@ static MemRefType getSumsType(MLIRContext *context) {
 
 void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
                    Value weight, ArrayRef<Value> part, Value parameters,
-                   Value scratch, const Schedule &schedule, int64_t unit,
+                   const Schedule &schedule, int64_t unit,
                    ArrayRef<int64_t> rowsBetween) {
   MLIRContext *context = builder.getContext();
   state.addOperands({input, weight});
   state.addOperands(part);
   if (parameters)
     state.addOperands(parameters);
-  if (scratch)
-    state.addOperands(scratch);
   auto &properties = state.getOrAddProperties<Properties>();
   properties.setSchedule(ScheduleAttr::get(context, schedule));
   properties.setUnit(builder.getI64IntegerAttr(unit));
   properties.setRowsBetween(builder.getDenseI64ArrayAttr(rowsBetween));
-  llvm::copy(ArrayRef<int32_t>(
-                 {1, 1, 1, 1, 1, 1, 1, 1, parameters ? 1 : 0, scratch ? 1 : 0}),
-             properties.operandSegmentSizes.begin());
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(state.addRegion());
   body->addArgument(getSumsType(context), state.location);
@@ -434,16 +456,14 @@ LogicalResult NestOp::verify() {
   if (getBody()->getArgumentTypes() != TypeRange(arguments))
     return emitOpError("(C3) body must take ")
            << arguments[0] << " and four indices";
-  if (getParameters() && !getScratch())
-    return emitOpError("(C4) has parameters, but no scratch");
   int64_t unit = getUnit();
   if (unit <= 0 || unit % getPacking().panel != 0)
-    return emitOpError("(C5) unit must be a positive multiple of a panel's ")
+    return emitOpError("(C4) unit must be a positive multiple of a panel's ")
            << getPacking().panel << " columns";
   ArrayRef<int64_t> rows = getRowsBetween();
   if (rows.size() != 2 || rows[0] < 0 ||
       rows[1] < std::max<int64_t>(rows[0], 1) || rows[1] > lm::maxDimension)
-    return emitOpError("(C6) rows_between needs two numbers, ascending, the "
+    return emitOpError("(C5) rows_between needs two numbers, ascending, the "
                        "second one between 1 and ")
            << lm::maxDimension;
   // Two sizes below 2^31 cannot overflow.
@@ -452,10 +472,10 @@ LogicalResult NestOp::verify() {
     return success();
   const int64_t blockRows = llvm::alignTo(bM, rowUnitOf(kernel.isa));
   if (blockRows * bN > maxBlockSums || bN % getPacking().panel != 0)
-    return emitOpError("(C7) slice must have whole panels, and at most ")
+    return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
   if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
-    return emitOpError("(C7) at most ")
+    return emitOpError("(C6) at most ")
            << maxPackedInput << " elements of input can be packed; a slice has "
            << blockRows << " x " << bK;
   return success();

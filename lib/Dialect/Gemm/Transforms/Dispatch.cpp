@@ -27,14 +27,20 @@ struct TokenRange {
 
 } // namespace
 
-/// The schedules of `op` that some step of at most `maxTokens` can need;
-/// neighbours that are equal become one.
+/// The schedules of `op` that some step of at most `maxTokens`, or as many as
+/// the operation promises, can need; neighbours that are equal become one.
 static SmallVector<TokenRange> getRanges(gemm::MatmulOp op, int64_t maxTokens) {
   SmallVector<TokenRange> ranges;
   int64_t minTokens = 0;
+  if (std::optional<ArrayRef<int64_t>> between = op.getTokensBetween()) {
+    maxTokens = std::min(maxTokens, (*between)[1]);
+    minTokens = std::min((*between)[0], maxTokens);
+  }
   for (auto [rows, schedule] :
        llvm::zip_equal(op.getSchedules()->getMaxRows(),
                        op.getSchedules()->getSchedules())) {
+    if (rows < minTokens)
+      continue;
     int64_t last = std::min(rows, maxTokens);
     if (!ranges.empty() && ranges.back().schedule == schedule)
       ranges.back().maxTokens = last;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ThreadPart.h"
+#include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
@@ -93,17 +94,41 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
   return *fitting;
 }
 
+Part<Value> PartBuilder::loadPart(Value thread) {
+  static_assert(sizeof(ThreadPart) == 7 * sizeof(int64_t));
+  constexpr auto numbers = [](size_t bytes) {
+    return static_cast<int64_t>(bytes / sizeof(int64_t));
+  };
+  Value first = builder.add(builder.mul(thread, numbers(sizeof(ThreadPart))),
+                            numbers(sizeof(NestParameters)));
+  auto load = [&](size_t offset) -> Value {
+    return memref::LoadOp::create(builder, op.getParameters(),
+                                  builder.add(first, numbers(offset)));
+  };
+  return {load(offsetof(ThreadPart, rowBegin)),
+          load(offsetof(ThreadPart, rowEnd)),
+          load(offsetof(ThreadPart, columnBegin)),
+          load(offsetof(ThreadPart, columnEnd)),
+          load(offsetof(ThreadPart, kBegin)),
+          load(offsetof(ThreadPart, kEnd)),
+          load(offsetof(ThreadPart, partOfK))};
+}
+
 FailureOr<gemm::NestOp> PartBuilder::createNest() {
   FailureOr<Schedule> schedule = clipSlice();
   if (failed(schedule))
     return failure();
-  int64_t tM = schedule->threads[0];
+  int64_t tM = op.getParameters() ? 1 : schedule->threads[0];
   auto function = op->getParentOfType<func::FuncOp>();
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
 
-  Part<Value> part = partOfThread(
-      builder, divisionOf(shape, *shape.packing, schedule->threads, columns),
-      tokens, thread);
+  Part<Value> part =
+      op.getParameters()
+          ? loadPart(thread)
+          : partOfThread(builder,
+                         divisionOf(shape, *shape.packing, schedule->threads,
+                                    columns),
+                         tokens, thread);
   partOfK = part.partOfK;
 
   std::array<int64_t, 2> rowsBetween = {0, program.getMaxTokens()};
@@ -119,8 +144,7 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
       gemm::NestOp::create(builder, op.getInput(), weight,
                            {part.rowBegin, part.rowEnd, part.columnBegin,
                             part.columnEnd, part.kBegin, part.kEnd},
-                           /*parameters=*/Value(), /*scratch=*/Value(),
-                           *schedule, unit, rowsBetween);
+                           op.getParameters(), *schedule, unit, rowsBetween);
   builder.setInsertionPointToStart(nest.getBody());
   return nest;
 }

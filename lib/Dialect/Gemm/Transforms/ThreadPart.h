@@ -18,6 +18,7 @@
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
+#include "sandwich/Scheduling/Partition.h"
 
 namespace sandwich {
 
@@ -54,6 +55,8 @@ public:
 
 private:
   mlir::FailureOr<Schedule> clipSlice() const;
+  /// From the matmul's parameters.
+  Part<mlir::Value> loadPart(mlir::Value thread);
 
   gemm::MatmulOp op;
   phase::ProgramAttr program;

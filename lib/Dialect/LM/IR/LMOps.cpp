@@ -423,10 +423,22 @@ int64_t AttentionOp::getPartialSumsBytes(int64_t maxRows,
   return parts * (size + 2 * heads) * static_cast<int64_t>(sizeof(float));
 }
 
-static AttentionElement attentionElementOf(Type type) {
+AttentionElement lm::attentionElementOf(Type type) {
   if (type.isF32())
     return AttentionElement::F32;
   return type.isBF16() ? AttentionElement::BF16 : AttentionElement::F16;
+}
+
+Type lm::getType(AttentionElement element, MLIRContext *context) {
+  switch (element) {
+  case AttentionElement::F32:
+    return Float32Type::get(context);
+  case AttentionElement::BF16:
+    return BFloat16Type::get(context);
+  case AttentionElement::F16:
+    return Float16Type::get(context);
+  }
+  llvm_unreachable("an unknown element");
 }
 
 AttentionShape AttentionOp::getShape() {

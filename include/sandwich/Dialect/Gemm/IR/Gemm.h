@@ -19,7 +19,6 @@ llvm::hash_code hash_value(const Schedule &schedule);
 } // namespace sandwich
 
 #include "sandwich/Dialect/Gemm/IR/GemmDialect.h.inc"
-#include "sandwich/Dialect/Gemm/IR/GemmEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "sandwich/Dialect/Gemm/IR/GemmAttributes.h.inc"

@@ -10,23 +10,20 @@
 #define SANDWICH_DIALECT_GEMM_IR_GEMMATTRIBUTES_TD
 
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
 include "sandwich/Dialect/Gemm/IR/GemmDialect.td"
 include "sandwich/Dialect/LM/IR/LMInterfaces.td"
 
-def Gemm_Epilogue : I32EnumAttr<"Epilogue", "what a matmul does to its sums", [
-    I32EnumAttrCase<"None", 0, "none">,
-    I32EnumAttrCase<"AddResidual", 1, "add_residual">,
-    I32EnumAttrCase<"SiluMul", 2, "silu_mul">,
-    I32EnumAttrCase<"RotateAppendKV", 3, "rotate_append_kv">,
-    I32EnumAttrCase<"GeluExact", 4, "gelu_exact">,
-    I32EnumAttrCase<"GeluTanh", 5, "gelu_tanh">]> {
-  let cppNamespace = "::sandwich::gemm";
-  let genSpecializedAttr = 0;
-}
-
-def Gemm_EpilogueAttr : EnumAttr<Gemm_Dialect, Gemm_Epilogue, "epilogue"> {
-  let assemblyFormat = "`<` $value `>`";
+def Gemm_EpilogueAttr : AttrDef<Gemm_Dialect, "Epilogue"> {
+  let mnemonic = "epilogue";
+  let summary = "What a matmul does to its sums";
+  let description = [{
+    `<none>`, `<add_residual>`, `<silu_mul>`, `<rotate_append_kv>`,
+    `<gelu_exact>` or `<gelu_tanh>`: see `gemm.matmul`.
+  }];
+  let parameters = (ins "::sandwich::Epilogue":$value);
+  let hasCustomAssemblyFormat = 1;
+  let returnType = "::sandwich::Epilogue";
+  let convertFromStorage = "$_self.getValue()";
 }
 
 def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing", [

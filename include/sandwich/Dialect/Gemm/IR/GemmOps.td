@@ -65,7 +65,10 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     A layer's weight, bias and norms are its slices of the named weights.
     The input's element type is the one micro-kernels read. `tokens_between`
     promises the smallest and the largest number of tokens that the operation
-    meets. `partial_sums` is the memory of threads that share K.
+    meets. `partial_sums` is the memory of threads that share K. While tuning,
+    `parameters` (`NestParameters` of sandwich/Scheduling, and the part of each
+    thread) replace most of the one schedule: see `gemm.nest`. Of its thread
+    grid only the parts of K are left.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) the weight exists, has two dimensions, the input's channels, and
@@ -78,8 +81,8 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     heads; (C5) bias and norms exist, have a channel for each row and for each
     one of a head, and layers if and only if one is given; `norm_epsilon` is
     finite and positive; (C6) every schedule fits the weight's shape and packing
-    and the input's element type; (C7) `tokens_between` is ascending and in
-    buffer form only.
+    and the input's element type; (C7) `tokens_between` is ascending, and like
+    `parameters` in buffer form only.
   }];
   let arguments = !con((ins
       LM_Activation:$input, FlatSymbolRefAttr:$weight,
@@ -88,6 +91,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
       OptionalAttr<Gemm_ScheduleTableAttr>:$schedules,
       OptionalAttr<DenseI64ArrayAttr>:$tokens_between,
       Optional<MemRefRankOf<[I8], [1]>>:$partial_sums,
+      Optional<MemRefRankOf<[Index], [1]>>:$parameters,
       Optional<LM_ActivationBuffer>:$destination));
   let results = (outs Optional<LM_ActivationTensor>:$result);
   let assemblyFormat = !strconcat([{
@@ -96,6 +100,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     (`schedules` `(` $schedules^ `)`)?
     (`tokens_between` $tokens_between^)?
     (`partial_sums` `(` $partial_sums^ `:` type($partial_sums) `)`)?
+    (`parameters` `(` $parameters^ `:` type($parameters) `)`)?
     (`into` $destination^)? attr-dict
     `:` type($input) (`into` type($destination)^)? (`->` type($result)^)?
   }]);
@@ -107,8 +112,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
   let hasVerifier = 1;
 }
 
-def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
-    AttrSizedOperandSegments, NoTerminator, SingleBlock]> {
+def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
   let summary = "One thread's part of a matmul, as slices around a micro-kernel";
   let description = [{
     Multiplies the rows, columns and k of a thread's part, slice by slice in the
@@ -129,11 +133,11 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     ```
 
     The thread grid of the schedule was consumed when the part was computed.
-    While tuning, `parameters` (`NestParameters` of sandwich/Conversion) replace
+    While tuning, `parameters` (`NestParameters` of sandwich/Scheduling) replace
     the schedule's slice, rows of the micro-kernel and prefetching, and hold the
     addresses of micro-kernels; the schedule then only tells the columns of the
-    micro-kernel and the loop order. The sums lie in `scratch` where it is
-    given, bM * bN f32 and a cache line, aligned to a cache line.
+    micro-kernel, the loop order, where results are stored, what is packed and
+    streamed.
 
     Columns begin at multiples of `unit` and end at one, or where the weight
     ends, k at multiples of what a round of the micro-kernel multiplies.
@@ -143,10 +147,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
     reads it; (C2) the input's channels are the weight's k, in contiguous rows
     at a static distance, of the element type that the micro-kernel reads;
-    (C3) the body takes sums and four indices; (C4) whoever has `parameters` has
-    scratch; (C5) `unit` is a positive multiple of the packing's panel;
-    (C6) `rows_between` are two numbers, ascending, the second one positive and
-    no dimension too large; (C7) without `parameters`, the sums of a slice and
+    (C3) the body takes sums and four indices; (C4) `unit` is a positive multiple of the packing's panel;
+    (C5) `rows_between` are two numbers, ascending, the second one positive and
+    no dimension too large; (C6) without `parameters`, the sums of a slice and
     the input that is packed for it take at most 1 MiB each, of tiles in whole
     tiles of rows, and its columns are whole panels.
   }];
@@ -155,7 +158,6 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     Index:$row_begin, Index:$row_end, Index:$column_begin, Index:$column_end,
     Index:$k_begin, Index:$k_end,
     Optional<MemRefRankOf<[Index], [1]>>:$parameters,
-    Optional<MemRefRankOf<[I8], [1]>>:$scratch,
     Gemm_ScheduleAttr:$schedule, I64Attr:$unit,
     DenseI64ArrayAttr:$rows_between);
   let regions = (region SizedRegion<1>:$body_region);
@@ -165,7 +167,6 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
     `columns` `(` $column_begin `to` $column_end `)`
     `k` `(` $k_begin `to` $k_end `)`
     (`parameters` `(` $parameters^ `:` type($parameters) `)`)?
-    (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
     `schedule` `(` $schedule `)` `unit` $unit `rows_between` $rows_between
     attr-dict `:` type($input) `,` type($weight) $body_region
   }];
@@ -173,7 +174,7 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [
   let builders = [
     OpBuilder<(ins "::mlir::Value":$input, "::mlir::Value":$weight,
                    "::llvm::ArrayRef<::mlir::Value>":$part,
-                   "::mlir::Value":$parameters, "::mlir::Value":$scratch,
+                   "::mlir::Value":$parameters,
                    "const ::sandwich::Schedule &":$schedule, "int64_t":$unit,
                    "::llvm::ArrayRef<int64_t>":$rowsBetween)>
   ];

@@ -111,6 +111,10 @@ mlir::FailureOr<WeightOp> verifyWeightUse(mlir::Operation *user,
 /// for a buffer that stores none.
 KVCacheType getKVCacheType(mlir::Type type);
 
+/// f32, bf16 or f16, as attention's schedules name it.
+AttentionElement attentionElementOf(mlir::Type type);
+mlir::Type getType(AttentionElement element, mlir::MLIRContext *context);
+
 /// Among how many ranks the weights of `module` are divided; 1 if they are
 /// whole. Fails, with an error on what differs, where weights or operations of
 /// several ranks disagree.

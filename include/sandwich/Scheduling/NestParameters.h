@@ -7,14 +7,15 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What `gemm.nest` loads instead of the numbers of its schedule, so that one
-/// nest serves all schedules while tuning. Plain memory: an array of 64-bit
-/// numbers whose places are those of the fields.
+/// What `gemm.matmul` and its `gemm.nest` load instead of the numbers of their
+/// schedule, so that one program serves all schedules while tuning. Plain
+/// memory: an array of 64-bit numbers whose places are those of the fields. The
+/// `ThreadPart` of each thread of the program follows.
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_CONVERSION_NESTPARAMETERS_H
-#define SANDWICH_CONVERSION_NESTPARAMETERS_H
+#ifndef SANDWICH_SCHEDULING_NESTPARAMETERS_H
+#define SANDWICH_SCHEDULING_NESTPARAMETERS_H
 
 #include "sandwich/Scheduling/StripPlan.h"
 
@@ -47,4 +48,4 @@ static_assert(sizeof(PrefetchPlan) == 5 * sizeof(int64_t));
 
 } // namespace sandwich
 
-#endif // SANDWICH_CONVERSION_NESTPARAMETERS_H
+#endif // SANDWICH_SCHEDULING_NESTPARAMETERS_H
