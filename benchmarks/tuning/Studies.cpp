@@ -282,7 +282,7 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
       tuning.window = setting.window;
       tuning.reuseThreshold = setting.threshold;
       MeasuringSession session(*evaluator);
-      double compiling = evaluator->nests().compileSeconds();
+      double compiling = evaluator->programs().compileSeconds();
       SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
                                 chooseByRule(shape, target, options.threads));
       SANDWICH_ASSIGN_OR_RETURN(
@@ -292,7 +292,7 @@ Status Studies::window(const std::vector<MatmulShape> &shapes, int64_t maxRows,
                     model, session, tuning));
       // Code that the settings before compiled is there already.
       setting.seconds += session.elapsedSeconds() -
-                         (evaluator->nests().compileSeconds() - compiling);
+                         (evaluator->programs().compileSeconds() - compiling);
       setting.measurements += session.measurements();
       setting.ranges += tuned.table.size();
       tables.push_back(std::move(tuned.table));

@@ -149,7 +149,8 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
                      "', not bf16 or f32");
   key.bf16Weights = message.weight_type() == "bf16";
   key.deterministic = message.deterministic();
-  SANDWICH_ASSIGN_OR_RETURN(key.epilogue, readEpilogue(message.epilogue(), key));
+  SANDWICH_ASSIGN_OR_RETURN(key.epilogue,
+                            readEpilogue(message.epilogue(), key));
   return key;
 }
 

@@ -105,8 +105,8 @@ MatmulLibrary::create(const Target &target, unsigned threads,
                       std::function<bool()> stop) {
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<measuring::CodeLoader> loader,
                             measuring::CodeLoader::create(target));
-  return std::unique_ptr<MatmulLibrary>(new MatmulLibrary(
-      target, threads, std::move(loader), std::move(stop)));
+  return std::unique_ptr<MatmulLibrary>(
+      new MatmulLibrary(target, threads, std::move(loader), std::move(stop)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,7 +236,8 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
   const MicroKernel &kernel = schedule.microKernel;
   const MatmulShape &shape = program.shape;
   const Packing packing = packingFor(shape, kernel.isa);
-  Plan plan{.program = {program, withoutNumbers(schedule, shape),
+  Plan plan{.program = {program,
+                        withoutNumbers(schedule, shape),
                         ScheduleNumbers::Parameters,
                         {0, program.maxRows}}};
   const int64_t unit = rowUnitOf(kernel.isa);
@@ -349,8 +350,8 @@ MatmulLibrary::prepareAsShipped(const MatmulProgram &program,
                                 std::array<int64_t, 2> tokensBetween) {
   std::vector<Key> keys;
   for (const Schedule &schedule : schedules)
-    keys.push_back(Key{ProgramKey{
-        program, schedule, ScheduleNumbers::Constants, tokensBetween}});
+    keys.push_back(Key{ProgramKey{program, schedule, ScheduleNumbers::Constants,
+                                  tokensBetween}});
   SANDWICH_RETURN_IF_ERROR(
       compileMissing(std::set<Key>(keys.begin(), keys.end())));
   std::vector<MatmulCode> codes;

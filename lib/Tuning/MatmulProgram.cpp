@@ -239,8 +239,7 @@ void ProgramBuilder::build(ScheduleNumbers numbers,
   b.setInsertionPointToStart(&function.getBody().front());
   using enum phase::ProgramArgument;
   tokens = memref::DimOp::create(b, argument(TokenIds), b.index(0));
-  Value input =
-      rowsAt(0, shape.k, program.inputStride(), program.bf16Input());
+  Value input = rowsAt(0, shape.k, program.inputStride(), program.bf16Input());
   Value result = rowsAt(place.result, program.resultChannels(),
                         program.resultStride(), program.bf16Result());
   Value rotaryTable, partialSums, parameters;
@@ -254,25 +253,24 @@ void ProgramBuilder::build(ScheduleNumbers numbers,
     parameters = memref::CastOp::create(
         b, MemRefType::get({ShapedType::kDynamic}, b.getIndexType()),
         bytesAt(place.parameters, b.getIndexType(),
-                static_cast<int64_t>(
-                    (sizeof(NestParameters) +
-                     program.threads * sizeof(ThreadPart)) /
-                    sizeof(int64_t))));
+                static_cast<int64_t>((sizeof(NestParameters) +
+                                      program.threads * sizeof(ThreadPart)) /
+                                     sizeof(int64_t))));
   FloatAttr epsilon =
       shape.epilogue.headNorms ? b.getF32FloatAttr(1e-5f) : FloatAttr();
 
   Value count = memref::DimOp::create(b, argument(LogitRows), b.index(0));
   b.forLoop(b.index(0), count, 1, [&](Value number) {
     Value layer = b.loadIndex(argument(LogitRows), number);
-    gemm::MatmulOp::create(
-        b, Type(), input, weight, bias, layer,
-        gemm::EpilogueAttr::get(context, kind),
-        kind == Epilogue::AddResidual ? result : Value(),
-        /*residual_ranks=*/nullptr, rotaryTable,
-        rotates ? argument(KVCache) : Value(),
-        rotates ? argument(CacheSlots) : Value(), queryNorm, keyNorm, epsilon,
-        gemm::getTableAttr(context, table),
-        b.getDenseI64ArrayAttr(tokensBetween), partialSums, parameters, result);
+    gemm::MatmulOp::create(b, Type(), input, weight, bias, layer,
+                           gemm::EpilogueAttr::get(context, kind),
+                           kind == Epilogue::AddResidual ? result : Value(),
+                           /*residual_ranks=*/nullptr, rotaryTable,
+                           rotates ? argument(KVCache) : Value(),
+                           rotates ? argument(CacheSlots) : Value(), queryNorm,
+                           keyNorm, epsilon, gemm::getTableAttr(context, table),
+                           b.getDenseI64ArrayAttr(tokensBetween), partialSums,
+                           parameters, result);
     // As the operation that reads the result has before it.
     phase::BarrierOp::create(b, argument(Team));
   });

@@ -37,10 +37,9 @@ constexpr double muchFaster = 0.8;
 
 /// Values between 1/2 and 1 and between -1 and -1/2, as bf16 and as f32: half
 /// of an f32 is a bf16, the other half a fraction.
-void fillRandom(AnonymousMemory &memory, uint64_t seed) {
+void fillRandom(std::byte *at, uint64_t bytes, uint64_t seed) {
   uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
-  std::byte *end = memory.data() + memory.size();
-  for (std::byte *at = memory.data(); at + 8 <= end; at += 8) {
+  for (std::byte *end = at + bytes; at + 8 <= end; at += 8) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -49,89 +48,13 @@ void fillRandom(AnonymousMemory &memory, uint64_t seed) {
   }
 }
 
-int64_t packedBytes(const MatmulShape &shape, const Packing &packing) {
-  return roundUp(shape.n, packing.panel) * shape.k *
-         (shape.bf16Weights ? 2 : 4);
-}
-
-/// Sums up to a multiple of a panel, so that whole vectors can be written.
-int64_t resultStride(const MatmulShape &shape, const Packing &packing) {
-  return rowStride(roundUp<int64_t>(roundUp(shape.n, packing.panel), 16), 4);
-}
-
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// One run
-//===----------------------------------------------------------------------===//
-
-/// What the threads of the team need.
-struct MeasuringEvaluator::Run {
-  MeasuringEvaluator &evaluator;
-  const Payload &payload;
-  Schedule schedule;
-  Packing packing;
-  PreparedNest nest;
-  /// One weight for each repetition.
-  std::vector<std::byte *> weights;
-  uint64_t weightBytes;
-
-  void work(int64_t thread);
-  void reduce(int64_t thread, float *sums, int64_t partElements,
-              int64_t stride);
-};
-
-void MeasuringEvaluator::Run::work(int64_t thread) {
-  ThreadPart part = threadPart(payload, packing, schedule.threads, thread);
-  int64_t stride = resultStride(payload.shape, packing);
-  int64_t partElements = payload.rows * stride;
-  float *sums = reinterpret_cast<float *>(evaluator.result.data());
-
-  NestCall call;
-  call.input = BytesDescriptor(evaluator.input.data(),
-                               static_cast<int64_t>(evaluator.input.size()));
-  call.result =
-      BytesDescriptor(sums + part.partOfK * partElements, partElements * 4);
-  AnonymousMemory &own = evaluator.scratch[thread];
-  call.scratch = BytesDescriptor(own.data(), static_cast<int64_t>(own.size()));
-  call.resultStride = stride;
-  call.rowBegin = part.rowBegin;
-  call.rowEnd = part.rowEnd;
-  call.columnBegin = part.columnBegin;
-  call.columnEnd = part.columnEnd;
-  call.kBegin = part.kBegin;
-  call.kEnd = part.kEnd;
-  for (std::byte *weight : weights) {
-    call.weight = BytesDescriptor(weight, static_cast<int64_t>(weightBytes));
-    nest(call);
-    evaluator.team->barrier();
-    if (schedule.threads[2] > 1)
-      reduce(thread, sums, partElements, stride);
-  }
-}
-
-/// Adds up the partial sums of a share of the columns.
-void MeasuringEvaluator::Run::reduce(int64_t thread, float *sums,
-                                     int64_t partElements, int64_t stride) {
-  ThreadPart share =
-      threadPart(payload, packing, {1, payload.threads, 1}, thread);
-  for (int64_t row = 0; row < payload.rows; ++row) {
-    float *first = sums + row * stride;
-    for (int64_t k = 1; k < schedule.threads[2]; ++k) {
-      const float *part = first + k * partElements;
-      for (int64_t column = share.columnBegin; column < share.columnEnd;
-           ++column)
-        first[column] += part[column];
-    }
-  }
-  evaluator.team->barrier();
-}
 
 //===----------------------------------------------------------------------===//
 // The evaluator
 //===----------------------------------------------------------------------===//
 
-MeasuringEvaluator::MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
+MeasuringEvaluator::MeasuringEvaluator(std::unique_ptr<MatmulLibrary> library,
                                        const MeasuringOptions &options)
     : library(std::move(library)), options(options) {}
 
@@ -145,8 +68,8 @@ MeasuringEvaluator::create(const Target &target,
     return makeError("cannot measure a team of ", options.threads,
                      " threads on ", CPU_COUNT(&allowed), " CPUs");
   SANDWICH_ASSIGN_OR_RETURN(
-      std::unique_ptr<NestLibrary> library,
-      NestLibrary::create(target, options.threads, options.stop));
+      std::unique_ptr<MatmulLibrary> library,
+      MatmulLibrary::create(target, options.threads, options.stop));
   std::unique_ptr<MeasuringEvaluator> evaluator(
       new MeasuringEvaluator(std::move(library), options));
   SANDWICH_RETURN_IF_ERROR(evaluator->allocate());
@@ -162,38 +85,77 @@ Status MeasuringEvaluator::allocate() {
       weights, AnonymousMemory::allocate(options.weightBytes,
                                          "the weights of measurements",
                                          AnonymousMemory::Fill::Wholly));
-  fillRandom(weights, 1);
-  for (unsigned thread = 0; thread < options.threads; ++thread) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        AnonymousMemory own, AnonymousMemory::allocate(
-                                 nestScratchBytes, "the sums of measurements"));
-    scratch.push_back(std::move(own));
-  }
+  fillRandom(weights.data(), weights.size(), 1);
   return {};
 }
 
-/// Makes input and result large enough.
-Status MeasuringEvaluator::reserve(const MatmulShape &shape,
-                                   const Packing &packing, int64_t rows,
-                                   int64_t partsOfK) {
-  // f32 is the larger input.
-  uint64_t inputBytes = rows * rowStride(shape.k, 4) * 4;
-  uint64_t resultBytes = partsOfK * rows * resultStride(shape, packing) * 4;
-  if (input.size() < inputBytes) {
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+MatmulProgram MeasuringEvaluator::programOf(const Payload &payload,
+                                            MatrixISA isa) const {
+  // More than the caches hold are enough.
+  constexpr int64_t mostLayers = 4096, mostCacheBytes = 256 << 20;
+  MatmulProgram program{.shape = payload.shape,
+                        .isa = isa,
+                        .threads = payload.threads,
+                        .maxRows = options.maxRows};
+  program.shape.packing = packingFor(payload.shape, isa);
+  program.layers = std::clamp<int64_t>(static_cast<int64_t>(weights.size()) /
+                                           program.weightPlace()[1],
+                                       1, mostLayers);
+  while (program.layers > 1 &&
+         (program.weightBytes() > static_cast<int64_t>(weights.size()) ||
+          program.cacheBytes() > mostCacheBytes))
+    program.layers -= divideUp<int64_t>(program.layers, 16);
+  return program;
+}
+
+Status MeasuringEvaluator::reserve(const MatmulProgram &program,
+                                   const MatmulCode &code, int64_t rows) {
+  const auto bytes = static_cast<uint64_t>(code.workspaceBytes);
+  if (workspace.size() < bytes) {
     SANDWICH_ASSIGN_OR_RETURN(
-        input,
-        AnonymousMemory::allocate(inputBytes, "the input of measurements"));
-    fillRandom(input, 2);
+        workspace,
+        AnonymousMemory::allocate(bytes, "the workspace of measurements"));
+    filled.reset();
   }
-  if (result.size() < resultBytes) {
+  const auto cacheBytes = static_cast<uint64_t>(program.cacheBytes());
+  if (cache.size() < cacheBytes) {
     SANDWICH_ASSIGN_OR_RETURN(
-        result,
-        AnonymousMemory::allocate(resultBytes, "the results of measurements"));
+        cache,
+        AnonymousMemory::allocate(cacheBytes, "the KV cache of measurements",
+                                  AnonymousMemory::Fill::Wholly));
+    // The first touch of memory is not what is measured.
+    std::memset(cache.data(), 0, cache.size());
   }
+  for (auto number = static_cast<int32_t>(numbers.size());
+       number < program.maxRows; ++number)
+    numbers.push_back(number);
+  if (filled == program && rows <= filledRows)
+    return {};
+  auto fill = [&](int64_t begin, int64_t size, uint64_t seed) {
+    fillRandom(workspace.data() + begin, size, seed);
+  };
+  fill(0, rows * program.inputStride() * (program.bf16Input() ? 2 : 4), 2);
+  fill(code.workspace.result,
+       rows * program.resultStride() * (program.bf16Result() ? 2 : 4), 3);
+  if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
+    fill(code.workspace.rotaryTable, rows * program.shape.columnUnit * 4, 4);
+  filled = program;
+  filledRows = rows;
   return {};
 }
 
-/// `bytes`, no more than there are, that were not read for longest.
+void MeasuringEvaluator::setParameters(const MatmulCode &code,
+                                       const std::vector<ThreadPart> &parts) {
+  std::byte *place = workspace.data() + code.workspace.parameters;
+  std::memcpy(place, &*code.parameters, sizeof(NestParameters));
+  std::memcpy(place + sizeof(NestParameters), parts.data(),
+              parts.size() * sizeof(ThreadPart));
+}
+
 std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
   constexpr uint64_t page = 4096;
   if (weightPosition + bytes > weights.size())
@@ -203,44 +165,138 @@ std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
   return weight;
 }
 
+std::vector<int32_t>
+MeasuringEvaluator::nextLayers(const MatmulProgram &program, size_t count) {
+  auto [first, stride] = program.weightPlace();
+  const auto place = static_cast<int64_t>(weightPosition);
+  int64_t layer = place > first ? divideUp(place - first, stride) : 0;
+  std::vector<int32_t> layers;
+  while (layers.size() < count) {
+    if (layer >= program.layers)
+      layer = 0;
+    layers.push_back(static_cast<int32_t>(layer++));
+  }
+  weightPosition = first + layer * stride;
+  return layers;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+/// The step's barrier is that of the team.
+SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
+                                        const std::vector<int32_t> &layers) {
+  SandwichStep step = {};
+  step.token_ids = numbers.data();
+  step.positions = numbers.data();
+  step.cache_slots = numbers.data();
+  step.num_tokens = rows;
+  step.logit_rows = layers.data();
+  step.num_logit_rows = static_cast<int64_t>(layers.size());
+  step.weights = weights.data();
+  step.kv_cache = cache.data();
+  step.num_blocks =
+      divideUp<int64_t>(std::ssize(numbers), SANDWICH_KV_BLOCK_TOKENS);
+  step.workspace = workspace.data();
+  step.team = team.get();
+  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
+  return step;
+}
+
+double MeasuringEvaluator::run(const MatmulCode &code, int64_t rows,
+                               unsigned threads,
+                               const std::vector<int32_t> &layers) {
+  struct Context {
+    SandwichPhaseFunction function;
+    SandwichStep step;
+  } context{code.function, stepOf(rows, layers)};
+  Clock::time_point begin = Clock::now();
+  team->run(
+      threads,
+      [](void *given, int32_t thread) {
+        auto *own = static_cast<Context *>(given);
+        own->function(&own->step, thread);
+      },
+      &context);
+  return secondsSince(begin);
+}
+
+double MeasuringEvaluator::runAlone(const MatmulCode &code, int64_t rows,
+                                    const std::vector<int32_t> &layers) {
+  SandwichStep step = stepOf(rows, layers);
+  step.barrier = [](void * /*team*/) {};
+  Clock::time_point begin = Clock::now();
+  code.function(&step, 0);
+  return secondsSince(begin);
+}
+
 /// How many matmuls take `least` seconds, by a rough guess.
-static size_t repetitionsFor(const Payload &payload, uint64_t weightBytes,
-                             double least) {
-  double guess = std::max(payload.flops() / 1e12,
-                          static_cast<double>(weightBytes) / 100e9);
+static size_t repetitionsFor(const Payload &payload,
+                             const MatmulProgram &program, double least) {
+  double guess =
+      std::max(payload.flops() / 1e12,
+               static_cast<double>(program.weightPlace()[1]) / 100e9);
   return std::clamp<size_t>(static_cast<size_t>(std::ceil(least / guess)), 1,
                             64);
 }
 
 Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
-                                           const Schedule &schedule,
-                                           double least) {
-  Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
-  uint64_t bytes = packedBytes(payload.shape, packing);
-  SANDWICH_RETURN_IF_ERROR(
-      reserve(payload.shape, packing, payload.rows, schedule.threads[2]));
-  SANDWICH_ASSIGN_OR_RETURN(
-      Schedule fitting,
-      fitSlice(schedule, payload.shape, payload.shape.n, payload.rows));
-  Run run{*this, payload, fitting, packing, {}, {}, bytes};
+                                           const Schedule &schedule) {
+  const MatmulProgram program = programOf(payload, schedule.microKernel.isa);
+  const int64_t columns = program.storedColumns();
+  SANDWICH_ASSIGN_OR_RETURN(Schedule fitting, fitSlice(schedule, payload.shape,
+                                                       columns, payload.rows));
   int64_t tM = schedule.threads[0];
   SANDWICH_ASSIGN_OR_RETURN(
-      run.nest, library->prepare(payload.shape, run.schedule, payload.rows / tM,
-                                 divideUp(payload.rows, tM)));
-
-  size_t repetitions = repetitionsFor(payload, bytes, least);
-  for (size_t i = 0; i < repetitions; ++i)
-    run.weights.push_back(nextWeight(bytes));
-  Clock::time_point begin = Clock::now();
-  team->run(
-      static_cast<unsigned>(payload.threads),
-      [](void *context, int32_t thread) {
-        static_cast<Run *>(context)->work(thread);
-      },
-      &run);
-  double seconds = secondsSince(begin);
-  return seconds / static_cast<double>(repetitions);
+      MatmulCode code, library->prepare(program, fitting, payload.rows / tM,
+                                        divideUp(payload.rows, tM)));
+  SANDWICH_RETURN_IF_ERROR(reserve(program, code, payload.rows));
+  const Division division = divisionOf(payload.shape, *program.shape.packing,
+                                       schedule.threads, columns);
+  std::vector<ThreadPart> parts;
+  for (int64_t thread = 0; thread < payload.threads; ++thread)
+    parts.push_back(
+        partOfThread(IntegerArithmetic(), division, payload.rows, thread));
+  setParameters(code, parts);
+  size_t repetitions = repetitionsFor(payload, program, leastSeconds);
+  return run(code, payload.rows, static_cast<unsigned>(payload.threads),
+             nextLayers(program, repetitions)) /
+         static_cast<double>(repetitions);
 }
+
+Result<std::vector<MatmulCode>>
+MeasuringEvaluator::prepareAsShipped(const Payload &payload,
+                                     const std::vector<Schedule> &schedules) {
+  // As tables have them: a range of rows, all of them in one block where those
+  // of the payload are.
+  const int64_t most =
+      std::min(payload.rows + payload.rows / 16, options.maxRows);
+  std::vector<Schedule> shipped = schedules;
+  for (Schedule &schedule : shipped)
+    if (schedule.slice[0] >= divideUp(payload.rows, schedule.threads[0]))
+      schedule.slice[0] = options.maxRows;
+  return library->prepareAsShipped(
+      programOf(payload, schedules.front().microKernel.isa), shipped,
+      {payload.rows, most});
+}
+
+Result<double> MeasuringEvaluator::runShipped(const Payload &payload,
+                                              const MatmulProgram &program,
+                                              const MatmulCode &code,
+                                              double least) {
+  SANDWICH_RETURN_IF_ERROR(reserve(program, code, payload.rows));
+  if (options.stop && options.stop())
+    return makeError("measuring was stopped");
+  size_t repetitions = repetitionsFor(payload, program, least);
+  return run(code, payload.rows, static_cast<unsigned>(payload.threads),
+             nextLayers(program, repetitions)) /
+         static_cast<double>(repetitions);
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
 
 Status MeasuringEvaluator::check(const Payload &payload,
                                  const Schedule &schedule) const {
@@ -265,6 +321,13 @@ Status MeasuringEvaluator::narrow(Payload &payload,
     return makeError("K = ", shape.k, " is too large to measure with ",
                      weights.size(), " bytes of weights");
   payload.shape.n = std::min(shape.n, mostColumns);
+  const MatmulProgram program = programOf(payload, schedule.microKernel.isa);
+  if (program.resultChannels() <= 0 ||
+      program.weightBytes() > static_cast<int64_t>(weights.size()))
+    return makeError(shape.n, " x ", shape.k, " is too large to measure with ",
+                     weights.size(),
+                     " bytes of weights, or has no such "
+                     "epilogue");
   return {};
 }
 
@@ -277,10 +340,8 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
   double share =
       static_cast<double>(given.shape.n) / static_cast<double>(payload.shape.n);
 
-  std::array<int64_t, 8> key = {
-      given.rows,    given.threads,          given.shape.n,
-      given.shape.k, given.shape.columnUnit, given.shape.bf16Weights,
-      packing.panel, packing.kPack};
+  std::tuple key(given.rows, given.threads, given.shape);
+  std::get<MatmulShape>(key).packing = packing;
   auto reference = references.find(key);
   if (reference == references.end()) {
     // The first touch of memory is not what is measured.
@@ -328,57 +389,37 @@ Result<double> MeasuringEvaluator::seconds(const Payload &given,
   return seconds;
 }
 
-/// A nest of one micro-kernel on the same operands again and again.
-struct MeasuringEvaluator::RepeatedNest {
-  MeasuringEvaluator &evaluator;
-  const PreparedNest &nest;
-  std::array<int64_t, 3> size;
-  int64_t resultStride, repetitions;
+MatmulProgram
+MeasuringEvaluator::repeatedProgram(const MatmulShape &shape,
+                                    const Schedule &schedule) const {
+  const MicroKernel &kernel = schedule.microKernel;
+  const auto threads = static_cast<int64_t>(options.threads);
+  return {.shape = {.n = schedule.slice[1],
+                    .k = shape.k,
+                    .bf16Weights = shape.bf16Weights,
+                    .packing = packingFor(shape, kernel.isa)},
+          .isa = kernel.isa,
+          .threads = threads,
+          .maxRows = kernel.rows * threads,
+          .layers = 1};
+}
 
-  void work(int64_t thread) {
-    NestCall call;
-    auto describe = [](AnonymousMemory &memory) {
-      return BytesDescriptor(memory.data(),
-                             static_cast<int64_t>(memory.size()));
-    };
-    call.input = describe(evaluator.input);
-    call.weight = describe(evaluator.weights);
-    call.scratch = describe(evaluator.scratch[thread]);
-    call.result = describe(evaluator.result);
-    // Lines that threads share would be written in turn.
-    auto *own = static_cast<float *>(call.result.aligned);
-    call.result.aligned = own + thread * size[0] * resultStride;
-    call.resultStride = resultStride;
-    call.rowEnd = size[0];
-    call.columnEnd = size[1];
-    call.kEnd = size[2];
-    for (int64_t i = 0; i < repetitions; ++i)
-      nest(call);
-  }
-};
-
-Result<double> MeasuringEvaluator::repeat(const MatmulShape &shape,
-                                          const PreparedNest &nest,
+Result<double> MeasuringEvaluator::repeat(const MatmulProgram &program,
+                                          const MatmulCode &code,
                                           const Schedule &schedule,
-                                          int64_t repetitions) {
-  Packing packing = packingFor(shape, schedule.microKernel.isa);
-  MatmulShape reserved = shape;
-  reserved.n = schedule.slice[1];
-  SANDWICH_RETURN_IF_ERROR(
-      reserve(reserved, packing, schedule.slice[0] * options.threads, 1));
-  RepeatedNest run{*this, nest, schedule.slice, resultStride(reserved, packing),
-                   repetitions};
+                                          size_t repetitions) {
+  SANDWICH_RETURN_IF_ERROR(reserve(program, code, program.maxRows));
+  // Each thread has rows of its own: lines that threads share would be written
+  // in turn.
+  auto [rows, columns, k] = schedule.slice;
+  std::vector<ThreadPart> parts;
+  for (int64_t thread = 0; thread < program.threads; ++thread)
+    parts.push_back({thread * rows, (thread + 1) * rows, 0, columns, 0, k, 0});
+  setParameters(code, parts);
+  const std::vector<int32_t> layers(repetitions, 0);
   std::vector<double> samples;
-  for (size_t i = 0; i < mostPairs; ++i) {
-    Clock::time_point begin = Clock::now();
-    team->run(
-        options.threads,
-        [](void *context, int32_t thread) {
-          static_cast<RepeatedNest *>(context)->work(thread);
-        },
-        &run);
-    samples.push_back(secondsSince(begin));
-  }
+  for (size_t i = 0; i < mostPairs; ++i)
+    samples.push_back(run(code, program.maxRows, options.threads, layers));
   return median(samples);
 }
 
@@ -437,10 +478,11 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
   Schedule schedule{
       .microKernel = kernel,
       .slice = {kernel.rows, std::max(kernel.columns, packing.panel), k}};
-  SANDWICH_ASSIGN_OR_RETURN(PreparedNest nest,
-                            library->preparePeak(shape, schedule));
+  const MatmulProgram program = repeatedProgram(shape, schedule);
+  SANDWICH_ASSIGN_OR_RETURN(MatmulCode code,
+                            library->preparePeak(program, schedule));
   SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                            repeat(shape, nest, schedule, repetitions));
+                            repeat(program, code, schedule, repetitions));
   return sliceFlops(schedule, repetitions, options.threads) / seconds;
 }
 
@@ -460,11 +502,12 @@ Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
     constexpr int64_t repetitions = 200;
     Schedule schedule{.microKernel = kernel,
                       .slice = {kernel.rows, columns, k}};
+    const MatmulProgram program = repeatedProgram(shape, schedule);
     SANDWICH_ASSIGN_OR_RETURN(
-        PreparedNest nest,
-        library->prepare(shape, schedule, kernel.rows, kernel.rows));
+        MatmulCode code,
+        library->prepare(program, schedule, kernel.rows, kernel.rows));
     SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                              repeat(shape, nest, schedule, repetitions));
+                              repeat(program, code, schedule, repetitions));
     best = std::max(best, sliceFlops(schedule, repetitions, options.threads) /
                               seconds);
   }
@@ -487,25 +530,29 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   SANDWICH_RETURN_IF_ERROR(check(given, schedule));
   Payload payload = given;
   SANDWICH_RETURN_IF_ERROR(narrow(payload, schedule));
-  Packing packing = packingFor(given.shape, schedule.microKernel.isa);
+  const MatmulProgram program = programOf(payload, schedule.microKernel.isa);
   double columnsShare =
       static_cast<double>(given.shape.n) / static_cast<double>(payload.shape.n);
   SANDWICH_ASSIGN_OR_RETURN(Speeds fastest,
                             speeds(payload.shape, schedule.microKernel.isa));
   const double teamShare =
       static_cast<double>(payload.threads) / options.threads;
-  // The code is compiled and the first memory touched.
-  SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
-  uint64_t bytes = packedBytes(payload.shape, packing);
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<MatmulCode> codes,
+                            prepareAsShipped(payload, {schedule}));
+  const MatmulCode &code = codes.front();
+  // The first memory is touched.
+  SANDWICH_RETURN_IF_ERROR(runShipped(payload, program, code, leastSeconds));
+  const auto bytes = static_cast<uint64_t>(program.weightPlace()[1]);
   // As long a piece as the matmuls read: the team wakes up once for both.
   uint64_t pieces = std::min<uint64_t>(
-      repetitionsFor(payload, bytes, leastSeconds), weights.size() / bytes);
+      repetitionsFor(payload, program, leastSeconds), weights.size() / bytes);
   std::vector<double> seconds, shares, attainable;
   for (size_t round = 0; round < fewestPairs; ++round) {
     double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
                                  {nextWeight(pieces * bytes), pieces * bytes}) /
                      static_cast<double>(pieces);
-    SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
+    SANDWICH_ASSIGN_OR_RETURN(double now,
+                              runShipped(payload, program, code, leastSeconds));
     seconds.push_back(now * columnsShare);
     auto limitAt = [&](double flops) {
       return std::max(reading, payload.flops() / (flops * teamShare));
@@ -533,14 +580,19 @@ MeasuringEvaluator::compare(const Payload &payload,
     SANDWICH_RETURN_IF_ERROR(check(payload, schedule));
   Payload narrowed = payload;
   SANDWICH_RETURN_IF_ERROR(narrow(narrowed, schedules.front()));
+  const MatmulProgram program =
+      programOf(narrowed, schedules.front().microKernel.isa);
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<MatmulCode> codes,
+                            prepareAsShipped(narrowed, schedules));
   // Rounds of all, so that what disturbs one disturbs its neighbours too.
   constexpr double sampleSeconds = 2 * leastSeconds;
   std::vector<std::vector<double>> ratios(schedules.size());
   for (size_t round = 0; round < rounds; ++round) {
     double first = 0;
     for (size_t i = 0; i < schedules.size(); ++i) {
-      SANDWICH_ASSIGN_OR_RETURN(double sample,
-                                runOnce(narrowed, schedules[i], sampleSeconds));
+      SANDWICH_ASSIGN_OR_RETURN(
+          double sample,
+          runShipped(narrowed, program, codes[i], sampleSeconds));
       if (i == 0)
         first = sample;
       ratios[i].push_back(sample / first);
@@ -567,63 +619,65 @@ MeasuringEvaluator::fastest(const Payload &payload,
   return best;
 }
 
+Result<MatmulProgram>
+MeasuringEvaluator::sliceProgram(const MatmulShape &shape,
+                                 const Schedule &schedule) const {
+  Payload payload{shape, 1, static_cast<int64_t>(options.threads)};
+  payload.shape.epilogue = {};
+  SANDWICH_RETURN_IF_ERROR(narrow(payload, schedule));
+  return programOf(payload, schedule.microKernel.isa);
+}
+
 Status
 MeasuringEvaluator::expectSlices(const MatmulShape &shape,
                                  const std::vector<Schedule> &schedules) {
   for (const Schedule &schedule : schedules)
     SANDWICH_RETURN_IF_ERROR(verify(schedule, shape));
-  return library->compileSlices(shape, schedules);
+  if (schedules.empty())
+    return {};
+  SANDWICH_ASSIGN_OR_RETURN(MatmulProgram program,
+                            sliceProgram(shape, schedules.front()));
+  return library->compileSlices(program, schedules);
 }
 
 Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
                                                 const Schedule &schedule) {
-  // Side by side in one row of blocks: the time between two slices is that of
-  // the loops around them.
+  // Side by side in one row of blocks, of layer after layer: the time between
+  // two slices is that of the loops around them.
   auto [bM, bN, bK] = schedule.slice;
-  Packing packing = packingFor(shape, schedule.microKernel.isa);
-  double flops = 2.0 * bM * bN * bK;
-  constexpr double sampleFlops = 3e7;
-  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
-  int64_t mostColumns =
-      static_cast<int64_t>(weights.size() / 4) / (shape.k * elementBytes);
-  int64_t slices =
-      std::clamp<int64_t>(static_cast<int64_t>(std::ceil(sampleFlops / flops)),
-                          1, std::max<int64_t>(mostColumns / bN, 1));
-  Payload payload{shape, bM, 1};
-  payload.shape.n = roundUp(slices * bN, packing.panel);
   Schedule alone = schedule;
   alone.threads = {1, 1, 1};
   SANDWICH_RETURN_IF_ERROR(verify(alone, shape));
   if (bM > options.maxRows)
     return makeError("cannot measure ", bM, " rows");
-  uint64_t bytes = payload.shape.n * shape.k * elementBytes;
-  if (bytes > weights.size() ||
-      sumsOfSlice(schedule.microKernel.isa, schedule.slice) > maxBlockSums)
-    return makeError("a slice of ", bM, " x ", bN, " for K = ", shape.k,
-                     " is too large to measure");
-  SANDWICH_RETURN_IF_ERROR(reserve(payload.shape, packing, bM, 1));
-  SANDWICH_ASSIGN_OR_RETURN(PreparedNest nest,
-                            library->prepare(shape, alone, bM, bM));
-  NestCall call;
-  call.input =
-      BytesDescriptor(input.data(), static_cast<int64_t>(input.size()));
-  call.result =
-      BytesDescriptor(result.data(), static_cast<int64_t>(result.size()));
-  call.scratch = BytesDescriptor(scratch.front().data(), nestScratchBytes);
-  call.resultStride = resultStride(payload.shape, packing);
-  call.rowEnd = bM;
-  call.columnEnd = payload.shape.n;
-  call.kEnd = std::min(bK, shape.k);
+  if (sumsOfSlice(schedule.microKernel.isa, schedule.slice) > maxBlockSums)
+    return makeError("a slice of ", bM, " x ", bN, " is too large to measure");
+  SANDWICH_ASSIGN_OR_RETURN(MatmulProgram program, sliceProgram(shape, alone));
+  SANDWICH_ASSIGN_OR_RETURN(MatmulCode code,
+                            library->prepare(program, alone, bM, bM));
+  SANDWICH_RETURN_IF_ERROR(reserve(program, code, bM));
+
+  constexpr double sampleFlops = 3e7;
+  const double wanted = std::ceil(sampleFlops / (2.0 * bM * bN * bK));
+  const int64_t n = program.storedColumns();
+  // Of each layer.
+  const int64_t slices = std::clamp<int64_t>(static_cast<int64_t>(wanted), 1,
+                                             std::max<int64_t>(n / bN, 1));
+  const int64_t columns = std::min(slices * bN, n);
+  const size_t layers = static_cast<size_t>(
+      std::min(std::ceil(wanted / static_cast<double>(slices)),
+               static_cast<double>(divideUp<int64_t>(program.layers, 4))));
+  std::vector<ThreadPart> parts(program.threads);
+  parts.front() = {0, bM, 0, columns, 0, std::min(bK, shape.k), 0};
+  setParameters(code, parts);
   std::vector<double> samples;
   constexpr int sampleCount = 3;
   for (int i = 0; i <= sampleCount; ++i) {
-    call.weight =
-        BytesDescriptor(nextWeight(bytes), static_cast<int64_t>(bytes));
-    Clock::time_point begin = Clock::now();
-    nest(call);
+    const double sample = runAlone(code, bM, nextLayers(program, layers));
     // The first one warms the code and the input up.
     if (i > 0)
-      samples.push_back(secondsSince(begin));
+      samples.push_back(sample);
   }
-  return median(samples) * bN / payload.shape.n;
+  return median(samples) * static_cast<double>(bN) /
+         static_cast<double>(columns * static_cast<int64_t>(layers));
 }

@@ -240,7 +240,7 @@ Result<TunedModel> ModelTuner::run(const std::vector<TunedMatmul> &matmuls) {
   if (session)
     result.measurements = session->measurements();
   if (evaluator)
-    result.compilations = evaluator->nests().compilations();
+    result.compilations = evaluator->programs().compilations();
   // A budget that is spent is spent.
   if (evaluator && !matmuls.empty() && !session->ended()) {
     result.readBytesPerSecond = evaluator->readBytesPerSecond();

@@ -8,7 +8,7 @@
 
 #include "sandwich/Tuning/AttentionTuner.h"
 
-#include "sandwich/Tuning/NestLibrary.h"
+#include "sandwich/Tuning/MatmulLibrary.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ protected:
   ~AttentionTunerTest() override { std::filesystem::remove_all(folder); }
 
   void SetUp() override {
-    if (!NestLibrary::create(target, 1))
+    if (!MatmulLibrary::create(target, 1))
       GTEST_SKIP() << "this CPU has no AVX2";
   }
 

@@ -1,4 +1,4 @@
-//===- NestLibraryTest.cpp - Nests against naive loops --------------------===//
+//===- MatmulLibraryTest.cpp - Measured matmuls ---------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Tuning/NestLibrary.h"
+#include "sandwich/Tuning/MatmulLibrary.h"
+
+#include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/AnonymousMemory.h"
@@ -14,7 +16,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -24,219 +26,409 @@ using namespace sandwich;
 namespace {
 
 constexpr int64_t maxRows = 64;
-constexpr float untouched = 12345.0f;
 
-/// One weight and one input of random numbers.
-class Operands {
+float readBF16(const std::byte *data, int64_t index) {
+  const uint32_t bits =
+      uint32_t(reinterpret_cast<const uint16_t *>(data)[index]) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+float readF32(const std::byte *data, int64_t index) {
+  return reinterpret_cast<const float *>(data)[index];
+}
+
+void write(std::byte *data, int64_t index, bool bf16, float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (bf16)
+    reinterpret_cast<uint16_t *>(data)[index] =
+        static_cast<uint16_t>(bits >> 16);
+  else
+    reinterpret_cast<float *>(data)[index] = value;
+}
+
+/// Few bits, so that f32 holds the sums exactly.
+class FewBits {
 public:
-  Operands(const MatmulShape &shape, MatrixISA isa, uint32_t seed)
-      : shape(shape), packing(packingFor(shape, isa)),
-        bf16Input(multipliesBF16(isa)),
-        stride(rowStride(shape.k, bf16Input ? 2 : 4)),
-        packedColumns(divideUp(shape.n, packing.panel) * packing.panel),
-        resultStride((packedColumns + 15) / 16 * 16),
-        input(*AnonymousMemory::allocate(maxRows * stride * 4, "input")),
-        weight(
-            *AnonymousMemory::allocate(packedColumns * shape.k * 4, "weight")),
-        result(*AnonymousMemory::allocate(maxRows * resultStride * 4, "sums")),
-        scratch(*AnonymousMemory::allocate(1 << 21, "scratch")) {
-    std::mt19937 random(seed);
-    // Few bits, so that f32 holds the sums exactly.
-    auto next = [&] { return static_cast<float>(random() % 9) / 4 - 1; };
-    inputs.resize(maxRows * shape.k);
-    weights.resize(shape.n * shape.k);
-    for (int64_t row = 0; row < maxRows; ++row)
-      for (int64_t k = 0; k < shape.k; ++k)
-        put(input, row * stride + k, bf16Input,
-            inputs[row * shape.k + k] = next());
-    for (int64_t n = 0; n < shape.n; ++n)
-      for (int64_t k = 0; k < shape.k; ++k)
-        put(weight, place(n, k), shape.bf16Weights,
-            weights[n * shape.k + k] = next());
-  }
-
-  NestCall call() {
-    NestCall call;
-    auto describe = [](AnonymousMemory &memory) {
-      return BytesDescriptor(memory.data(),
-                             static_cast<int64_t>(memory.size()));
-    };
-    call.input = describe(input);
-    call.weight = describe(weight);
-    call.result = describe(result);
-    call.scratch = describe(scratch);
-    call.resultStride = resultStride;
-    float *sums = reinterpret_cast<float *>(result.data());
-    std::fill(sums, sums + maxRows * resultStride, untouched);
-    return call;
-  }
-
-  /// Expects the sums of the call's part, and nothing but them.
-  void expect(const NestCall &call) {
-    const float *sums = reinterpret_cast<const float *>(result.data());
-    for (int64_t row = 0; row < maxRows; ++row)
-      for (int64_t n = 0; n < shape.n; ++n) {
-        float expected = untouched;
-        if (row >= call.rowBegin && row < call.rowEnd &&
-            n >= call.columnBegin && n < call.columnEnd) {
-          expected = 0;
-          for (int64_t k = call.kBegin; k < call.kEnd; ++k)
-            expected += inputs[row * shape.k + k] * weights[n * shape.k + k];
-        }
-        ASSERT_EQ(sums[row * resultStride + n], expected)
-            << "row " << row << ", column " << n;
-      }
-  }
-
-  const MatmulShape shape;
-  const Packing packing;
+  explicit FewBits(uint32_t seed) : random(seed) {}
+  float operator()() { return static_cast<float>(random() % 9) / 4 - 1; }
 
 private:
-  static void put(AnonymousMemory &memory, int64_t index, bool bf16,
-                  float value) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, 4);
-    if (bf16)
-      reinterpret_cast<uint16_t *>(memory.data())[index] =
-          static_cast<uint16_t>(bits >> 16);
-    else
-      reinterpret_cast<float *>(memory.data())[index] = value;
+  std::mt19937 random;
+};
+
+/// The operands of a program, and steps on them.
+class Operands {
+public:
+  explicit Operands(const MatmulProgram &program)
+      : program(program),
+        weights(*AnonymousMemory::allocate(program.weightBytes(), "weights")),
+        cache(*AnonymousMemory::allocate(program.cacheBytes() + 64, "cache")) {
+    numbers.resize(std::max<int64_t>(program.maxRows, program.layers));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    FewBits next(1);
+    // Biases and norms are f32.
+    auto [first, stride] = program.weightPlace();
+    for (int64_t i = 0; i < first / 4; ++i)
+      write(weights.data(), i, false, next());
+    const bool bf16 = program.shape.bf16Weights;
+    for (int64_t i = 0; i < program.layers * stride / (bf16 ? 2 : 4); ++i)
+      write(weights.data() + first, i, bf16, next());
   }
-  int64_t place(int64_t n, int64_t k) const {
+
+  /// What a step of `rows` tokens on all layers makes of random operands, which
+  /// are the same each time: the bytes of the result and of the cache.
+  std::vector<std::byte> run(const MatmulCode &code, int64_t rows,
+                             const std::vector<ThreadPart> &parts,
+                             PhaseTeam *team) {
+    workspace = *AnonymousMemory::allocate(code.workspaceBytes, "workspace");
+    FewBits next(2);
+    auto fill = [&](int64_t begin, int64_t elements, bool bf16) {
+      for (int64_t i = 0; i < elements; ++i)
+        write(workspace.data() + begin, i, bf16, next());
+    };
+    fill(0, program.maxRows * program.inputStride(), program.bf16Input());
+    fill(code.workspace.result, program.maxRows * program.resultStride(),
+         program.bf16Result());
+    if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
+      fill(code.workspace.rotaryTable,
+           program.maxRows * program.shape.columnUnit, false);
+    std::memset(cache.data(), 0, cache.size());
+    if (code.parameters) {
+      std::byte *place = workspace.data() + code.workspace.parameters;
+      std::memcpy(place, &*code.parameters, sizeof(NestParameters));
+      std::memcpy(place + sizeof(NestParameters), parts.data(),
+                  parts.size() * sizeof(ThreadPart));
+    }
+    SandwichStep step = {};
+    step.token_ids = step.positions = step.cache_slots = numbers.data();
+    step.num_tokens = rows;
+    step.logit_rows = numbers.data();
+    step.num_logit_rows = program.layers;
+    step.weights = weights.data();
+    step.workspace = workspace.data();
+    step.kv_cache = cache.data();
+    step.num_blocks =
+        divideUp<int64_t>(program.maxRows, SANDWICH_KV_BLOCK_TOKENS);
+    step.team = team;
+    step.barrier = [](void *team) {
+      if (team)
+        static_cast<PhaseTeam *>(team)->barrier();
+    };
+    if (!team) {
+      code.function(&step, 0);
+    } else {
+      struct Context {
+        SandwichPhaseFunction function;
+        SandwichStep *step;
+      } context{code.function, &step};
+      team->run(
+          static_cast<unsigned>(program.threads),
+          [](void *given, int32_t thread) {
+            auto *own = static_cast<Context *>(given);
+            own->function(own->step, thread);
+          },
+          &context);
+    }
+    std::vector<std::byte> bytes;
+    const std::byte *result = workspace.data() + code.workspace.result;
+    bytes.insert(bytes.end(), result,
+                 result + program.maxRows * program.resultStride() *
+                              (program.bf16Result() ? 2 : 4));
+    bytes.insert(bytes.end(), cache.data(), cache.data() + cache.size());
+    return bytes;
+  }
+
+  float input(int64_t row, int64_t k) const {
+    const int64_t index = row * program.inputStride() + k;
+    return program.bf16Input() ? readBF16(workspace.data(), index)
+                               : readF32(workspace.data(), index);
+  }
+  float weight(int64_t n, int64_t k) const {
+    const Packing &packing = *program.shape.packing;
     int64_t index = n / packing.panel;
-    index = index * (shape.k / packing.kStep) + k / packing.kStep;
+    index = index * (program.shape.k / packing.kStep) + k / packing.kStep;
     index = index * (packing.panel / packing.tile) +
             n % packing.panel / packing.tile;
     index = index * (packing.kStep / packing.kPack) +
             k % packing.kStep / packing.kPack;
     index = index * packing.tile + n % packing.tile;
-    return index * packing.kPack + k % packing.kPack;
+    index = index * packing.kPack + k % packing.kPack;
+    const std::byte *matrix = weights.data() + program.weightPlace()[0];
+    return program.shape.bf16Weights ? readBF16(matrix, index)
+                                     : readF32(matrix, index);
   }
 
-  bool bf16Input;
-  int64_t stride, packedColumns, resultStride;
-  AnonymousMemory input, weight, result, scratch;
-  std::vector<float> inputs, weights;
+  const MatmulProgram program;
+
+private:
+  AnonymousMemory weights, workspace, cache;
+  std::vector<int32_t> numbers;
 };
 
-class NestLibraryTest : public testing::TestWithParam<MatrixISA> {};
+/// Draws schedules, and numbers.
+class Draws {
+public:
+  Draws(const MatmulProgram &program, uint32_t seed)
+      : program(program), random(seed), menu(microKernelMenu(program.isa)) {
+    std::erase_if(menu, [&](const MicroKernel &kernel) {
+      return !reads(kernel, *program.shape.packing);
+    });
+  }
 
-std::string targetFor(MatrixISA isa) {
-  if (isa == MatrixISA::X86_AVX512_BF16)
-    return "x86-64-avx512-bf16";
-  return isa == MatrixISA::X86_AVX512_F32 ? "x86-64-avx512" : "x86-64-avx2";
-}
-
-} // namespace
-
-TEST_P(NestLibraryTest, MatchesNaiveLoops) {
-  MatrixISA isa = GetParam();
-  Target target = *getTarget(targetFor(isa));
-  auto library = NestLibrary::create(target, 2);
-  if (!library)
-    GTEST_SKIP() << library.error().message;
-  MatmulShape shape{.n = 203, .k = 150, .bf16Weights = multipliesBF16(isa)};
-  Operands operands(shape, isa, 1);
-  std::mt19937 random(2);
-  auto between = [&](int64_t low, int64_t high) {
+  int64_t between(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
-  const Packing &packing = operands.packing;
-  std::vector<MicroKernel> menu = microKernelMenu(isa);
-  std::erase_if(
-      menu, [&](const MicroKernel &kernel) { return !reads(kernel, packing); });
-  for (int i = 0; i < 200; ++i) {
+  }
+  Schedule schedule() {
+    const Packing &packing = *program.shape.packing;
     Schedule schedule;
     schedule.microKernel = menu[between(0, std::ssize(menu) - 1)];
-    int64_t columns = std::lcm(schedule.microKernel.columns, packing.panel);
-    schedule.slice = {between(1, maxRows), columns * between(1, 6),
-                      packing.kStep * between(1, shape.k / packing.kStep)};
+    const int64_t unit = std::lcm(columnUnitOf(program.shape, packing),
+                                  schedule.microKernel.columns);
+    schedule.slice = {between(1, maxRows), unit * between(1, 6),
+                      packing.kStep *
+                          between(1, program.shape.k / packing.kStep)};
     schedule.prefetchLines = 4;
     schedule.prefetchDistance = 64 * between(0, 1) * between(1, 64);
+    schedule.chunkK = packing.kStep * between(0, 1) * between(8, 32);
     schedule.order =
         between(0, 1) ? LoopOrder::RowsOuter : LoopOrder::ColumnsOuter;
     schedule.prefetchHint =
         between(0, 1) ? PrefetchHint::L1 : PrefetchHint::NonTemporal;
     schedule.stores =
         between(0, 1) ? StoreKind::Cached : StoreKind::NonTemporal;
-    NestCall call = operands.call();
-    call.rowBegin = between(0, maxRows);
-    call.rowEnd = between(call.rowBegin, maxRows);
-    call.columnBegin =
-        packing.panel * between(0, (shape.n - 1) / packing.panel);
-    call.columnEnd =
-        std::min(call.columnBegin + packing.panel * between(0, 8), shape.n);
+    return schedule;
+  }
+
+private:
+  const MatmulProgram &program;
+  std::mt19937 random;
+  std::vector<MicroKernel> menu;
+};
+
+std::string describe(const Schedule &schedule) {
+  std::string text = schedule.microKernel.name() + " slice";
+  for (int64_t size : schedule.slice)
+    text += " " + std::to_string(size);
+  text += " threads";
+  for (int64_t size : schedule.threads)
+    text += " " + std::to_string(size);
+  return text + " distance " + std::to_string(schedule.prefetchDistance) +
+         " chunk " + std::to_string(schedule.chunkK) + " order " +
+         std::string(name(schedule.order)) + " stores " +
+         std::string(name(schedule.stores));
+}
+
+class MatmulLibraryTest : public testing::TestWithParam<MatrixISA> {
+protected:
+  static std::string targetName() {
+    switch (GetParam()) {
+    case MatrixISA::X86_AVX512_BF16:
+      return "x86-64-avx512-bf16";
+    case MatrixISA::X86_AVX512_F32:
+      return "x86-64-avx512";
+    default:
+      return "x86-64-avx2";
+    }
+  }
+  void create(unsigned threads, std::function<bool()> stop = {}) {
+    auto created = MatmulLibrary::create(*getTarget(targetName()), threads,
+                                         std::move(stop));
+    if (!created)
+      GTEST_SKIP() << created.error().message;
+    library = *std::move(created);
+  }
+  static MatmulProgram programOf(MatmulShape shape, int64_t threads = 1) {
+    shape.bf16Weights = multipliesBF16(GetParam());
+    shape.packing = packingOf(GetParam());
+    return {.shape = shape,
+            .isa = GetParam(),
+            .threads = threads,
+            .maxRows = maxRows};
+  }
+
+  std::unique_ptr<MatmulLibrary> library;
+};
+
+} // namespace
+
+TEST_P(MatmulLibraryTest, MatchesNaiveLoops) {
+  create(2);
+  if (IsSkipped())
+    return;
+  MatmulProgram program = programOf({.n = 203, .k = 150});
+  const MatmulShape &shape = program.shape;
+  const Packing &packing = *shape.packing;
+  Operands operands(program);
+  Draws draws(program, 2);
+  for (int i = 0; i < 200; ++i) {
+    Schedule schedule = draws.schedule();
+    ThreadPart part = {};
+    part.rowBegin = draws.between(0, maxRows);
+    part.rowEnd = draws.between(part.rowBegin, maxRows);
+    part.columnBegin =
+        packing.panel * draws.between(0, (shape.n - 1) / packing.panel);
+    part.columnEnd = std::min(
+        part.columnBegin + packing.panel * draws.between(0, 8), shape.n);
     int64_t unit = kUnitOf(packing);
-    call.kBegin = unit * between(0, (shape.k - 1) / unit);
-    call.kEnd = std::min(call.kBegin + unit * between(1, 20), shape.k);
-    int64_t rows = call.rowEnd - call.rowBegin;
-    auto nest = (*library)->prepare(shape, schedule, rows, rows);
-    ASSERT_TRUE(nest) << nest.error().message;
-    (*nest)(call);
-    SCOPED_TRACE(schedule.microKernel.name() + " slice " +
-                 std::to_string(schedule.slice[0]) + " " +
-                 std::to_string(schedule.slice[1]) + " " +
-                 std::to_string(schedule.slice[2]) + " distance " +
-                 std::to_string(schedule.prefetchDistance) + " order " +
-                 std::string(name(schedule.order)));
-    operands.expect(call);
-    if (HasFatalFailure())
-      return;
+    part.kBegin = unit * draws.between(0, (shape.k - 1) / unit);
+    part.kEnd = std::min(part.kBegin + unit * draws.between(1, 20), shape.k);
+    int64_t rows = part.rowEnd - part.rowBegin;
+    auto code = library->prepare(program, schedule, rows, rows);
+    ASSERT_TRUE(code) << code.error().message;
+    const std::vector<std::byte> result =
+        operands.run(*code, maxRows, {part}, nullptr);
+    SCOPED_TRACE(describe(schedule));
+    // The part's sums, and nothing but them, were written.
+    FewBits before(2);
+    for (int64_t j = 0; j < maxRows * program.inputStride(); ++j)
+      before();
+    for (int64_t row = 0; row < maxRows; ++row)
+      for (int64_t n = 0; n < program.resultStride(); ++n) {
+        float expected = before();
+        if (row >= part.rowBegin && row < part.rowEnd &&
+            n >= part.columnBegin && n < part.columnEnd) {
+          expected = 0;
+          for (int64_t k = part.kBegin; k < part.kEnd; ++k)
+            expected += operands.input(row, k) * operands.weight(n, k);
+        }
+        ASSERT_EQ(readF32(result.data(), row * program.resultStride() + n),
+                  expected)
+            << "row " << row << ", column " << n;
+      }
+  }
+}
+
+// What is timed while searching does what ships, bit for bit, whatever the
+// epilogue.
+TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
+  create(2);
+  if (IsSkipped())
+    return;
+  PhaseTeamOptions options;
+  options.threads = 2;
+  auto team = PhaseTeam::create(options);
+  ASSERT_TRUE(team);
+  const MatmulShape shapes[] = {
+      {.n = 203, .k = 160, .epilogue = {.bias = true}},
+      {.n = 203,
+       .k = 160,
+       .epilogue = {.kind = Epilogue::AddResidual, .bias = true}},
+      // The last group is filled up.
+      {.n = 2 * 120,
+       .k = 160,
+       .columnUnit = 64,
+       .epilogue = {.kind = Epilogue::SiluMul, .feedsMatmuls = true}},
+      {.n = 192,
+       .k = 160,
+       .epilogue = {.kind = Epilogue::GeluTanh, .feedsMatmuls = true}},
+      {.n = 192, .k = 160, .epilogue = {.kind = Epilogue::GeluExact}},
+      {.n = 6 * 32,
+       .k = 160,
+       .columnUnit = 32,
+       .epilogue = {.kind = Epilogue::RotateAppendKV,
+                    .bias = true,
+                    .cacheHeads = 2,
+                    .cache = AttentionElement::BF16,
+                    .headNorms = true}},
+      {.n = 3 * 64,
+       .k = 160,
+       .columnUnit = 64,
+       .epilogue = {.kind = Epilogue::RotateAppendKV, .cacheHeads = 1}}};
+  for (const MatmulShape &shape : shapes) {
+    MatmulProgram program = programOf(shape, /*threads=*/2);
+    program.layers = 2;
+    Operands operands(program);
+    Draws draws(program, 3);
+    for (int i = 0; i < 8; ++i) {
+      const int64_t rows = draws.between(1, maxRows);
+      const Payload payload{program.shape, rows, program.threads};
+      Schedule schedule = draws.schedule();
+      const auto grids = threadGrids(payload, *program.shape.packing);
+      schedule.threads = grids[draws.between(0, std::ssize(grids) - 1)];
+      SCOPED_TRACE(std::string(name(shape.epilogue.kind)) + " " +
+                   describe(schedule));
+      const int64_t tM = schedule.threads[0];
+      Result<Schedule> fitting =
+          fitSlice(schedule, program.shape, program.storedColumns(), maxRows);
+      ASSERT_TRUE(fitting);
+      auto timed =
+          library->prepare(program, *fitting, rows / tM, divideUp(rows, tM));
+      ASSERT_TRUE(timed) << timed.error().message;
+      auto shipped =
+          library->prepareAsShipped(program, {schedule}, {rows, maxRows});
+      ASSERT_TRUE(shipped) << shipped.error().message;
+      std::vector<ThreadPart> parts;
+      for (int64_t thread = 0; thread < program.threads; ++thread)
+        parts.push_back(
+            partOfThread(IntegerArithmetic(),
+                         divisionOf(program.shape, *program.shape.packing,
+                                    schedule.threads, program.storedColumns()),
+                         rows, thread));
+      const auto first = operands.run(*timed, rows, parts, team->get());
+      const auto second = operands.run(shipped->front(), rows, {}, team->get());
+      ASSERT_EQ(first, second);
+      // And something at all.
+      std::vector<std::byte> untouched =
+          operands.run(*timed, 0, std::vector<ThreadPart>(2), team->get());
+      EXPECT_NE(first, untouched);
+    }
   }
 }
 
 // Slices, orders, distances, parts and strips are arguments.
-TEST_P(NestLibraryTest, CompilesMicroKernelsOnce) {
-  MatrixISA isa = GetParam();
-  auto library = NestLibrary::create(*getTarget(targetFor(isa)), 1);
-  if (!library)
-    GTEST_SKIP() << library.error().message;
-  MatmulShape shape{.n = 256, .k = 128, .bf16Weights = multipliesBF16(isa)};
+TEST_P(MatmulLibraryTest, CompilesMicroKernelsOnce) {
+  create(1);
+  if (IsSkipped())
+    return;
+  const MatrixISA isa = GetParam();
+  const MatmulProgram program = programOf({.n = 256, .k = 128});
   Schedule schedule{.microKernel = {isa, 2, packingOf(isa).panel},
                     .slice = {2, 64, 64},
                     .prefetchLines = 4,
                     .prefetchDistance = 512};
-  ASSERT_TRUE((*library)->prepare(shape, schedule, 2, 2));
-  int64_t compiled = (*library)->compilations();
-  // The nest, and the micro-kernel.
+  ASSERT_TRUE(library->prepare(program, schedule, 2, 2));
+  int64_t compiled = library->compilations();
+  // The program, and the micro-kernel.
   EXPECT_EQ(compiled, 2);
   schedule.slice = {8, 32, 128};
   schedule.order = LoopOrder::ColumnsOuter;
   schedule.prefetchDistance = 4096;
   schedule.chunkK = 64;
-  ASSERT_TRUE((*library)->prepare(shape, schedule, 8, 8));
-  // The other order is another nest.
-  EXPECT_EQ((*library)->compilations(), compiled + 1);
+  ASSERT_TRUE(library->prepare(program, schedule, 8, 8));
+  // The other order is another program.
+  EXPECT_EQ(library->compilations(), compiled + 1);
   // One row is another micro-kernel.
-  ASSERT_TRUE((*library)->prepare(shape, schedule, 1, 1));
-  EXPECT_EQ((*library)->compilations(), compiled + 2);
+  ASSERT_TRUE(library->prepare(program, schedule, 1, 1));
+  EXPECT_EQ(library->compilations(), compiled + 2);
 }
 
 // Between two compilations, and what was compiled is kept.
-TEST_P(NestLibraryTest, StopsBetweenCompilations) {
-  MatrixISA isa = GetParam();
+TEST_P(MatmulLibraryTest, StopsBetweenCompilations) {
   int asked = 0, allowed = 1;
-  auto library = NestLibrary::create(*getTarget(targetFor(isa)), 1,
-                                     [&] { return ++asked > allowed; });
-  if (!library)
-    GTEST_SKIP() << library.error().message;
-  MatmulShape shape{.n = 256, .k = 128, .bf16Weights = multipliesBF16(isa)};
+  create(1, [&] { return ++asked > allowed; });
+  if (IsSkipped())
+    return;
+  const MatrixISA isa = GetParam();
+  const MatmulProgram program = programOf({.n = 256, .k = 128});
   Schedule schedule{.microKernel = {isa, 2, packingOf(isa).panel},
                     .slice = {2, 64, 64}};
-  auto nest = (*library)->prepare(shape, schedule, 2, 2);
+  auto nest = library->prepare(program, schedule, 2, 2);
   ASSERT_FALSE(nest);
   EXPECT_EQ(nest.error().message, "measuring was stopped");
   EXPECT_EQ(asked, 2);
-  EXPECT_EQ((*library)->compilations(), 1);
-  ASSERT_FALSE((*library)->prepare(shape, schedule, 2, 2));
+  EXPECT_EQ(library->compilations(), 1);
+  ASSERT_FALSE(library->prepare(program, schedule, 2, 2));
   EXPECT_EQ(asked, 3);
-  EXPECT_EQ((*library)->compilations(), 1);
+  EXPECT_EQ(library->compilations(), 1);
   allowed = 100;
-  EXPECT_TRUE((*library)->prepare(shape, schedule, 2, 2));
-  EXPECT_EQ((*library)->compilations(), 2);
+  EXPECT_TRUE(library->prepare(program, schedule, 2, 2));
+  EXPECT_EQ(library->compilations(), 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(ISAs, NestLibraryTest,
+INSTANTIATE_TEST_SUITE_P(ISAs, MatmulLibraryTest,
                          testing::Values(MatrixISA::X86_AVX2_F32,
                                          MatrixISA::X86_AVX512_F32,
                                          MatrixISA::X86_AVX512_BF16),
@@ -244,8 +436,8 @@ INSTANTIATE_TEST_SUITE_P(ISAs, NestLibraryTest,
                            return std::string(name(info.param));
                          });
 
-TEST(NestLibraryTest, RefusesForeignTargets) {
-  auto library = NestLibrary::create(*getTarget("x86-64-amx"), 1);
+TEST(MatmulLibraryTest, RefusesForeignTargets) {
+  auto library = MatmulLibrary::create(*getTarget("x86-64-amx"), 1);
   if (library)
     GTEST_SKIP() << "this CPU has everything";
   EXPECT_NE(library.error().message.find("this CPU cannot run code for"),

@@ -43,7 +43,7 @@ protected:
   ~ModelTunerTest() override { std::filesystem::remove_all(folder); }
 
   void SetUp() override {
-    if (!NestLibrary::create(target, 1))
+    if (!MatmulLibrary::create(target, 1))
       GTEST_SKIP() << "this CPU has no AVX2";
   }
 
@@ -331,7 +331,7 @@ TEST_F(ModelTunerTest, RefusesADamagedDatabase) {
 
 TEST_F(ModelTunerTest, RefusesInstructionsThatAreAbsent) {
   Target amx = *getTarget("x86-64-amx");
-  if (NestLibrary::create(amx, 1))
+  if (MatmulLibrary::create(amx, 1))
     GTEST_SKIP() << "this CPU has AMX";
   matmuls = {{{.n = 256, .k = 64, .bf16Weights = true}, 9}};
   Result<TunedModel> tuned =

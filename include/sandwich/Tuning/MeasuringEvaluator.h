@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Measures schedules on this machine: on the team that will run them, with
-/// random data, and with weights that come from memory, as a model's do.
+/// Measures schedules on this machine: on the team that will run them, in the
+/// program that a model has of the matmul, with its epilogue and random data,
+/// and with weights that come from memory, as a model's do. While searching,
+/// numbers of schedules are parameters of that program; where one is chosen in
+/// the end, or compared with the machine's limit, it is compiled as it ships.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +21,13 @@
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Scheduling/ScheduleSearch.h"
 #include "sandwich/Support/AnonymousMemory.h"
-#include "sandwich/Tuning/NestLibrary.h"
+#include "sandwich/Tuning/MatmulLibrary.h"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 namespace sandwich {
@@ -90,7 +95,7 @@ public:
   /// Bytes a second that all threads read from memory with plain loads.
   double readBytesPerSecond();
 
-  const NestLibrary &nests() const { return *library; }
+  const MatmulLibrary &programs() const { return *library; }
 
 private:
   struct Reference {
@@ -98,41 +103,73 @@ private:
     double seconds;
   };
   struct Run;
-  struct RepeatedNest;
 
   /// A measurement shorter than this says more about the clock and the start
   /// of the team than about the matmul.
   static constexpr double leastSeconds = 1e-3;
 
-  MeasuringEvaluator(std::unique_ptr<NestLibrary> library,
+  MeasuringEvaluator(std::unique_ptr<MatmulLibrary> library,
                      const MeasuringOptions &options);
   Status allocate();
   Status check(const Payload &payload, const Schedule &schedule) const;
   Status narrow(Payload &payload, const Schedule &schedule) const;
-  Status reserve(const MatmulShape &shape, const Packing &packing, int64_t rows,
-                 int64_t partsOfK);
+  /// The program of `payload`, which is narrow enough, for `isa`.
+  MatmulProgram programOf(const Payload &payload, MatrixISA isa) const;
+  /// That of its slices, which have no epilogue.
+  Result<MatmulProgram> sliceProgram(const MatmulShape &shape,
+                                     const Schedule &schedule) const;
+  /// Memory with random operands for `rows` rows.
+  Status reserve(const MatmulProgram &program, const MatmulCode &code,
+                 int64_t rows);
+  /// What a thread does in a step of `rows` tokens, where the schedule's
+  /// numbers are parameters.
+  void setParameters(const MatmulCode &code,
+                     const std::vector<ThreadPart> &parts);
+  /// Seconds of one step of `code`, of `rows` tokens and the given layers, on
+  /// `threads` threads, or this one alone.
+  double run(const MatmulCode &code, int64_t rows, unsigned threads,
+             const std::vector<int32_t> &layers);
+  double runAlone(const MatmulCode &code, int64_t rows,
+                  const std::vector<int32_t> &layers);
+  SandwichStep stepOf(int64_t rows, const std::vector<int32_t> &layers);
+  /// Seconds of one matmul, with parameters: the mean of as many as fill a
+  /// measurement.
+  Result<double> runOnce(const Payload &payload, const Schedule &schedule);
+  /// The code of each of `schedules` as it ships for `payload`.
+  Result<std::vector<MatmulCode>>
+  prepareAsShipped(const Payload &payload,
+                   const std::vector<Schedule> &schedules);
   /// Seconds of one matmul: the mean of as many as fill `least` seconds.
-  Result<double> runOnce(const Payload &payload, const Schedule &schedule,
-                         double least = leastSeconds);
+  Result<double> runShipped(const Payload &payload,
+                            const MatmulProgram &program,
+                            const MatmulCode &code, double least);
+  /// `count` layers, no more than there are, that were not read for longest.
+  std::vector<int32_t> nextLayers(const MatmulProgram &program, size_t count);
   std::byte *nextWeight(uint64_t bytes);
   /// Measures what `speeds` knows, or more of it.
   Status measureSpeeds(const MatmulShape &shape, MatrixISA isa);
-  /// Seconds of `repetitions` calls of `nest` on each thread, with `columns`
-  /// columns and `k` k of operands in cache.
-  Result<double> repeat(const MatmulShape &shape, const PreparedNest &nest,
-                        const Schedule &schedule, int64_t repetitions);
+  /// The program whose micro-kernel of `schedule` runs again and again on
+  /// operands in cache.
+  MatmulProgram repeatedProgram(const MatmulShape &shape,
+                                const Schedule &schedule) const;
+  /// Seconds of `repetitions` slices on each thread.
+  Result<double> repeat(const MatmulProgram &program, const MatmulCode &code,
+                        const Schedule &schedule, size_t repetitions);
 
-  std::unique_ptr<NestLibrary> library;
+  std::unique_ptr<MatmulLibrary> library;
   const MeasuringOptions options;
   std::unique_ptr<PhaseTeam> team;
-  AnonymousMemory weights, input, result;
-  /// For each thread the sums of a block.
-  std::vector<AnonymousMemory> scratch;
+  AnonymousMemory weights, workspace, cache;
+  /// Of whose operands the workspace has random ones, and for how many rows.
+  std::optional<MatmulProgram> filled;
+  int64_t filledRows = 0;
+  /// 0, 1, and so on: token ids, positions and slots.
+  std::vector<int32_t> numbers;
   uint64_t weightPosition = 0;
   /// By instructions and whether weights are bf16.
   std::map<std::pair<MatrixISA, bool>, Speeds> knownSpeeds;
-  /// By rows, N and K, and what else of the shape matters.
-  std::map<std::array<int64_t, 8>, Reference> references;
+  /// By rows and threads, the shape with its packing.
+  std::map<std::tuple<int64_t, int64_t, MatmulShape>, Reference> references;
 };
 
 } // namespace sandwich

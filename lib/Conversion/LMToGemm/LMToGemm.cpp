@@ -188,7 +188,8 @@ gemm::MatmulOp Converter::createMatmul(ImplicitLocOpBuilder &builder,
                                        Epilogue epilogue) {
   auto matmul =
       gemm::MatmulOp::create(builder, result, linear.getInput(), weight);
-  matmul.setEpilogue(epilogue);
+  matmul.setEpilogueAttr(
+      gemm::EpilogueAttr::get(builder.getContext(), epilogue));
   if (bias)
     matmul.setBiasAttr(bias);
   if (linear.getLayer())

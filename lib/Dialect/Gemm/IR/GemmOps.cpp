@@ -199,8 +199,7 @@ template <typename Op>
 static LogicalResult verifyEpilogue(Op op, int64_t result) {
   if (!hasEpilogueOperands(op))
     return op.emitOpError("(C3) has operands that epilogue '")
-           << name(op.getEpilogue())
-           << "' does not take, or lacks one";
+           << name(op.getEpilogue()) << "' does not take, or lacks one";
   if (op.getResidual() && channels(op.getResidual()) != result)
     return op.emitOpError("(C4) residual must have ") << result << " channels";
   auto ranks = static_cast<int64_t>(op.getResidualRanks().value_or(2));

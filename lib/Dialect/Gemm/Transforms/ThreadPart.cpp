@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "ThreadPart.h"
-#include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
+#include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -122,13 +122,12 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   auto function = op->getParentOfType<func::FuncOp>();
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
 
-  Part<Value> part =
-      op.getParameters()
-          ? loadPart(thread)
-          : partOfThread(builder,
-                         divisionOf(shape, *shape.packing, schedule->threads,
-                                    columns),
-                         tokens, thread);
+  Part<Value> part = op.getParameters()
+                         ? loadPart(thread)
+                         : partOfThread(builder,
+                                        divisionOf(shape, *shape.packing,
+                                                   schedule->threads, columns),
+                                        tokens, thread);
   partOfK = part.partOfK;
 
   std::array<int64_t, 2> rowsBetween = {0, program.getMaxTokens()};
