@@ -66,3 +66,29 @@ func.func @halves(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref
     into %y : memref<?x2048xbf16> into memref<?x512xf32>
   return
 }
+
+// What is promised of the tokens leaves schedules out as well.
+// CHECK-LABEL: func @promised
+func.func @promised(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 1, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x2048xbf16>
+  %offset = arith.constant 16777216 : index
+  %y = memref.view %workspace[%offset][%tokens] : memref<?xi8> to memref<?x512xf32>
+  // CHECK: arith.cmpi ule, %{{.*}}, %c20
+  // CHECK-NEXT: scf.if
+  // CHECK-NEXT: X86_AVX512_BF16_2x32{{.*}} tokens_between [15, 20]
+  // CHECK-NEXT: else
+  // CHECK-NEXT: X86_AVX512_BF16_3x32{{.*}} tokens_between [21, 25]
+  // CHECK-NOT: gemm.matmul
+  gemm.matmul %x, @w epilogue(<none>)
+    schedules(<10 : <micro_kernel = X86_AVX512_BF16_1x32, slice = [10, 32, 2048], threads = [1, 1, 1], prefetch = [0, 0]>,
+               20 : <micro_kernel = X86_AVX512_BF16_2x32, slice = [20, 32, 2048], threads = [1, 1, 1], prefetch = [0, 0]>,
+               30 : <micro_kernel = X86_AVX512_BF16_3x32, slice = [30, 32, 2048], threads = [1, 1, 1], prefetch = [0, 0]>,
+               ? : <micro_kernel = X86_AVX512_BF16_4x32, slice = [512, 32, 2048], threads = [1, 1, 1], prefetch = [0, 0]>>)
+    tokens_between [15, 25] into %y : memref<?x2048xbf16> into memref<?x512xf32>
+  return
+}

@@ -400,7 +400,7 @@ func.func @f(%x: tensor<?x64xf32>, %r: tensor<?x32xf32>) {
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {
   // expected-error @below {{'gemm.matmul' op (C3) has operands that epilogue 'none' does not take, or lacks one}}
-  %y = "gemm.matmul"(%x) <{weight = @w, epilogue = #gemm.epilogue<none>, residual_ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<?x64xf32>) -> tensor<?x32xf32>
+  %y = "gemm.matmul"(%x) <{weight = @w, epilogue = #gemm.epilogue<none>, residual_ranks = 2 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>}> : (tensor<?x64xf32>) -> tensor<?x32xf32>
   return
 }
 
@@ -765,6 +765,16 @@ func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32
 
 // -----
 
+// #gemm.epilogue: names are known.
+lm.weight @w : tensor<32x64xf32> from ["w"]
+func.func @f(%x: tensor<?x64xf32>) {
+  // expected-error @below {{'relu' is no epilogue: none, add_residual, silu_mul, rotate_append_kv, gelu_exact or gelu_tanh}}
+  %y = gemm.matmul %x, @w epilogue(<relu>) : tensor<?x64xf32> -> tensor<?x32xf32>
+  return
+}
+
+// -----
+
 // gemm.matmul (C7): there are no negative tokens.
 lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
 func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32>) {
@@ -859,21 +869,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C4): sums of any size have a place.
+// gemm.nest (C4): threads share whole panels.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C4) has parameters, but no scratch}}
-  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) parameters(%p : memref<?xindex>)
-      schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
-  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
-  }
-  return
-}
-
-// -----
-
-// gemm.nest (C5): threads share whole panels.
-func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
+  // expected-error @below {{'gemm.nest' op (C4) unit must be a positive multiple of a panel's 32 columns}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 48 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -883,9 +881,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C5): and some.
+// gemm.nest (C4): and some.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C5) unit must be a positive multiple of a panel's 32 columns}}
+  // expected-error @below {{'gemm.nest' op (C4) unit must be a positive multiple of a panel's 32 columns}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 0 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -895,9 +893,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C6): rows ascend.
+// gemm.nest (C5): rows ascend.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
+  // expected-error @below {{'gemm.nest' op (C5) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [3, 2] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -907,9 +905,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C6): there may be some.
+// gemm.nest (C5): there may be some.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
+  // expected-error @below {{'gemm.nest' op (C5) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [0, 0] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -964,9 +962,9 @@ func.func @epilogue(%s: memref<?x64xf32>, %y: memref<?x64xf32>, %i: index) {
 
 // -----
 
-// gemm.nest (C6): not more than any buffer has.
+// gemm.nest (C5): not more than any buffer has.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C6) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
+  // expected-error @below {{'gemm.nest' op (C5) rows_between needs two numbers, ascending, the second one between 1 and 2147483647}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 4294967296] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -976,9 +974,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C7): sums stay near.
+// gemm.nest (C6): sums stay near.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 2147483647 x 2147483616}}
+  // expected-error @below {{'gemm.nest' op (C6) slice must have whole panels, and at most 262144 sums; it has 2147483647 x 2147483616}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [2147483647, 2147483616, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -988,9 +986,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C7): of tiles in memory there are whole ones.
+// gemm.nest (C6): of tiles in memory there are whole ones.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 16 x 32768}}
+  // expected-error @below {{'gemm.nest' op (C6) slice must have whole panels, and at most 262144 sums; it has 16 x 32768}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [1, 32768, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -1000,9 +998,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C7): nor is more packed than stays near.
+// gemm.nest (C6): nor is more packed than stays near.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) at most 524288 elements of input can be packed; a slice has 8192 x 2147483616}}
+  // expected-error @below {{'gemm.nest' op (C6) at most 524288 elements of input can be packed; a slice has 8192 x 2147483616}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AMX_BF16_32x32, slice = [8192, 32, 2147483616], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -1012,9 +1010,9 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index
 
 // -----
 
-// gemm.nest (C7): panels stay whole.
+// gemm.nest (C6): panels stay whole.
 func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x32x1x1x32x2xbf16>, %i: index, %m: memref<64xi8>, %p: memref<?xindex>) {
-  // expected-error @below {{'gemm.nest' op (C7) slice must have whole panels, and at most 262144 sums; it has 12 x 16}}
+  // expected-error @below {{'gemm.nest' op (C6) slice must have whole panels, and at most 262144 sums; it has 12 x 16}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x16, slice = [12, 16, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x32x1x1x32x2xbf16> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):

@@ -43,3 +43,31 @@ func.func @large_slice(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: m
     into %y : memref<?x2048xbf16> into memref<?x512xf32>
   return
 }
+
+// While tuning, the part of a thread lies behind the numbers of the schedule.
+// CHECK-LABEL: func @parameters
+// CHECK-SAME: %[[THREAD:[a-z0-9]+]]: index, %{{.*}}: !phase.team
+func.func @parameters(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x2048xbf16>
+  %offset = arith.constant 16777216 : index
+  %y = memref.view %workspace[%offset][%tokens] : memref<?xi8> to memref<?x512xf32>
+  %place = arith.constant 33554432 : index
+  %numbers = arith.constant 200 : index
+  %p = memref.view %workspace[%place][%numbers] : memref<?xi8> to memref<?xindex>
+  // CHECK: %[[DISTANCE:.*]] = arith.muli %[[THREAD]], %c7
+  // CHECK: %[[FIRST:.*]] = arith.addi %[[DISTANCE]], %c146
+  // CHECK: %[[ROW_BEGIN:.*]] = memref.load %[[P:.*]][%[[FIRST]]]
+  // CHECK: %[[SECOND:.*]] = arith.addi %[[DISTANCE]], %c147
+  // CHECK: %[[ROW_END:.*]] = memref.load %[[P]][%[[SECOND]]]
+  // CHECK: gemm.nest %{{.*}}, %{{.*}} rows(%[[ROW_BEGIN]] to %[[ROW_END]]) columns({{.*}}) k({{.*}}) parameters(%{{.*}} : memref<?xindex>)
+  // CHECK: gemm.epilogue
+  gemm.matmul %x, @w epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_1x32, slice = [1, 32, 2], threads = [1, 1, 1], prefetch = [0, 0]>>)
+    parameters(%p : memref<?xindex>) into %y : memref<?x2048xbf16> into memref<?x512xf32>
+  return
+}

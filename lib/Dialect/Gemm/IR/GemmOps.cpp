@@ -219,8 +219,6 @@ LogicalResult MatmulOp::verify() {
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
-  if (getParameters() && !inBuffers)
-    return emitOpError("(C7) has parameters, which are for buffer form");
   return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1));
 }
 

@@ -81,8 +81,8 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     heads; (C5) bias and norms exist, have a channel for each row and for each
     one of a head, and layers if and only if one is given; `norm_epsilon` is
     finite and positive; (C6) every schedule fits the weight's shape and packing
-    and the input's element type; (C7) `tokens_between` is ascending, and like
-    `parameters` in buffer form only.
+    and the input's element type; (C7) `tokens_between` is ascending and in
+    buffer form only.
   }];
   let arguments = !con((ins
       LM_Activation:$input, FlatSymbolRefAttr:$weight,
