@@ -8,7 +8,7 @@
 
 #include "Comparison.h"
 
-#include "MatmulProgram.h"
+#include "LayeredMatmul.h"
 #include "Operands.h"
 #include "Peer.h"
 #include "sandwich/Compiler/WeightPacker.h"
@@ -36,7 +36,7 @@ double secondsOf(const std::function<void()> &work) {
   return secondsSince(begin);
 }
 
-/// Both programs for one shape, and their operands.
+/// Both multiplications of one shape, and their operands.
 class Contest {
 public:
   static Result<std::unique_ptr<Contest>>
@@ -69,7 +69,7 @@ private:
   const Operands operands;
   int64_t layers = 1;
   std::unique_ptr<PhaseTeam> team;
-  std::unique_ptr<MatmulProgram> program;
+  std::unique_ptr<LayeredMatmul> matmul;
   AnonymousMemory weights;
   std::unique_ptr<Peer> peer;
   std::unique_ptr<MeasuringEvaluator> evaluator;
@@ -85,8 +85,8 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
   contest->layers =
       std::max<int64_t>(1, static_cast<int64_t>(options.weightBytes / bytes));
   int64_t maxRows = options.rows.back();
-  SANDWICH_ASSIGN_OR_RETURN(contest->program,
-                            MatmulProgram::create(shape, table, target,
+  SANDWICH_ASSIGN_OR_RETURN(contest->matmul,
+                            LayeredMatmul::create(shape, table, target,
                                                   options.threads, maxRows,
                                                   contest->layers));
   PhaseTeamOptions teamOptions;
@@ -101,8 +101,8 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
   SANDWICH_ASSIGN_OR_RETURN(contest->evaluator,
                             MeasuringEvaluator::create(target, measuring));
   for (int64_t row = 0; row < maxRows; ++row)
-    contest->operands.fillInput(row, contest->program->bf16Input(),
-                                contest->program->input(row));
+    contest->operands.fillInput(row, contest->matmul->bf16Input(),
+                                contest->matmul->input(row));
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
   if (options.comparePeer)
     contest->peer =
@@ -114,7 +114,7 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
 Status Contest::packWeights() {
   SANDWICH_ASSIGN_OR_RETURN(
       weights,
-      AnonymousMemory::allocate(layers * program->layerBytes(), "the weights",
+      AnonymousMemory::allocate(layers * matmul->layerBytes(), "the weights",
                                 AnonymousMemory::Fill::Wholly));
   int64_t rows = divideUp(shape.n, shape.packing->panel) * shape.packing->panel;
   auto pack = [&]<typename Element>(Element) {
@@ -122,7 +122,7 @@ Status Contest::packWeights() {
     for (int64_t layer = 0; layer < layers; ++layer) {
       operands.fillWeight(layer, rows, plain.data());
       auto *packed = reinterpret_cast<Element *>(weights.data() +
-                                                 layer * program->layerBytes());
+                                                 layer * matmul->layerBytes());
       packRows<Element>(*shape.packing, shape.k, plain,
                         std::span(packed, plain.size()));
     }
@@ -137,10 +137,10 @@ Status Contest::packWeights() {
 /// Compares some elements with sums in double precision, and all with the
 /// peer's.
 Status Contest::check(int64_t rows, int64_t layer) {
-  program->run(*team, weights.data(), rows, layer, 1);
+  matmul->run(*team, weights.data(), rows, layer, 1);
   auto wrong = [&](int64_t row, int64_t column, double expected) {
     return makeError(shape.n, " x ", shape.k, ", ", rows, " rows: element [",
-                     row, ", ", column, "] is ", program->result(row)[column],
+                     row, ", ", column, "] is ", matmul->result(row)[column],
                      " instead of ", expected);
   };
   // f32 sums of K products, in any order.
@@ -152,7 +152,7 @@ Status Contest::check(int64_t rows, int64_t layer) {
     int64_t row = (rows - 1) * (i % 8) / 7;
     int64_t column = (shape.n - 1) * (i / 8) / 7;
     Operands::Sum sum = operands.product(row, layer, column);
-    if (!(std::abs(program->result(row)[column] - sum.value) <=
+    if (!(std::abs(matmul->result(row)[column] - sum.value) <=
           tolerance * sum.magnitude))
       return wrong(row, column, sum.value);
   }
@@ -163,7 +163,7 @@ Status Contest::check(int64_t rows, int64_t layer) {
   tolerance *= static_cast<double>(shape.k);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < shape.n; ++column)
-      if (!(std::abs(program->result(row)[column] -
+      if (!(std::abs(matmul->result(row)[column] -
                      peer->result(row)[column]) <= tolerance))
         return wrong(row, column, peer->result(row)[column]);
   return {};
@@ -178,7 +178,7 @@ Result<Comparison> Contest::compare(int64_t rows) {
   auto own = [&](int64_t count) {
     int64_t first = nextLayers(ownPosition, count);
     return secondsOf([&] {
-             program->run(*team, weights.data(), rows, first, count);
+             matmul->run(*team, weights.data(), rows, first, count);
            }) /
            static_cast<double>(count);
   };
@@ -189,7 +189,7 @@ Result<Comparison> Contest::compare(int64_t rows) {
   };
   auto read = [&](int64_t count) {
     int64_t first = nextLayers(readPosition, count);
-    uint64_t bytes = program->layerBytes();
+    uint64_t bytes = matmul->layerBytes();
     return readSeconds(*team, static_cast<unsigned>(options.threads),
                        {weights.data() + first * bytes, count * bytes}) /
            static_cast<double>(count);

@@ -8,7 +8,7 @@
 
 #include "../CommandLine.h"
 #include "Comparison.h"
-#include "MatmulProgram.h"
+#include "LayeredMatmul.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/Strategies.h"

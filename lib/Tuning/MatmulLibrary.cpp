@@ -52,8 +52,8 @@ struct MatmulLibrary::MicroKernelKey {
 /// What the code of a program depends on.
 struct MatmulLibrary::ProgramKey {
   MatmulProgram program;
-  /// Where its numbers are parameters, without them.
-  Schedule schedule;
+  /// One schedule without its numbers, where they are parameters.
+  ScheduleTable table;
   ScheduleNumbers numbers;
   std::array<int64_t, 2> tokensBetween;
 
@@ -131,10 +131,9 @@ MatmulLibrary::compile(const Key &key,
   std::string name = matmulProgramSymbol.str();
   const bool isProgram = std::holds_alternative<ProgramKey>(key.code);
   if (isProgram) {
-    const auto &[program, schedule, numbers, tokensBetween] =
+    const auto &[program, table, numbers, tokensBetween] =
         std::get<ProgramKey>(key.code);
-    addMatmulProgram(*module, program, {{INT64_MAX, schedule}}, numbers,
-                     tokensBetween);
+    addMatmulProgram(*module, program, table, numbers, tokensBetween);
   } else {
     const auto &own = std::get<MicroKernelKey>(key.code);
     MicroKernelSpecialization specialization;
@@ -237,7 +236,7 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
   const MatmulShape &shape = program.shape;
   const Packing packing = packingFor(shape, kernel.isa);
   Plan plan{.program = {program,
-                        withoutNumbers(schedule, shape),
+                        {{INT64_MAX, withoutNumbers(schedule, shape)}},
                         ScheduleNumbers::Parameters,
                         {0, program.maxRows}}};
   const int64_t unit = rowUnitOf(kernel.isa);
@@ -308,8 +307,7 @@ MatmulCode MatmulLibrary::codeOf(const Key &key) const {
   const Loaded &code = loaded.at(key);
   const auto &own = std::get<ProgramKey>(key.code);
   return {.function = reinterpret_cast<SandwichPhaseFunction>(code.function),
-          .workspace =
-              MatmulWorkspace::of(own.program, own.schedule.threads[2]),
+          .workspace = MatmulWorkspace::of(own.program, own.table),
           .workspaceBytes = code.workspaceBytes};
 }
 
@@ -346,11 +344,11 @@ Result<MatmulCode> MatmulLibrary::prepare(const MatmulProgram &program,
 
 Result<std::vector<MatmulCode>>
 MatmulLibrary::prepareAsShipped(const MatmulProgram &program,
-                                const std::vector<Schedule> &schedules,
+                                const std::vector<ScheduleTable> &tables,
                                 std::array<int64_t, 2> tokensBetween) {
   std::vector<Key> keys;
-  for (const Schedule &schedule : schedules)
-    keys.push_back(Key{ProgramKey{program, schedule, ScheduleNumbers::Constants,
+  for (const ScheduleTable &table : tables)
+    keys.push_back(Key{ProgramKey{program, table, ScheduleNumbers::Constants,
                                   tokensBetween}});
   SANDWICH_RETURN_IF_ERROR(
       compileMissing(std::set<Key>(keys.begin(), keys.end())));

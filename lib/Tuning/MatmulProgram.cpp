@@ -44,7 +44,7 @@ public:
                  const ScheduleTable &table)
       : b(module.getLoc(), module.getContext()), module(module),
         program(program), table(table),
-        place(MatmulWorkspace::of(program, mostPartsOfK(table))) {}
+        place(MatmulWorkspace::of(program, table)) {}
 
   void build(ScheduleNumbers numbers, std::array<int64_t, 2> tokensBetween);
 
@@ -137,8 +137,9 @@ int64_t MatmulProgram::cacheBytes() const {
 }
 
 MatmulWorkspace MatmulWorkspace::of(const MatmulProgram &program,
-                                    int64_t partsOfK) {
+                                    const ScheduleTable &table) {
   constexpr int64_t pageBytes = 4096;
+  const int64_t partsOfK = mostPartsOfK(table);
   MatmulWorkspace place;
   auto take = [&](int64_t bytes) {
     const int64_t begin = place.bytes;

@@ -272,12 +272,14 @@ MeasuringEvaluator::prepareAsShipped(const Payload &payload,
   // of the payload are.
   const int64_t most =
       std::min(payload.rows + payload.rows / 16, options.maxRows);
-  std::vector<Schedule> shipped = schedules;
-  for (Schedule &schedule : shipped)
+  std::vector<ScheduleTable> tables;
+  for (Schedule schedule : schedules) {
     if (schedule.slice[0] >= divideUp(payload.rows, schedule.threads[0]))
       schedule.slice[0] = options.maxRows;
+    tables.push_back({{INT64_MAX, schedule}});
+  }
   return library->prepareAsShipped(
-      programOf(payload, schedules.front().microKernel.isa), shipped,
+      programOf(payload, schedules.front().microKernel.isa), tables,
       {payload.rows, most});
 }
 

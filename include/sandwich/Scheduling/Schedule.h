@@ -203,6 +203,8 @@ inline constexpr int64_t maxPackedInput = 1 << 19;
 struct ScheduleTableEntry {
   int64_t maxRows = 0;
   Schedule schedule;
+
+  auto operator<=>(const ScheduleTableEntry &) const = default;
 };
 using ScheduleTable = std::vector<ScheduleTableEntry>;
 

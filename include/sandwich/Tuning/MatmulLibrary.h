@@ -80,11 +80,11 @@ public:
   Result<MatmulCode> preparePeak(const MatmulProgram &program,
                                  const Schedule &schedule);
 
-  /// The program with each of `schedules` as it ships, for steps of as many
+  /// The program with each of `tables` as it ships, for steps of as many
   /// tokens as `tokensBetween` promises. Errors: those of `prepare`.
   Result<std::vector<MatmulCode>>
   prepareAsShipped(const MatmulProgram &program,
-                   const std::vector<Schedule> &schedules,
+                   const std::vector<ScheduleTable> &tables,
                    std::array<int64_t, 2> tokensBetween);
 
   /// Compiles what `prepare` will need for one slice of each of `schedules`, on

@@ -79,8 +79,8 @@ struct MatmulWorkspace {
   /// Without what threads need beside that (see `SandwichPlan`).
   int64_t bytes = 0;
 
-  /// `partsOfK`: the most that a schedule has.
-  static MatmulWorkspace of(const MatmulProgram &program, int64_t partsOfK);
+  static MatmulWorkspace of(const MatmulProgram &program,
+                            const ScheduleTable &table);
 };
 
 /// The name of the program in IR, and of its entry point in object code.

@@ -1,4 +1,4 @@
-//===- MatmulProgram.h - A compiled phase of one matmul ---------*- C++ -*-===//
+//===- LayeredMatmul.h - One matmul, layer after layer ----------*- C++ -*-===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,15 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SANDWICH_BENCHMARKS_GEMM_MATMULPROGRAM_H
-#define SANDWICH_BENCHMARKS_GEMM_MATMULPROGRAM_H
+#ifndef SANDWICH_BENCHMARKS_GEMM_LAYEREDMATMUL_H
+#define SANDWICH_BENCHMARKS_GEMM_LAYEREDMATMUL_H
 
-#include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
-#include "sandwich/Scheduling/Schedule.h"
 #include "sandwich/Support/AnonymousMemory.h"
-#include "sandwich/Support/Result.h"
-#include "sandwich/Target/Target.h"
+#include "sandwich/Tuning/MatmulLibrary.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,28 +20,23 @@
 
 namespace sandwich::benchmark {
 
-/// A phase program that multiplies one input with one weight after the other,
-/// as a model does with its layers: y = x W[layer]^T, f32 sums, a barrier after
-/// each. It is made by the compiler's own passes and code generator, with the
-/// schedules as constants in its machine code.
-class MatmulProgram {
+/// Multiplies one input with one weight after the other, as a model does with
+/// its layers: y = x W[layer]^T, f32 sums, a barrier after each. The code is
+/// that of a model's matmul without an epilogue.
+class LayeredMatmul {
 public:
   /// For up to `maxRows` rows of x, `layers` weights, a team of `threads`.
-  /// `shape` has the packing that the schedules of `table` read. Errors: what
-  /// the passes report; a system that loads no code.
-  static Result<std::unique_ptr<MatmulProgram>>
+  /// `shape` has the packing that the schedules of `table` read. Errors: a
+  /// target that this CPU cannot run; a system that loads no code.
+  static Result<std::unique_ptr<LayeredMatmul>>
   create(const MatmulShape &shape, const ScheduleTable &table,
          const Target &target, int64_t threads, int64_t maxRows,
          int64_t layers);
 
-  MatmulProgram(const MatmulProgram &) = delete;
-  MatmulProgram &operator=(const MatmulProgram &) = delete;
-  ~MatmulProgram();
-
   /// Bytes from one packed weight to the next.
-  uint64_t layerBytes() const { return layerStride; }
+  uint64_t layerBytes() const { return program.weightPlace()[1]; }
   /// Whether x is bf16, else f32.
-  bool bf16Input() const { return inputIsBF16; }
+  bool bf16Input() const { return program.bf16Input(); }
   /// Row `row` of x: K elements to be filled in.
   void *input(int64_t row);
   /// Row `row` of the last y: N elements.
@@ -55,16 +47,13 @@ public:
            int64_t first, int64_t count);
 
 private:
-  MatmulProgram() = default;
+  LayeredMatmul() = default;
 
-  void *library = nullptr;
-  SandwichPhaseFunction function = nullptr;
+  MatmulProgram program;
+  /// Holds the code.
+  std::unique_ptr<MatmulLibrary> library;
+  MatmulCode code;
   AnonymousMemory workspace;
-  int64_t threads = 0;
-  bool inputIsBF16 = false;
-  /// Elements from row to row.
-  int64_t inputStride = 0, resultStride = 0;
-  uint64_t resultOffset = 0, layerStride = 0;
 };
 
 /// A schedule in the form that IR has it in, without `#gemm.schedule`. Errors:
@@ -73,4 +62,4 @@ Result<Schedule> parseSchedule(const std::string &text);
 
 } // namespace sandwich::benchmark
 
-#endif // SANDWICH_BENCHMARKS_GEMM_MATMULPROGRAM_H
+#endif // SANDWICH_BENCHMARKS_GEMM_LAYEREDMATMUL_H
