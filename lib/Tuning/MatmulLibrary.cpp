@@ -9,12 +9,10 @@
 #include "sandwich/Tuning/MatmulLibrary.h"
 #include "MeasuredCode.h"
 #include "sandwich/Conversion/MicroKernel.h"
-#include "sandwich/Conversion/Passes.h"
+#include "sandwich/Pipelines/Pipelines.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
-
-#include "mlir/Transforms/Passes.h"
 
 #include <chrono>
 #include <compare>
@@ -130,6 +128,8 @@ MatmulLibrary::compile(const Key &key,
       ModuleOp::create(UnknownLoc::get(&session.context));
   std::string name = matmulProgramSymbol.str();
   const bool isProgram = std::holds_alternative<ProgramKey>(key.code);
+  ScheduleToLoopsOptions toLoops;
+  toLoops.target = target.name;
   if (isProgram) {
     const auto &[program, table, numbers, tokensBetween] =
         std::get<ProgramKey>(key.code);
@@ -156,10 +156,7 @@ MatmulLibrary::compile(const Key &key,
       measuring::compileObject(*module, target, name,
                                [&](OpPassManager &manager) {
                                  if (isProgram)
-                                   buildMatmulToNestsPipeline(manager);
-                                 manager.addPass(createGemmToLoops());
-                                 manager.addPass(createCanonicalizerPass());
-                                 manager.addPass(createCSEPass());
+                                   buildScheduleToLoopsPipeline(manager, toLoops);
                                }));
   return Compiled{std::move(object), std::move(name)};
 }

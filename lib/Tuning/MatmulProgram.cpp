@@ -9,14 +9,12 @@
 #include "sandwich/Tuning/MatmulProgram.h"
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
-#include "sandwich/Dialect/Gemm/Transforms/Passes.h"
 #include "sandwich/Dialect/LM/Utils/WeightAccess.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
-#include "sandwich/Transforms/Passes.h"
 
 #include <algorithm>
 
@@ -283,11 +281,4 @@ void sandwich::addMatmulProgram(ModuleOp module, const MatmulProgram &program,
                                 ScheduleNumbers numbers,
                                 std::array<int64_t, 2> tokensBetween) {
   ProgramBuilder(module, program, table).build(numbers, tokensBetween);
-}
-
-void sandwich::buildMatmulToNestsPipeline(OpPassManager &manager) {
-  manager.addPass(createPlaceWeights());
-  manager.addPass(gemm::createDispatch());
-  manager.addPass(gemm::createSplitK());
-  manager.addPass(gemm::createPolymerize());
 }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <map>
 
 using namespace sandwich;
 
@@ -32,6 +33,8 @@ public:
 
 private:
   Result<TunedGroup> tune(const TunedMatmul &matmul);
+  /// What decides about the packing of a weight, whatever is done to the sums.
+  static MatmulShape weightOf(MatmulShape shape);
   std::vector<int64_t> rowsOf(const TunedMatmul &matmul) const;
   RowTrace traceOf(const TunedMatmul &matmul) const;
   Status startSession();
@@ -45,6 +48,8 @@ private:
   ScheduleDatabase database;
   std::unique_ptr<MeasuringEvaluator> evaluator;
   std::unique_ptr<MeasuringSession> session;
+  /// Chosen so far: two matmuls of one weight read it as it is packed.
+  std::map<MatmulShape, Packing> packings;
   /// Why `progress` ended tuning.
   std::optional<Error> stopped;
   Clock::time_point saved = Clock::now();
@@ -124,6 +129,11 @@ Status ModelTuner::startSession() {
   return {};
 }
 
+MatmulShape ModelTuner::weightOf(MatmulShape shape) {
+  shape.epilogue = {};
+  return shape;
+}
+
 Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const MatmulShape &given = matmul.shape;
   const std::vector<int64_t> rows = rowsOf(matmul);
@@ -139,6 +149,9 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   MatrixISA isa = menu.front().isa;
   const bool measures = options.strategy != Strategy::CostModel;
   const RowTrace trace = traceOf(matmul);
+  const auto earlierPacking = packings.find(weightOf(given));
+  if (!group.shape.packing && measures && earlierPacking != packings.end())
+    group.shape.packing = earlierPacking->second;
   if (!group.shape.packing && measures)
     group.shape.packing = database.findPacking(
         group, target, isa, options.strategy, traceName(trace));
@@ -162,6 +175,7 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   }
   if (!group.shape.packing)
     group.shape.packing = packingOf(isa);
+  packings.emplace(weightOf(given), *group.shape.packing);
 
   const ScheduleKey key = ScheduleKey::of(group, target, isa, options.strategy);
   TunedSchedules earlier;

@@ -172,6 +172,52 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.k = 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.columnUnit = 2; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.packing.panel = 64; }));
+  EXPECT_TRUE(changed(
+      [](ScheduleKey &k) { k.epilogue.kind = Epilogue::AddResidual; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.bias = true; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.feedsMatmuls = true; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.cacheHeads = 1; }));
+  EXPECT_TRUE(changed(
+      [](ScheduleKey &k) { k.epilogue.cache = AttentionElement::BF16; }));
+  EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.headNorms = true; }));
+}
+
+/// Keys differ in their epilogues alone, and files keep all of each.
+TEST_F(ScheduleDatabaseTest, KeepsEpilogues) {
+  std::vector<MatmulEpilogue> epilogues;
+  for (Epilogue kind : {Epilogue::None, Epilogue::AddResidual,
+                        Epilogue::SiluMul, Epilogue::GeluExact,
+                        Epilogue::GeluTanh})
+    for (bool bias : {false, true})
+      epilogues.push_back({.kind = kind, .bias = bias, .feedsMatmuls = !bias});
+  for (AttentionElement cache :
+       {AttentionElement::F32, AttentionElement::BF16, AttentionElement::F16})
+    for (bool headNorms : {false, true})
+      epilogues.push_back({.kind = Epilogue::RotateAppendKV,
+                           .cacheHeads = 7,
+                           .cache = cache,
+                           .headNorms = headNorms});
+  TuningGroup group = makeGroup(0);
+  group.shape.columnUnit = 64;
+  auto keyWith = [&](const MatmulEpilogue &epilogue) {
+    group.shape.epilogue = epilogue;
+    return ScheduleKey::of(group, target, isa, Strategy::Sandwich);
+  };
+  ScheduleDatabase database;
+  for (size_t i = 0; i < epilogues.size(); ++i)
+    database.insert(keyWith(epilogues[i]),
+                    tunedFor({1}, 1 + static_cast<double>(i)));
+  ASSERT_TRUE(database.save(path));
+  Result<ScheduleDatabase> loaded = ScheduleDatabase::load(path);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->size(), epilogues.size());
+  for (size_t i = 0; i < epilogues.size(); ++i) {
+    const ScheduleKey key = keyWith(epilogues[i]);
+    const TunedSchedules *found = loaded->find(key);
+    ASSERT_NE(found, nullptr) << name(epilogues[i].kind);
+    EXPECT_EQ(found->choices.front().seconds, 1 + static_cast<double>(i));
+    EXPECT_EQ(key.shape().epilogue, epilogues[i]);
+  }
 }
 
 /// Whatever code is compiled for, the machine that measured is this one.
@@ -706,6 +752,18 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
             "1099511627776");
   EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) { key.n = 0; }),
             "line 5: groups[0].key: n is 0, not between 1 and 1099511627776");
+  EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) {
+              key.epilogue.kind = Epilogue::RotateAppendKV;
+            }),
+            "line 5: groups[0].key: epilogue.cache_heads is 0, not between 1 "
+            "and 1099511627776");
+  EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &) {
+              key.columnUnit = 64;
+              key.epilogue.kind = Epilogue::RotateAppendKV;
+              key.epilogue.cacheHeads = 8;
+            }),
+            "line 5: groups[0].key: epilogue.cache_heads is 8, which leaves no "
+            "queries of 1024 channels in heads of 64");
 }
 
 TEST_F(ScheduleDatabaseTest, EditedFilesAreRefused) {

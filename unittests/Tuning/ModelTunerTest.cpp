@@ -303,6 +303,20 @@ TEST_F(KeptSchedulesTest, PackingsAreChosenForTheirTrace) {
   expectKnown(options.rows);
 }
 
+/// Whatever becomes of the sums, a weight has one packing.
+TEST_F(KeptSchedulesTest, OneWeightHasOnePacking) {
+  MatmulShape shape = matmuls[0].shape;
+  shape.packing = {};
+  matmuls = {{shape, 9}};
+  shape.epilogue.kind = Epilogue::AddResidual;
+  matmuls.push_back({shape, 9});
+  Result<TunedModel> tuned = tune();
+  ASSERT_TRUE(tuned) << tuned.error().message;
+  EXPECT_EQ(load().size(), 2u);
+  EXPECT_EQ(tuned->groups[0].group.shape.packing,
+            tuned->groups[1].group.shape.packing);
+}
+
 /// Another run that uses the same file at the same time.
 TEST_F(KeptSchedulesTest, WhatOthersAddMeanwhile) {
   options.rows = {1, 2};

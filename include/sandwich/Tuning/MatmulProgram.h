@@ -9,8 +9,8 @@
 /// \file
 /// The matmul of a model alone, in the form that a model has it in after
 /// `phase-assign-buffers`: `gemm.matmul` with its epilogue in a phase program,
-/// over layers of weights. The passes behind that make of it what they make of
-/// it in a model, so that what is measured is what ships.
+/// over layers of weights. `schedule-to-loops` makes of it what it makes of it in
+/// a model, so that what is measured is what ships.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,6 @@
 #include "sandwich/Scheduling/Schedule.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <array>
 #include <compare>
@@ -99,9 +98,6 @@ enum class ScheduleNumbers : uint8_t { Constants, Parameters };
 void addMatmulProgram(mlir::ModuleOp module, const MatmulProgram &program,
                       const ScheduleTable &table, ScheduleNumbers numbers,
                       std::array<int64_t, 2> tokensBetween);
-
-/// From such a module to nests: what `schedule-to-loops` does to matmuls.
-void buildMatmulToNestsPipeline(mlir::OpPassManager &manager);
 
 } // namespace sandwich
 
