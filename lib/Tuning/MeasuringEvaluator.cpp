@@ -15,6 +15,7 @@
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -269,9 +270,12 @@ Result<std::vector<MatmulCode>>
 MeasuringEvaluator::prepareAsShipped(const Payload &payload,
                                      const std::vector<Schedule> &schedules) {
   // As tables have them: a range of rows, all of them in one block where those
-  // of the payload are.
-  const int64_t most =
-      std::min(payload.rows + payload.rows / 16, options.maxRows);
+  // of the payload are. Neighbours share their range, and with it the code.
+  constexpr int64_t rangesPerOctave = 8;
+  const auto rows = static_cast<uint64_t>(payload.rows);
+  const int64_t range =
+      std::max<int64_t>(std::bit_floor(rows) / rangesPerOctave, 1);
+  const int64_t fewest = payload.rows / range * range;
   std::vector<ScheduleTable> tables;
   for (Schedule schedule : schedules) {
     if (schedule.slice[0] >= divideUp(payload.rows, schedule.threads[0]))
@@ -280,7 +284,7 @@ MeasuringEvaluator::prepareAsShipped(const Payload &payload,
   }
   return library->prepareAsShipped(
       programOf(payload, schedules.front().microKernel.isa), tables,
-      {payload.rows, most});
+      {fewest, std::min(fewest + range - 1, options.maxRows)});
 }
 
 Result<double> MeasuringEvaluator::runShipped(const Payload &payload,
@@ -539,11 +543,8 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
                             speeds(payload.shape, schedule.microKernel.isa));
   const double teamShare =
       static_cast<double>(payload.threads) / options.threads;
-  SANDWICH_ASSIGN_OR_RETURN(std::vector<MatmulCode> codes,
-                            prepareAsShipped(payload, {schedule}));
-  const MatmulCode &code = codes.front();
   // The first memory is touched.
-  SANDWICH_RETURN_IF_ERROR(runShipped(payload, program, code, leastSeconds));
+  SANDWICH_RETURN_IF_ERROR(runOnce(payload, schedule));
   const auto bytes = static_cast<uint64_t>(program.weightPlace()[1]);
   // As long a piece as the matmuls read: the team wakes up once for both.
   uint64_t pieces = std::min<uint64_t>(
@@ -553,8 +554,7 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
     double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
                                  {nextWeight(pieces * bytes), pieces * bytes}) /
                      static_cast<double>(pieces);
-    SANDWICH_ASSIGN_OR_RETURN(double now,
-                              runShipped(payload, program, code, leastSeconds));
+    SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
     seconds.push_back(now * columnsShare);
     auto limitAt = [&](double flops) {
       return std::max(reading, payload.flops() / (flops * teamShare));

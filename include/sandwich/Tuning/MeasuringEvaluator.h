@@ -10,8 +10,8 @@
 /// Measures schedules on this machine: on the team that will run them, in the
 /// program that a model has of the matmul, with its epilogue and random data,
 /// and with weights that come from memory, as a model's do. While searching,
-/// numbers of schedules are parameters of that program; where one is chosen in
-/// the end, or compared with the machine's limit, it is compiled as it ships.
+/// numbers of schedules are parameters of that program; those that are chosen
+/// from in the end are compiled as they ship.
 ///
 //===----------------------------------------------------------------------===//
 
