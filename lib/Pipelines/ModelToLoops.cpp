@@ -35,7 +35,7 @@ void sandwich::buildModelToSchedulePipeline(
   manager.addPass(lm::createScheduleAttention(attention));
 }
 
-void sandwich::buildScheduleToLoopsPipeline(
+void sandwich::buildScheduleToNestsPipeline(
     OpPassManager &manager, const ScheduleToLoopsOptions &options) {
   manager.addPass(createVerifyPhases());
   manager.addPass(createPlaceWeights());
@@ -49,6 +49,11 @@ void sandwich::buildScheduleToLoopsPipeline(
   manager.addPass(gemm::createDispatch());
   manager.addPass(gemm::createSplitK());
   manager.addPass(gemm::createPolymerize());
+}
+
+void sandwich::buildScheduleToLoopsPipeline(
+    OpPassManager &manager, const ScheduleToLoopsOptions &options) {
+  buildScheduleToNestsPipeline(manager, options);
   manager.addPass(createGemmToLoops());
   LMToLoopsOptions loops;
   loops.target = options.target;

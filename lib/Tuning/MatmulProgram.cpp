@@ -106,6 +106,10 @@ int64_t MatmulProgram::resultStride() const {
   return rowStride(resultChannels(), elementBytes(bf16Result()));
 }
 
+int64_t MatmulProgram::rotaryStride() const {
+  return rowStride(shape.columnUnit, elementBytes(/*bf16=*/false));
+}
+
 std::array<int64_t, 2> MatmulProgram::weightPlace() const {
   const int64_t matrixAlignment = getWeightAlignment(2);
   const int64_t vectorAlignment = getWeightAlignment(1);
@@ -147,7 +151,7 @@ MatmulWorkspace MatmulWorkspace::of(const MatmulProgram &program,
   const int64_t rows = program.maxRows;
   take(rows * program.inputStride() * elementBytes(program.bf16Input()));
   if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
-    place.rotaryTable = take(rows * program.shape.columnUnit * 4);
+    place.rotaryTable = take(rows * program.rotaryStride() * 4);
   place.result =
       take(rows * program.resultStride() * elementBytes(program.bf16Result()));
   if (partsOfK > 1) {
@@ -244,7 +248,8 @@ void ProgramBuilder::build(ScheduleNumbers numbers,
   Value rotaryTable, partialSums, parameters;
   if (rotates)
     rotaryTable =
-        rowsAt(place.rotaryTable, shape.columnUnit, shape.columnUnit, false);
+        rowsAt(place.rotaryTable, shape.columnUnit, program.rotaryStride(),
+               /*bf16=*/false);
   if (place.partialSumsBytes > 0)
     partialSums =
         bytesAt(place.partialSums, b.getI8Type(), place.partialSumsBytes);

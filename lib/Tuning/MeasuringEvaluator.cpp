@@ -143,7 +143,7 @@ Status MeasuringEvaluator::reserve(const MatmulProgram &program,
   fill(code.workspace.result,
        rows * program.resultStride() * (program.bf16Result() ? 2 : 4), 3);
   if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
-    fill(code.workspace.rotaryTable, rows * program.shape.columnUnit * 4, 4);
+    fill(code.workspace.rotaryTable, rows * program.rotaryStride() * 4, 4);
   filled = program;
   filledRows = rows;
   return {};

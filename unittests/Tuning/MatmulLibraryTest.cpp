@@ -94,7 +94,7 @@ public:
          program.bf16Result());
     if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
       fill(code.workspace.rotaryTable,
-           program.maxRows * program.shape.columnUnit, false);
+           program.maxRows * program.rotaryStride(), false);
     std::memset(cache.data(), 0, cache.size());
     if (code.parameters) {
       std::byte *place = workspace.data() + code.workspace.parameters;

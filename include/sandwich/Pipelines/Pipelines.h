@@ -45,6 +45,11 @@ struct ScheduleToLoopsOptions
       llvm::cl::init(512)};
 };
 
+/// The first part of `buildScheduleToLoopsPipeline`: phase programs over
+/// buffers, where matmuls are the nests of each thread.
+void buildScheduleToNestsPipeline(mlir::OpPassManager &manager,
+                                  const ScheduleToLoopsOptions &options);
+
 /// From schedule IR to loop IR: phase programs over buffers, all operations as
 /// loops over vectors and tiles.
 void buildScheduleToLoopsPipeline(mlir::OpPassManager &manager,

@@ -56,6 +56,7 @@ struct MatmulProgram {
   /// Elements from row to row.
   int64_t inputStride() const;
   int64_t resultStride() const;
+  int64_t rotaryStride() const;
   /// Bytes of the weights of all layers, with biases and norms: where a layer's
   /// matrix lies, `weightPlace` says.
   int64_t weightBytes() const;
@@ -69,7 +70,7 @@ struct MatmulProgram {
 struct MatmulWorkspace {
   /// Behind the input; the residual is there, too, and is overwritten.
   int64_t result = 0;
-  /// [maxRows, head_dim] f32; of `rotate_append_kv` only.
+  /// [maxRows, head_dim] f32, rows `rotaryStride` apart; of `rotate_append_kv` only.
   int64_t rotaryTable = 0;
   /// Of all parts of K.
   int64_t partialSums = 0, partialSumsBytes = 0;

@@ -1,0 +1,214 @@
+//===- MeasuredNestsTest.cpp - What is measured is what ships -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Compares the nests of each matmul of a model with those of the program that
+/// measures it: code is made of nothing else. Needs no CPU of the target.
+///
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Compiler/Lowering.h"
+#include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Frontend/ModelBuilder.h"
+#include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Tuning/MatmulProgram.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+using namespace mlir;
+using namespace sandwich;
+
+namespace {
+
+constexpr int64_t threads = 2, maxTokens = 64;
+
+/// A type as it matters to the code: where a buffer begins does not.
+void print(raw_ostream &stream, Type type) {
+  auto buffer = dyn_cast<MemRefType>(type);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!buffer || failed(buffer.getStridesAndOffset(strides, offset))) {
+    stream << type;
+    return;
+  }
+  stream << buffer.getElementType();
+  for (auto [size, stride] : llvm::zip_equal(buffer.getShape(), strides))
+    stream << " " << size << " by " << stride;
+}
+
+/// All operations of matmuls in `function` as they matter to the code: of
+/// weights, what they are, not their names.
+std::vector<std::string> describe(func::FuncOp function) {
+  std::vector<std::string> all;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!isa<gemm::GemmDialect>(op->getDialect()))
+      return;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    stream << op->getName();
+    for (NamedAttribute attribute : op->getAttrs())
+      stream << " " << attribute.getName().strref() << " = "
+             << (isa<SymbolRefAttr>(attribute.getValue())
+                     ? Attribute(UnitAttr::get(op->getContext()))
+                     : attribute.getValue());
+    for (Type type : op->getOperandTypes()) {
+      stream << ", ";
+      print(stream, type);
+    }
+    all.push_back(text);
+  });
+  return all;
+}
+
+struct Case {
+  const char *name, *target;
+  bool bf16;
+  ModelConfig config;
+};
+
+ModelConfig decoder(bool biasAndNorms) {
+  ModelConfig config;
+  config.hiddenSize = 128;
+  config.intermediateSize = 352;
+  config.layers = 2;
+  config.heads = 4;
+  config.kvHeads = 2;
+  config.headDim = 32;
+  config.vocabSize = 500;
+  config.rmsNormEps = 1e-5;
+  config.ropeTheta = 1e4;
+  config.qkvBias = config.outputBias = config.qkNorm = biasAndNorms;
+  return config;
+}
+
+ModelConfig encoder() {
+  ModelConfig config = decoder(/*biasAndNorms=*/false);
+  config.architecture = Architecture::Bert;
+  config.qkvBias = config.outputBias = true;
+  config.kvHeads = config.heads;
+  config.maxPositionEmbeddings = 512;
+  config.encoder = {.layerNormEps = 1e-12, .positionRows = 512};
+  config.embedding = EmbeddingConfig();
+  return config;
+}
+
+void PrintTo(const Case &given, std::ostream *stream) {
+  *stream << given.name;
+}
+
+class MeasuredNests : public testing::TestWithParam<Case> {
+protected:
+  void SetUp() override {
+    registerSandwichDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+
+  void toNests(ModuleOp module) {
+    ScheduleToLoopsOptions options;
+    options.target = GetParam().target;
+    options.threads = threads;
+    options.maxTokens = maxTokens;
+    Status status = runPasses(module, [&](OpPassManager &manager) {
+      buildScheduleToNestsPipeline(manager, options);
+    });
+    ASSERT_TRUE(status) << status.error().message;
+  }
+
+  /// Of the program that measures a matmul of `shape` with the schedules of
+  /// `table`.
+  std::vector<std::string> measured(const MatmulShape &shape,
+                                    const ScheduleTable &table) {
+    MatmulProgram program{.shape = shape,
+                          .isa = table.front().schedule.microKernel.isa,
+                          .threads = threads,
+                          .maxRows = maxTokens,
+                          .layers = GetParam().config.layers};
+    OwningOpRef<ModuleOp> module =
+        ModuleOp::create(UnknownLoc::get(&context));
+    addMatmulProgram(*module, program, table, ScheduleNumbers::Constants,
+                     {0, maxTokens});
+    toNests(*module);
+    return describe(*module->getOps<func::FuncOp>().begin());
+  }
+
+  DialectRegistry registry;
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+};
+
+} // namespace
+
+TEST_P(MeasuredNests, AreThoseOfTheModel) {
+  const Case &given = GetParam();
+  Type element = given.bf16 ? Type(BFloat16Type::get(&context))
+                            : Type(Float32Type::get(&context));
+  OwningOpRef<ModuleOp> module =
+      buildModel(&context, given.config, element, element);
+  ModelToScheduleOptions options;
+  options.target = given.target;
+  options.threads = threads;
+  Status status = runPasses(*module, [&](OpPassManager &manager) {
+    buildModelToSchedulePipeline(manager, options);
+  });
+  ASSERT_TRUE(status) << status.error().message;
+
+  llvm::StringMap<std::vector<std::string>> expected;
+  std::set<Epilogue> epilogues;
+  SymbolTableCollection symbols;
+  module->walk([&](gemm::MatmulOp matmul) {
+    const MatmulShape shape = gemm::getShape(matmul, symbols);
+    epilogues.insert(shape.epilogue.kind);
+    std::vector<std::string> &all =
+        expected[matmul->getParentOfType<func::FuncOp>().getName()];
+    ScheduleTable table;
+    for (auto [rows, schedule] :
+         llvm::zip_equal(matmul.getSchedules()->getMaxRows(),
+                         matmul.getSchedules()->getSchedules()))
+      table.push_back({rows, schedule.getSchedule()});
+    llvm::append_range(all, measured(shape, table));
+  });
+  EXPECT_EQ(epilogues,
+            given.config.encodes()
+                ? (std::set{Epilogue::None, Epilogue::AddResidual,
+                            Epilogue::GeluExact})
+                : (std::set{Epilogue::None, Epilogue::AddResidual,
+                            Epilogue::SiluMul, Epilogue::RotateAppendKV}));
+
+  toNests(*module);
+  size_t functions = 0;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    SCOPED_TRACE(function.getName().str());
+    const std::vector<std::string> shipped = describe(function),
+                                   &timed = expected[function.getName()];
+    ASSERT_EQ(shipped.size(), timed.size());
+    for (auto [ships, isTimed] : llvm::zip_equal(shipped, timed))
+      EXPECT_EQ(ships, isTimed);
+    EXPECT_FALSE(shipped.empty());
+    ++functions;
+  }
+  EXPECT_EQ(functions, expected.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, MeasuredNests,
+    testing::Values(
+        Case{"DecoderAVX2", "x86-64-avx2", false, decoder(false)},
+        Case{"DecoderWidensBF16", "x86-64-avx2", true, decoder(true)},
+        Case{"DecoderAVX512BF16", "x86-64-avx512-bf16", true, decoder(true)},
+        Case{"DecoderAMX", "x86-64-amx", true, decoder(false)},
+        Case{"EncoderAVX2", "x86-64-avx2", false, encoder()},
+        Case{"EncoderAMX", "x86-64-amx", true, encoder()}),
+    [](const testing::TestParamInfo<Case> &info) {
+      return std::string(info.param.name);
+    });
