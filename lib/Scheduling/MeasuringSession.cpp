@@ -82,6 +82,7 @@ MeasuringSession::Key MeasuringSession::makeKey(bool slice,
           static_cast<int64_t>(epilogue.kind),
           epilogue.bias,
           epilogue.feedsMatmuls,
+          epilogue.contiguousResult,
           epilogue.cacheHeads,
           static_cast<int64_t>(epilogue.cache),
           epilogue.headNorms};

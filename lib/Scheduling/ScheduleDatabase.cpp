@@ -104,6 +104,7 @@ Result<MatmulEpilogue> readEpilogue(const schedules::Epilogue &message,
   epilogue.kind = *kind;
   epilogue.bias = message.bias();
   epilogue.feedsMatmuls = message.feeds_matmuls();
+  epilogue.contiguousResult = message.contiguous_result();
   if (*kind != Epilogue::RotateAppendKV)
     return epilogue;
   epilogue.cacheHeads = message.cache_heads();
@@ -366,6 +367,7 @@ void write(const ScheduleKey &key, schedules::Key &message) {
   epilogue.set_kind(std::string(name(key.epilogue.kind)));
   epilogue.set_bias(key.epilogue.bias);
   epilogue.set_feeds_matmuls(key.epilogue.feedsMatmuls);
+  epilogue.set_contiguous_result(key.epilogue.contiguousResult);
   if (key.epilogue.kind == Epilogue::RotateAppendKV) {
     epilogue.set_cache_heads(key.epilogue.cacheHeads);
     epilogue.set_cache_type(std::string(name(key.epilogue.cache)));

@@ -103,7 +103,9 @@ int64_t MatmulProgram::inputStride() const {
 }
 
 int64_t MatmulProgram::resultStride() const {
-  return rowStride(resultChannels(), elementBytes(bf16Result()));
+  return shape.epilogue.contiguousResult
+             ? resultChannels()
+             : rowStride(resultChannels(), elementBytes(bf16Result()));
 }
 
 int64_t MatmulProgram::rotaryStride() const {

@@ -176,6 +176,8 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
       [](ScheduleKey &k) { k.epilogue.kind = Epilogue::AddResidual; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.bias = true; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.feedsMatmuls = true; }));
+  EXPECT_TRUE(
+      changed([](ScheduleKey &k) { k.epilogue.contiguousResult = true; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.cacheHeads = 1; }));
   EXPECT_TRUE(changed(
       [](ScheduleKey &k) { k.epilogue.cache = AttentionElement::BF16; }));
@@ -189,7 +191,10 @@ TEST_F(ScheduleDatabaseTest, KeepsEpilogues) {
                         Epilogue::SiluMul, Epilogue::GeluExact,
                         Epilogue::GeluTanh})
     for (bool bias : {false, true})
-      epilogues.push_back({.kind = kind, .bias = bias, .feedsMatmuls = !bias});
+      epilogues.push_back({.kind = kind,
+                           .bias = bias,
+                           .feedsMatmuls = !bias,
+                           .contiguousResult = bias});
   for (AttentionElement cache :
        {AttentionElement::F32, AttentionElement::BF16, AttentionElement::F16})
     for (bool headNorms : {false, true})

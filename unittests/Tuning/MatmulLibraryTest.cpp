@@ -312,7 +312,9 @@ TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
   auto team = PhaseTeam::create(options);
   ASSERT_TRUE(team);
   const MatmulShape shapes[] = {
-      {.n = 203, .k = 160, .epilogue = {.bias = true}},
+      {.n = 203,
+       .k = 160,
+       .epilogue = {.bias = true, .contiguousResult = true}},
       {.n = 203,
        .k = 160,
        .epilogue = {.kind = Epilogue::AddResidual, .bias = true}},

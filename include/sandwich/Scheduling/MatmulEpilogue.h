@@ -49,6 +49,9 @@ struct MatmulEpilogue {
   /// Whether matmuls, and nothing else, read the result, which is then of the
   /// element that their instructions multiply; it is f32 otherwise.
   bool feedsMatmuls = false;
+  /// Whether rows of the result have no gap between them, as those that a step
+  /// returns.
+  bool contiguousResult = false;
   /// Heads of the cache, each as wide as a `MatmulShape::columnUnit`, of
   /// `rotate_append_kv`; 0 otherwise.
   int64_t cacheHeads = 0;

@@ -10,6 +10,7 @@
 #include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Support/TensorParallelism.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 
@@ -108,6 +109,16 @@ static bool feedsMatmuls(MatmulOp op) {
          });
 }
 
+/// Whether rows of the result of `op` have no gap between them: those that are
+/// returned are the caller's.
+static bool hasContiguousResult(MatmulOp op) {
+  if (op.getDestination())
+    return cast<MemRefType>(op.getDestination().getType())
+        .getLayout()
+        .isIdentity();
+  return llvm::any_of(op.getResult().getUsers(), llvm::IsaPred<func::ReturnOp>);
+}
+
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
@@ -124,6 +135,7 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
       .kind = op.getEpilogue(),
       .bias = op.getBias().has_value(),
       .feedsMatmuls = feedsMatmuls(op),
+      .contiguousResult = hasContiguousResult(op),
       .headNorms = op.getQueryNorm().has_value(),
   };
   if (op.getKvCache()) {
@@ -322,12 +334,16 @@ void EpilogueOp::build(OpBuilder &builder, OperationState &state,
              .getInterleave());
   // One that is being lowered has one schedule left.
   ArrayRef<ScheduleAttr> schedules = matmul.getSchedules()->getSchedules();
+  // The matrix was looked up: only these of the epilogue have layers.
+  Value layer;
+  if (matmul.getBias() || matmul.getQueryNorm() || matmul.getKvCache())
+    layer = matmul.getLayer();
   UnitAttr nonTemporal;
   if (schedules.front().getSchedule().stores == StoreKind::NonTemporal)
     nonTemporal = builder.getUnitAttr();
   build(builder, state, sums, /*first_row=*/place[0],
         /*first_column=*/place[2], /*rows=*/place[1], /*columns=*/place[3],
-        matmul.getBiasAttr(), matmul.getLayer(), matmul.getEpilogueAttr(),
+        matmul.getBiasAttr(), layer, matmul.getEpilogueAttr(),
         matmul.getResidual(), matmul.getResidualRanksAttr(),
         matmul.getRotaryTable(), matmul.getKvCache(), matmul.getSlots(),
         matmul.getQueryNormAttr(), matmul.getKeyNormAttr(),
