@@ -163,8 +163,8 @@ Status Contest::check(int64_t rows, int64_t layer) {
   tolerance *= static_cast<double>(shape.k);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < shape.n; ++column)
-      if (!(std::abs(matmul->result(row)[column] -
-                     peer->result(row)[column]) <= tolerance))
+      if (!(std::abs(matmul->result(row)[column] - peer->result(row)[column]) <=
+            tolerance))
         return wrong(row, column, peer->result(row)[column]);
   return {};
 }

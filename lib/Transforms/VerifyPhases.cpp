@@ -276,8 +276,7 @@ LogicalResult SumParts::add(Operation *op) {
   bool isPart = hasColumns(op, matmul.getWeightAttr());
   bool deals = matmul.getResidualRanks().has_value();
   Epilogue epilogue = matmul.getEpilogue();
-  if (isPart ? epilogue != Epilogue::None &&
-                   epilogue != Epilogue::AddResidual
+  if (isPart ? epilogue != Epilogue::None && epilogue != Epilogue::AddResidual
              : deals)
     return op->emitOpError("has an epilogue that does not fit a weight of "
                            "which ranks have ")

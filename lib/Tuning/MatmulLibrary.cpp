@@ -153,11 +153,11 @@ MatmulLibrary::compile(const Key &key,
   }
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
-      measuring::compileObject(*module, target, name,
-                               [&](OpPassManager &manager) {
-                                 if (isProgram)
-                                   buildScheduleToLoopsPipeline(manager, toLoops);
-                               }));
+      measuring::compileObject(
+          *module, target, name, [&](OpPassManager &manager) {
+            if (isProgram)
+              buildScheduleToLoopsPipeline(manager, toLoops);
+          }));
   return Compiled{std::move(object), std::move(name)};
 }
 
@@ -345,8 +345,8 @@ MatmulLibrary::prepareAsShipped(const MatmulProgram &program,
                                 std::array<int64_t, 2> tokensBetween) {
   std::vector<Key> keys;
   for (const ScheduleTable &table : tables)
-    keys.push_back(Key{ProgramKey{program, table, ScheduleNumbers::Constants,
-                                  tokensBetween}});
+    keys.push_back(Key{
+        ProgramKey{program, table, ScheduleNumbers::Constants, tokensBetween}});
   SANDWICH_RETURN_IF_ERROR(
       compileMissing(std::set<Key>(keys.begin(), keys.end())));
   std::vector<MatmulCode> codes;

@@ -19,6 +19,7 @@
 #include "sandwich/Tuning/MatmulProgram.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -52,7 +53,8 @@ void print(raw_ostream &stream, Type type) {
 std::vector<std::string> describe(func::FuncOp function) {
   std::vector<std::string> all;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!isa<gemm::GemmDialect>(op->getDialect()))
+    // Partial sums are added by vectors.
+    if (!isa<gemm::GemmDialect, vector::VectorDialect>(op->getDialect()))
       return;
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -75,6 +77,7 @@ struct Case {
   const char *name, *target;
   bool bf16;
   ModelConfig config;
+  bool splitsK = false;
 };
 
 ModelConfig decoder(bool biasAndNorms) {
@@ -103,9 +106,7 @@ ModelConfig encoder() {
   return config;
 }
 
-void PrintTo(const Case &given, std::ostream *stream) {
-  *stream << given.name;
-}
+void PrintTo(const Case &given, std::ostream *stream) { *stream << given.name; }
 
 class MeasuredNests : public testing::TestWithParam<Case> {
 protected:
@@ -135,8 +136,7 @@ protected:
                           .threads = threads,
                           .maxRows = maxTokens,
                           .layers = GetParam().config.layers};
-    OwningOpRef<ModuleOp> module =
-        ModuleOp::create(UnknownLoc::get(&context));
+    OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
     addMatmulProgram(*module, program, table, ScheduleNumbers::Constants,
                      {0, maxTokens});
     toNests(*module);
@@ -169,14 +169,19 @@ TEST_P(MeasuredNests, AreThoseOfTheModel) {
   module->walk([&](gemm::MatmulOp matmul) {
     const MatmulShape shape = gemm::getShape(matmul, symbols);
     epilogues.insert(shape.epilogue.kind);
-    std::vector<std::string> &all =
-        expected[matmul->getParentOfType<func::FuncOp>().getName()];
     ScheduleTable table;
     for (auto [rows, schedule] :
          llvm::zip_equal(matmul.getSchedules()->getMaxRows(),
                          matmul.getSchedules()->getSchedules()))
       table.push_back({rows, schedule.getSchedule()});
-    llvm::append_range(all, measured(shape, table));
+    if (given.splitsK) {
+      for (ScheduleTableEntry &entry : table)
+        entry.schedule.threads = {1, 1, threads};
+      matmul.setSchedulesAttr(gemm::getTableAttr(&context, table));
+    }
+    llvm::append_range(
+        expected[matmul->getParentOfType<func::FuncOp>().getName()],
+        measured(shape, table));
   });
   EXPECT_EQ(epilogues,
             given.config.encodes()
@@ -195,6 +200,11 @@ TEST_P(MeasuredNests, AreThoseOfTheModel) {
     for (auto [ships, isTimed] : llvm::zip_equal(shipped, timed))
       EXPECT_EQ(ships, isTimed);
     EXPECT_FALSE(shipped.empty());
+    EXPECT_EQ(llvm::any_of(shipped,
+                           [](const std::string &operation) {
+                             return StringRef(operation).starts_with("vector.");
+                           }),
+              given.splitsK);
     ++functions;
   }
   EXPECT_EQ(functions, expected.size());
@@ -207,6 +217,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"DecoderWidensBF16", "x86-64-avx2", true, decoder(true)},
         Case{"DecoderAVX512BF16", "x86-64-avx512-bf16", true, decoder(true)},
         Case{"DecoderAMX", "x86-64-amx", true, decoder(false)},
+        Case{"DecoderSplitsK", "x86-64-avx2", false, decoder(false), true},
+        Case{"DecoderAMXSplitsK", "x86-64-amx", true, decoder(true), true},
         Case{"EncoderAVX2", "x86-64-avx2", false, encoder()},
         Case{"EncoderAMX", "x86-64-amx", true, encoder()}),
     [](const testing::TestParamInfo<Case> &info) {

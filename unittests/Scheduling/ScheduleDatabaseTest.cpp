@@ -172,8 +172,8 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.k = 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.columnUnit = 2; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.packing.panel = 64; }));
-  EXPECT_TRUE(changed(
-      [](ScheduleKey &k) { k.epilogue.kind = Epilogue::AddResidual; }));
+  EXPECT_TRUE(
+      changed([](ScheduleKey &k) { k.epilogue.kind = Epilogue::AddResidual; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.bias = true; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.epilogue.feedsMatmuls = true; }));
   EXPECT_TRUE(
@@ -187,9 +187,9 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
 /// Keys differ in their epilogues alone, and files keep all of each.
 TEST_F(ScheduleDatabaseTest, KeepsEpilogues) {
   std::vector<MatmulEpilogue> epilogues;
-  for (Epilogue kind : {Epilogue::None, Epilogue::AddResidual,
-                        Epilogue::SiluMul, Epilogue::GeluExact,
-                        Epilogue::GeluTanh})
+  for (Epilogue kind :
+       {Epilogue::None, Epilogue::AddResidual, Epilogue::SiluMul,
+        Epilogue::GeluExact, Epilogue::GeluTanh})
     for (bool bias : {false, true})
       epilogues.push_back({.kind = kind,
                            .bias = bias,

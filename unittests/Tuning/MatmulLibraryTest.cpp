@@ -93,8 +93,8 @@ public:
     fill(code.workspace.result, program.maxRows * program.resultStride(),
          program.bf16Result());
     if (program.shape.epilogue.kind == Epilogue::RotateAppendKV)
-      fill(code.workspace.rotaryTable,
-           program.maxRows * program.rotaryStride(), false);
+      fill(code.workspace.rotaryTable, program.maxRows * program.rotaryStride(),
+           false);
     std::memset(cache.data(), 0, cache.size());
     if (code.parameters) {
       std::byte *place = workspace.data() + code.workspace.parameters;
@@ -359,9 +359,8 @@ TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
       auto timed =
           library->prepare(program, *fitting, rows / tM, divideUp(rows, tM));
       ASSERT_TRUE(timed) << timed.error().message;
-      auto shipped =
-          library->prepareAsShipped(program, {{{INT64_MAX, schedule}}},
-                                    {rows, maxRows});
+      auto shipped = library->prepareAsShipped(
+          program, {{{INT64_MAX, schedule}}}, {rows, maxRows});
       ASSERT_TRUE(shipped) << shipped.error().message;
       std::vector<ThreadPart> parts;
       for (int64_t thread = 0; thread < program.threads; ++thread)

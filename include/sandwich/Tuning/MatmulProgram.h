@@ -9,8 +9,8 @@
 /// \file
 /// The matmul of a model alone, in the form that a model has it in after
 /// `phase-assign-buffers`: `gemm.matmul` with its epilogue in a phase program,
-/// over layers of weights. `schedule-to-loops` makes of it what it makes of it in
-/// a model, so that what is measured is what ships.
+/// over layers of weights. `schedule-to-loops` makes of it what it makes of it
+/// in a model, so that what is measured is what ships.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,8 @@ struct MatmulProgram {
 struct MatmulWorkspace {
   /// Behind the input; the residual is there, too, and is overwritten.
   int64_t result = 0;
-  /// [maxRows, head_dim] f32, rows `rotaryStride` apart; of `rotate_append_kv` only.
+  /// [maxRows, head_dim] f32, rows `rotaryStride` apart; of `rotate_append_kv`
+  /// only.
   int64_t rotaryTable = 0;
   /// Of all parts of K.
   int64_t partialSums = 0, partialSumsBytes = 0;

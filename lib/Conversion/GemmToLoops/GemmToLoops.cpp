@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Conversion/MicroKernel.h"
-#include "sandwich/Scheduling/NestParameters.h"
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Phase/IR/Phase.h"
 #include "sandwich/Dialect/Tile/IR/Tile.h"
+#include "sandwich/Scheduling/NestParameters.h"
 
 #include "Epilogue.h"
 

@@ -285,9 +285,8 @@ void Converter::fuseSiluMul(lm::SiluMulOp silu) {
   FlatSymbolRefAttr weight =
       fuseWeights(weights, "gate_up_proj", /*interleaved=*/true);
   ImplicitLocOpBuilder builder(silu.getLoc(), silu);
-  gemm::MatmulOp matmul =
-      createMatmul(builder, silu.getResult().getType(), gate, weight, {},
-                   Epilogue::SiluMul);
+  gemm::MatmulOp matmul = createMatmul(builder, silu.getResult().getType(),
+                                       gate, weight, {}, Epilogue::SiluMul);
   silu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   silu.erase();
   eraseUnused({gate, up});
@@ -298,11 +297,11 @@ void Converter::fuseGelu(lm::GeluOp gelu) {
   if (!linear || !linear->hasOneUse())
     return;
   ImplicitLocOpBuilder builder(gelu.getLoc(), gelu);
-  gemm::MatmulOp matmul = createMatmul(
-      builder, gelu.getResult().getType(), linear, linear.getWeightAttr(),
-      linear.getBiasAttr(),
-      gelu.getKind() == lm::GeluKind::Exact ? Epilogue::GeluExact
-                                            : Epilogue::GeluTanh);
+  gemm::MatmulOp matmul =
+      createMatmul(builder, gelu.getResult().getType(), linear,
+                   linear.getWeightAttr(), linear.getBiasAttr(),
+                   gelu.getKind() == lm::GeluKind::Exact ? Epilogue::GeluExact
+                                                         : Epilogue::GeluTanh);
   gelu->replaceAllUsesWith(ValueRange(matmul.getResult()));
   gelu.erase();
   linear.erase();
