@@ -27,7 +27,8 @@ class LayeredMatmul {
 public:
   /// For up to `maxRows` rows of x, `layers` weights, a team of `threads`.
   /// `shape` has the packing that the schedules of `table` read. Errors: a
-  /// target that this CPU cannot run; a system that loads no code.
+  /// target that this CPU cannot run; what the passes report; a system that
+  /// loads no code.
   static Result<std::unique_ptr<LayeredMatmul>>
   create(const MatmulShape &shape, const ScheduleTable &table,
          const Target &target, int64_t threads, int64_t maxRows,

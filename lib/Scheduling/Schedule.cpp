@@ -188,25 +188,6 @@ std::optional<PrefetchHint> sandwich::prefetchHintNamed(std::string_view text) {
   return std::nullopt;
 }
 
-static constexpr std::pair<Epilogue, std::string_view> epilogueNames[] = {
-    {Epilogue::None, "none"},
-    {Epilogue::AddResidual, "add_residual"},
-    {Epilogue::SiluMul, "silu_mul"},
-    {Epilogue::RotateAppendKV, "rotate_append_kv"},
-    {Epilogue::GeluExact, "gelu_exact"},
-    {Epilogue::GeluTanh, "gelu_tanh"}};
-
-std::string_view sandwich::name(Epilogue epilogue) {
-  return epilogueNames[static_cast<size_t>(epilogue)].second;
-}
-
-std::optional<Epilogue> sandwich::epilogueNamed(std::string_view text) {
-  for (auto [epilogue, own] : epilogueNames)
-    if (own == text)
-      return epilogue;
-  return std::nullopt;
-}
-
 std::string_view sandwich::name(StoreKind stores) {
   switch (stores) {
   case StoreKind::Cached:

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <compare>
+#include <cstring>
 #include <numeric>
 #include <variant>
 
@@ -30,6 +31,14 @@ constexpr int64_t noChunkK = int64_t(1) << 40;
 Error stoppedError() { return makeError("measuring was stopped"); }
 
 } // namespace
+
+void MatmulCode::writeParameters(std::byte *workspaceBegin,
+                                 const std::vector<ThreadPart> &parts) const {
+  std::byte *place = workspaceBegin + workspace.parameters;
+  std::memcpy(place, &*parameters, sizeof(NestParameters));
+  std::memcpy(place + sizeof(NestParameters), parts.data(),
+              parts.size() * sizeof(ThreadPart));
+}
 
 /// What the code of a micro-kernel depends on.
 struct MatmulLibrary::MicroKernelKey {
@@ -216,7 +225,8 @@ static Schedule withoutNumbers(const Schedule &schedule,
   const MicroKernel &kernel = schedule.microKernel;
   const Packing packing = packingFor(shape, kernel.isa);
   Schedule fixed;
-  fixed.microKernel = {kernel.isa, rowUnitOf(kernel.isa), kernel.columns};
+  fixed.microKernel = {kernel.isa, registerFileOf(kernel.isa).rows,
+                       kernel.columns};
   fixed.slice = {1, std::lcm(columnUnitOf(shape, packing), kernel.columns),
                  packing.kStep};
   fixed.threads = {1, 1, schedule.threads[2]};

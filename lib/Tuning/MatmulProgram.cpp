@@ -131,11 +131,11 @@ int64_t MatmulProgram::weightBytes() const {
   return first + layers * layer;
 }
 
-int64_t MatmulProgram::cacheBytes() const {
+int64_t MatmulProgram::cacheBytes(int64_t slots) const {
   const MatmulEpilogue &epilogue = shape.epilogue;
   if (epilogue.kind != Epilogue::RotateAppendKV)
     return 0;
-  const int64_t blocks = divideUp<int64_t>(maxRows, SANDWICH_KV_BLOCK_TOKENS);
+  const int64_t blocks = divideUp<int64_t>(slots, SANDWICH_KV_BLOCK_TOKENS);
   return blocks * SANDWICH_KV_BLOCK_TOKENS * layers * 2 * epilogue.cacheHeads *
          shape.columnUnit * (epilogue.cache == AttentionElement::F32 ? 4 : 2);
 }
@@ -164,8 +164,7 @@ MatmulWorkspace MatmulWorkspace::of(const MatmulProgram &program,
     place.partialSumsBytes = partsOfK * rows * columns * 4 + 64;
     place.partialSums = take(place.partialSumsBytes);
   }
-  place.parameters = take(static_cast<int64_t>(
-      sizeof(NestParameters) + program.threads * sizeof(ThreadPart)));
+  place.parameters = take(numbersBeforePart(program.threads) * sizeof(int64_t));
   return place;
 }
 
@@ -259,9 +258,7 @@ void ProgramBuilder::build(ScheduleNumbers numbers,
     parameters = memref::CastOp::create(
         b, MemRefType::get({ShapedType::kDynamic}, b.getIndexType()),
         bytesAt(place.parameters, b.getIndexType(),
-                static_cast<int64_t>((sizeof(NestParameters) +
-                                      program.threads * sizeof(ThreadPart)) /
-                                     sizeof(int64_t))));
+                numbersBeforePart(program.threads)));
   FloatAttr epsilon =
       shape.epilogue.headNorms ? b.getF32FloatAttr(1e-5f) : FloatAttr();
 

@@ -12,6 +12,7 @@
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
+#include "sandwich/Support/ModelLimits.h"
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
@@ -96,19 +97,15 @@ Status MeasuringEvaluator::allocate() {
 
 MatmulProgram MeasuringEvaluator::programOf(const Payload &payload,
                                             MatrixISA isa) const {
-  // More than the caches hold are enough.
-  constexpr int64_t mostLayers = 4096, mostCacheBytes = 256 << 20;
   MatmulProgram program{.shape = payload.shape,
                         .isa = isa,
                         .threads = payload.threads,
                         .maxRows = options.maxRows};
   program.shape.packing = packingFor(payload.shape, isa);
-  program.layers = std::clamp<int64_t>(static_cast<int64_t>(weights.size()) /
-                                           program.weightPlace()[1],
-                                       1, mostLayers);
-  while (program.layers > 1 &&
-         (program.weightBytes() > static_cast<int64_t>(weights.size()) ||
-          program.cacheBytes() > mostCacheBytes))
+  const auto available = static_cast<int64_t>(weights.size());
+  program.layers = std::clamp<int64_t>(available / program.weightPlace()[1], 1,
+                                       model_limits::layers);
+  while (program.layers > 1 && program.weightBytes() > available)
     program.layers -= divideUp<int64_t>(program.layers, 16);
   return program;
 }
@@ -122,7 +119,17 @@ Status MeasuringEvaluator::reserve(const MatmulProgram &program,
         AnonymousMemory::allocate(bytes, "the workspace of measurements"));
     filled.reset();
   }
-  const auto cacheBytes = static_cast<uint64_t>(program.cacheBytes());
+  // A cache for all tokens of a long step, in as many layers as there are
+  // weights, may be more than memory holds, and is more than caches do.
+  constexpr int64_t mostCacheBytes = 256 << 20,
+                    blockTokens = SANDWICH_KV_BLOCK_TOKENS;
+  slots = roundUp(program.maxRows, blockTokens);
+  while (slots > blockTokens && program.cacheBytes(slots) > mostCacheBytes)
+    slots = roundUp(slots / 2, blockTokens);
+  cacheSlots.resize(program.maxRows);
+  for (int64_t row = 0; row < program.maxRows; ++row)
+    cacheSlots[row] = static_cast<int32_t>(row % slots);
+  const auto cacheBytes = static_cast<uint64_t>(program.cacheBytes(slots));
   if (cache.size() < cacheBytes) {
     SANDWICH_ASSIGN_OR_RETURN(
         cache,
@@ -149,14 +156,6 @@ Status MeasuringEvaluator::reserve(const MatmulProgram &program,
   return {};
 }
 
-void MeasuringEvaluator::setParameters(const MatmulCode &code,
-                                       const std::vector<ThreadPart> &parts) {
-  std::byte *place = workspace.data() + code.workspace.parameters;
-  std::memcpy(place, &*code.parameters, sizeof(NestParameters));
-  std::memcpy(place + sizeof(NestParameters), parts.data(),
-              parts.size() * sizeof(ThreadPart));
-}
-
 std::byte *MeasuringEvaluator::nextWeight(uint64_t bytes) {
   constexpr uint64_t page = 4096;
   if (weightPosition + bytes > weights.size())
@@ -181,9 +180,29 @@ MeasuringEvaluator::nextLayers(const MatmulProgram &program, size_t count) {
   return layers;
 }
 
+MeasuringEvaluator::SlicePlace
+MeasuringEvaluator::nextSlices(const MatmulProgram &program, int64_t layerCount,
+                               int64_t columns, int64_t k) {
+  const int64_t inLayers = std::max<int64_t>(program.layers / layerCount, 1);
+  const int64_t inColumns =
+      std::max<int64_t>(program.storedColumns() / columns, 1);
+  const int64_t inK = std::max<int64_t>(program.shape.k / k, 1);
+  const int64_t number = slicePosition++ % (inLayers * inColumns * inK);
+  SlicePlace place;
+  for (int64_t i = 0; i < layerCount; ++i)
+    place.layers.push_back(
+        static_cast<int32_t>(number % inLayers * layerCount + i));
+  place.column = number / inLayers % inColumns * columns;
+  place.k = number / (inLayers * inColumns) * k;
+  return place;
+}
+
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
+
+/// For a step whose threads cross no data.
+static void waitForNobody(void * /*team*/) {}
 
 /// The step's barrier is that of the team.
 SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
@@ -191,14 +210,13 @@ SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
   SandwichStep step = {};
   step.token_ids = numbers.data();
   step.positions = numbers.data();
-  step.cache_slots = numbers.data();
+  step.cache_slots = cacheSlots.data();
   step.num_tokens = rows;
   step.logit_rows = layers.data();
   step.num_logit_rows = static_cast<int64_t>(layers.size());
   step.weights = weights.data();
   step.kv_cache = cache.data();
-  step.num_blocks =
-      divideUp<int64_t>(std::ssize(numbers), SANDWICH_KV_BLOCK_TOKENS);
+  step.num_blocks = slots / SANDWICH_KV_BLOCK_TOKENS;
   step.workspace = workspace.data();
   step.team = team.get();
   step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
@@ -207,11 +225,14 @@ SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
 
 double MeasuringEvaluator::run(const MatmulCode &code, int64_t rows,
                                unsigned threads,
-                               const std::vector<int32_t> &layers) {
+                               const std::vector<int32_t> &layers,
+                               Barriers barriers) {
   struct Context {
     SandwichPhaseFunction function;
     SandwichStep step;
   } context{code.function, stepOf(rows, layers)};
+  if (barriers == Barriers::None)
+    context.step.barrier = waitForNobody;
   Clock::time_point begin = Clock::now();
   team->run(
       threads,
@@ -226,7 +247,7 @@ double MeasuringEvaluator::run(const MatmulCode &code, int64_t rows,
 double MeasuringEvaluator::runAlone(const MatmulCode &code, int64_t rows,
                                     const std::vector<int32_t> &layers) {
   SandwichStep step = stepOf(rows, layers);
-  step.barrier = [](void * /*team*/) {};
+  step.barrier = waitForNobody;
   Clock::time_point begin = Clock::now();
   code.function(&step, 0);
   return secondsSince(begin);
@@ -259,7 +280,7 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
   for (int64_t thread = 0; thread < payload.threads; ++thread)
     parts.push_back(
         partOfThread(IntegerArithmetic(), division, payload.rows, thread));
-  setParameters(code, parts);
+  code.writeParameters(workspace.data(), parts);
   size_t repetitions = repetitionsFor(payload, program, leastSeconds);
   return run(code, payload.rows, static_cast<unsigned>(payload.threads),
              nextLayers(program, repetitions)) /
@@ -312,28 +333,44 @@ Status MeasuringEvaluator::check(const Payload &payload,
       payload.threads > options.threads || tM * tN * tK > payload.threads)
     return makeError("cannot measure ", payload.rows, " rows on ",
                      payload.threads, " threads");
+  if (programOf(payload, schedule.microKernel.isa).resultChannels() <= 0)
+    return makeError("a matmul of ", payload.shape.n, " columns has no heads ",
+                     "of queries beside ", payload.shape.epilogue.cacheHeads,
+                     " heads of keys and of values");
   return {};
+}
+
+/// `shape` with the first `columns` columns: of a projection of queries, keys
+/// and values about as many of each.
+static MatmulShape narrowed(MatmulShape shape, int64_t columns) {
+  if (shape.epilogue.kind == Epilogue::RotateAppendKV)
+    shape.epilogue.cacheHeads =
+        std::max<int64_t>(shape.epilogue.cacheHeads * columns / shape.n, 1);
+  shape.n = columns;
+  return shape;
 }
 
 /// Takes columns away from what does not fit the weights' memory.
 Status MeasuringEvaluator::narrow(Payload &payload,
                                   const Schedule &schedule) const {
-  const MatmulShape &shape = payload.shape;
-  int64_t unit =
-      columnUnitOf(shape, packingFor(shape, schedule.microKernel.isa));
-  int64_t unitBytes = unit * shape.k * (shape.bf16Weights ? 2 : 4);
-  int64_t mostColumns = static_cast<int64_t>(weights.size()) / unitBytes * unit;
-  if (shape.n > mostColumns && mostColumns < unit * options.threads)
-    return makeError("K = ", shape.k, " is too large to measure with ",
-                     weights.size(), " bytes of weights");
-  payload.shape.n = std::min(shape.n, mostColumns);
-  const MatmulProgram program = programOf(payload, schedule.microKernel.isa);
-  if (program.resultChannels() <= 0 ||
-      program.weightBytes() > static_cast<int64_t>(weights.size()))
-    return makeError(shape.n, " x ", shape.k, " is too large to measure with ",
-                     weights.size(),
-                     " bytes of weights, or has no such "
-                     "epilogue");
+  const MatmulShape given = payload.shape;
+  const MatrixISA isa = schedule.microKernel.isa;
+  const auto available = static_cast<int64_t>(weights.size());
+  if (programOf(payload, isa).weightBytes() <= available)
+    return {};
+  const int64_t unit = columnUnitOf(given, packingFor(given, isa));
+  const int64_t unitBytes = unit * given.k * (given.bf16Weights ? 2 : 4);
+  // Beside the matrix there are vectors, and what aligns both.
+  int64_t units = std::min(available / unitBytes, given.n / unit);
+  for (; units > 0; --units) {
+    payload.shape = narrowed(given, units * unit);
+    const MatmulProgram program = programOf(payload, isa);
+    if (program.weightBytes() <= available && program.resultChannels() > 0)
+      break;
+  }
+  if (units < static_cast<int64_t>(options.threads) || units == 0)
+    return makeError("K = ", given.k, " is too large to measure with ",
+                     available, " bytes of weights");
   return {};
 }
 
@@ -421,11 +458,12 @@ Result<double> MeasuringEvaluator::repeat(const MatmulProgram &program,
   std::vector<ThreadPart> parts;
   for (int64_t thread = 0; thread < program.threads; ++thread)
     parts.push_back({thread * rows, (thread + 1) * rows, 0, columns, 0, k, 0});
-  setParameters(code, parts);
+  code.writeParameters(workspace.data(), parts);
   const std::vector<int32_t> layers(repetitions, 0);
   std::vector<double> samples;
   for (size_t i = 0; i < mostPairs; ++i)
-    samples.push_back(run(code, program.maxRows, options.threads, layers));
+    samples.push_back(
+        run(code, program.maxRows, options.threads, layers, Barriers::None));
   return median(samples);
 }
 
@@ -666,20 +704,23 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
   const int64_t slices = std::clamp<int64_t>(static_cast<int64_t>(wanted), 1,
                                              std::max<int64_t>(n / bN, 1));
   const int64_t columns = std::min(slices * bN, n);
-  const size_t layers = static_cast<size_t>(
+  const auto layers = static_cast<int64_t>(
       std::min(std::ceil(wanted / static_cast<double>(slices)),
                static_cast<double>(divideUp<int64_t>(program.layers, 4))));
+  const int64_t k = std::min(bK, shape.k);
   std::vector<ThreadPart> parts(program.threads);
-  parts.front() = {0, bM, 0, columns, 0, std::min(bK, shape.k), 0};
-  setParameters(code, parts);
   std::vector<double> samples;
   constexpr int sampleCount = 3;
   for (int i = 0; i <= sampleCount; ++i) {
-    const double sample = runAlone(code, bM, nextLayers(program, layers));
+    const SlicePlace place = nextSlices(program, layers, columns, k);
+    parts.front() = {
+        0, bM, place.column, place.column + columns, place.k, place.k + k, 0};
+    code.writeParameters(workspace.data(), parts);
+    const double sample = runAlone(code, bM, place.layers);
     // The first one warms the code and the input up.
     if (i > 0)
       samples.push_back(sample);
   }
   return median(samples) * static_cast<double>(bN) /
-         static_cast<double>(columns * static_cast<int64_t>(layers));
+         static_cast<double>(columns * layers);
 }

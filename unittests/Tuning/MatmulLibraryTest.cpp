@@ -65,7 +65,8 @@ public:
   explicit Operands(const MatmulProgram &program)
       : program(program),
         weights(*AnonymousMemory::allocate(program.weightBytes(), "weights")),
-        cache(*AnonymousMemory::allocate(program.cacheBytes() + 64, "cache")) {
+        cache(*AnonymousMemory::allocate(
+            program.cacheBytes(program.maxRows) + 64, "cache")) {
     numbers.resize(std::max<int64_t>(program.maxRows, program.layers));
     std::iota(numbers.begin(), numbers.end(), 0);
     FewBits next(1);
@@ -96,12 +97,8 @@ public:
       fill(code.workspace.rotaryTable, program.maxRows * program.rotaryStride(),
            false);
     std::memset(cache.data(), 0, cache.size());
-    if (code.parameters) {
-      std::byte *place = workspace.data() + code.workspace.parameters;
-      std::memcpy(place, &*code.parameters, sizeof(NestParameters));
-      std::memcpy(place + sizeof(NestParameters), parts.data(),
-                  parts.size() * sizeof(ThreadPart));
-    }
+    if (code.parameters)
+      code.writeParameters(workspace.data(), parts);
     SandwichStep step = {};
     step.token_ids = step.positions = step.cache_slots = numbers.data();
     step.num_tokens = rows;
@@ -417,9 +414,9 @@ TEST_P(MatmulLibraryTest, StopsBetweenCompilations) {
   const MatmulProgram program = programOf({.n = 256, .k = 128});
   Schedule schedule{.microKernel = {isa, 2, packingOf(isa).panel},
                     .slice = {2, 64, 64}};
-  auto nest = library->prepare(program, schedule, 2, 2);
-  ASSERT_FALSE(nest);
-  EXPECT_EQ(nest.error().message, "measuring was stopped");
+  auto code = library->prepare(program, schedule, 2, 2);
+  ASSERT_FALSE(code);
+  EXPECT_EQ(code.error().message, "measuring was stopped");
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(library->compilations(), 1);
   ASSERT_FALSE(library->prepare(program, schedule, 2, 2));

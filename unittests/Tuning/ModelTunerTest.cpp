@@ -305,16 +305,23 @@ TEST_F(KeptSchedulesTest, PackingsAreChosenForTheirTrace) {
 
 /// Whatever becomes of the sums, a weight has one packing.
 TEST_F(KeptSchedulesTest, OneWeightHasOnePacking) {
+  // The first one's is in the file, and not what is usually chosen.
   MatmulShape shape = matmuls[0].shape;
+  const MatrixISA isa = MatrixISA::X86_AVX2_F32;
+  const Packing unusual = packingsOf(isa).back();
+  ASSERT_NE(unusual, packingOf(isa));
+  shape.packing = unusual;
+  matmuls = {{shape, 9}};
+  ASSERT_TRUE(tune());
   shape.packing = {};
   matmuls = {{shape, 9}};
   shape.epilogue.kind = Epilogue::AddResidual;
   matmuls.push_back({shape, 9});
   Result<TunedModel> tuned = tune();
   ASSERT_TRUE(tuned) << tuned.error().message;
-  EXPECT_EQ(load().size(), 2u);
-  EXPECT_EQ(tuned->groups[0].group.shape.packing,
-            tuned->groups[1].group.shape.packing);
+  EXPECT_EQ(tuned->known, 1);
+  for (const TunedGroup &group : tuned->groups)
+    EXPECT_EQ(group.group.shape.packing, unusual);
 }
 
 /// Another run that uses the same file at the same time.
@@ -456,6 +463,44 @@ TEST_F(MeasuringEvaluatorTest, MeasuresLargeWeightsInPart) {
   auto seconds = evaluator->seconds(payload, schedule);
   ASSERT_TRUE(seconds) << seconds.error().message;
   EXPECT_GT(*seconds, 0);
+}
+
+/// Beside what becomes of its sums; the columns that fit are whole heads, or
+/// pairs of a gate and its up projection.
+TEST_F(MeasuringEvaluatorTest, MeasuresEveryEpilogueInPart) {
+  std::vector<MatmulEpilogue> epilogues;
+  for (bool bias : {false, true}) {
+    for (Epilogue kind : {Epilogue::None, Epilogue::AddResidual,
+                          Epilogue::SiluMul, Epilogue::GeluExact})
+      epilogues.push_back({.kind = kind, .bias = bias});
+    for (int64_t cacheHeads : {1, 5000})
+      epilogues.push_back({.kind = Epilogue::RotateAppendKV,
+                           .bias = bias,
+                           .cacheHeads = cacheHeads,
+                           .headNorms = bias});
+  }
+  for (const MatmulEpilogue &epilogue : epilogues)
+    for (int64_t columns : {int64_t(64) * 12, int64_t(64) << 14}) {
+      payload.shape = {.n = columns, .k = 64, .epilogue = epilogue};
+      payload.shape.epilogue.cacheHeads =
+          std::min(epilogue.cacheHeads, columns / 64 / 3);
+      if (epilogue.kind == Epilogue::SiluMul ||
+          epilogue.kind == Epilogue::RotateAppendKV)
+        payload.shape.columnUnit = 64;
+      SCOPED_TRACE(std::string(name(epilogue.kind)) + " of " +
+                   std::to_string(columns));
+      auto seconds = evaluator->seconds(payload, schedule);
+      ASSERT_TRUE(seconds) << seconds.error().message;
+      EXPECT_GT(*seconds, 0);
+      auto fastest = evaluator->fastest(payload, {schedule, schedule});
+      ASSERT_TRUE(fastest) << fastest.error().message;
+    }
+  payload.shape.epilogue.cacheHeads = 1 << 13;
+  auto seconds = evaluator->seconds(payload, schedule);
+  ASSERT_FALSE(seconds);
+  EXPECT_NE(seconds.error().message.find("has no heads of queries"),
+            std::string::npos)
+      << seconds.error().message;
 }
 
 TEST_F(MeasuringEvaluatorTest, RefusesWhatItCannotRun) {

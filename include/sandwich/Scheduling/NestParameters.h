@@ -18,6 +18,7 @@
 #define SANDWICH_SCHEDULING_NESTPARAMETERS_H
 
 #include "sandwich/Scheduling/StripPlan.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
 
 #include <cstdint>
 
@@ -45,6 +46,12 @@ struct NestParameters {
   Calls wide, panel;
 };
 static_assert(sizeof(PrefetchPlan) == 5 * sizeof(int64_t));
+
+/// Numbers before the part of `thread`, and with as many threads, of all.
+constexpr int64_t numbersBeforePart(int64_t thread) {
+  return static_cast<int64_t>((sizeof(NestParameters)) / sizeof(int64_t)) +
+         thread * static_cast<int64_t>(sizeof(ThreadPart) / sizeof(int64_t));
+}
 
 } // namespace sandwich
 

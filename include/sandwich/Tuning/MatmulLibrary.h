@@ -46,9 +46,13 @@ struct MatmulCode {
   MatmulWorkspace workspace;
   /// Of the workspace, with what threads need beside the operands.
   int64_t workspaceBytes = 0;
-  /// What a caller puts into the workspace, before the parts of the threads;
-  /// nothing where the schedule's numbers are constants.
+  /// Nothing where the schedule's numbers are constants.
   std::optional<NestParameters> parameters = std::nullopt;
+
+  /// Puts the parameters, and the parts of the threads in their order, where
+  /// the program looks for them.
+  void writeParameters(std::byte *workspaceBegin,
+                       const std::vector<ThreadPart> &parts) const;
 };
 
 /// Compiles programs of one matmul, and micro-kernels, for one target and keeps
@@ -81,7 +85,8 @@ public:
                                  const Schedule &schedule);
 
   /// The program with each of `tables` as it ships, for steps of as many
-  /// tokens as `tokensBetween` promises. Errors: those of `prepare`.
+  /// tokens as `tokensBetween` promises. Errors: those of `prepare`; those of
+  /// passes, for schedules that the program cannot have.
   Result<std::vector<MatmulCode>>
   prepareAsShipped(const MatmulProgram &program,
                    const std::vector<ScheduleTable> &tables,

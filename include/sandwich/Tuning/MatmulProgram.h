@@ -62,8 +62,9 @@ struct MatmulProgram {
   int64_t weightBytes() const;
   /// Byte 0 of the matrix of layer 0, and the bytes to the next layer's.
   std::array<int64_t, 2> weightPlace() const;
-  /// Bytes of the KV cache, for `maxRows` tokens.
-  int64_t cacheBytes() const;
+  /// Bytes of a KV cache that has places for `slots` tokens; 0 where the
+  /// epilogue writes none.
+  int64_t cacheBytes(int64_t slots) const;
 };
 
 /// Where the operands lie in the workspace, in bytes. The input is first.

@@ -73,8 +73,8 @@ public:
                          const std::vector<Schedule> &schedules) override;
 
   /// How long each of `schedules` takes, as a share of the first one's time:
-  /// medians of `rounds` rounds, in each of which all run in turn. Errors:
-  /// those of `seconds`; no schedules.
+  /// medians of `rounds` rounds, in each of which all run in turn. All have the
+  /// same instructions. Errors: those of `seconds`; no schedules.
   Result<std::vector<double>> compare(const Payload &payload,
                                       const std::vector<Schedule> &schedules,
                                       size_t rounds);
@@ -102,7 +102,7 @@ private:
     Schedule schedule;
     double seconds;
   };
-  struct Run;
+  enum class Barriers : uint8_t { None, BehindEachMatmul };
 
   /// A measurement shorter than this says more about the clock and the start
   /// of the team than about the matmul.
@@ -121,14 +121,11 @@ private:
   /// Memory with random operands for `rows` rows.
   Status reserve(const MatmulProgram &program, const MatmulCode &code,
                  int64_t rows);
-  /// What a thread does in a step of `rows` tokens, where the schedule's
-  /// numbers are parameters.
-  void setParameters(const MatmulCode &code,
-                     const std::vector<ThreadPart> &parts);
   /// Seconds of one step of `code`, of `rows` tokens and the given layers, on
-  /// `threads` threads, or this one alone.
+  /// `threads` threads, or this one alone, which waits for nobody.
   double run(const MatmulCode &code, int64_t rows, unsigned threads,
-             const std::vector<int32_t> &layers);
+             const std::vector<int32_t> &layers,
+             Barriers barriers = Barriers::BehindEachMatmul);
   double runAlone(const MatmulCode &code, int64_t rows,
                   const std::vector<int32_t> &layers);
   SandwichStep stepOf(int64_t rows, const std::vector<int32_t> &layers);
@@ -146,6 +143,15 @@ private:
   /// `count` layers, no more than there are, that were not read for longest.
   std::vector<int32_t> nextLayers(const MatmulProgram &program, size_t count);
   std::byte *nextWeight(uint64_t bytes);
+  /// Slices side by side in `layers`: columns and K of each layer.
+  struct SlicePlace {
+    std::vector<int32_t> layers;
+    int64_t column, k;
+  };
+  /// `layerCount` layers' pieces of `columns` x `k` that were not read for
+  /// longest.
+  SlicePlace nextSlices(const MatmulProgram &program, int64_t layerCount,
+                        int64_t columns, int64_t k);
   /// Measures what `speeds` knows, or more of it.
   Status measureSpeeds(const MatmulShape &shape, MatrixISA isa);
   /// The program whose micro-kernel of `schedule` runs again and again on
@@ -163,9 +169,13 @@ private:
   /// Of whose operands the workspace has random ones, and for how many rows.
   std::optional<MatmulProgram> filled;
   int64_t filledRows = 0;
-  /// 0, 1, and so on: token ids, positions and slots.
-  std::vector<int32_t> numbers;
+  /// Of the cache: a step of more tokens writes its places again.
+  int64_t slots = 0;
+  /// 0, 1, and so on: token ids and positions; and the place of each token.
+  std::vector<int32_t> numbers, cacheSlots;
   uint64_t weightPosition = 0;
+  /// Slices that were measured, each in another place of the weights.
+  int64_t slicePosition = 0;
   /// By instructions and whether weights are bf16.
   std::map<std::pair<MatrixISA, bool>, Speeds> knownSpeeds;
   /// By rows and threads, the shape with its packing.

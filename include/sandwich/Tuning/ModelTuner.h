@@ -58,7 +58,7 @@ struct TunedModel {
   /// database knows. Where the time did not even suffice to choose a packing,
   /// the shape has none, and the table is the untuned rule's.
   std::vector<TunedGroup> groups;
-  /// Questions that had to be measured, and compilations of nests for them.
+  /// Questions that had to be measured, and compilations for them.
   int64_t measurements = 0;
   int64_t compilations = 0;
   double seconds = 0;

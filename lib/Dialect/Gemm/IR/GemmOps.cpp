@@ -110,13 +110,15 @@ static bool feedsMatmuls(MatmulOp op) {
 }
 
 /// Whether rows of the result of `op` have no gap between them: those that are
-/// returned are the caller's.
+/// returned are the caller's, and ranks exchange whole buffers.
 static bool hasContiguousResult(MatmulOp op) {
   if (op.getDestination())
     return cast<MemRefType>(op.getDestination().getType())
         .getLayout()
         .isIdentity();
-  return llvm::any_of(op.getResult().getUsers(), llvm::IsaPred<func::ReturnOp>);
+  return llvm::any_of(
+      op.getResult().getUsers(),
+      llvm::IsaPred<func::ReturnOp, lm::AllReduceOp, lm::AllGatherOp>);
 }
 
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
@@ -231,6 +233,16 @@ LogicalResult MatmulOp::verify() {
                  (*tokens)[0] > (*tokens)[1]))
     return emitOpError("(C7) tokens_between needs two numbers, ascending, in "
                        "buffer form");
+  if (getParameters()) {
+    ArrayRef<ScheduleAttr> schedules = getSchedules()
+                                           ? getSchedules()->getSchedules()
+                                           : ArrayRef<ScheduleAttr>();
+    if (!inBuffers || schedules.size() != 1 ||
+        schedules.front().getSchedule().threads[0] != 1 ||
+        schedules.front().getSchedule().threads[1] != 1)
+      return emitOpError("(C8) parameters need buffer form and one schedule, "
+                         "whose thread grid divides nothing but K");
+  }
   return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1));
 }
 

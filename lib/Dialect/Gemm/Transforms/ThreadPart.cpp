@@ -64,6 +64,14 @@ sandwich::getLowerableProgram(gemm::MatmulOp op,
              << tM * tN * tK << " threads, the program has "
              << program.getThreads();
   }
+  if (Value parameters = op.getParameters()) {
+    auto type = cast<MemRefType>(parameters.getType());
+    const int64_t needed = numbersBeforePart(program.getThreads());
+    if (type.hasStaticShape() && type.getDimSize(0) < needed)
+      return op.emitOpError("needs ")
+             << needed << " parameters for " << program.getThreads()
+             << " threads, not " << type.getDimSize(0);
+  }
   return program;
 }
 
@@ -96,14 +104,13 @@ FailureOr<Schedule> PartBuilder::clipSlice() const {
 
 Part<Value> PartBuilder::loadPart(Value thread) {
   static_assert(sizeof(ThreadPart) == 7 * sizeof(int64_t));
-  constexpr auto numbers = [](size_t bytes) {
-    return static_cast<int64_t>(bytes / sizeof(int64_t));
-  };
-  Value first = builder.add(builder.mul(thread, numbers(sizeof(ThreadPart))),
-                            numbers(sizeof(NestParameters)));
+  constexpr int64_t begin = numbersBeforePart(0);
+  Value first =
+      builder.add(builder.mul(thread, numbersBeforePart(1) - begin), begin);
   auto load = [&](size_t offset) -> Value {
-    return memref::LoadOp::create(builder, op.getParameters(),
-                                  builder.add(first, numbers(offset)));
+    return memref::LoadOp::create(
+        builder, op.getParameters(),
+        builder.add(first, static_cast<int64_t>(offset / sizeof(int64_t))));
   };
   return {load(offsetof(ThreadPart, rowBegin)),
           load(offsetof(ThreadPart, rowEnd)),

@@ -67,8 +67,7 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     promises the smallest and the largest number of tokens that the operation
     meets. `partial_sums` is the memory of threads that share K. While tuning,
     `parameters` (`NestParameters` of sandwich/Scheduling, and the part of each
-    thread) replace most of the one schedule: see `gemm.nest`. Of its thread
-    grid only the parts of K are left.
+    thread) replace most of the one schedule: see `gemm.nest`.
 
     Constraints: (C1) tensor form (a result) or buffer form (a destination);
     (C2) the weight exists, has two dimensions, the input's channels, and
@@ -82,7 +81,9 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     one of a head, and layers if and only if one is given; `norm_epsilon` is
     finite and positive; (C6) every schedule fits the weight's shape and packing
     and the input's element type; (C7) `tokens_between` is ascending and in
-    buffer form only.
+    buffer form only; (C8) `parameters` are in buffer form only, beside one
+    schedule whose thread grid divides nothing but K: the parts of threads are
+    among the parameters.
   }];
   let arguments = !con((ins
       LM_Activation:$input, FlatSymbolRefAttr:$weight,
@@ -134,10 +135,10 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
 
     The thread grid of the schedule was consumed when the part was computed.
     While tuning, `parameters` (`NestParameters` of sandwich/Scheduling) replace
-    the schedule's slice, rows of the micro-kernel and prefetching, and hold the
-    addresses of micro-kernels; the schedule then only tells the columns of the
-    micro-kernel, the loop order, where results are stored, what is packed and
-    streamed.
+    the schedule's slice, rows of the micro-kernel, streaming and prefetching,
+    and hold the addresses of micro-kernels; the schedule then only tells the
+    instructions, the columns of the micro-kernel, the loop order and whether
+    the input is packed.
 
     Columns begin at multiples of `unit` and end at one, or where the weight
     ends, k at multiples of what a round of the micro-kernel multiplies.
@@ -147,7 +148,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
     reads it; (C2) the input's channels are the weight's k, in contiguous rows
     at a static distance, of the element type that the micro-kernel reads;
-    (C3) the body takes sums and four indices; (C4) `unit` is a positive multiple of the packing's panel;
+    (C3) the body takes sums and four indices; (C4) `unit` is a positive
+    multiple of the packing's panel;
     (C5) `rows_between` are two numbers, ascending, the second one positive and
     no dimension too large; (C6) without `parameters`, the sums of a slice and
     the input that is packed for it take at most 1 MiB each, of tiles in whole

@@ -17,7 +17,8 @@ def Dispatch : Pass<"gemm-dispatch", "::mlir::ModuleOp"> {
     Replaces a `gemm.matmul` of a phase program by a chain of conditions on the
     number of tokens, in each branch the matmul with the one schedule that
     serves so many. Schedules for more tokens than the program's largest step
-    has are dropped. All threads take the same branch.
+    has, or outside of what `tokens_between` promises already, are dropped. All
+    threads take the same branch.
 
     ```mlir
     gemm.matmul %x, @w epilogue(<none>) schedules(<12 : <...>, ? : <...>>) into %y : ...
@@ -51,7 +52,7 @@ def Polymerize : Pass<"gemm-polymerize", "::mlir::ModuleOp"> {
     split K by a `gemm.nest` of the rows and columns that its thread grid gives
     the thread, with a `gemm.epilogue` for each block of finished sums (the
     Sandwich paper's polymerization, section 5). Threads beyond the grid get no
-    columns.
+    columns. A matmul with `parameters` has the parts of threads among them.
 
     ```mlir
     gemm.matmul %x, @w epilogue(<none>) schedules(<? : <..., threads = [1, 2, 1], ...>>) into %y : ...
@@ -98,7 +99,8 @@ def SplitK : Pass<"gemm-split-k", "::mlir::ModuleOp"> {
     than one part of K: a `gemm.nest` of the thread's part writes its sums into
     the matmul's `partial_sums`, which are private to the part of K; after a
     barrier every thread adds up the parts of its share of the columns and
-    applies the epilogue to them. Other matmuls are left alone.
+    applies the epilogue to them. Of a matmul with `parameters` the part is
+    among them, the share is not. Other matmuls are left alone.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
