@@ -244,7 +244,6 @@ INSTANTIATE_TEST_SUITE_P(
              2},
         Case{"EncoderAVX2", "x86-64-avx2", false, encoder(false)},
         Case{"EncoderAVX512", "x86-64-avx512", false, encoder(true)},
-        Case{"EncoderRanks", "x86-64-avx2", false, encoder(false), false, 2},
         Case{"EncoderAMX", "x86-64-amx", true, encoder(true)}),
     [](const testing::TestParamInfo<Case> &info) {
       return std::string(info.param.name);

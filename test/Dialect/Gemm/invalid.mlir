@@ -765,6 +765,36 @@ func.func @program(%x: memref<?x64xbf16>, %p: memref<64xi8>, %y: memref<?x64xf32
 
 // -----
 
+// gemm.matmul (C8): parameters are of a schedule.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<?xindex>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C8) parameters need one schedule, whose thread grid divides nothing but K}}
+  gemm.matmul %x, @w epilogue(<none>) parameters(%p : memref<?xindex>) into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C8): parameters are of one schedule alone.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<?xindex>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C8) parameters need one schedule, whose thread grid divides nothing but K}}
+  gemm.matmul %x, @w epilogue(<none>) schedules(<12 : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [8, 0]>, ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [8, 0]>>) parameters(%p : memref<?xindex>) into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
+// gemm.matmul (C8): parameters are of no other grid.
+lm.weight @w : tensor<64x64xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%x: memref<?x64xbf16>, %p: memref<?xindex>, %y: memref<?x64xf32>) {
+  // expected-error @below {{'gemm.matmul' op (C8) parameters need one schedule, whose thread grid divides nothing but K}}
+  gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 2, 1], prefetch = [8, 0]>>) parameters(%p : memref<?xindex>) into %y : memref<?x64xbf16> into memref<?x64xf32>
+  return
+}
+
+// -----
+
 // #gemm.epilogue: names are known.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xf32>) {

@@ -139,3 +139,25 @@ func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memre
     into %logits : memref<?x64xbf16> into memref<?x262176xf32>
   return
 }
+
+// -----
+
+// Every thread has a part.
+lm.weight @w : tensor<512x2048xbf16> from ["w"] packing #gemm.packing<panel = 32, tile = 32, k_step = 2, k_pack = 2> at 0
+func.func @program(%ids: memref<?xi32>, %positions: memref<?xi32>, %slots: memref<?xi32>, %segments: memref<?x4xi32>,
+    %blocks: memref<?xi32>, %logit_rows: memref<?xi32>, %cache: memref<?x1x1x2x256xf16>, %logits: memref<?x16xf32>, %weights: memref<?xi8>, %workspace: memref<?xi8>,
+    %thread: index, %team: !phase.team)
+    attributes {phase.program = #phase.program<threads = 4, max_tokens = 512, max_logit_rows = 1, workspace_bytes = 0>} {
+  %c0 = arith.constant 0 : index
+  %tokens = memref.dim %ids, %c0 : memref<?xi32>
+  %x = memref.view %workspace[%c0][%tokens] : memref<?xi8> to memref<?x2048xbf16>
+  %offset = arith.constant 16777216 : index
+  %y = memref.view %workspace[%offset][%tokens] : memref<?xi8> to memref<?x512xf32>
+  %place = arith.constant 33554432 : index
+  %p = memref.view %workspace[%place][] : memref<?xi8> to memref<173xindex>
+  // expected-error @below {{'gemm.matmul' op needs 174 parameters for 4 threads, not 173}}
+  gemm.matmul %x, @w epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_1x32, slice = [1, 32, 2], threads = [1, 1, 1], prefetch = [0, 0]>>)
+    parameters(%p : memref<173xindex>) into %y : memref<?x2048xbf16> into memref<?x512xf32>
+  return
+}

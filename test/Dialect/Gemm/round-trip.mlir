@@ -50,8 +50,10 @@ func.func @parts(%x: memref<?x96xbf16>, %w: memref<2x48x1x1x32x2xbf16>, %y: memr
     gemm.epilogue %block at(%row, %column) size(%rows, %columns) epilogue(<silu_mul>) interleave 16 non_temporal into %y
       : memref<?x?xf32, strided<[?, 1], offset: ?>> into memref<?x64xf32>
   }
-  // CHECK: gemm.matmul {{.*}} partial_sums(%{{.*}} : memref<4096xi8>) parameters(%{{.*}} : memref<?xindex>) into
-  gemm.matmul %x, @down[%layer] epilogue(<none>) partial_sums(%sums : memref<4096xi8>) parameters(%p : memref<?xindex>) into %y : memref<?x96xbf16> into memref<?x64xf32>
+  // CHECK: gemm.matmul {{.*}} schedules(<? : {{.*}}>) partial_sums(%{{.*}} : memref<4096xi8>) parameters(%{{.*}} : memref<?xindex>) into
+  gemm.matmul %x, @down[%layer] epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 2], prefetch = [8, 0]>>)
+    partial_sums(%sums : memref<4096xi8>) parameters(%p : memref<?xindex>) into %y : memref<?x96xbf16> into memref<?x64xf32>
   // CHECK: gemm.nest {{.*}} parameters(%{{.*}} : memref<?xindex>) schedule(
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i) parameters(%p : memref<?xindex>)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 96], threads = [1, 1, 1], prefetch = [8, 0]>) unit 32 rows_between [0, 12]

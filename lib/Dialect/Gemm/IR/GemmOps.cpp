@@ -237,11 +237,11 @@ LogicalResult MatmulOp::verify() {
     ArrayRef<ScheduleAttr> schedules = getSchedules()
                                            ? getSchedules()->getSchedules()
                                            : ArrayRef<ScheduleAttr>();
-    if (!inBuffers || schedules.size() != 1 ||
+    if (schedules.size() != 1 ||
         schedules.front().getSchedule().threads[0] != 1 ||
         schedules.front().getSchedule().threads[1] != 1)
-      return emitOpError("(C8) parameters need buffer form and one schedule, "
-                         "whose thread grid divides nothing but K");
+      return emitOpError("(C8) parameters need one schedule, whose thread "
+                         "grid divides nothing but K");
   }
   return verifyEpilogue(*this, lm::getDestinationType(*this).getDimSize(1));
 }

@@ -81,9 +81,9 @@ def Gemm_MatmulOp : Op<Gemm_Dialect, "matmul", [
     one of a head, and layers if and only if one is given; `norm_epsilon` is
     finite and positive; (C6) every schedule fits the weight's shape and packing
     and the input's element type; (C7) `tokens_between` is ascending and in
-    buffer form only; (C8) `parameters` are in buffer form only, beside one
-    schedule whose thread grid divides nothing but K: the parts of threads are
-    among the parameters.
+    buffer form only; (C8) beside `parameters` there is one schedule, whose
+    thread grid divides nothing but K: the parts of threads are among the
+    parameters.
   }];
   let arguments = !con((ins
       LM_Activation:$input, FlatSymbolRefAttr:$weight,
