@@ -274,15 +274,16 @@ AttentionPrograms::compile(const AttentionSchedule &schedule,
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(UnknownLoc::get(&session.context));
   addProgram(*module, schedule);
-  return measuring::compileObject(
-      *module, target, SANDWICH_PHASE_SYMBOL_PREFIX + programName.str(),
-      [&](OpPassManager &manager) {
-        LMToLoopsOptions loops;
-        loops.target = target.name;
-        manager.addPass(createLMToLoops(loops));
-        manager.addPass(createCanonicalizerPass());
-        manager.addPass(createCSEPass());
-      });
+  return measuring::compileObject(session, *module, target,
+                                  SANDWICH_PHASE_SYMBOL_PREFIX +
+                                      programName.str(),
+                                  "program", [&](OpPassManager &manager) {
+                                    LMToLoopsOptions loops;
+                                    loops.target = target.name;
+                                    manager.addPass(createLMToLoops(loops));
+                                    manager.addPass(createCanonicalizerPass());
+                                    manager.addPass(createCSEPass());
+                                  });
 }
 
 /// What differs for `payload`: of the other kind of segments there is as little

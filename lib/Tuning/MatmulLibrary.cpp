@@ -137,8 +137,6 @@ MatmulLibrary::compile(const Key &key,
       ModuleOp::create(UnknownLoc::get(&session.context));
   std::string name = matmulProgramSymbol.str();
   const bool isProgram = std::holds_alternative<ProgramKey>(key.code);
-  ScheduleToLoopsOptions toLoops;
-  toLoops.target = target.name;
   if (isProgram) {
     const auto &[program, table, numbers, tokensBetween] =
         std::get<ProgramKey>(key.code);
@@ -162,11 +160,15 @@ MatmulLibrary::compile(const Key &key,
   }
   SANDWICH_ASSIGN_OR_RETURN(
       std::string object,
-      measuring::compileObject(
-          *module, target, name, [&](OpPassManager &manager) {
-            if (isProgram)
-              buildScheduleToLoopsPipeline(manager, toLoops);
-          }));
+      measuring::compileObject(session, *module, target, name,
+                               isProgram ? "program" : "micro-kernel",
+                               [&](OpPassManager &manager) {
+                                 if (!isProgram)
+                                   return;
+                                 ScheduleToLoopsOptions options;
+                                 options.target = target.name;
+                                 buildScheduleToLoopsPipeline(manager, options);
+                               }));
   return Compiled{std::move(object), std::move(name)};
 }
 

@@ -67,22 +67,26 @@ bool ParallelCompiler::run(
 }
 
 Result<std::string>
-measuring::compileObject(ModuleOp module, const Target &target,
-                         std::string_view prefix,
+measuring::compileObject(CompileSession &session, ModuleOp module,
+                         const Target &target, std::string_view prefix,
+                         StringRef kind,
                          llvm::function_ref<void(OpPassManager &)> addPasses) {
-  MLIRContext &context = *module.getContext();
+  std::unique_ptr<PassManager> &manager = session.pipelines[kind];
+  if (!manager) {
+    manager = std::make_unique<PassManager>(&session.context);
+    addPasses(*manager);
+    LoopsToLLVMOptions toLLVM;
+    toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
+    buildLoopsToLLVMPipeline(*manager, toLLVM);
+  }
   std::string problem;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    if (problem.empty())
-      problem = diagnostic.str();
-    return success();
-  });
-  PassManager manager(&context);
-  addPasses(manager);
-  LoopsToLLVMOptions toLLVM;
-  toLLVM.expandBF16 = !target.features.has(CpuFeature::AVX512BF16);
-  buildLoopsToLLVMPipeline(manager, toLLVM);
-  if (failed(manager.run(module)))
+  ScopedDiagnosticHandler handler(&session.context,
+                                  [&](Diagnostic &diagnostic) {
+                                    if (problem.empty())
+                                      problem = diagnostic.str();
+                                    return success();
+                                  });
+  if (failed(manager->run(module)))
     return makeError(prefix, " does not compile: ", problem);
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::Module> code =

@@ -22,6 +22,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <functional>
 #include <memory>
@@ -35,9 +36,12 @@ class LLJIT;
 
 namespace sandwich::measuring {
 
-/// What one thread compiles with.
+/// What one thread compiles with, for one target.
 struct CompileSession {
   mlir::MLIRContext context;
+  /// By what they lower. Making them once saves a fifth of most compilations:
+  /// that is how long patterns take to be made.
+  llvm::StringMap<std::unique_ptr<mlir::PassManager>> pipelines;
 
   CompileSession();
 };
@@ -59,11 +63,13 @@ private:
 };
 
 /// Compiles `module`, of which functions whose names begin with `prefix` are
-/// kept: `addPasses` lower it to loops, and others follow. Errors: what passes
-/// report, with `prefix` as the module's name.
+/// kept: the passes that `addPasses` adds lower it to loops, and others follow.
+/// They are those of all modules that are `kind` in the session. Errors: what
+/// passes report, with `prefix` as the module's name.
 Result<std::string>
-compileObject(mlir::ModuleOp module, const Target &target,
-              std::string_view prefix,
+compileObject(CompileSession &session, mlir::ModuleOp module,
+              const Target &target, std::string_view prefix,
+              llvm::StringRef kind,
               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
 /// Keeps object code loaded.
