@@ -140,6 +140,21 @@ int64_t MatmulProgram::cacheBytes(int64_t slots) const {
          shape.columnUnit * (epilogue.cache == AttentionElement::F32 ? 4 : 2);
 }
 
+WeightPiece sandwich::weightPiece(const MatmulProgram &program, int64_t number,
+                                  int64_t layers, int64_t columns, int64_t k) {
+  const int64_t inLayers = program.layers / layers;
+  const int64_t inColumns = program.storedColumns() / columns;
+  const int64_t inK = program.shape.k / k;
+  number %= inLayers * inColumns * inK;
+  WeightPiece piece;
+  for (int64_t i = 0; i < layers; ++i)
+    piece.layers.push_back(
+        static_cast<int32_t>(number % inLayers * layers + i));
+  piece.column = number / inLayers % inColumns * columns;
+  piece.k = number / (inLayers * inColumns) * k;
+  return piece;
+}
+
 MatmulWorkspace MatmulWorkspace::of(const MatmulProgram &program,
                                     const ScheduleTable &table) {
   constexpr int64_t pageBytes = 4096;

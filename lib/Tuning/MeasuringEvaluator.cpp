@@ -180,23 +180,6 @@ MeasuringEvaluator::nextLayers(const MatmulProgram &program, size_t count) {
   return layers;
 }
 
-MeasuringEvaluator::SlicePlace
-MeasuringEvaluator::nextSlices(const MatmulProgram &program, int64_t layerCount,
-                               int64_t columns, int64_t k) {
-  const int64_t inLayers = std::max<int64_t>(program.layers / layerCount, 1);
-  const int64_t inColumns =
-      std::max<int64_t>(program.storedColumns() / columns, 1);
-  const int64_t inK = std::max<int64_t>(program.shape.k / k, 1);
-  const int64_t number = slicePosition++ % (inLayers * inColumns * inK);
-  SlicePlace place;
-  for (int64_t i = 0; i < layerCount; ++i)
-    place.layers.push_back(
-        static_cast<int32_t>(number % inLayers * layerCount + i));
-  place.column = number / inLayers % inColumns * columns;
-  place.k = number / (inLayers * inColumns) * k;
-  return place;
-}
-
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
@@ -716,7 +699,7 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
     parts.front() = {
         0, bM, place.column, place.column + columns, place.k, place.k + k, 0};
     code.writeParameters(workspace.data(), parts);
-    const double sample = runAlone(code, bM, place.layers);
+    const double sample = runAlone(code, bM, piece.layers);
     // The first one warms the code and the input up.
     if (i > 0)
       samples.push_back(sample);

@@ -20,6 +20,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace sandwich;
 
@@ -375,6 +376,30 @@ TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
       EXPECT_NE(first, untouched);
     }
   }
+}
+
+// All pieces of the weights are read before any is read again.
+TEST(WeightPiece, GoesThroughTheWeights) {
+  const MatmulProgram program{
+      .shape = {.n = 200,
+                .k = 150,
+                .packing = packingOf(MatrixISA::X86_AVX2_F32)},
+      .layers = 7};
+  std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
+  constexpr int64_t pieces = 3 * 3 * 2;
+  for (int64_t number = 0; number < pieces; ++number) {
+    const WeightPiece piece = weightPiece(program, number, 2, 64, 64);
+    ASSERT_EQ(piece.layers.size(), 2u);
+    EXPECT_EQ(piece.layers[1], piece.layers[0] + 1);
+    EXPECT_LT(piece.layers[1], program.layers);
+    EXPECT_LE(piece.column + 64, program.shape.n);
+    EXPECT_LE(piece.k + 64, program.shape.k);
+    seen.insert({piece.layers[0], piece.column, piece.k});
+  }
+  EXPECT_EQ(seen.size(), pieces);
+  EXPECT_EQ(weightPiece(program, pieces, 2, 64, 64).column, 0);
+  // One that is all of them.
+  EXPECT_EQ(weightPiece(program, 5, 7, 200, 150).k, 0);
 }
 
 // Slices, orders, distances, parts and strips are arguments.

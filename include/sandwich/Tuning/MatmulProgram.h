@@ -25,6 +25,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 namespace sandwich {
 
@@ -66,6 +67,19 @@ struct MatmulProgram {
   /// epilogue writes none.
   int64_t cacheBytes(int64_t slots) const;
 };
+
+/// A piece of the weights: the same columns and k of some layers.
+struct WeightPiece {
+  std::vector<int32_t> layers;
+  /// The first ones.
+  int64_t column = 0, k = 0;
+};
+
+/// Piece `number` of those of `layers` layers, `columns` columns and `k` k that
+/// the weights of `program` divide into, again from the first one on after the
+/// last. Sizes are at most those of the weights.
+WeightPiece weightPiece(const MatmulProgram &program, int64_t number,
+                        int64_t layers, int64_t columns, int64_t k);
 
 /// Where the operands lie in the workspace, in bytes. The input is first.
 struct MatmulWorkspace {

@@ -143,15 +143,6 @@ private:
   /// `count` layers, no more than there are, that were not read for longest.
   std::vector<int32_t> nextLayers(const MatmulProgram &program, size_t count);
   std::byte *nextWeight(uint64_t bytes);
-  /// Slices side by side in `layers`: columns and K of each layer.
-  struct SlicePlace {
-    std::vector<int32_t> layers;
-    int64_t column, k;
-  };
-  /// `layerCount` layers' pieces of `columns` x `k` that were not read for
-  /// longest.
-  SlicePlace nextSlices(const MatmulProgram &program, int64_t layerCount,
-                        int64_t columns, int64_t k);
   /// Measures what `speeds` knows, or more of it.
   Status measureSpeeds(const MatmulShape &shape, MatrixISA isa);
   /// The program whose micro-kernel of `schedule` runs again and again on
@@ -174,8 +165,8 @@ private:
   /// 0, 1, and so on: token ids and positions; and the place of each token.
   std::vector<int32_t> numbers, cacheSlots;
   uint64_t weightPosition = 0;
-  /// Slices that were measured, each in another place of the weights.
-  int64_t slicePosition = 0;
+  /// Pieces of slices that were measured.
+  int64_t piecesRead = 0;
   /// By instructions and whether weights are bf16.
   std::map<std::pair<MatrixISA, bool>, Speeds> knownSpeeds;
   /// By rows and threads, the shape with its packing.
