@@ -695,9 +695,10 @@ Result<double> MeasuringEvaluator::sliceSeconds(const MatmulShape &shape,
   std::vector<double> samples;
   constexpr int sampleCount = 3;
   for (int i = 0; i <= sampleCount; ++i) {
-    const SlicePlace place = nextSlices(program, layers, columns, k);
+    const WeightPiece piece =
+        weightPiece(program, piecesRead++, layers, columns, k);
     parts.front() = {
-        0, bM, place.column, place.column + columns, place.k, place.k + k, 0};
+        0, bM, piece.column, piece.column + columns, piece.k, piece.k + k, 0};
     code.writeParameters(workspace.data(), parts);
     const double sample = runAlone(code, bM, piece.layers);
     // The first one warms the code and the input up.
