@@ -131,11 +131,11 @@ int64_t MatmulProgram::weightBytes() const {
   return first + layers * layer;
 }
 
-int64_t MatmulProgram::cacheBytes(int64_t slots) const {
+int64_t MatmulProgram::cacheBytes() const {
   const MatmulEpilogue &epilogue = shape.epilogue;
   if (epilogue.kind != Epilogue::RotateAppendKV)
     return 0;
-  const int64_t blocks = divideUp<int64_t>(slots, SANDWICH_KV_BLOCK_TOKENS);
+  const int64_t blocks = divideUp<int64_t>(maxRows, SANDWICH_KV_BLOCK_TOKENS);
   return blocks * SANDWICH_KV_BLOCK_TOKENS * layers * 2 * epilogue.cacheHeads *
          shape.columnUnit * (epilogue.cache == AttentionElement::F32 ? 4 : 2);
 }
@@ -145,7 +145,14 @@ WeightPiece sandwich::weightPiece(const MatmulProgram &program, int64_t number,
   const int64_t inLayers = program.layers / layers;
   const int64_t inColumns = program.storedColumns() / columns;
   const int64_t inK = program.shape.k / k;
-  number %= inLayers * inColumns * inK;
+  const int64_t pieces = inLayers * inColumns * inK;
+  // Multiples of the golden ratio divide a circle as evenly as can be, however
+  // many there are.
+  constexpr uint64_t ratio = 0x9e3779b97f4a7c15;
+  const double place =
+      static_cast<double>(static_cast<uint64_t>(number) * ratio >> 11) *
+      0x1p-53;
+  number = static_cast<int64_t>(place * static_cast<double>(pieces));
   WeightPiece piece;
   for (int64_t i = 0; i < layers; ++i)
     piece.layers.push_back(

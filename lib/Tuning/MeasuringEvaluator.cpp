@@ -105,7 +105,11 @@ MatmulProgram MeasuringEvaluator::programOf(const Payload &payload,
   const auto available = static_cast<int64_t>(weights.size());
   program.layers = std::clamp<int64_t>(available / program.weightPlace()[1], 1,
                                        model_limits::layers);
-  while (program.layers > 1 && program.weightBytes() > available)
+  // Layers of which thousands of tokens fill a cache have large weights: those
+  // that are left are still more than the last cache holds.
+  constexpr int64_t mostCacheBytes = 1 << 30;
+  while (program.layers > 1 && (program.weightBytes() > available ||
+                                program.cacheBytes() > mostCacheBytes))
     program.layers -= divideUp<int64_t>(program.layers, 16);
   return program;
 }
@@ -119,17 +123,7 @@ Status MeasuringEvaluator::reserve(const MatmulProgram &program,
         AnonymousMemory::allocate(bytes, "the workspace of measurements"));
     filled.reset();
   }
-  // A cache for all tokens of a long step, in as many layers as there are
-  // weights, may be more than memory holds, and is more than caches do.
-  constexpr int64_t mostCacheBytes = 256 << 20,
-                    blockTokens = SANDWICH_KV_BLOCK_TOKENS;
-  slots = roundUp(program.maxRows, blockTokens);
-  while (slots > blockTokens && program.cacheBytes(slots) > mostCacheBytes)
-    slots = roundUp(slots / 2, blockTokens);
-  cacheSlots.resize(program.maxRows);
-  for (int64_t row = 0; row < program.maxRows; ++row)
-    cacheSlots[row] = static_cast<int32_t>(row % slots);
-  const auto cacheBytes = static_cast<uint64_t>(program.cacheBytes(slots));
+  const auto cacheBytes = static_cast<uint64_t>(program.cacheBytes());
   if (cache.size() < cacheBytes) {
     SANDWICH_ASSIGN_OR_RETURN(
         cache,
@@ -193,13 +187,14 @@ SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
   SandwichStep step = {};
   step.token_ids = numbers.data();
   step.positions = numbers.data();
-  step.cache_slots = cacheSlots.data();
+  step.cache_slots = numbers.data();
   step.num_tokens = rows;
   step.logit_rows = layers.data();
   step.num_logit_rows = static_cast<int64_t>(layers.size());
   step.weights = weights.data();
   step.kv_cache = cache.data();
-  step.num_blocks = slots / SANDWICH_KV_BLOCK_TOKENS;
+  step.num_blocks =
+      divideUp<int64_t>(std::ssize(numbers), SANDWICH_KV_BLOCK_TOKENS);
   step.workspace = workspace.data();
   step.team = team.get();
   step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
@@ -432,8 +427,7 @@ MeasuringEvaluator::repeatedProgram(const MatmulShape &shape,
 
 Result<double> MeasuringEvaluator::repeat(const MatmulProgram &program,
                                           const MatmulCode &code,
-                                          const Schedule &schedule,
-                                          size_t repetitions) {
+                                          const Schedule &schedule) {
   SANDWICH_RETURN_IF_ERROR(reserve(program, code, program.maxRows));
   // Each thread has rows of its own: lines that threads share would be written
   // in turn.
@@ -442,12 +436,17 @@ Result<double> MeasuringEvaluator::repeat(const MatmulProgram &program,
   for (int64_t thread = 0; thread < program.threads; ++thread)
     parts.push_back({thread * rows, (thread + 1) * rows, 0, columns, 0, k, 0});
   code.writeParameters(workspace.data(), parts);
-  const std::vector<int32_t> layers(repetitions, 0);
+  std::vector<int32_t> layers(20, 0);
+  auto once = [&] {
+    return run(code, program.maxRows, options.threads, layers, Barriers::None);
+  };
+  constexpr size_t mostRepetitions = size_t(1) << 15;
+  while (once() < leastSeconds && layers.size() < mostRepetitions)
+    layers.resize(2 * layers.size(), 0);
   std::vector<double> samples;
   for (size_t i = 0; i < mostPairs; ++i)
-    samples.push_back(
-        run(code, program.maxRows, options.threads, layers, Barriers::None));
-  return median(samples);
+    samples.push_back(once());
+  return median(samples) / static_cast<double>(layers.size());
 }
 
 /// The tallest micro-kernel of each width that reads `packing`.
@@ -484,12 +483,11 @@ Status MeasuringEvaluator::measureSpeeds(const MatmulShape &shape,
   return {};
 }
 
-/// What all threads do in `repetitions` calls for a slice.
-static double sliceFlops(const Schedule &schedule, int64_t repetitions,
-                         unsigned threads) {
+/// What all threads do in a slice each.
+static double sliceFlops(const Schedule &schedule, unsigned threads) {
   auto [rows, columns, k] = schedule.slice;
   return 2.0 * static_cast<double>(rows * columns) *
-         static_cast<double>(k * repetitions * threads);
+         static_cast<double>(k * threads);
 }
 
 Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
@@ -501,16 +499,15 @@ Result<double> MeasuringEvaluator::measurePeakFlops(const MatmulShape &shape,
     return kernel.rows * kernel.columns;
   };
   const MicroKernel &kernel = *std::ranges::max_element(kernels, {}, sums);
-  constexpr int64_t k = 1 << 14, repetitions = 20;
+  constexpr int64_t k = 1 << 14;
   Schedule schedule{
       .microKernel = kernel,
       .slice = {kernel.rows, std::max(kernel.columns, packing.panel), k}};
   const MatmulProgram program = repeatedProgram(shape, schedule);
   SANDWICH_ASSIGN_OR_RETURN(MatmulCode code,
                             library->preparePeak(program, schedule));
-  SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                            repeat(program, code, schedule, repetitions));
-  return sliceFlops(schedule, repetitions, options.threads) / seconds;
+  SANDWICH_ASSIGN_OR_RETURN(double seconds, repeat(program, code, schedule));
+  return sliceFlops(schedule, options.threads) / seconds;
 }
 
 Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
@@ -526,17 +523,14 @@ Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
     int64_t k = std::min(
         roundUp(weightBytes / columns / elementBytes, kUnitOf(packing)),
         shape.k);
-    constexpr int64_t repetitions = 200;
     Schedule schedule{.microKernel = kernel,
                       .slice = {kernel.rows, columns, k}};
     const MatmulProgram program = repeatedProgram(shape, schedule);
     SANDWICH_ASSIGN_OR_RETURN(
         MatmulCode code,
         library->prepare(program, schedule, kernel.rows, kernel.rows));
-    SANDWICH_ASSIGN_OR_RETURN(double seconds,
-                              repeat(program, code, schedule, repetitions));
-    best = std::max(best, sliceFlops(schedule, repetitions, options.threads) /
-                              seconds);
+    SANDWICH_ASSIGN_OR_RETURN(double seconds, repeat(program, code, schedule));
+    best = std::max(best, sliceFlops(schedule, options.threads) / seconds);
   }
   return best;
 }

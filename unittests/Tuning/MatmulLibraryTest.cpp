@@ -66,8 +66,7 @@ public:
   explicit Operands(const MatmulProgram &program)
       : program(program),
         weights(*AnonymousMemory::allocate(program.weightBytes(), "weights")),
-        cache(*AnonymousMemory::allocate(
-            program.cacheBytes(program.maxRows) + 64, "cache")) {
+        cache(*AnonymousMemory::allocate(program.cacheBytes() + 64, "cache")) {
     numbers.resize(std::max<int64_t>(program.maxRows, program.layers));
     std::iota(numbers.begin(), numbers.end(), 0);
     FewBits next(1);
@@ -378,28 +377,46 @@ TEST_P(MatmulLibraryTest, ParametersAndConstantsDoTheSame) {
   }
 }
 
-// All pieces of the weights are read before any is read again.
+// All of the weights are read, and nothing that was read just before, also by
+// pieces of other sizes.
 TEST(WeightPiece, GoesThroughTheWeights) {
   const MatmulProgram program{
-      .shape = {.n = 200,
-                .k = 150,
+      .shape = {.n = 1100,
+                .k = 600,
                 .packing = packingOf(MatrixISA::X86_AVX2_F32)},
-      .layers = 7};
+      .layers = 9};
+  constexpr int64_t pieces = 4 * 4 * 2;
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
-  constexpr int64_t pieces = 3 * 3 * 2;
-  for (int64_t number = 0; number < pieces; ++number) {
-    const WeightPiece piece = weightPiece(program, number, 2, 64, 64);
-    ASSERT_EQ(piece.layers.size(), 2u);
-    EXPECT_EQ(piece.layers[1], piece.layers[0] + 1);
-    EXPECT_LT(piece.layers[1], program.layers);
-    EXPECT_LE(piece.column + 64, program.shape.n);
-    EXPECT_LE(piece.k + 64, program.shape.k);
-    seen.insert({piece.layers[0], piece.column, piece.k});
+  std::vector<WeightPiece> last;
+  for (int64_t number = 0; number < 4 * pieces; ++number) {
+    const int64_t layers = 1 + number % 2, columns = 256;
+    const WeightPiece piece =
+        weightPiece(program, number, layers, columns, 256);
+    ASSERT_EQ(std::ssize(piece.layers), layers);
+    for (int64_t i = 0; i < layers; ++i)
+      EXPECT_EQ(piece.layers[i], piece.layers[0] + i);
+    EXPECT_LT(piece.layers.back(), program.layers);
+    EXPECT_EQ(piece.column % columns, 0);
+    EXPECT_LE(piece.column + columns, program.shape.n);
+    EXPECT_EQ(piece.k % 256, 0);
+    EXPECT_LE(piece.k + 256, program.shape.k);
+    for (const WeightPiece &before : last)
+      EXPECT_TRUE(piece.column != before.column || piece.k != before.k ||
+                  std::ranges::find_first_of(piece.layers, before.layers) ==
+                      piece.layers.end())
+          << number;
+    last.push_back(piece);
+    if (last.size() > 3)
+      last.erase(last.begin());
+    if (layers == 2)
+      seen.insert({piece.layers[0], piece.column, piece.k});
   }
-  EXPECT_EQ(seen.size(), pieces);
-  EXPECT_EQ(weightPiece(program, pieces, 2, 64, 64).column, 0);
+  EXPECT_EQ(std::ssize(seen), pieces);
   // One that is all of them.
-  EXPECT_EQ(weightPiece(program, 5, 7, 200, 150).k, 0);
+  const WeightPiece all = weightPiece(program, 5, 9, 1100, 600);
+  EXPECT_EQ(all.layers.front(), 0);
+  EXPECT_EQ(all.column, 0);
+  EXPECT_EQ(all.k, 0);
 }
 
 // Slices, orders, distances, parts and strips are arguments.

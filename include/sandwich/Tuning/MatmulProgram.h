@@ -63,9 +63,9 @@ struct MatmulProgram {
   int64_t weightBytes() const;
   /// Byte 0 of the matrix of layer 0, and the bytes to the next layer's.
   std::array<int64_t, 2> weightPlace() const;
-  /// Bytes of a KV cache that has places for `slots` tokens; 0 where the
+  /// Bytes of the KV cache, with places for `maxRows` tokens; 0 where the
   /// epilogue writes none.
-  int64_t cacheBytes(int64_t slots) const;
+  int64_t cacheBytes() const;
 };
 
 /// A piece of the weights: the same columns and k of some layers.
@@ -75,9 +75,10 @@ struct WeightPiece {
   int64_t column = 0, k = 0;
 };
 
-/// Piece `number` of those of `layers` layers, `columns` columns and `k` k that
-/// the weights of `program` divide into, again from the first one on after the
-/// last. Sizes are at most those of the weights.
+/// One of the pieces of `layers` layers, `columns` columns and `k` k that the
+/// weights of `program` divide into. Whatever sizes are asked for, those of
+/// successive numbers are far from each other, so that what was read lately is
+/// read again as late as possible. Sizes are at most those of the weights.
 WeightPiece weightPiece(const MatmulProgram &program, int64_t number,
                         int64_t layers, int64_t columns, int64_t k);
 

@@ -59,7 +59,9 @@ public:
   create(const Target &target, const MeasuringOptions &options);
 
   /// Errors: a schedule that does not fit the shape, more rows than
-  /// `maxRows`, more threads than the team has.
+  /// `maxRows`, more threads than the team has, a slice with too many sums, an
+  /// epilogue that the shape has no heads for, a K of which the memory of
+  /// weights holds too few columns.
   Result<double> sliceSeconds(const MatmulShape &shape,
                               const Schedule &schedule) override;
   Status expectSlices(const MatmulShape &shape,
@@ -149,9 +151,10 @@ private:
   /// operands in cache.
   MatmulProgram repeatedProgram(const MatmulShape &shape,
                                 const Schedule &schedule) const;
-  /// Seconds of `repetitions` slices on each thread.
+  /// Seconds of a slice on each thread: the mean of as many as fill a
+  /// measurement.
   Result<double> repeat(const MatmulProgram &program, const MatmulCode &code,
-                        const Schedule &schedule, size_t repetitions);
+                        const Schedule &schedule);
 
   std::unique_ptr<MatmulLibrary> library;
   const MeasuringOptions options;
@@ -160,10 +163,8 @@ private:
   /// Of whose operands the workspace has random ones, and for how many rows.
   std::optional<MatmulProgram> filled;
   int64_t filledRows = 0;
-  /// Of the cache: a step of more tokens writes its places again.
-  int64_t slots = 0;
-  /// 0, 1, and so on: token ids and positions; and the place of each token.
-  std::vector<int32_t> numbers, cacheSlots;
+  /// 0, 1, and so on: token ids, positions and slots.
+  std::vector<int32_t> numbers;
   uint64_t weightPosition = 0;
   /// Pieces of slices that were measured.
   int64_t piecesRead = 0;
