@@ -10,6 +10,7 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -58,26 +59,14 @@ void LayeredMatmul::run(PhaseTeam &team, const std::byte *weights, int64_t rows,
                         int64_t first, int64_t count) {
   std::vector<int32_t> layers(count);
   std::iota(layers.begin(), layers.end(), static_cast<int32_t>(first));
-  struct Call {
-    SandwichPhaseFunction function;
-    SandwichStep step;
-  } call = {code.function, {}};
-  call.step.num_tokens = rows;
-  call.step.logit_rows = layers.data();
-  call.step.num_logit_rows = count;
-  call.step.weights = weights;
-  call.step.workspace = workspace.data();
-  call.step.team = &team;
-  call.step.barrier = [](void *team) {
-    static_cast<PhaseTeam *>(team)->barrier();
-  };
-  team.run(
-      static_cast<unsigned>(program.threads),
-      [](void *context, int32_t thread) {
-        auto *call = static_cast<Call *>(context);
-        call->function(&call->step, thread);
-      },
-      &call);
+  SandwichStep step = {};
+  step.num_tokens = rows;
+  step.logit_rows = layers.data();
+  step.num_logit_rows = count;
+  step.weights = weights;
+  step.workspace = workspace.data();
+  setTeam(step, team);
+  runOnTeam(team, static_cast<unsigned>(program.threads), code.function, step);
 }
 
 Result<Schedule> benchmark::parseSchedule(const std::string &text) {

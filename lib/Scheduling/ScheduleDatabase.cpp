@@ -95,6 +95,14 @@ Result<MeasuringMachine> readMachine(const schedules::Machine &message) {
   return machine;
 }
 
+Result<AttentionElement> readElement(const char *field,
+                                     const std::string &value) {
+  const std::optional<AttentionElement> element = attentionElementNamed(value);
+  if (!element)
+    return makeError(field, " is '", value, "', not f32, bf16 or f16");
+  return *element;
+}
+
 Result<MatmulEpilogue> readEpilogue(const schedules::Epilogue &message,
                                     const ScheduleKey &key) {
   MatmulEpilogue epilogue;
@@ -116,12 +124,8 @@ Result<MatmulEpilogue> readEpilogue(const schedules::Epilogue &message,
     return makeError("epilogue.cache_heads is ", epilogue.cacheHeads,
                      ", which leaves no queries of ", key.n,
                      " channels in heads of ", key.columnUnit);
-  std::optional<AttentionElement> cache =
-      attentionElementNamed(message.cache_type());
-  if (!cache)
-    return makeError("epilogue.cache_type is '", message.cache_type(),
-                     "', not f32, bf16 or f16");
-  epilogue.cache = *cache;
+  SANDWICH_ASSIGN_OR_RETURN(
+      epilogue.cache, readElement("epilogue.cache_type", message.cache_type()));
   epilogue.headNorms = message.head_norms();
   return epilogue;
 }
@@ -259,11 +263,7 @@ Result<AttentionKey> readKey(const schedules::AttentionKey &message) {
                     {"query_type", message.query_type(), &key.shape.query},
                     {"result_type", message.result_type(), &key.shape.result}};
   for (const auto &[field, value, place] : elements) {
-    const std::optional<AttentionElement> element =
-        attentionElementNamed(value);
-    if (!element)
-      return makeError(field, " is '", value, "', not f32, bf16 or f16");
-    *place = *element;
+    SANDWICH_ASSIGN_OR_RETURN(*place, readElement(field, value));
   }
   return key;
 }

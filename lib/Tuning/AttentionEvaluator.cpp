@@ -15,6 +15,7 @@
 #include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Runtime/PhaseABI.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/Statistics.h"
@@ -369,10 +370,7 @@ AttentionPrograms::makeStep(const AttentionPayload &payload,
   arguments.num_logit_rows = stepLayers;
   arguments.kv_cache = cache.data();
   arguments.workspace = workspace.data();
-  arguments.team = team.get();
-  arguments.barrier = [](void *team) {
-    static_cast<PhaseTeam *>(team)->barrier();
-  };
+  setTeam(arguments, *team);
   return step;
 }
 

@@ -8,6 +8,7 @@
 
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
@@ -196,8 +197,7 @@ SandwichStep MeasuringEvaluator::stepOf(int64_t rows,
   step.num_blocks =
       divideUp<int64_t>(std::ssize(numbers), SANDWICH_KV_BLOCK_TOKENS);
   step.workspace = workspace.data();
-  step.team = team.get();
-  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
+  setTeam(step, *team);
   return step;
 }
 
@@ -205,20 +205,11 @@ double MeasuringEvaluator::run(const MatmulCode &code, int64_t rows,
                                unsigned threads,
                                const std::vector<int32_t> &layers,
                                Barriers barriers) {
-  struct Context {
-    SandwichPhaseFunction function;
-    SandwichStep step;
-  } context{code.function, stepOf(rows, layers)};
+  SandwichStep step = stepOf(rows, layers);
   if (barriers == Barriers::None)
-    context.step.barrier = waitForNobody;
+    step.barrier = waitForNobody;
   Clock::time_point begin = Clock::now();
-  team->run(
-      threads,
-      [](void *given, int32_t thread) {
-        auto *own = static_cast<Context *>(given);
-        own->function(&own->step, thread);
-      },
-      &context);
+  runOnTeam(*team, threads, code.function, step);
   return secondsSince(begin);
 }
 
@@ -241,6 +232,16 @@ static size_t repetitionsFor(const Payload &payload,
                             64);
 }
 
+double MeasuringEvaluator::secondsPerMatmul(const Payload &payload,
+                                            const MatmulProgram &program,
+                                            const MatmulCode &code,
+                                            double least) {
+  const size_t repetitions = repetitionsFor(payload, program, least);
+  return run(code, payload.rows, static_cast<unsigned>(payload.threads),
+             nextLayers(program, repetitions)) /
+         static_cast<double>(repetitions);
+}
+
 Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
                                            const Schedule &schedule) {
   const MatmulProgram program = programOf(payload, schedule.microKernel.isa);
@@ -259,10 +260,7 @@ Result<double> MeasuringEvaluator::runOnce(const Payload &payload,
     parts.push_back(
         partOfThread(IntegerArithmetic(), division, payload.rows, thread));
   code.writeParameters(workspace.data(), parts);
-  size_t repetitions = repetitionsFor(payload, program, leastSeconds);
-  return run(code, payload.rows, static_cast<unsigned>(payload.threads),
-             nextLayers(program, repetitions)) /
-         static_cast<double>(repetitions);
+  return secondsPerMatmul(payload, program, code, leastSeconds);
 }
 
 Result<std::vector<MatmulCode>>
@@ -293,10 +291,7 @@ Result<double> MeasuringEvaluator::runShipped(const Payload &payload,
   SANDWICH_RETURN_IF_ERROR(reserve(program, code, payload.rows));
   if (options.stop && options.stop())
     return makeError("measuring was stopped");
-  size_t repetitions = repetitionsFor(payload, program, least);
-  return run(code, payload.rows, static_cast<unsigned>(payload.threads),
-             nextLayers(program, repetitions)) /
-         static_cast<double>(repetitions);
+  return secondsPerMatmul(payload, program, code, least);
 }
 
 //===----------------------------------------------------------------------===//

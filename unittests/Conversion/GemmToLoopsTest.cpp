@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "JitTest.h"
+#include "PackedWeight.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 
@@ -166,15 +167,8 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
   for (int64_t row = 0; row < test.n; ++row) {
     int64_t n = packedRow(row);
     for (int64_t k = 0; k < test.k; ++k) {
-      int64_t index = n / packing.panel;
-      index = index * (test.k / packing.kStep) + k / packing.kStep;
-      index = index * (packing.panel / packing.tile) +
-              n % packing.panel / packing.tile;
-      index = index * (packing.kStep / packing.kPack) +
-              k % packing.kStep / packing.kPack;
-      index = index * packing.tile + n % packing.tile;
-      index = index * packing.kPack + k % packing.kPack;
-      put(slice, index, test.bf16Weights, weight[row * test.k + k]);
+      put(slice, packedIndex(packing, test.k, n, k), test.bf16Weights,
+          weight[row * test.k + k]);
     }
   }
   for (int64_t i = 0; i < test.n; ++i)

@@ -8,7 +8,8 @@
 
 #include "sandwich/Tuning/MatmulLibrary.h"
 
-#include "sandwich/Runtime/Teams/PhaseTeam.h"
+#include "PackedWeight.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/AnonymousMemory.h"
@@ -109,25 +110,13 @@ public:
     step.kv_cache = cache.data();
     step.num_blocks =
         divideUp<int64_t>(program.maxRows, SANDWICH_KV_BLOCK_TOKENS);
-    step.team = team;
-    step.barrier = [](void *team) {
-      if (team)
-        static_cast<PhaseTeam *>(team)->barrier();
-    };
-    if (!team) {
-      code.function(&step, 0);
+    if (team) {
+      setTeam(step, *team);
+      runOnTeam(*team, static_cast<unsigned>(program.threads), code.function,
+                step);
     } else {
-      struct Context {
-        SandwichPhaseFunction function;
-        SandwichStep *step;
-      } context{code.function, &step};
-      team->run(
-          static_cast<unsigned>(program.threads),
-          [](void *given, int32_t thread) {
-            auto *own = static_cast<Context *>(given);
-            own->function(own->step, thread);
-          },
-          &context);
+      step.barrier = [](void *) {};
+      code.function(&step, 0);
     }
     std::vector<std::byte> bytes;
     const std::byte *result = workspace.data() + code.workspace.result;
@@ -145,14 +134,7 @@ public:
   }
   float weight(int64_t n, int64_t k) const {
     const Packing &packing = *program.shape.packing;
-    int64_t index = n / packing.panel;
-    index = index * (program.shape.k / packing.kStep) + k / packing.kStep;
-    index = index * (packing.panel / packing.tile) +
-            n % packing.panel / packing.tile;
-    index = index * (packing.kStep / packing.kPack) +
-            k % packing.kStep / packing.kPack;
-    index = index * packing.tile + n % packing.tile;
-    index = index * packing.kPack + k % packing.kPack;
+    const int64_t index = test::packedIndex(packing, program.shape.k, n, k);
     const std::byte *matrix = weights.data() + program.weightPlace()[0];
     return program.shape.bf16Weights ? readBF16(matrix, index)
                                      : readF32(matrix, index);

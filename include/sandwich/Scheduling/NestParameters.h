@@ -49,7 +49,7 @@ static_assert(sizeof(PrefetchPlan) == 5 * sizeof(int64_t));
 
 /// Numbers before the part of `thread`, and with as many threads, of all.
 constexpr int64_t numbersBeforePart(int64_t thread) {
-  return static_cast<int64_t>((sizeof(NestParameters)) / sizeof(int64_t)) +
+  return static_cast<int64_t>(sizeof(NestParameters) / sizeof(int64_t)) +
          thread * static_cast<int64_t>(sizeof(ThreadPart) / sizeof(int64_t));
 }
 

@@ -131,14 +131,17 @@ private:
   double runAlone(const MatmulCode &code, int64_t rows,
                   const std::vector<int32_t> &layers);
   SandwichStep stepOf(int64_t rows, const std::vector<int32_t> &layers);
-  /// Seconds of one matmul, with parameters: the mean of as many as fill a
-  /// measurement.
+  /// Seconds of one matmul of `code`, whose operands are there: the mean of as
+  /// many as fill `least` seconds.
+  double secondsPerMatmul(const Payload &payload, const MatmulProgram &program,
+                          const MatmulCode &code, double least);
+  /// Seconds of one matmul, with parameters.
   Result<double> runOnce(const Payload &payload, const Schedule &schedule);
   /// The code of each of `schedules` as it ships for `payload`.
   Result<std::vector<MatmulCode>>
   prepareAsShipped(const Payload &payload,
                    const std::vector<Schedule> &schedules);
-  /// Seconds of one matmul: the mean of as many as fill `least` seconds.
+  /// Seconds of one matmul, as `secondsPerMatmul`.
   Result<double> runShipped(const Payload &payload,
                             const MatmulProgram &program,
                             const MatmulCode &code, double least);

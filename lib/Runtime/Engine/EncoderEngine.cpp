@@ -10,6 +10,7 @@
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ResidentMemory.h"
@@ -344,8 +345,7 @@ EncoderEngine::run(std::span<const EncoderInput> batch, EncoderOutput output) {
   step.kv_cache = cache.data();
   step.workspace = workspace.data();
   step.logits = reinterpret_cast<float *>(rows.data());
-  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
-  step.team = threads.get();
+  setTeam(step, *threads);
   const SandwichPhaseFunction function = phases.find(phaseOf(output).name());
   CoreLease lease;
   if (cores)

@@ -9,6 +9,7 @@
 #include "sandwich/Runtime/Teams/PhaseExecutor.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/HugePages.h"
 #include "sandwich/Topology/CpuBudget.h"
@@ -250,8 +251,7 @@ void PhaseExecutor::run(PhaseKind phase, const StepInput &input,
   step.kv_cache = cache.data();
   step.workspace = workspace.data();
   step.logits = reinterpret_cast<float *>(logitMemory.data());
-  step.barrier = [](void *team) { static_cast<PhaseTeam *>(team)->barrier(); };
-  step.team = &team;
+  setTeam(step, team);
   std::optional<RankStep> shared;
   if (communicator)
     shared.emplace(team, *communicator).connect(step);

@@ -125,7 +125,7 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
   FailureOr<Schedule> schedule = clipSlice();
   if (failed(schedule))
     return failure();
-  int64_t tM = op.getParameters() ? 1 : schedule->threads[0];
+  int64_t tM = schedule->threads[0];
   auto function = op->getParentOfType<func::FuncOp>();
   Value thread = phase::getArgument(function, phase::ProgramArgument::Thread);
 
