@@ -71,6 +71,7 @@ private:
   std::unique_ptr<PhaseTeam> team;
   std::unique_ptr<LayeredMatmul> matmul;
   AnonymousMemory weights;
+  std::optional<MemoryReader> reader;
   std::unique_ptr<Peer> peer;
   std::unique_ptr<MeasuringEvaluator> evaluator;
   int64_t ownPosition = 0, peerPosition = 0, readPosition = 0;
@@ -104,6 +105,9 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
     contest->operands.fillInput(row, contest->matmul->bf16Input(),
                                 contest->matmul->input(row));
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
+  contest->reader.emplace(
+      *contest->team, teamOptions.threads,
+      std::span(contest->weights.data(), contest->weights.size()));
   if (options.comparePeer)
     contest->peer =
         createPeer(contest->operands, shape.n, shape.k, shape.bf16Weights,
@@ -190,8 +194,7 @@ Result<Comparison> Contest::compare(int64_t rows) {
   auto read = [&](int64_t count) {
     int64_t first = nextLayers(readPosition, count);
     uint64_t bytes = matmul->layerBytes();
-    return readSeconds(*team, static_cast<unsigned>(options.threads),
-                       {weights.data() + first * bytes, count * bytes}) /
+    return reader->seconds({weights.data() + first * bytes, count * bytes}) /
            static_cast<double>(count);
   };
   // The threads of others, who may wait for work for a while, are to sleep.

@@ -182,12 +182,12 @@ Status run(Settings settings) {
            .oversubscribed = settings.threads > budget.threads()}));
   const std::vector<float> logits = makeLogits(settings);
   std::vector<Contestant> contestants = makeContestants();
+  const std::span<const std::byte> memory = std::as_bytes(std::span(logits));
+  const MemoryReader reader(*team, settings.threads, memory);
   std::vector<double> reading;
   for (int round = 0; round < settings.rounds; ++round) {
     for (int i = 0; i < 3; ++i)
-      reading.push_back(readSeconds(*team, settings.threads,
-                                    std::as_bytes(std::span(logits))) *
-                        1e3);
+      reading.push_back(reader.seconds(memory) * 1e3);
     for (Contestant &contestant : contestants)
       SANDWICH_RETURN_IF_ERROR(measure(contestant, settings, logits, *team));
   }

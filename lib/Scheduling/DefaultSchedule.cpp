@@ -84,6 +84,23 @@ int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
   return divideUp(divideUp(shape.k, parts), step) * step;
 }
 
+/// With one or two rows, 6x16 has two or four sums and waits for each; these
+/// are six or twelve, and of three panels beside each other a core reads more
+/// at once than it does of one, without being told.
+constexpr MicroKernel fewRowsOfAVX2 = {MatrixISA::X86_AVX2_F32, 2, 48};
+
+/// Whether the thread with the most of `n` columns has hardly more of them in
+/// the wide slices of `wide` than in those of `narrow`.
+bool sharesColumnsAsWell(const Schedule &wide, const Schedule &narrow,
+                         int64_t n) {
+  auto most = [n](const Schedule &schedule) {
+    const int64_t slices = divideUp(n, schedule.slice[1]);
+    return divideUp(slices, schedule.threads[1]) * schedule.slice[1];
+  };
+  return static_cast<double>(most(wide)) <=
+         1.05 * static_cast<double>(most(narrow));
+}
+
 /// Tiles multiply faster than a weight is read again from memory, so blocks are
 /// as large as L2 holds their input, half of it; where K is too long for that,
 /// slices of K, between which sums wait, of as many columns as a block may
@@ -158,9 +175,22 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
 
   // One strip of rows streams the weight once with nothing to wait for but
   // memory, so it takes all of K.
-  schedule.slice[0] = kernel.rows;
   schedule.slice[2] = parts == 1 ? shape.k : sliceK;
-  builder.serve(1, kernel.rows);
+  int64_t served = 0;
+  if (*chosen == MatrixISA::X86_AVX2_F32) {
+    const Schedule tall = schedule;
+    schedule.microKernel = fewRowsOfAVX2;
+    schedule.slice[0] = schedule.microKernel.rows;
+    schedule.slice[1] =
+        std::lcm(schedule.slice[1], schedule.microKernel.columns);
+    if (sharesColumnsAsWell(schedule, tall, shape.n)) {
+      served = schedule.microKernel.rows;
+      builder.serve(1, served);
+    }
+    schedule = tall;
+  }
+  schedule.slice[0] = kernel.rows;
+  builder.serve(served + 1, kernel.rows);
 
   // More strips reuse the slice. The fewest strips of a range must still
   // prefetch all of the next one. Blocks of rows keep most of their input in

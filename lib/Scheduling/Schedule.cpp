@@ -291,7 +291,12 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
   int64_t strips = divideUp(blockRows, kernel.rows);
   schedule.prefetchStreams = 1;
-  if (strips == 1) {
+  if (strips == 1 && kernel.isa == MatrixISA::X86_AVX2_F32 &&
+      kernel.columns > 2 * packing.panel) {
+    // Three panels and more are streams enough for the hardware's prefetching.
+    schedule.prefetchLines = 0;
+    schedule.prefetchDistance = 0;
+  } else if (strips == 1) {
     schedule.prefetchLines = lines;
     schedule.prefetchDistance = 8192;
   } else {

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Tuning/MeasuringEvaluator.h"
-#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
@@ -530,13 +529,19 @@ Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
   return best;
 }
 
+const MemoryReader &MeasuringEvaluator::plainReader() {
+  if (!reader)
+    reader.emplace(*team, options.threads,
+                   std::span(weights.data(), weights.size()));
+  return *reader;
+}
+
 double MeasuringEvaluator::readBytesPerSecond() {
   std::vector<double> samples;
   samples.reserve(mostPairs);
   uint64_t bytes = weights.size() / 4;
   for (size_t i = 0; i < mostPairs; ++i)
-    samples.push_back(
-        readSeconds(*team, options.threads, {nextWeight(bytes), bytes}));
+    samples.push_back(plainReader().seconds({nextWeight(bytes), bytes}));
   return static_cast<double>(bytes) / median(samples);
 }
 
@@ -559,12 +564,14 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   // As long a piece as the matmuls read: the team wakes up once for both.
   uint64_t pieces = std::min<uint64_t>(
       repetitionsFor(payload, program, leastSeconds), weights.size() / bytes);
-  std::vector<double> seconds, shares, attainable;
+  std::vector<double> seconds, shares, readShares, attainable;
   for (size_t round = 0; round < fewestPairs; ++round) {
-    double reading = readSeconds(*team, static_cast<unsigned>(payload.threads),
-                                 {nextWeight(pieces * bytes), pieces * bytes}) /
-                     static_cast<double>(pieces);
+    double reading =
+        plainReader().seconds({nextWeight(pieces * bytes), pieces * bytes},
+                              static_cast<unsigned>(payload.threads)) /
+        static_cast<double>(pieces);
     SANDWICH_ASSIGN_OR_RETURN(double now, runOnce(payload, schedule));
+    readShares.push_back(reading / now);
     seconds.push_back(now * columnsShare);
     auto limitAt = [&](double flops) {
       return std::max(reading, payload.flops() / (flops * teamShare));
@@ -575,9 +582,13 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   // Whoever is faster than the limit shows that it was measured too low. One
   // thread alone may have another clock, and one measurement luck.
   const double reached = payload.flops() / (median(seconds) / columnsShare);
-  if (payload.threads == options.threads && reached > fastest.inCache)
-    SANDWICH_RETURN_IF_ERROR(
-        measureSpeeds(payload.shape, schedule.microKernel.isa));
+  if (payload.threads == options.threads) {
+    if (reached > fastest.inCache)
+      SANDWICH_RETURN_IF_ERROR(
+          measureSpeeds(payload.shape, schedule.microKernel.isa));
+    if (median(readShares) > 1)
+      reader.reset();
+  }
   return Limit{median(seconds), std::min(median(shares), 1.0),
                median(attainable)};
 }

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 using namespace sandwich;
@@ -81,8 +82,11 @@ public:
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (position + pieceBytes > memory->size())
       position = 0;
-    const double seconds = readSeconds(*team, team->size(),
-                                       {memory->data() + position, pieceBytes});
+    const std::span<const std::byte> piece(memory->data() + position,
+                                           pieceBytes);
+    if (!reader)
+      reader.emplace(*team, team->size(), piece);
+    const double seconds = reader->seconds(piece);
     position += pieceBytes;
     best = std::max(best, static_cast<double>(pieceBytes) / seconds);
   }
@@ -95,6 +99,7 @@ private:
 
   const AnonymousMemory *memory;
   std::unique_ptr<PhaseTeam> team;
+  std::optional<MemoryReader> reader;
   uint64_t pieceBytes = 0;
   uint64_t position = 0;
   double best = 0;

@@ -18,6 +18,7 @@
 #ifndef SANDWICH_TUNING_MEASURINGEVALUATOR_H
 #define SANDWICH_TUNING_MEASURINGEVALUATOR_H
 
+#include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Scheduling/ScheduleSearch.h"
 #include "sandwich/Support/AnonymousMemory.h"
@@ -148,6 +149,8 @@ private:
   /// `count` layers, no more than there are, that were not read for longest.
   std::vector<int32_t> nextLayers(const MatmulProgram &program, size_t count);
   std::byte *nextWeight(uint64_t bytes);
+  /// The reader of the weights' memory.
+  const MemoryReader &plainReader();
   /// Measures what `speeds` knows, or more of it.
   Status measureSpeeds(const MatmulShape &shape, MatrixISA isa);
   /// The program whose micro-kernel of `schedule` runs again and again on
@@ -163,6 +166,7 @@ private:
   const MeasuringOptions options;
   std::unique_ptr<PhaseTeam> team;
   AnonymousMemory weights, workspace, cache;
+  std::optional<MemoryReader> reader;
   /// Of whose operands the workspace has random ones, and for how many rows.
   std::optional<MatmulProgram> filled;
   int64_t filledRows = 0;

@@ -84,12 +84,6 @@ sandwich::benchmarkNeeds(const proto::ModelConfiguration &model,
   return needs;
 }
 
-double sandwich::measureReadBandwidth(Engine &engine, unsigned threads) {
-  std::span<const std::byte> weights = engine.weights().bytes();
-  return static_cast<double>(weights.size()) /
-         readSeconds(engine.team(PhaseKind::Decode), threads, weights) / 1e9;
-}
-
 static double mean(const std::vector<double> &values) {
   double sum = 0;
   for (double value : values)
@@ -220,6 +214,8 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
   for (const BenchmarkTest &test : benchmarkTests(options)) {
     BenchmarkResult result;
     result.test = test.name();
+    const std::span<const std::byte> weights = engine.weights().bytes();
+    std::optional<MemoryReader> reader;
     std::vector<double> bandwidths;
     // This process may read a shard only, and so would its threads.
     const bool measuresBandwidth =
@@ -235,8 +231,13 @@ Result<std::vector<BenchmarkResult>> sandwich::runBenchmark(
     for (uint64_t i = 0; i <= options.repetitions; ++i) {
       if (stopRequested && stopRequested())
         return results;
-      if (measuresBandwidth && i > 0)
-        bandwidths.push_back(measureReadBandwidth(engine, decodeThreads));
+      if (measuresBandwidth && i > 0) {
+        if (!reader)
+          reader.emplace(engine.team(PhaseKind::Decode), decodeThreads,
+                         weights);
+        bandwidths.push_back(static_cast<double>(weights.size()) /
+                             reader->seconds(weights) / 1e9);
+      }
       if (options.profile && i == 1)
         profile.start();
       HardwareCounters *counters = i > 0 ? options.counters : nullptr;

@@ -8,12 +8,15 @@
 
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Support/ElapsedTime.h"
-
+#include "sandwich/Support/Statistics.h"
 #include "sandwich/Support/WidestVectors.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 using namespace sandwich;
 
@@ -22,6 +25,7 @@ namespace {
 struct ReadTask {
   std::span<const std::byte> memory;
   unsigned threads;
+  unsigned streams;
   /// Keeps the loads from being removed.
   std::atomic<uint64_t> sum{0};
 };
@@ -31,23 +35,45 @@ struct ReadTask {
 // With 16-byte loads a core cannot keep enough cache lines on their way: on
 // Zen 5 they read at three quarters of the speed of 64-byte ones.
 
+typedef uint64_t Line __attribute__((vector_size(64), may_alias));
+
+/// Adds up `count` cache lines, the same number of `Streams` parts in turn,
+/// `LinesAtOnce` of each.
+template <unsigned Streams, unsigned LinesAtOnce>
+[[gnu::always_inline]] static inline uint64_t sumStreams(const Line *lines,
+                                                         size_t count) {
+  Line sums[4] = {};
+  const size_t part = count / Streams / LinesAtOnce * LinesAtOnce;
+  for (size_t i = 0; i < part; i += LinesAtOnce)
+    for (size_t j = 0; j < Streams * LinesAtOnce; ++j)
+      sums[j % 4] += lines[j / LinesAtOnce * part + i + j % LinesAtOnce];
+  for (size_t i = Streams * part; i < count; ++i)
+    sums[0] += lines[i];
+  const Line total = sums[0] + sums[1] + sums[2] + sums[3];
+  uint64_t sum = 0;
+  for (size_t i = 0; i < 8; ++i)
+    sum += total[i];
+  return sum;
+}
+
+/// The numbers of streams that are tried.
+static constexpr std::array<unsigned, 4> streamCounts = {1, 4, 6, 8};
+
 /// Adds up `count` cache lines, with the widest loads this CPU has.
 SANDWICH_WIDEST_VECTORS
-static uint64_t sumLines(const std::byte *memory, size_t count) {
-  typedef uint64_t Line __attribute__((vector_size(64), may_alias));
-  const auto *data = reinterpret_cast<const Line *>(memory);
-  Line sums[4] = {};
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (size_t j = 0; j < 4; ++j)
-      sums[j] += data[i + j];
-  for (; i < count; ++i)
-    sums[0] += data[i];
-  Line total = sums[0] + sums[1] + sums[2] + sums[3];
-  uint64_t sum = 0;
-  for (size_t j = 0; j < 8; ++j)
-    sum += total[j];
-  return sum;
+static uint64_t sumLines(const std::byte *memory, size_t count,
+                         unsigned streams) {
+  const auto *lines = reinterpret_cast<const Line *>(memory);
+  switch (streams) {
+  case 4:
+    return sumStreams<4, 1>(lines, count);
+  case 6:
+    return sumStreams<6, 1>(lines, count);
+  case 8:
+    return sumStreams<8, 1>(lines, count);
+  default:
+    return sumStreams<1, 4>(lines, count);
+  }
 }
 
 /// Adds up `thread`'s part of the memory.
@@ -59,16 +85,43 @@ static void readPart(void *context, int32_t thread) {
   size_t begin = lines / task.threads * index;
   size_t end =
       index + 1 == task.threads ? lines : lines / task.threads * (index + 1);
-  task.sum.fetch_add(
-      sumLines(task.memory.data() + begin * lineBytes, end - begin),
-      std::memory_order_relaxed);
+  task.sum.fetch_add(sumLines(task.memory.data() + begin * lineBytes,
+                              end - begin, task.streams),
+                     std::memory_order_relaxed);
 }
 
-double sandwich::readSeconds(PhaseTeam &team, unsigned threads,
-                             std::span<const std::byte> memory) {
+static double readSeconds(PhaseTeam &team, unsigned threads, unsigned streams,
+                          std::span<const std::byte> memory) {
   using Clock = std::chrono::steady_clock;
-  ReadTask task{memory, threads};
+  ReadTask task{memory, threads, streams};
   Clock::time_point begin = Clock::now();
   team.run(threads, readPart, &task);
   return secondsSince(begin);
+}
+
+MemoryReader::MemoryReader(PhaseTeam &team, unsigned threads,
+                           std::span<const std::byte> memory)
+    : team(&team), threads(threads) {
+  // Enough for each thread to read from memory for milliseconds.
+  constexpr size_t mostOfThread = size_t{64} << 20;
+  memory = memory.first(std::min(memory.size(), mostOfThread * threads));
+  constexpr size_t rounds = 3;
+  std::array<std::vector<double>, streamCounts.size()> seconds;
+  for (size_t round = 0; round < rounds; ++round)
+    for (size_t i = 0; i < streamCounts.size(); ++i)
+      seconds[i].push_back(readSeconds(team, threads, streamCounts[i], memory));
+  std::array<double, streamCounts.size()> medians;
+  std::ranges::transform(seconds, medians.begin(),
+                         [](auto &each) { return median(std::move(each)); });
+  streams = streamCounts[static_cast<size_t>(std::ranges::min_element(medians) -
+                                             medians.begin())];
+}
+
+double MemoryReader::seconds(std::span<const std::byte> memory) const {
+  return seconds(memory, threads);
+}
+
+double MemoryReader::seconds(std::span<const std::byte> memory,
+                             unsigned threads) const {
+  return readSeconds(*team, threads, streams, memory);
 }

@@ -112,10 +112,6 @@ struct BenchmarkNeeds {
 Result<BenchmarkNeeds> benchmarkNeeds(const proto::ModelConfiguration &model,
                                       const BenchmarkOptions &options);
 
-/// Reads all weights once on `threads` threads of the team and returns the
-/// speed in GB/s.
-double measureReadBandwidth(Engine &engine, unsigned threads);
-
 /// Runs the tests in order, each repetition on a new sequence of random tokens.
 /// `onResult` gets each result when it is there; `stopRequested` is asked
 /// between repetitions, and a test that it stops has no result. Either may be
