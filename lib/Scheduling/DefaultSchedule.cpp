@@ -84,9 +84,9 @@ int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
   return divideUp(divideUp(shape.k, parts), step) * step;
 }
 
-/// With one or two rows, 6x16 has two or four sums and waits for each; these
-/// are six or twelve, and of three panels beside each other a core reads more
-/// at once than it does of one, without being told.
+/// With one or two rows, 6x16 has two or four vectors of sums and waits for
+/// each; this one has six or twelve. It reads three panels side by side, and
+/// the more streams there are, the more of them hardware prefetches at once.
 constexpr MicroKernel fewRowsOfAVX2 = {MatrixISA::X86_AVX2_F32, 2, 48};
 
 /// Whether the thread with the most of `n` columns has hardly more of them in
@@ -95,7 +95,8 @@ bool sharesColumnsAsWell(const Schedule &wide, const Schedule &narrow,
                          int64_t n) {
   auto most = [n](const Schedule &schedule) {
     const int64_t slices = divideUp(n, schedule.slice[1]);
-    return divideUp(slices, schedule.threads[1]) * schedule.slice[1];
+    return std::min(divideUp(slices, schedule.threads[1]) * schedule.slice[1],
+                    n);
   };
   return static_cast<double>(most(wide)) <=
          1.05 * static_cast<double>(most(narrow));

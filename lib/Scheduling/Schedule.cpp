@@ -293,7 +293,8 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   schedule.prefetchStreams = 1;
   if (strips == 1 && kernel.isa == MatrixISA::X86_AVX2_F32 &&
       kernel.columns > 2 * packing.panel) {
-    // Three panels and more are streams enough for the hardware's prefetching.
+    // Three panels side by side are streams enough for the hardware's own
+    // prefetching, which any more requests only disturb.
     schedule.prefetchLines = 0;
     schedule.prefetchDistance = 0;
   } else if (strips == 1) {

@@ -587,7 +587,7 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
       SANDWICH_RETURN_IF_ERROR(
           measureSpeeds(payload.shape, schedule.microKernel.isa));
     if (median(readShares) > 1)
-      reader.reset();
+      reader.reset(); // The next one finds anew how to read fastest.
   }
   return Limit{median(seconds), std::min(median(shares), 1.0),
                median(attainable)};

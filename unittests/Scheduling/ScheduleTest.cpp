@@ -149,4 +149,35 @@ TEST(Schedule, UntunedSlicesOfAVX2AreAQuarterOfL2) {
   EXPECT_EQ(schedule.slice[2], (512 << 10) / 4 / (32 * 4));
 }
 
+/// One or two rows on AVX2 read three panels side by side, unless that gives
+/// one of the threads more columns.
+TEST(Schedule, UntunedFewRowsOfAVX2) {
+  const Target target = *getTarget("x86-64-avx2");
+  struct Case {
+    int64_t n, columnUnit, threads;
+    bool wide;
+  };
+  for (const auto &[n, columnUnit, threads, wide] :
+       {Case{6144, 1, 2, true}, Case{2048, 1, 2, true}, Case{256, 1, 2, false},
+        Case{256, 1, 1, true}, Case{2048, 1, 64, false},
+        Case{1536, 128, 2, true}, Case{1536, 128, 8, false}}) {
+    const MatmulShape few{.n = n, .k = 4096, .columnUnit = columnUnit};
+    Result<ScheduleTable> table = chooseByRule(few, target, threads);
+    ASSERT_TRUE(table);
+    const auto &[maxRows, schedule] = table->front();
+    const MicroKernel kernel = schedule.microKernel;
+    EXPECT_EQ(kernel, wide ? MicroKernel({MatrixISA::X86_AVX2_F32, 2, 48})
+                           : MicroKernel({MatrixISA::X86_AVX2_F32, 6, 16}))
+        << n << " columns, " << threads << " threads";
+    EXPECT_EQ(maxRows, kernel.rows);
+    EXPECT_EQ(schedule.prefetchLines, wide ? 0 : 4);
+    EXPECT_EQ(schedule.slice[1] % columnUnit, 0);
+    EXPECT_EQ(schedule.slice[2], few.k);
+    EXPECT_TRUE(verify(schedule, few));
+    const Schedule &more = scheduleFor(*table, 3);
+    EXPECT_EQ(more.microKernel, MicroKernel({MatrixISA::X86_AVX2_F32, 6, 16}));
+    EXPECT_EQ(more.slice[1] % columnUnit, 0);
+  }
+}
+
 } // namespace

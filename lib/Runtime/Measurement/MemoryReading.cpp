@@ -35,7 +35,9 @@ struct ReadTask {
 // With 16-byte loads a core cannot keep enough cache lines on their way: on
 // Zen 5 they read at three quarters of the speed of 64-byte ones.
 
-typedef uint64_t Line __attribute__((vector_size(64), may_alias));
+/// A cache line of memory that need not begin with one.
+typedef uint64_t Line
+    __attribute__((vector_size(64), may_alias, aligned(alignof(uint64_t))));
 
 /// Adds up `count` cache lines, the same number of `Streams` parts in turn,
 /// `LinesAtOnce` of each.
