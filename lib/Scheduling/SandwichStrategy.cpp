@@ -67,6 +67,14 @@ private:
   /// that finds all in cache reaches `attainable`.
   double enoughShare(const Payload &payload, double attainable,
                      const TuningOptions &options) const;
+  /// How `schedule` compares with the limit, and whether it is near enough.
+  struct Comparison {
+    double seconds = 0;
+    bool enough = false;
+  };
+  Result<Comparison> compareToLimit(const Payload &payload,
+                                    const Schedule &schedule,
+                                    TuningContext &context);
 
   /// The schedule of the payload before, for `payload`; nothing at first, or
   /// where its grid does not fit.
@@ -88,8 +96,9 @@ private:
   struct {
     int64_t rows = 0;
     double seconds = 0;
-    /// Of the machine's limit.
+    /// Of the machine's limit, and what of it reading takes.
     double share = 1;
+    double readShare = 1;
   } searched;
   /// Rows and seconds of all of them.
   std::vector<std::pair<int64_t, double>> searches;
@@ -137,10 +146,25 @@ SandwichStrategy::extension(const Payload &payload) const {
 double SandwichStrategy::enoughShare(const Payload &payload, double attainable,
                                      const TuningOptions &options) const {
   const double near = options.nearLimit * attainable;
-  bool alike = static_cast<double>(payload.rows) <
-               static_cast<double>(searched.rows) * options.searchedShareHolds;
+  const bool alike =
+      searched.readShare <= options.readingMattersLittle ||
+      static_cast<double>(payload.rows) <
+          static_cast<double>(searched.rows) * options.searchedShareHolds;
   return alike ? std::min(near, searched.share - options.searchedShareDoubt)
                : near;
+}
+
+Result<SandwichStrategy::Comparison> SandwichStrategy::compareToLimit(
+    const Payload &payload, const Schedule &schedule, TuningContext &context) {
+  const TuningOptions &options = context.options;
+  SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
+                            context.session.compareToLimit(payload, schedule));
+  const double enough = enoughShare(payload, limit.attainable, options);
+  if (limit.share < enough && limit.share >= enough - options.nearLimitDoubt) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        limit, context.session.compareToLimit(payload, schedule));
+  }
+  return Comparison{limit.seconds, limit.share >= enough};
 }
 
 Result<std::optional<Choice>>
@@ -163,24 +187,29 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
         {SearchPhase::Extension, payload.rows, *before, choice.seconds, true});
     return std::optional(choice);
   }
-  SANDWICH_ASSIGN_OR_RETURN(ScheduleEvaluator::Limit limit,
-                            context.session.compareToLimit(payload, *before));
-  const double enough = enoughShare(payload, limit.attainable, options);
-  if (limit.share < enough && limit.share >= enough - options.nearLimitDoubt) {
-    SANDWICH_ASSIGN_OR_RETURN(limit,
-                              context.session.compareToLimit(payload, *before));
-  }
-  if (limit.share < enough) {
+  SANDWICH_ASSIGN_OR_RETURN(Comparison compared,
+                            compareToLimit(payload, *before, context));
+  if (!compared.enough) {
     nearLimit = 0;
-    return std::optional<Choice>();
+    // What was best for fewer rows may have too few for these.
+    const std::optional<Schedule> rule = untuned(payload, context);
+    if (!rule || rule == before)
+      return std::optional<Choice>();
+    SANDWICH_ASSIGN_OR_RETURN(compared,
+                              compareToLimit(payload, *rule, context));
+    if (!compared.enough)
+      return std::optional<Choice>();
+    context.log.push_back(
+        {SearchPhase::Limit, payload.rows, *rule, compared.seconds, true});
+    return std::optional(Choice{payload.rows, *rule, compared.seconds});
   }
   ++nearLimit;
   comparedRows = payload.rows;
-  const Choice near{payload.rows, *before, limit.seconds};
+  const Choice near{payload.rows, *before, compared.seconds};
   SANDWICH_ASSIGN_OR_RETURN(Choice better,
                             preferUntuned(payload, near, context));
   context.log.push_back({SearchPhase::Limit, payload.rows, *before,
-                         limit.seconds, better.schedule == *before});
+                         compared.seconds, better.schedule == *before});
   return std::optional(better);
 }
 
@@ -245,8 +274,8 @@ Result<Choice> SandwichStrategy::searchAgain(const Payload &payload,
       ScheduleEvaluator::Limit reached,
       context.session.compareToLimit(payload, best.schedule));
   // Models know no limit.
-  searched = {payload.rows, best.seconds,
-              reached.share > 0 ? reached.share : 1};
+  searched = {payload.rows, best.seconds, reached.share > 0 ? reached.share : 1,
+              reached.readShare};
   return best;
 }
 

@@ -564,7 +564,7 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
   // As long a piece as the matmuls read: the team wakes up once for both.
   uint64_t pieces = std::min<uint64_t>(
       repetitionsFor(payload, program, leastSeconds), weights.size() / bytes);
-  std::vector<double> seconds, shares, readShares, attainable;
+  std::vector<double> seconds, shares, readShares, attainable, readLimitShares;
   for (size_t round = 0; round < fewestPairs; ++round) {
     double reading =
         plainReader().seconds({nextWeight(pieces * bytes), pieces * bytes},
@@ -578,6 +578,7 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
     };
     shares.push_back(limitAt(fastest.peak) / now);
     attainable.push_back(limitAt(fastest.peak) / limitAt(fastest.inCache));
+    readLimitShares.push_back(reading / limitAt(fastest.peak));
   }
   // Whoever is faster than the limit shows that it was measured too low. One
   // thread alone may have another clock, and one measurement luck.
@@ -590,7 +591,7 @@ MeasuringEvaluator::compareToLimit(const Payload &given,
       reader.reset(); // The next one finds anew how to read fastest.
   }
   return Limit{median(seconds), std::min(median(shares), 1.0),
-               median(attainable)};
+               median(attainable), median(readLimitShares)};
 }
 
 Result<std::vector<double>>

@@ -60,6 +60,8 @@ public:
     /// The share that code reaches that finds all in the nearest cache. 1 where
     /// reading is the limit.
     double attainable = 1;
+    /// How long reading takes, as a share of the longer of the two.
+    double readShare = 1;
   };
   /// Times `schedule` beside the limit. Who knows no limit returns a share of
   /// 0.
