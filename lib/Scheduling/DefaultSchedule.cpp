@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
 #include <algorithm>
@@ -89,17 +90,16 @@ int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
 /// the more streams there are, the more of them hardware prefetches at once.
 constexpr MicroKernel fewRowsOfAVX2 = {MatrixISA::X86_AVX2_F32, 2, 48};
 
-/// Whether the thread with the most of `n` columns has hardly more of them in
-/// the wide slices of `wide` than in those of `narrow`.
-bool sharesColumnsAsWell(const Schedule &wide, const Schedule &narrow,
-                         int64_t n) {
-  auto most = [n](const Schedule &schedule) {
-    const int64_t slices = divideUp(n, schedule.slice[1]);
-    return std::min(divideUp(slices, schedule.threads[1]) * schedule.slice[1],
-                    n);
-  };
-  return static_cast<double>(most(wide)) <=
-         1.05 * static_cast<double>(most(narrow));
+/// Whether calls of `kernel` multiply nearly all columns of a thread's part:
+/// the rest goes panel by panel.
+bool coversColumns(const MicroKernel &kernel, const MatmulShape &shape,
+                   int64_t threads) {
+  const Packing packing = packingFor(shape, kernel.isa);
+  if (!reads(kernel, packing))
+    return false;
+  const int64_t columns =
+      largestPart({shape, kernel.rows, threads}, packing, {1, threads, 1})[1];
+  return columns >= kernel.columns && columns % kernel.columns <= columns / 8;
 }
 
 /// Tiles multiply faster than a weight is read again from memory, so blocks are
@@ -178,16 +178,16 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   // memory, so it takes all of K.
   schedule.slice[2] = parts == 1 ? shape.k : sliceK;
   int64_t served = 0;
-  if (*chosen == MatrixISA::X86_AVX2_F32) {
+  if (*chosen == MatrixISA::X86_AVX2_F32 &&
+      coversColumns(fewRowsOfAVX2, shape, threads)) {
     const Schedule tall = schedule;
     schedule.microKernel = fewRowsOfAVX2;
-    schedule.slice[0] = schedule.microKernel.rows;
-    schedule.slice[1] =
-        std::lcm(schedule.slice[1], schedule.microKernel.columns);
-    if (sharesColumnsAsWell(schedule, tall, shape.n)) {
-      served = schedule.microKernel.rows;
-      builder.serve(1, served);
-    }
+    schedule.slice[0] = fewRowsOfAVX2.rows;
+    schedule.slice[1] = std::lcm(schedule.slice[1], fewRowsOfAVX2.columns);
+    served = fewRowsOfAVX2.rows;
+    builder.serve(1, served);
+    // On a Zen 3 requests of its own only disturbed the hardware's.
+    builder.table.back().schedule.prefetchLines = 0;
     schedule = tall;
   }
   schedule.slice[0] = kernel.rows;

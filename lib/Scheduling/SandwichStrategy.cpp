@@ -146,10 +146,11 @@ SandwichStrategy::extension(const Payload &payload) const {
 double SandwichStrategy::enoughShare(const Payload &payload, double attainable,
                                      const TuningOptions &options) const {
   const double near = options.nearLimit * attainable;
-  const bool alike =
-      searched.readShare <= options.readingMattersLittle ||
-      static_cast<double>(payload.rows) <
-          static_cast<double>(searched.rows) * options.searchedShareHolds;
+  const double holds = searched.readShare <= options.readingMattersLittle
+                           ? options.searchedShareHoldsLonger
+                           : options.searchedShareHolds;
+  const bool alike = static_cast<double>(payload.rows) <
+                     static_cast<double>(searched.rows) * holds;
   return alike ? std::min(near, searched.share - options.searchedShareDoubt)
                : near;
 }
@@ -193,7 +194,8 @@ SandwichStrategy::goOnNearLimit(const Payload &payload,
     nearLimit = 0;
     // What was best for fewer rows may have too few for these.
     const std::optional<Schedule> rule = untuned(payload, context);
-    if (!rule || rule == before)
+    if (!rule ||
+        reducedSchedule(payload, *rule) == reducedSchedule(payload, *before))
       return std::optional<Choice>();
     SANDWICH_ASSIGN_OR_RETURN(compared,
                               compareToLimit(payload, *rule, context));

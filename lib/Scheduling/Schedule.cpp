@@ -291,13 +291,7 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
   int64_t strips = divideUp(blockRows, kernel.rows);
   schedule.prefetchStreams = 1;
-  if (strips == 1 && kernel.isa == MatrixISA::X86_AVX2_F32 &&
-      kernel.columns > 2 * packing.panel) {
-    // Three panels side by side are streams enough for the hardware's own
-    // prefetching, which any more requests only disturb.
-    schedule.prefetchLines = 0;
-    schedule.prefetchDistance = 0;
-  } else if (strips == 1) {
+  if (strips == 1) {
     schedule.prefetchLines = lines;
     schedule.prefetchDistance = 8192;
   } else {

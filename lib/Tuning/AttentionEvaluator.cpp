@@ -482,7 +482,7 @@ AttentionPrograms::compareToReading(const AttentionPayload &payload,
   const size_t repetitions = repetitionsFor(run(functions.front(), step, 1));
   if (!reader)
     reader.emplace(*team, options.threads,
-                   std::span(cache.data(), stepLayers * bytes));
+                   std::span(cache.data(), cache.size()));
   std::vector<double> seconds, reading, shares;
   for (size_t round = 0; round < rounds; ++round) {
     if (shouldStop())

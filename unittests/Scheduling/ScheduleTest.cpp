@@ -149,8 +149,8 @@ TEST(Schedule, UntunedSlicesOfAVX2AreAQuarterOfL2) {
   EXPECT_EQ(schedule.slice[2], (512 << 10) / 4 / (32 * 4));
 }
 
-/// One or two rows on AVX2 read three panels side by side, unless that gives
-/// one of the threads more columns.
+/// One or two rows on AVX2 read three panels side by side where nearly all
+/// columns of a thread are in such calls.
 TEST(Schedule, UntunedFewRowsOfAVX2) {
   const Target target = *getTarget("x86-64-avx2");
   struct Case {
@@ -159,8 +159,9 @@ TEST(Schedule, UntunedFewRowsOfAVX2) {
   };
   for (const auto &[n, columnUnit, threads, wide] :
        {Case{6144, 1, 2, true}, Case{2048, 1, 2, true}, Case{256, 1, 2, false},
-        Case{256, 1, 1, true}, Case{2048, 1, 64, false},
-        Case{1536, 128, 2, true}, Case{1536, 128, 8, false}}) {
+        Case{256, 1, 1, true}, Case{8, 1, 1, false}, Case{32, 1, 2, false},
+        Case{48, 1, 1, true}, Case{64, 1, 1, false}, Case{2048, 1, 64, false},
+        Case{1536, 128, 2, true}, Case{1536, 128, 8, true}}) {
     const MatmulShape few{.n = n, .k = 4096, .columnUnit = columnUnit};
     Result<ScheduleTable> table = chooseByRule(few, target, threads);
     ASSERT_TRUE(table);

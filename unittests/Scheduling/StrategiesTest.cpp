@@ -210,8 +210,8 @@ namespace {
 /// Knows the limit, and who is near it.
 class LimitedEvaluator : public ScheduleEvaluator {
 public:
-  LimitedEvaluator(const CostModel &model, double share)
-      : model(model), share(share) {}
+  LimitedEvaluator(const CostModel &model, double share, double readShare = 1)
+      : model(model), share(share), readShare(readShare) {}
 
   Result<double> sliceSeconds(const MatmulShape &shape,
                               const Schedule &schedule) override {
@@ -224,12 +224,12 @@ public:
   Result<Limit> compareToLimit(const Payload &payload,
                                const Schedule &schedule) override {
     SANDWICH_ASSIGN_OR_RETURN(double time, model.seconds(payload, schedule));
-    return Limit{time, share};
+    return Limit{time, share, 1, readShare};
   }
 
 private:
   CostModel model;
-  double share;
+  double share, readShare;
 };
 
 } // namespace
@@ -252,6 +252,62 @@ TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
     } else {
       EXPECT_GT(session.measurements(), 10);
     }
+  }
+}
+
+TEST_F(StrategiesTest, TheUntunedRuleIsEnoughWhereTheScheduleBeforeIsNot) {
+  const MatmulShape shape = {
+      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+  untuned = *chooseByRule(shape, target, 2);
+  constexpr int64_t fewRows = 64, manyRows = 96;
+  struct LimitedToRule : SyntheticEvaluator {
+    std::function<bool(const Payload &, const Schedule &)> isRule;
+    Result<Limit> compareToLimit(const Payload &payload,
+                                 const Schedule &schedule) override {
+      const bool enough = payload.rows > fewRows && isRule(payload, schedule);
+      return Limit{time(payload, schedule), enough ? 0.99 : 0.5};
+    }
+  } evaluator;
+  evaluator.isRule = [&](const Payload &payload, const Schedule &schedule) {
+    return reducedSchedule(payload, schedule) ==
+           reducedSchedule(payload, scheduleFor(untuned, payload.rows));
+  };
+  evaluator.time = [&](const Payload &payload, const Schedule &schedule) {
+    const bool fast =
+        (payload.rows > fewRows) == evaluator.isRule(payload, schedule);
+    return payload.flops() * (fast ? 1 : 2) / 1e9;
+  };
+  MeasuringSession session(evaluator);
+  SearchLog log;
+  TuningContext context{session, options, menu, model, untuned, log};
+  std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
+  Result<Choice> few = strategy->choose({shape, fewRows, 2}, context);
+  ASSERT_TRUE(few) << few.error().message;
+  EXPECT_NE(few->schedule, scheduleFor(untuned, fewRows));
+  const int64_t measured = session.measurements();
+  Result<Choice> many = strategy->choose({shape, manyRows, 2}, context);
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_EQ(many->schedule, scheduleFor(untuned, manyRows));
+  EXPECT_EQ(session.measurements(), measured + 2);
+}
+
+TEST_F(StrategiesTest, WhereMultiplyingRemainsTheLimitNothingIsSearchedAgain) {
+  const MatmulShape shape = {
+      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+  untuned = *chooseByRule(shape, target, 2);
+  for (double readShare : {0.1, 0.9}) {
+    LimitedEvaluator evaluator(model, 0.85, readShare);
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    TuningContext context{session, options, menu, model, untuned, log};
+    std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
+    ASSERT_TRUE(strategy->choose({shape, 64, 2}, context));
+    const int64_t measured = session.measurements();
+    ASSERT_TRUE(strategy->choose({shape, 400, 2}, context));
+    if (readShare < options.readingMattersLittle)
+      EXPECT_LE(session.measurements(), measured + 20);
+    else
+      EXPECT_GT(session.measurements(), measured + 40);
   }
 }
 

@@ -63,8 +63,9 @@ struct TuningOptions : SearchOptions {
   /// machine's neighbours, the next search would find the same.
   double searchedShareHolds = 1.5;
   double searchedShareDoubt = 0.03;
-  /// Or of any number of rows more, where reading takes no more than this share
-  /// of the limit: multiplying remains the limit.
+  /// Of fewer rows than so many times its own where reading takes no more than
+  /// this share of the limit: multiplying remains the limit.
+  double searchedShareHoldsLonger = 8;
   double readingMattersLittle = 0.3;
   /// As long as more rows take no longer, because reading the weight does, what
   /// is fixed is searched again once a payload takes longer by this share.

@@ -166,6 +166,8 @@ private:
   const MeasuringOptions options;
   std::unique_ptr<PhaseTeam> team;
   AnonymousMemory weights, workspace, cache;
+  /// How often something read faster than it, so that it was replaced.
+  int readersReplaced = 0;
   std::optional<MemoryReader> reader;
   /// Of whose operands the workspace has random ones, and for how many rows.
   std::optional<MatmulProgram> filled;

@@ -61,11 +61,11 @@ template <unsigned Streams, unsigned LinesAtOnce>
 /// The numbers of streams that are tried.
 static constexpr std::array<unsigned, 4> streamCounts = {1, 4, 6, 8};
 
-/// Adds up `count` cache lines, with the widest loads this CPU has.
 SANDWICH_WIDEST_VECTORS
-static uint64_t sumLines(const std::byte *memory, size_t count,
-                         unsigned streams) {
-  const auto *lines = reinterpret_cast<const Line *>(memory);
+uint64_t sandwich::sumLines(std::span<const std::byte> memory,
+                            unsigned streams) {
+  const auto *lines = reinterpret_cast<const Line *>(memory.data());
+  const size_t count = memory.size() / sizeof(Line);
   switch (streams) {
   case 4:
     return sumStreams<4, 1>(lines, count);
@@ -87,8 +87,9 @@ static void readPart(void *context, int32_t thread) {
   size_t begin = lines / task.threads * index;
   size_t end =
       index + 1 == task.threads ? lines : lines / task.threads * (index + 1);
-  task.sum.fetch_add(sumLines(task.memory.data() + begin * lineBytes,
-                              end - begin, task.streams),
+  task.sum.fetch_add(sumLines(task.memory.subspan(begin * lineBytes,
+                                                  (end - begin) * lineBytes),
+                              task.streams),
                      std::memory_order_relaxed);
 }
 

@@ -14,14 +14,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <numeric>
 #include <span>
+#include <vector>
 
 using namespace sandwich;
 
 namespace {
 
+TEST(MemoryReader, EachNumberOfStreamsReadsAll) {
+  std::vector<uint64_t> words(8 * 1000);
+  std::ranges::generate(words, [word = uint64_t{1}]() mutable {
+    return word = word * 6364136223846793005 + 1442695040888963407;
+  });
+  for (size_t lines : {0, 1, 3, 4, 5, 7, 8, 23, 24, 1000}) {
+    const auto part = std::span(words).first(8 * lines);
+    const uint64_t sum = std::accumulate(part.begin(), part.end(), uint64_t{0});
+    for (unsigned streams : {1u, 4u, 6u, 8u})
+      EXPECT_EQ(sumLines(std::as_bytes(part), streams), sum)
+          << lines << " lines in " << streams << " streams";
+  }
+}
+
 /// Behind the memory lies a page that nobody may touch.
-TEST(MemoryReader, ReadsWhatItIsGivenAndNothingBeside) {
+TEST(MemoryReader, ReadsNothingBehindTheMemory) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Result<AnonymousMemory> memory =
       AnonymousMemory::allocate(4 * page, "memory to read");
