@@ -19,7 +19,8 @@ lm.weight @gate_up : tensor<128x64xbf16> from ["gate", "up"] interleave 16
 // CHECK-LABEL: func @matmul
 func.func @matmul(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
   // AVX2: lm.rms_norm {{.*}} -> tensor<?x64xf32>
-  // AVX2: schedules(<6 : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 2, 1], prefetch = [2, 8192]>,
+  // AVX2: schedules(<2 : <micro_kernel = X86_AVX2_F32_2x48, slice = [2, 96, 64], threads = [1, 2, 1], prefetch = [0, 8192]>,
+  // AVX2-SAME: 6 : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 2, 1], prefetch = [2, 8192]>,
   // AVX2-SAME: ? : <micro_kernel = X86_AVX2_F32_6x16, slice = [192, 32, 64], threads = [1, 2, 1], prefetch = [1, 0]>>
   // AVX2-SAME: tensor<?x64xf32> -> tensor<?x96xf32>
   // Three panels are not even for two threads, so the rows are split once there
@@ -64,7 +65,8 @@ func.func @odd_k(%x: tensor<?x64xf32>, %z: tensor<?x31xf32>) -> (tensor<?x96xf32
 
 // CHECK-LABEL: func @f32_weights
 func.func @f32_weights(%x: tensor<?x64xf32>) -> tensor<?x96xf32> {
-  // AVX2: micro_kernel = X86_AVX2_F32_6x16
+  // AVX2: micro_kernel = X86_AVX2_F32_2x48
+  // AVX2-SAME: micro_kernel = X86_AVX2_F32_6x16
   // AVX512: micro_kernel = X86_AVX512_F32_12x32
   // BF16: micro_kernel = X86_AVX512_F32_12x32
   // AMX: micro_kernel = X86_AVX512_F32_12x32
