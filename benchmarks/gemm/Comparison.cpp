@@ -105,9 +105,8 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
     contest->operands.fillInput(row, contest->matmul->bf16Input(),
                                 contest->matmul->input(row));
   SANDWICH_RETURN_IF_ERROR(contest->packWeights());
-  contest->reader.emplace(
-      *contest->team, teamOptions.threads,
-      std::span(contest->weights.data(), contest->weights.size()));
+  contest->reader.emplace(*contest->team, teamOptions.threads,
+                          contest->weights.contents());
   if (options.comparePeer)
     contest->peer =
         createPeer(contest->operands, shape.n, shape.k, shape.bf16Weights,

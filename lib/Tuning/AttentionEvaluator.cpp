@@ -481,8 +481,7 @@ AttentionPrograms::compareToReading(const AttentionPayload &payload,
   const uint64_t bytes = layerBytes(blocksOf(payload));
   const size_t repetitions = repetitionsFor(run(functions.front(), step, 1));
   if (!reader)
-    reader.emplace(*team, options.threads,
-                   std::span(cache.data(), cache.size()));
+    reader.emplace(*team, options.threads, cache.contents());
   std::vector<double> seconds, reading, shares;
   for (size_t round = 0; round < rounds; ++round) {
     if (shouldStop())

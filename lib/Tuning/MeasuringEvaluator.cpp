@@ -531,8 +531,7 @@ Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
 
 const MemoryReader &MeasuringEvaluator::plainReader() {
   if (!reader)
-    reader.emplace(*team, options.threads,
-                   std::span(weights.data(), weights.size()));
+    reader.emplace(*team, options.threads, weights.contents());
   return *reader;
 }
 

@@ -57,6 +57,31 @@ protected:
     measurements = session.measurements();
     return *model.seconds(payload, choice->schedule);
   }
+
+  /// Whether `schedule` does what the untuned rule's does.
+  bool isUntuned(const Payload &payload, const Schedule &schedule) const {
+    return reducedSchedule(payload, schedule) ==
+           reducedSchedule(payload, scheduleFor(untuned, payload.rows));
+  }
+
+  struct FewAndMany {
+    Result<Choice> few, many;
+    int64_t measurementsOfMany;
+  };
+  /// What the strategy `sandwich` finds on two threads for `fewRows`, and then
+  /// for `manyRows`.
+  FewAndMany searchFewThenMany(ScheduleEvaluator &evaluator,
+                               const MatmulShape &shape, int64_t fewRows,
+                               int64_t manyRows) {
+    MeasuringSession session(evaluator);
+    SearchLog log;
+    TuningContext context{session, options, menu, model, untuned, log};
+    std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
+    Result<Choice> few = strategy->choose({shape, fewRows, 2}, context);
+    const int64_t measured = session.measurements();
+    Result<Choice> many = strategy->choose({shape, manyRows, 2}, context);
+    return {std::move(few), std::move(many), session.measurements() - measured};
+  }
 };
 
 /// Random matmuls that are small enough to search all of the space.
@@ -269,26 +294,19 @@ TEST_F(StrategiesTest, TheUntunedRuleIsEnoughWhereTheScheduleBeforeIsNot) {
     }
   } evaluator;
   evaluator.isRule = [&](const Payload &payload, const Schedule &schedule) {
-    return reducedSchedule(payload, schedule) ==
-           reducedSchedule(payload, scheduleFor(untuned, payload.rows));
+    return isUntuned(payload, schedule);
   };
   evaluator.time = [&](const Payload &payload, const Schedule &schedule) {
-    const bool fast =
-        (payload.rows > fewRows) == evaluator.isRule(payload, schedule);
+    const bool fast = (payload.rows > fewRows) == isUntuned(payload, schedule);
     return payload.flops() * (fast ? 1 : 2) / 1e9;
   };
-  MeasuringSession session(evaluator);
-  SearchLog log;
-  TuningContext context{session, options, menu, model, untuned, log};
-  std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
-  Result<Choice> few = strategy->choose({shape, fewRows, 2}, context);
+  const auto [few, many, measurementsOfMany] =
+      searchFewThenMany(evaluator, shape, fewRows, manyRows);
   ASSERT_TRUE(few) << few.error().message;
   EXPECT_NE(few->schedule, scheduleFor(untuned, fewRows));
-  const int64_t measured = session.measurements();
-  Result<Choice> many = strategy->choose({shape, manyRows, 2}, context);
   ASSERT_TRUE(many) << many.error().message;
   EXPECT_EQ(many->schedule, scheduleFor(untuned, manyRows));
-  EXPECT_EQ(session.measurements(), measured + 2);
+  EXPECT_EQ(measurementsOfMany, 2);
 }
 
 TEST_F(StrategiesTest, WhereMultiplyingRemainsTheLimitNothingIsSearchedAgain) {
@@ -297,17 +315,14 @@ TEST_F(StrategiesTest, WhereMultiplyingRemainsTheLimitNothingIsSearchedAgain) {
   untuned = *chooseByRule(shape, target, 2);
   for (double readShare : {0.1, 0.9}) {
     LimitedEvaluator evaluator(model, 0.85, readShare);
-    MeasuringSession session(evaluator);
-    SearchLog log;
-    TuningContext context{session, options, menu, model, untuned, log};
-    std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
-    ASSERT_TRUE(strategy->choose({shape, 64, 2}, context));
-    const int64_t measured = session.measurements();
-    ASSERT_TRUE(strategy->choose({shape, 400, 2}, context));
+    const auto [few, many, measurementsOfMany] =
+        searchFewThenMany(evaluator, shape, 64, 400);
+    ASSERT_TRUE(few);
+    ASSERT_TRUE(many);
     if (readShare < options.readingMattersLittle)
-      EXPECT_LE(session.measurements(), measured + 20);
+      EXPECT_LE(measurementsOfMany, 20);
     else
-      EXPECT_GT(session.measurements(), measured + 40);
+      EXPECT_GT(measurementsOfMany, 40);
   }
 }
 
@@ -327,19 +342,15 @@ TEST_F(StrategiesTest, TheUntunedRuleIsComparedWithWhatIsNearTheLimit) {
     }
   } evaluator;
   evaluator.time = [&](const Payload &payload, const Schedule &schedule) {
-    bool isRule = reducedSchedule(payload, schedule) ==
-                  reducedSchedule(payload, scheduleFor(untuned, payload.rows));
-    double slower = !isRule ? 1.08 : payload.rows == fewRows ? 2 : 1;
+    double slower = !isUntuned(payload, schedule) ? 1.08
+                    : payload.rows == fewRows     ? 2
+                                                  : 1;
     return payload.flops() * slower / 1e9;
   };
-  MeasuringSession session(evaluator);
-  SearchLog log;
-  TuningContext context{session, options, menu, model, untuned, log};
-  std::unique_ptr<SearchStrategy> strategy = makeStrategy(Strategy::Sandwich);
-  Result<Choice> few = strategy->choose({shape, fewRows, 2}, context);
+  const auto [few, many, measurementsOfMany] =
+      searchFewThenMany(evaluator, shape, fewRows, manyRows);
   ASSERT_TRUE(few) << few.error().message;
   EXPECT_NE(few->schedule, scheduleFor(untuned, fewRows));
-  Result<Choice> many = strategy->choose({shape, manyRows, 2}, context);
   ASSERT_TRUE(many) << many.error().message;
   EXPECT_EQ(many->schedule, scheduleFor(untuned, manyRows));
 }
