@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Support/Process.h"
-#include "sandwich/Topology/MachineDrawing.h"
-#include "sandwich/Topology/SymmetricPart.h"
+#include "sandwich/Topology/Drawing/MachineDrawing.h"
+#include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <cstdlib>
 

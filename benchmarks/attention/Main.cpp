@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CommandLine.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Statistics.h"
-#include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Tuning/AttentionTuner.h"
 #include "sandwich/Tuning/MeasuringEvaluator.h"
 

@@ -10,11 +10,11 @@
 #include "Comparison.h"
 #include "LayeredMatmul.h"
 
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
-#include "sandwich/Topology/CpuBudget.h"
 #include "sandwich/Tuning/ModelTuner.h"
 
 #include <CLI/CLI.hpp>

@@ -12,13 +12,13 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Sampling/Sampler.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/Statistics.h"
-#include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
 

@@ -14,10 +14,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
-#include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
 #ifdef SANDWICH_HAS_TBB

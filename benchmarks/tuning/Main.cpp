@@ -10,8 +10,8 @@
 #include "Studies.h"
 #include "Thresholds.h"
 
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Support/Process.h"
-#include "sandwich/Topology/CpuBudget.h"
 
 #include <CLI/CLI.hpp>
 

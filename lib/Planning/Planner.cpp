@@ -15,7 +15,7 @@
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/Target.h"
-#include "sandwich/Topology/PlanFile.h"
+#include "sandwich/Topology/Search/PlanFile.h"
 
 #include <algorithm>
 #include <chrono>

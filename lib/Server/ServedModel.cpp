@@ -11,12 +11,12 @@
 #include "LoadedEncoder.h"
 #include "LoadedModel.h"
 
+#include "sandwich/Machine/Process/InstanceCpus.h"
 #include "sandwich/Runtime/Text/ArtifactTokenizer.h"
 #include "sandwich/Service/DraftEngine.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
-#include "sandwich/Topology/InstanceCpus.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -61,3 +61,24 @@ void sandwich::appendCharacter(std::string &text, char32_t character) {
   }
   append(0x80 | (character & 0x3F));
 }
+
+std::string sandwich::printable(std::string_view text) {
+  std::string clean;
+  while (!text.empty()) {
+    Utf8Prefix prefix = scanUtf8(text);
+    bool character = prefix.kind == Utf8Prefix::Kind::Character;
+    // C1 controls, U+0080 to U+009F, move a terminal's cursor too.
+    bool control = static_cast<unsigned char>(text[0]) < 0x20 ||
+                   text[0] == 0x7f ||
+                   (prefix.length == 2 && text[0] == '\xC2' &&
+                    static_cast<unsigned char>(text[1]) < 0xA0);
+    std::string_view part = text.substr(0, prefix.length);
+    text.remove_prefix(prefix.length);
+    if (!character || control)
+      part = "?";
+    if (clean.size() + part.size() > 200)
+      return clean + "...";
+    clean += part;
+  }
+  return clean;
+}

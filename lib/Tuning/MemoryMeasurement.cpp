@@ -13,7 +13,7 @@
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Statistics.h"
-#include "sandwich/Topology/LatencyModel.h"
+#include "sandwich/Topology/Prediction/LatencyModel.h"
 
 #include <algorithm>
 #include <cstring>

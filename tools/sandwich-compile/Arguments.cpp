@@ -9,13 +9,13 @@
 #include "Arguments.h"
 
 #include "sandwich/Artifact/OutputPlace.h"
+#include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/ScheduleTuner.h"
 #include "sandwich/Scheduling/Strategies.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Target/Target.h"
-#include "sandwich/Topology/MachineTopology.h"
 
 #include <CLI/CLI.hpp>
 

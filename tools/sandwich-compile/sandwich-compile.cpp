@@ -10,14 +10,14 @@
 #include "Progress.h"
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Compiler/FatalErrors.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Planning/ArtifactMeasurement.h"
 #include "sandwich/Planning/Planner.h"
 #include "sandwich/Support/CutFiles.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Process.h"
 #include "sandwich/Support/UnfinishedOutputs.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/PlanFile.h"
+#include "sandwich/Topology/Search/PlanFile.h"
 #include "sandwich/Tuning/MachineMeasurement.h"
 
 #include <algorithm>

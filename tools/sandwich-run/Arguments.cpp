@@ -10,7 +10,7 @@
 
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"
-#include "sandwich/Topology/PlanFile.h"
+#include "sandwich/Topology/Search/PlanFile.h"
 
 #include <algorithm>
 #include <cerrno>

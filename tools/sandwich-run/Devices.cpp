@@ -11,8 +11,8 @@
 
 #include "sandwich/Devices/Hardware.h"
 #include "sandwich/Encoding/EmbeddingDevices.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/InstanceCpus.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Machine/Process/InstanceCpus.h"
 
 #include <memory>
 

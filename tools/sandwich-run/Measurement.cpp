@@ -10,7 +10,7 @@
 
 #include "Terminal.h"
 
-#include "sandwich/Topology/Indexes.h"
+#include "sandwich/Machine/Indexes.h"
 
 using namespace sandwich;
 

@@ -14,6 +14,7 @@
 #include "SpeculationArguments.h"
 #include "Terminal.h"
 
+#include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Runtime/Measurement/RateExperiment.h"
 #include "sandwich/Runtime/Measurement/ReplayPage.h"
 #include "sandwich/Runtime/Measurement/TraceReplay.h"
@@ -21,7 +22,6 @@
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Json.h"
 #include "sandwich/Support/Process.h"
-#include "sandwich/Topology/MachineTopology.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -10,12 +10,12 @@
 #include "Terminal.h"
 
 #include "sandwich/Artifact/OutputPlace.h"
+#include "sandwich/Machine/MachineTopology.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Support/File.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/MachineDrawing.h"
-#include "sandwich/Topology/MachineTopology.h"
-#include "sandwich/Topology/PlanFile.h"
-#include "sandwich/Topology/SymmetricPart.h"
+#include "sandwich/Topology/Drawing/MachineDrawing.h"
+#include "sandwich/Topology/Search/PlanFile.h"
+#include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <unistd.h>
 

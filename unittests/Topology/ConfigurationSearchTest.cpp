@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/ConfigurationSearch.h"
+#include "sandwich/Topology/Search/ConfigurationSearch.h"
 
 #include "TestMachines.h"
 

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/GroupEnumeration.h"
+#include "sandwich/Topology/Trees/GroupEnumeration.h"
 
 #include "TestMachines.h"
 

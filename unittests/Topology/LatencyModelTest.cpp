@@ -8,7 +8,7 @@
 
 #include "PaperMachines.h"
 
-#include "sandwich/Topology/LatencyModel.h"
+#include "sandwich/Topology/Prediction/LatencyModel.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/MachineDrawing.h"
+#include "sandwich/Topology/Drawing/MachineDrawing.h"
 
 #include <gtest/gtest.h>
 

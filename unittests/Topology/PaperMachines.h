@@ -15,7 +15,7 @@
 #ifndef SANDWICH_UNITTESTS_TOPOLOGY_PAPERMACHINES_H
 #define SANDWICH_UNITTESTS_TOPOLOGY_PAPERMACHINES_H
 
-#include "sandwich/Topology/LatencyModel.h"
+#include "sandwich/Topology/Prediction/LatencyModel.h"
 
 #include <cstdio>
 #include <cstdlib>

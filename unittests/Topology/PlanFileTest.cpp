@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/PlanFile.h"
+#include "sandwich/Topology/Search/PlanFile.h"
 
 #include "TemporaryFolder.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Topology/SymmetricPart.h"
+#include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #ifndef SANDWICH_UNITTESTS_TOPOLOGY_TESTMACHINES_H
 #define SANDWICH_UNITTESTS_TOPOLOGY_TESTMACHINES_H
 
-#include "sandwich/Topology/TopoTree.h"
+#include "sandwich/Topology/Trees/TopoTree.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "TestMachines.h"
 
-#include "sandwich/Topology/ServiceConfiguration.h"
+#include "sandwich/Topology/Search/ServiceConfiguration.h"
 
 using namespace sandwich;
 using namespace sandwich::test;

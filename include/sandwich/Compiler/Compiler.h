@@ -9,8 +9,8 @@
 #ifndef SANDWICH_COMPILER_COMPILER_H
 #define SANDWICH_COMPILER_COMPILER_H
 
+#include "sandwich/Machine/PlanCores.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/PlanCores.h"
 
 #include <cstdint>
 #include <functional>

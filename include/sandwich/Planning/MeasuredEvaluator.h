@@ -12,7 +12,7 @@
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/ServingTrace.h"
-#include "sandwich/Topology/ConfigurationSearch.h"
+#include "sandwich/Topology/Search/ConfigurationSearch.h"
 
 #include <memory>
 #include <string>

@@ -10,10 +10,10 @@
 #define SANDWICH_PLANNING_PLANNER_H
 
 #include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Machine/MachineParameters.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/ConfigurationSearch.h"
-#include "sandwich/Topology/MachineParameters.h"
-#include "sandwich/Topology/SymmetricPart.h"
+#include "sandwich/Topology/Search/ConfigurationSearch.h"
+#include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <functional>
 #include <optional>

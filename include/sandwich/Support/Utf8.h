@@ -77,6 +77,10 @@ inline char32_t lastCharacter(std::string_view text) {
 /// Appends `character`, a Unicode scalar value, in UTF-8.
 void appendCharacter(std::string &text, char32_t character);
 
+/// `text` for a terminal or a page: at most 200 bytes, without control
+/// characters and what is not UTF-8.
+std::string printable(std::string_view text);
+
 } // namespace sandwich
 
 #endif // SANDWICH_SUPPORT_UTF8_H

@@ -16,9 +16,9 @@
 #ifndef SANDWICH_TUNING_MACHINEMEASUREMENT_H
 #define SANDWICH_TUNING_MACHINEMEASUREMENT_H
 
+#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/MachineParameters.h"
-#include "sandwich/Topology/MachineTopology.h"
 
 #include <functional>
 #include <string>

@@ -8,12 +8,12 @@
 
 #include "sandwich/Runtime/Communication/SharedMemorySegment.h"
 
+#include "sandwich/Machine/Process/MemoryBudget.h"
 #include "sandwich/Runtime/Communication/RanksBuild.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/MemoryFile.h"
-#include "sandwich/Topology/MemoryBudget.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

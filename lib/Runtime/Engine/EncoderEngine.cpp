@@ -9,13 +9,13 @@
 #include "sandwich/Runtime/Engine/EncoderEngine.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Machine/Process/MemoryBinding.h"
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ResidentMemory.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
 #include <array>

@@ -9,11 +9,11 @@
 #include "sandwich/Runtime/Engine/Engine.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Machine/Process/MemoryBinding.h"
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ResidentMemory.h"
-#include "sandwich/Topology/MemoryBinding.h"
 
 #include <pthread.h>
 

@@ -13,7 +13,7 @@
 #include "RankWatch.h"
 
 #include "sandwich/Artifact/Format.h"
-#include "sandwich/Topology/CpuBudget.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
 
 #include <unistd.h>
 

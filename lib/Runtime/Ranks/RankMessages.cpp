@@ -9,7 +9,7 @@
 #include "RankMessages.h"
 
 #include "sandwich/Artifact/Format.h"
-#include "sandwich/Topology/MachineTopology.h"
+#include "sandwich/Machine/MachineTopology.h"
 
 #include <algorithm>
 #include <array>

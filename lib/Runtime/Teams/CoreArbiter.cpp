@@ -8,8 +8,8 @@
 
 #include "sandwich/Runtime/Teams/CoreArbiter.h"
 
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Support/ElapsedTime.h"
-#include "sandwich/Topology/CpuBudget.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,11 +9,11 @@
 #include "sandwich/Runtime/Teams/PhaseExecutor.h"
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Machine/Process/MemoryBinding.h"
 #include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/HugePages.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/MemoryBinding.h"
 
 #include <algorithm>
 #include <atomic>

@@ -9,7 +9,7 @@
 #include "sandwich/Runtime/Teams/PhasePlacement.h"
 
 #include "sandwich/Artifact/Format.h"
-#include "sandwich/Topology/Indexes.h"
+#include "sandwich/Machine/Indexes.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -17,6 +17,7 @@
 #define SANDWICH_RUNTIME_ENGINE_ENGINE_H
 
 #include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Machine/PlanCores.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
 #include "sandwich/Runtime/Memory/MemoryLedger.h"
 #include "sandwich/Runtime/Ranks/RankGroup.h"
@@ -24,7 +25,6 @@
 #include "sandwich/Runtime/Teams/PhaseExecutor.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/PlanCores.h"
 
 #include <cstdint>
 #include <functional>

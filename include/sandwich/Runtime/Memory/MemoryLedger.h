@@ -20,9 +20,9 @@
 #ifndef SANDWICH_RUNTIME_MEMORY_MEMORYLEDGER_H
 #define SANDWICH_RUNTIME_MEMORY_MEMORYLEDGER_H
 
+#include "sandwich/Machine/Process/MemoryBudget.h"
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/MemoryBudget.h"
 
 #include <cstdint>
 #include <functional>

@@ -15,8 +15,8 @@
 #ifndef SANDWICH_RUNTIME_MEMORY_MEMORYPLAN_H
 #define SANDWICH_RUNTIME_MEMORY_MEMORYPLAN_H
 
+#include "sandwich/Machine/Process/MemoryBudget.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/MemoryBudget.h"
 
 #include <cstdint>
 #include <optional>

@@ -17,6 +17,7 @@
 #define SANDWICH_RUNTIME_TEAMS_PHASEEXECUTOR_H
 
 #include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Machine/PlanCores.h"
 #include "sandwich/Runtime/Communication/Communicator.h"
 #include "sandwich/Runtime/Memory/KVCache.h"
 #include "sandwich/Runtime/Teams/PhasePlacement.h"
@@ -25,7 +26,6 @@
 #include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/PlanCores.h"
 
 #include <cstdint>
 #include <memory>

@@ -17,11 +17,11 @@
 #define SANDWICH_RUNTIME_TEAMS_PHASEPLACEMENT_H
 
 #include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Machine/PlanCores.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Runtime/Teams/PhaseTeam.h"
 #include "sandwich/Support/Log.h"
 #include "sandwich/Support/Result.h"
-#include "sandwich/Topology/CpuBudget.h"
-#include "sandwich/Topology/PlanCores.h"
 
 #include <memory>
 #include <optional>

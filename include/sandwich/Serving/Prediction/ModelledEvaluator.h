@@ -10,8 +10,8 @@
 #define SANDWICH_SERVING_PREDICTION_MODELLEDEVALUATOR_H
 
 #include "sandwich/Serving/Prediction/TracePrediction.h"
-#include "sandwich/Topology/ConfigurationSearch.h"
-#include "sandwich/Topology/LatencyModel.h"
+#include "sandwich/Topology/Prediction/LatencyModel.h"
+#include "sandwich/Topology/Search/ConfigurationSearch.h"
 
 #include <map>
 #include <utility>

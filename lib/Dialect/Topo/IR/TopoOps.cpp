@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/Topo/IR/Topo.h"
-#include "sandwich/Topology/TopoStep.h"
+#include "sandwich/Topology/Trees/TopoStep.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"

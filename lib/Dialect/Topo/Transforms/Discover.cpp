@@ -8,7 +8,7 @@
 
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
 
-#include "sandwich/Topology/SymmetricPart.h"
+#include "sandwich/Topology/Trees/SymmetricPart.h"
 
 namespace sandwich::topo {
 #define GEN_PASS_DEF_DISCOVER

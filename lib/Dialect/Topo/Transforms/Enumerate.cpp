@@ -8,7 +8,7 @@
 
 #include "sandwich/Dialect/Topo/Transforms/Passes.h"
 
-#include "sandwich/Topology/GroupEnumeration.h"
+#include "sandwich/Topology/Trees/GroupEnumeration.h"
 
 #include <algorithm>
 #include <map>

@@ -15,9 +15,9 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/SymbolTable.h"
-#include "sandwich/Topology/LatencyModel.h"
-#include "sandwich/Topology/ServiceConfiguration.h"
-#include "sandwich/Topology/TopoTree.h"
+#include "sandwich/Topology/Prediction/LatencyModel.h"
+#include "sandwich/Topology/Search/ServiceConfiguration.h"
+#include "sandwich/Topology/Trees/TopoTree.h"
 
 #include "sandwich/Dialect/Topo/IR/TopoDialect.h.inc"
 #include "sandwich/Dialect/Topo/IR/TopoEnums.h.inc"

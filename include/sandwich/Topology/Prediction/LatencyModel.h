@@ -1,0 +1,233 @@
+//===- LatencyModel.h - How long a machine takes for a step -----*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Predicts how long steps take with given cores, on this machine or any other:
+/// what the latency simulation of the Sandwich paper, section 4.3, adds up.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOPOLOGY_PREDICTION_LATENCYMODEL_H
+#define SANDWICH_TOPOLOGY_PREDICTION_LATENCYMODEL_H
+
+#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineTopology.h"
+#include "sandwich/Support/Result.h"
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sandwich {
+
+/// What of a language model decides how long a step takes.
+struct ModelWork {
+  int64_t layers = 0;
+  int64_t hiddenSize = 0;
+  int64_t intermediateSize = 0;
+  int64_t queryHeads = 0;
+  int64_t keyValueHeads = 0;
+  int64_t headDim = 0;
+  int64_t vocabulary = 0;
+  double bytesPerWeight = 2;
+  double bytesPerKeyValue = 2;
+
+  /// Elements of one token's queries in one layer, and of its keys and values.
+  double queryElements() const;
+  double keyValueElements() const;
+  /// Weights of one layer's matmuls, and of the one that makes logits.
+  double layerWeights() const;
+  double logitWeights() const;
+};
+
+/// The operating system's indexes of the CPUs of one process (tensor-parallel
+/// rank) in one phase.
+using RankCpus = std::vector<unsigned>;
+
+/// What one step computes.
+struct StepWork {
+  double tokens = 0;
+  /// Positions that the tokens attend to, summed over the tokens.
+  double attendedPositions = 0;
+  /// Positions whose keys and values are read, once for each sequence.
+  double cachedPositions = 0;
+  double logitRows = 0;
+
+  /// A piece of a prompt of `tokens` tokens, which attend to `positions`
+  /// positions together: their own and all before them.
+  static StepWork piece(double tokens, double positions);
+  /// A token for each of `sequences` sequences, which have `cachedPositions` in
+  /// all.
+  static StepWork decode(double sequences, double cachedPositions);
+};
+
+/// How fast a team of ranks works.
+struct TeamSpeed {
+  double ranks = 1;
+  /// Operations and bytes per second of all ranks, at the pace of the slowest
+  /// core, since work is divided evenly.
+  double flopsPerSecond = 0;
+  double bytesPerSecond = 0;
+  /// One barrier inside the slowest rank.
+  double barrierSeconds = 0;
+  /// An all-reduce: what it takes for nothing, and for each byte of a rank.
+  double allReduceSeconds = 0;
+  double allReduceSecondsPerByte = 0;
+  /// By how much all is slower since the system's own work finds no idle CPU.
+  double interference = 1;
+
+  auto operator<=>(const TeamSpeed &) const = default;
+};
+
+/// A machine with its parameters, ready to tell the speed of teams. The model:
+///
+/// * Work is divided evenly over ranks and cores; the slowest core decides.
+/// * A core asks for what it can read alone. Each part it is in, from the
+///   smallest to the machine, passes on what it can of what its own parts pass
+///   on (see `saturation` and `contentionLoss`), and all of them get the same
+///   share of what they ask for. Latent groups are parts like others.
+/// * Of computing and reading the longer counts, and a part of the shorter (see
+///   `unhiddenShare`).
+/// * A barrier hands one cache line from core to core, once for each.
+/// * An all-reduce is the rank-shifted one of section 6.2: every rank reads its
+///   part of all others' sums and then everybody's result, with a barrier of
+///   the ranks after each.
+/// * If a phase keeps every CPU of the machine busy, the system's own work
+///   takes one away now and then, and all others wait for it at the next
+///   barrier (Petrini, Kerbyson and Pakin, "The Case of the Missing
+///   Supercomputer Performance", 2003). One idle CPU is enough to prevent it.
+class LatencyModel {
+public:
+  /// How gradually a part comes near its bandwidth as it is asked for more: it
+  /// passes on (asked^-s + bandwidth^-s)^(-1/s), 84% of its bandwidth where
+  /// just that is asked for. Queues are sometimes empty before they are always
+  /// full.
+  static constexpr double saturation = 4;
+  /// What a part loses of its bandwidth if it is asked for many times as much
+  /// as it has: memory changes rows more often, tags are looked up again. At x
+  /// times its bandwidth it loses `contentionLoss * (1 - 1 / x)`.
+  static constexpr double contentionLoss = 0.1;
+  /// The share of the shorter of computing and reading that the longer does not
+  /// hide: 16 tokens of a 1.3B model took 54 ms on a machine that computes them
+  /// in 46 ms and reads the weights in 45 ms.
+  static constexpr double unhiddenShare = 0.2;
+  /// Barriers in each layer of the programs that this compiler makes, and
+  /// all-reduces of a tensor-parallel layer.
+  static constexpr int barriersPerLayer = 7;
+  static constexpr int allReducesPerLayer = 2;
+
+  /// A NUMA node's bandwidth is that of `parameters.memories`, else what the
+  /// firmware says, else `parameters.parts`.
+  ///
+  /// Errors: a machine without CPUs, two CPUs of one index, a latent group
+  /// whose `inside` the machine does not have or whose cores do not divide
+  /// those of that part.
+  static Result<LatencyModel> create(const MachineNode &machine,
+                                     const MachineParameters &parameters);
+
+  /// Where the weights and caches of some ranks lie; numbers of this model.
+  /// None for a rank if the machine has no NUMA nodes.
+  using RankMemories = std::vector<std::vector<size_t>>;
+
+  /// The weights of ranks that own these CPUs lie evenly in the memories of the
+  /// NUMA nodes that the CPUs are in, whichever of them sleep later. Error: a
+  /// CPU that the machine does not have.
+  Result<RankMemories> memoriesOf(const std::vector<RankCpus> &ranks) const;
+
+  /// The speed of `ranks` whose weights lie in `memories`, else where the CPUs
+  /// are. What is asked of a memory counts where it lies, whoever reads it.
+  /// Errors: no rank, a rank without CPUs, a CPU that the machine does not
+  /// have, one that is used twice, `memories` of another number of ranks.
+  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks) const;
+  Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks,
+                            const RankMemories &memories) const;
+
+  /// Seconds of one step.
+  static double stepSeconds(const TeamSpeed &team, const ModelWork &work,
+                            const StepWork &step);
+
+  /// The bandwidth of a part that passes on `passed` where `asked` bytes per
+  /// second are asked of it: what a measurement makes of it. A part that passes
+  /// on nearly all shows no limit; 99% of `asked` count as the most.
+  static double bandwidthThatPasses(double asked, double passed);
+
+private:
+  /// A part of the machine, or a latent group.
+  struct Part {
+    /// "core", "l3", ..., or the latent group's name.
+    std::string kind;
+    PartParameters parameters;
+    /// The part around it; none around the machine.
+    std::optional<size_t> parent;
+    /// Parts around it.
+    size_t depth = 0;
+    /// Whether NUMA nodes are inside it.
+    bool holdsMemories = false;
+    /// As those of `MachineNode`; in a machine that was not read, of the cores
+    /// that it has.
+    uint64_t firstCore = 0;
+    uint64_t coreCount = 0;
+  };
+
+  /// What a CPU reads from its rank's memories.
+  struct Reader {
+    unsigned cpu;
+    size_t rank;
+    double bytesPerSecond;
+  };
+
+  LatencyModel() = default;
+  /// `cores` are those met so far.
+  Status addParts(const MachineNode &node, std::vector<size_t> &around,
+                  uint64_t &cores);
+  Status addLatentGroups(const LatentGroup &group);
+  /// Adds `part` to the paths of `cpus`, around the parts that have no others,
+  /// of which `cpusOfPart` tells how many each has. Error: a part has some of
+  /// them and others besides.
+  Status putAround(const std::vector<unsigned> &cpus, size_t part,
+                   const std::vector<size_t> &cpusOfPart);
+  /// Fills in the parents once all paths are known.
+  void linkParts();
+  /// How many CPUs are used in each part; checks that none is used twice.
+  Result<std::vector<unsigned>>
+  countActive(const std::vector<RankCpus> &ranks) const;
+  /// A NUMA node that holds no other one.
+  bool isMemory(size_t part) const;
+  /// What the core of `cpu` reads from these memories while all others sleep.
+  double bytesAlone(unsigned cpu, std::span<const size_t> memories) const;
+  /// How many of `active` run on the core of `cpu`.
+  unsigned threadsOfCore(unsigned cpu, std::span<const unsigned> active) const;
+  /// The share of what its CPUs ask for that comes through each part and all
+  /// around it, given what is `asked` of the smallest ones: of the parts that
+  /// hold memories, or of those that are inside a memory.
+  std::vector<double> passOn(std::vector<double> asked,
+                             bool aroundMemories) const;
+  /// The smallest part around `cpu` that holds memories, if there is one.
+  const size_t *firstAround(unsigned cpu) const;
+  /// All of `ranks`' CPUs in their order.
+  std::vector<Reader> readersOf(const std::vector<RankCpus> &ranks,
+                                const RankMemories &memories,
+                                std::span<const unsigned> active) const;
+  /// For a line from one to another of `ranks`' CPUs, at worst.
+  double handoffSeconds(const std::vector<RankCpus> &ranks) const;
+
+  MachineParameters parameters;
+  std::vector<Part> parts;
+  /// All of `parts`, each before the one around it.
+  std::vector<size_t> inwardsOut;
+  /// The parts that each CPU is in, smallest first.
+  std::map<unsigned, std::vector<size_t>> paths;
+};
+
+} // namespace sandwich
+
+#endif // SANDWICH_TOPOLOGY_PREDICTION_LATENCYMODEL_H

@@ -1,0 +1,146 @@
+//===- ConfigurationSearch.h - The best service configurations --*- C++ -*-===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// From a TopoTree to its best service configurations (sections 4.2 and 4.3 of
+/// the Sandwich paper): all groups, the transformation tree of removes,
+/// cross-sections level by level, and what the paper prunes.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef SANDWICH_TOPOLOGY_SEARCH_CONFIGURATIONSEARCH_H
+#define SANDWICH_TOPOLOGY_SEARCH_CONFIGURATIONSEARCH_H
+
+#include "sandwich/Topology/Search/ServiceConfiguration.h"
+#include "sandwich/Topology/Trees/GroupEnumeration.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandwich {
+
+/// Says how good a configuration is.
+class ConfigurationEvaluator {
+public:
+  virtual ~ConfigurationEvaluator() = default;
+  /// Milliseconds that a trace takes, the smaller the better; infinity if the
+  /// configuration cannot run. The derivation is not filled in. Called once for
+  /// each configuration, in an order that depends on earlier answers only.
+  /// Errors end the search; those of an evaluation that was interrupted as the
+  /// search was let it keep what it has.
+  virtual Result<double> predict(const ServiceConfiguration &configuration) = 0;
+};
+
+/// Why a configuration is not among the best.
+enum class DropReason {
+  /// The model cannot be divided among so many processes.
+  OperatorLimits,
+  /// Removing cores has not beaten the parent in the transformation tree, so
+  /// that nothing below was looked at.
+  NoImprovement,
+  /// The evaluator said that it cannot run.
+  CannotRun,
+  /// It is a good one, but others are better.
+  BelowTop,
+};
+
+/// "operator_limits", "no_improvement", "cannot_run", "below_top".
+std::string_view name(DropReason reason);
+
+/// What the search has done.
+struct SearchStatistics {
+  /// Grouped trees searched. Those that agree below a cross-section are
+  /// searched there together. The largest 64-bit number if there are more.
+  uint64_t trees = 0;
+  /// Cross-sections of these trees, and those that operator limits refuse.
+  uint64_t crossSections = 0;
+  uint64_t refused = 0;
+  /// Different configurations that were evaluated, and those of them that are
+  /// no candidates for the given reasons.
+  uint64_t configurations = 0;
+  uint64_t noImprovement = 0;
+  uint64_t cannotRun = 0;
+  uint64_t belowTop = 0;
+  /// Trees with removed nodes whose configuration had been met.
+  uint64_t equal = 0;
+  /// Sets of processes (a process count and its NUMA nodes): those searched,
+  /// all that there are, and those that were left when patience ran out.
+  uint64_t processSets = 0;
+  uint64_t processSetsInAll = 0;
+  uint64_t stoppedEarly = 0;
+  double seconds = 0;
+};
+
+struct SearchResult;
+
+struct ConfigurationSearchOptions {
+  /// `keepGroups` searches the given tree with the groups it has; otherwise it
+  /// must be fundamental, and every grouped tree is searched.
+  bool keepGroups = false;
+  /// Where any size gives too many trees, powers of two (A.3) are taken for
+  /// that level, and `SearchResult::notes` says so.
+  GroupSizes sizes = GroupSizes::Any;
+  OperatorLimits limits;
+  /// Of a set of processes, how many evaluations in a row may pass without a
+  /// better configuration than the set's best, before the rest of the set is
+  /// left. At least 1.
+  unsigned patience = 1000;
+  /// How many configurations are kept, at least 1; fewer if there are not so
+  /// many candidates.
+  unsigned topK = 10;
+
+  /// Called after each evaluation.
+  std::function<void(const SearchStatistics &)> progress;
+  /// Called before each evaluation but the first with what the search would
+  /// return if it were interrupted now. Makes it anew each time: for evaluators
+  /// that take long.
+  std::function<void(const SearchResult &)> soFar;
+  /// Asked before each evaluation, and often between them; the search ends with
+  /// what it has once this returns true.
+  std::function<bool()> interrupted;
+  /// Told of each configuration that is not kept, with the reason in words.
+  /// Configurations that operator limits refuse come once for each
+  /// cross-section, with all cores awake.
+  std::function<void(const ServiceConfiguration &, DropReason,
+                     const std::string &)>
+      dropped;
+};
+
+struct SearchResult {
+  /// Best first; of equally good ones those of fewer processes, then those of
+  /// fewer transformations come first.
+  std::vector<ServiceConfiguration> configurations;
+  SearchStatistics statistics;
+  /// What a person should know of the search, a line each: process counts that
+  /// operator limits refuse, sets of processes left early, levels restricted to
+  /// powers of two.
+  std::vector<std::string> notes;
+  bool interrupted = false;
+};
+
+/// Searches the configurations of `tree`, which has no removed nodes. A tree
+/// with removed nodes is kept only if it beats each of its parents in the
+/// transformation tree, and only below such trees the walk goes on. Decode
+/// shares the processes of prefill, so removes at or above the cross-section
+/// are not tried. The same arguments give the same result. Errors: patience or
+/// topK is zero, `tree` is transformed already, there are too many groupings,
+/// the evaluator fails.
+Result<SearchResult>
+searchConfigurations(const TopoTree &tree, ConfigurationEvaluator &evaluator,
+                     const ConfigurationSearchOptions &options = {});
+
+/// `{"configurations", "trees", "evaluated", "pruned", "seconds"}` as the
+/// command line shows it; `pruned` gives numbers by reason.
+Json toJson(const SearchResult &result);
+
+} // namespace sandwich
+
+#endif // SANDWICH_TOPOLOGY_SEARCH_CONFIGURATIONSEARCH_H

@@ -1,0 +1,90 @@
+//===- StepLatency.cpp - What a team needs for a step ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Topology/Prediction/LatencyModel.h"
+
+#include <algorithm>
+
+using namespace sandwich;
+
+double ModelWork::queryElements() const {
+  return static_cast<double>(queryHeads) * static_cast<double>(headDim);
+}
+
+double ModelWork::keyValueElements() const {
+  return 2 * static_cast<double>(keyValueHeads) * static_cast<double>(headDim);
+}
+
+double ModelWork::layerWeights() const {
+  return static_cast<double>(hiddenSize) *
+         (2 * queryElements() + keyValueElements() +
+          3 * static_cast<double>(intermediateSize));
+}
+
+double ModelWork::logitWeights() const {
+  return static_cast<double>(hiddenSize) * static_cast<double>(vocabulary);
+}
+
+StepWork StepWork::piece(double tokens, double positions) {
+  return {tokens, positions, positions / tokens + (tokens - 1) / 2, 1};
+}
+
+StepWork StepWork::decode(double sequences, double cachedPositions) {
+  return {sequences, cachedPositions, cachedPositions, sequences};
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Seconds of one step. The first two grow linearly with the positions.
+struct PartTimes {
+  double computing;
+  double reading;
+  double waiting;
+};
+} // namespace
+
+static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
+                         const StepWork &step) {
+  const double layers = static_cast<double>(work.layers);
+  // More ranks than heads of keys and values: each keeps a copy of one.
+  const double copies =
+      std::max(1.0, team.ranks / static_cast<double>(
+                                     std::max<int64_t>(work.keyValueHeads, 1)));
+  const double layerWeights =
+      work.layerWeights() + (copies - 1) *
+                                static_cast<double>(work.hiddenSize) *
+                                work.keyValueElements();
+  const double flops =
+      2 * (step.tokens * layers * layerWeights +
+           step.logitRows * work.logitWeights()) +
+      4 * step.attendedPositions * layers * work.queryElements();
+  const double bytes =
+      (layers * layerWeights + work.logitWeights()) * work.bytesPerWeight +
+      step.cachedPositions * layers * copies * work.keyValueElements() *
+          work.bytesPerKeyValue;
+  const double sums =
+      step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
+  const double waiting =
+      layers *
+      (LatencyModel::barriersPerLayer * team.barrierSeconds +
+       LatencyModel::allReducesPerLayer *
+           (team.allReduceSeconds + sums * team.allReduceSecondsPerByte));
+  return {flops / team.flopsPerSecond, bytes / team.bytesPerSecond, waiting};
+}
+
+double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
+                                 const StepWork &step) {
+  const PartTimes times = timesOf(team, work, step);
+  return (std::max(times.computing, times.reading) +
+          unhiddenShare * std::min(times.computing, times.reading) +
+          times.waiting) *
+         team.interference;
+}

@@ -1,0 +1,288 @@
+//===- ConfigurationSearch.cpp - The best service configurations ----------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Topology/Search/ConfigurationSearch.h"
+#include "sandwich/Support/ElapsedTime.h"
+
+#include "CrossSection.h"
+#include "RemoveWalk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <sstream>
+
+using namespace sandwich;
+
+std::string_view sandwich::name(DropReason reason) {
+  switch (reason) {
+  case DropReason::OperatorLimits:
+    return "operator_limits";
+  case DropReason::NoImprovement:
+    return "no_improvement";
+  case DropReason::CannotRun:
+    return "cannot_run";
+  case DropReason::BelowTop:
+    return "below_top";
+  }
+  return "";
+}
+
+namespace {
+/// One search; its parts share the statistics and the best so far.
+class Search {
+public:
+  Search(const SearchSpace &space, ConfigurationEvaluator &evaluator,
+         const ConfigurationSearchOptions &options,
+         const std::function<bool()> &interrupted,
+         std::chrono::steady_clock::time_point start)
+      : space(space), evaluator(evaluator), options(options),
+        interrupted(interrupted), start(start) {}
+
+  Result<SearchResult> run();
+
+private:
+  /// A candidate for the ranking. Earlier ones come first among equals.
+  struct Ranked {
+    double milliseconds;
+    CrossSection cut;
+    std::vector<Removal> removals;
+  };
+  using ProcessSets =
+      std::map<unsigned, std::map<std::vector<std::vector<unsigned>>,
+                                  std::vector<CrossSection>>>;
+
+  ProcessSets findProcessSets();
+  Status searchSet(const std::vector<std::vector<unsigned>> &numa,
+                   const std::vector<CrossSection> &cuts);
+  void rank(Ranked candidate);
+  void rankAll(const RemoveWalk &walk, const std::vector<CrossSection> &cuts);
+  SearchResult ranking() const;
+  void tellSoFar(const RemoveWalk &walk,
+                 const std::vector<CrossSection> &cuts) const;
+  ServiceConfiguration describe(const CrossSection &cut,
+                                const std::vector<Removal> &removals,
+                                double milliseconds) const;
+  void drop(const CrossSection &cut, const std::vector<Removal> &removals,
+            double milliseconds, DropReason reason, const std::string &text) {
+    if (options.dropped)
+      options.dropped(describe(cut, removals, milliseconds), reason, text);
+  }
+
+  const SearchSpace &space;
+  ConfigurationEvaluator &evaluator;
+  const ConfigurationSearchOptions &options;
+  const std::function<bool()> &interrupted;
+  const std::chrono::steady_clock::time_point start;
+  SearchResult result;
+  std::vector<Ranked> best;
+};
+} // namespace
+
+ServiceConfiguration Search::describe(const CrossSection &cut,
+                                      const std::vector<Removal> &removals,
+                                      double milliseconds) const {
+  auto [tree, depth] = space.tree(cut.level, cut.tiling, removals);
+  // Nothing is removed above a cross-section of the search.
+  ServiceConfiguration configuration = *crossSection(tree, depth);
+  configuration.predictedMs = milliseconds;
+  return configuration;
+}
+
+/// Cross-sections by how many processes they give and on which NUMA nodes;
+/// those that a model allows.
+Search::ProcessSets Search::findProcessSets() {
+  ProcessSets sets;
+  std::map<unsigned, std::string> refused;
+  for (const CrossSection &cut : crossSections(space)) {
+    if (interrupted())
+      return {};
+    ++result.statistics.crossSections;
+    unsigned processes = cut.processes(space);
+    if (auto reason = options.limits.refuse(processes)) {
+      ++result.statistics.refused;
+      drop(cut, {}, 0, DropReason::OperatorLimits, *reason);
+      refused[processes] = std::move(*reason);
+    } else {
+      sets[processes][cut.numa(space)].push_back(cut);
+    }
+  }
+  for (const auto &[processes, reason] : refused)
+    result.notes.push_back(reason);
+  for (const auto &[processes, ofCount] : sets)
+    result.statistics.processSetsInAll += ofCount.size();
+  return sets;
+}
+
+void Search::rank(Ranked candidate) {
+  auto place = std::upper_bound(best.begin(), best.end(), candidate,
+                                [](const Ranked &a, const Ranked &b) {
+                                  return a.milliseconds < b.milliseconds;
+                                });
+  best.insert(place, std::move(candidate));
+  if (best.size() <= options.topK)
+    return;
+  ++result.statistics.belowTop;
+  drop(best.back().cut, best.back().removals, best.back().milliseconds,
+       DropReason::BelowTop,
+       std::to_string(options.topK) + " configurations are better");
+  best.pop_back();
+}
+
+/// Ranks what `walk` has evaluated of a set of processes.
+void Search::rankAll(const RemoveWalk &walk,
+                     const std::vector<CrossSection> &cuts) {
+  SearchStatistics &statistics = result.statistics;
+  statistics.equal += walk.equalTrees();
+  for (const RemoveWalk::Record &record : walk.records()) {
+    const CrossSection &cut = cuts[record.cut];
+    switch (record.state) {
+    case RemoveWalk::State::Kept:
+      rank({record.milliseconds, cut, record.removals});
+      break;
+    case RemoveWalk::State::Discarded:
+      ++statistics.noImprovement;
+      drop(cut, record.removals, record.milliseconds, DropReason::NoImprovement,
+           "no better than with fewer cores removed");
+      break;
+    case RemoveWalk::State::CannotRun:
+      ++statistics.cannotRun;
+      drop(cut, record.removals, record.milliseconds, DropReason::CannotRun,
+           "cannot run");
+      break;
+    }
+  }
+}
+
+/// What was found and ranked.
+SearchResult Search::ranking() const {
+  SearchResult found = result;
+  for (const Ranked &ranked : best)
+    found.configurations.push_back(
+        describe(ranked.cut, ranked.removals, ranked.milliseconds));
+  found.statistics.seconds = secondsSince(start);
+  return found;
+}
+
+/// Tells what was found so far, with what `walk` has evaluated, which is not
+/// ranked yet.
+void Search::tellSoFar(const RemoveWalk &walk,
+                       const std::vector<CrossSection> &cuts) const {
+  ConfigurationSearchOptions silent = options;
+  silent.dropped = nullptr;
+  Search copy(space, evaluator, silent, interrupted, start);
+  copy.result = result;
+  copy.best = best;
+  copy.rankAll(walk, cuts);
+  copy.result.interrupted = true;
+  options.soFar(copy.ranking());
+}
+
+Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
+                         const std::vector<CrossSection> &cuts) {
+  SearchStatistics &statistics = result.statistics;
+  ServiceConfiguration configuration;
+  configuration.numa = numa;
+  const AwakeMask allAwake = space.allAwake();
+  const CrossSection *current = nullptr;
+  RemoveWalk walk(space, cuts, options.patience, interrupted);
+  auto evaluate = [&](const CrossSection &cut,
+                      const AwakeMask &mask) -> Result<double> {
+    if (interrupted()) {
+      walk.stop();
+      return 0.0;
+    }
+    if (options.soFar && statistics.configurations > 0)
+      tellSoFar(walk, cuts);
+    if (current != &cut) {
+      current = &cut;
+      cut.cores(space, allAwake, configuration.prefillCores);
+    }
+    cut.cores(space, mask, configuration.decodeCores);
+    Result<double> milliseconds = evaluator.predict(configuration);
+    // Evaluations that take long hear of it, too.
+    if (!milliseconds && interrupted())
+      walk.stop();
+    if (!milliseconds)
+      return interrupted() ? Result<double>(0.0) : milliseconds;
+    ++statistics.configurations;
+    if (options.progress)
+      options.progress(statistics);
+    return milliseconds;
+  };
+  SANDWICH_RETURN_IF_ERROR(walk.run(evaluate));
+  ++statistics.processSets;
+  if (walk.ranOutOfPatience()) {
+    ++statistics.stoppedEarly;
+    std::ostringstream note;
+    note << numa.size() << (numa.size() == 1 ? " process" : " processes")
+         << ": left after " << options.patience
+         << " evaluations in a row without a better configuration";
+    result.notes.push_back(note.str());
+  }
+  rankAll(walk, cuts);
+  return {};
+}
+
+Result<SearchResult> Search::run() {
+  result.statistics.trees = space.trees();
+  result.notes = space.restricted();
+  for (const auto &[processes, sets] : findProcessSets())
+    for (const auto &[numa, cuts] : sets)
+      if (!interrupted())
+        SANDWICH_RETURN_IF_ERROR(searchSet(numa, cuts));
+  result.interrupted = interrupted();
+  return ranking();
+}
+
+Result<SearchResult>
+sandwich::searchConfigurations(const TopoTree &tree,
+                               ConfigurationEvaluator &evaluator,
+                               const ConfigurationSearchOptions &options) {
+  if (options.patience == 0)
+    return makeError("patience is 0: the search may look at nothing; it must "
+                     "be at least 1");
+  if (options.topK == 0)
+    return makeError("no configuration would be kept: the number of best ones "
+                     "must be at least 1");
+  const auto start = std::chrono::steady_clock::now();
+  // Who was told to stop is not asked again.
+  bool stopped = false;
+  const std::function<bool()> interrupted = [&] {
+    stopped = stopped || (options.interrupted && options.interrupted());
+    return stopped;
+  };
+  Result<SearchSpace> space =
+      SearchSpace::make(tree, options.sizes, options.keepGroups, interrupted);
+  if (stopped) {
+    SearchResult nothing;
+    nothing.interrupted = true;
+    return nothing;
+  }
+  if (!space)
+    return space.error();
+  return Search(*space, evaluator, options, interrupted, start).run();
+}
+
+Json sandwich::toJson(const SearchResult &result) {
+  const SearchStatistics &statistics = result.statistics;
+  Json configurations = Json::array();
+  for (const ServiceConfiguration &configuration : result.configurations)
+    configurations.push_back(toJson(configuration));
+  return {{"configurations", std::move(configurations)},
+          {"trees", statistics.trees},
+          {"evaluated", statistics.configurations},
+          {"pruned",
+           {{"equal", statistics.equal},
+            {name(DropReason::OperatorLimits), statistics.refused},
+            {name(DropReason::NoImprovement), statistics.noImprovement},
+            {name(DropReason::CannotRun), statistics.cannotRun},
+            {name(DropReason::BelowTop), statistics.belowTop},
+            {"stopped_early", statistics.stoppedEarly}}},
+          {"seconds", statistics.seconds}};
+}
