@@ -160,26 +160,30 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   const ModelWork work = workOf(config, options.compile);
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
-  MachineParameters parameters = assumedParameters();
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
   Plan plan;
   plan.evaluator = options.evaluator;
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
-  if (options.parameters) {
+  MachineDescription description = describeMachine(plan.machine, target);
+  if (options.description) {
     SANDWICH_ASSIGN_OR_RETURN(
-        parameters, readMachineParameters(*options.parameters, plan.machine));
+        description,
+        readMachineDescription(*options.description, plan.machine, target));
   }
   SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
   // A second thread of a core adds no arithmetic, and takes part of its caches.
   SANDWICH_ASSIGN_OR_RETURN(
       plan.tree, TopoTree::fromMachine(plan.part.root, TopoLeaves::Cores));
   if (options.measure) {
-    SANDWICH_ASSIGN_OR_RETURN(parameters, options.measure(plan.machine.root));
+    SANDWICH_ASSIGN_OR_RETURN(description, options.measure(plan.machine));
   }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(
-      LatencyModel model, LatencyModel::create(plan.machine.root, parameters));
+      LatencyModel model,
+      LatencyModel::create(plan.machine.root, description,
+                           options.compile.dtype == "bf16"));
   SANDWICH_ASSIGN_OR_RETURN(
       TracePrediction prediction,
       TracePrediction::create(trace,
@@ -208,12 +212,12 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     if (measured)
       for (const std::string &note : measured->notes())
         found.notes.push_back(note);
-    if (models && !options.parameters && !options.measure)
+    if (models && !description.isKnown())
       found.notes.emplace_back(
-          runs ? "the speed of the machine's parts is assumed, so what was run "
-                 "was chosen by guesses"
-               : "the speed of the machine's parts is assumed, so times are "
-                 "guesses");
+          runs ? "the speed of the machine's parts was not measured, so what "
+                 "was run was chosen by guesses (--measure-machine)"
+               : "the speed of the machine's parts was not measured, so times "
+                 "are guesses (--measure-machine)");
   };
   const auto tellSoFar = [&](const SearchResult &found) {
     if (!options.measured || found.configurations.empty())

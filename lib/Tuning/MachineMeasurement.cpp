@@ -11,32 +11,61 @@
 #include "MeasuringTools.h"
 #include "MemoryMeasurement.h"
 
+#include <utility>
+
 using namespace sandwich;
 using namespace sandwich::measuring;
 
-Result<MachineMeasurement>
-sandwich::measureMachine(const MachineNode &machine, bool bf16Weights,
-                         const MeasurementProgress &progress) {
-  if (partsOf(machine, "core").empty())
-    return makeError("the machine has no cores");
-  MachineMeasurement result;
-  result.parameters = assumedParameters();
-  SANDWICH_ASSIGN_OR_RETURN(
-      result.parameters.coreFlopsPerSecond,
-      measureCoreFlops(fastestCpu(machine), bf16Weights, progress));
-  SANDWICH_RETURN_IF_ERROR(measureMemory(machine, result, progress));
-  const std::vector<CpuPair> pairs = handoffPairs(machine);
+/// A value of this machine.
+static MachineValue measured(double value, std::string how) {
+  return {value, ValueOrigin::Measured, std::move(how)};
+}
+
+static Status measureCore(const Machine &machine, MachineMeasurement &result,
+                          const MeasurementProgress &progress) {
+  const unsigned cpu = fastestCpu(machine.root);
+  MatmulRates &rates = result.description.coreFlopsPerSecond;
+  for (bool bf16 : {false, true}) {
+    SANDWICH_ASSIGN_OR_RETURN(double flops,
+                              measureCoreFlops(cpu, bf16, progress));
+    (bf16 ? rates.bf16 : rates.f32) =
+        measured(flops, "micro-kernels with operands in caches");
+  }
+  return {};
+}
+
+static Status measureHandoffs(const Machine &machine,
+                              MachineMeasurement &result,
+                              const MeasurementProgress &progress) {
+  const std::vector<CpuPair> pairs = handoffPairs(machine.root);
   if (pairs.empty())
-    result.assumed.emplace_back(
+    result.unmeasured.emplace_back(
         "handoff_ns: this process may use only one CPU");
   for (const CpuPair &pair : pairs) {
     SANDWICH_ASSIGN_OR_RETURN(
-        result.parameters.parts[pair.kind].handoffSeconds,
-        measureHandoff(pair.first, pair.second, progress));
+        double seconds, measureHandoff(pair.first, pair.second, progress));
+    result.description.parts[pair.kind].handoffSeconds =
+        measured(seconds, "one line written in turn");
   }
-  // What is assumed of parts that the machine lacks means nothing here.
-  std::erase_if(result.parameters.parts, [&](const auto &part) {
-    return countParts(machine, part.first) == 0;
-  });
+  return {};
+}
+
+Result<MachineMeasurement>
+sandwich::measureMachine(const Machine &machine,
+                         const MeasurementProgress &progress) {
+  if (partsOf(machine.root, "core").empty())
+    return makeError("the machine has no cores");
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));
+  MachineMeasurement result;
+  result.description = describeMachine(machine, target);
+  SANDWICH_RETURN_IF_ERROR(measureCore(machine, result, progress));
+  SANDWICH_RETURN_IF_ERROR(measureMemory(machine.root, result, progress));
+  SANDWICH_RETURN_IF_ERROR(measureHandoffs(machine, result, progress));
+  SANDWICH_ASSIGN_OR_RETURN(SystemWork work,
+                            measureSystemWork(coresOf(machine.root), progress));
+  const char *how = "gaps in the time that busy CPUs see";
+  result.description.wakeupsPerCorePerSecond =
+      measured(work.wakeupsPerSecond, how);
+  result.description.wakeupSeconds = measured(work.wakeupSeconds, how);
   return result;
 }

@@ -109,7 +109,7 @@ private:
 class MemoryMeasurement {
 public:
   MemoryMeasurement(const MachineNode &machine)
-      : nodes(partsOf(machine, "numa")) {
+      : packages(partsOf(machine, "package")), nodes(partsOf(machine, "numa")) {
     if (nodes.empty())
       nodes.push_back(&machine);
     const unsigned cpu = fastestCpu(machine);
@@ -135,39 +135,64 @@ public:
   }
 
   void fill(MachineMeasurement &result) const {
-    MachineParameters &parameters = result.parameters;
+    MachineDescription &description = result.description;
     const double alone = readings[core].bytesPerSecond();
-    parameters.coreBytesPerSecond = alone;
+    description.coreBytesPerSecond = measured(alone, "one core reads");
     double passedByCache = 0;
     if (cache < readings.size()) {
       passedByCache = readings[cache].bytesPerSecond();
-      parameters.parts["l3"].bytesPerSecond = LatencyModel::bandwidthThatPasses(
-          alone * static_cast<double>(coresOf(*homeCache).size()),
-          passedByCache);
+      description.parts["l3"].bytesPerSecond =
+          measured(LatencyModel::bandwidthThatPasses(
+                       alone * static_cast<double>(coresOf(*homeCache).size()),
+                       passedByCache),
+                   "all cores of an L3 read");
     }
     std::vector<double> bandwidths;
     for (size_t i = 0; i < nodes.size(); ++i)
       bandwidths.push_back(LatencyModel::bandwidthThatPasses(
           askedOf(*nodes[i], alone, passedByCache),
           readings[ofNodes + i].bytesPerSecond()));
-    parameters.parts[nodes[home]->kind].bytesPerSecond = median(bandwidths);
+    const char *how = "all cores of each node read";
+    description.parts[nodes[home]->kind].bytesPerSecond =
+        measured(median(bandwidths), how);
+    // Whatever the firmware says.
+    description.memories.clear();
     auto [least, most] = std::ranges::minmax(bandwidths);
     constexpr double equalNodes = 0.95;
     if (least < equalNodes * most)
       for (size_t i = 0; i < nodes.size(); ++i)
-        parameters.memories[static_cast<unsigned>(nodes[i]->index)] =
-            bandwidths[i];
-    std::vector<double> shares;
-    for (size_t i = ofOthers; i < ofOthers + nodes.size() - 1; ++i)
-      shares.push_back(readings[i].bytesPerSecond() / alone);
-    if (shares.empty())
-      result.assumed.emplace_back(
-          "remote_share: this process uses only one NUMA node");
-    else
-      parameters.remoteShare = std::min(1.0, median(shares));
+        description.memories[static_cast<unsigned>(nodes[i]->index)] =
+            measured(bandwidths[i], how);
+    fillRemote(result, alone);
   }
 
 private:
+  static MachineValue measured(double value, const char *how) {
+    return {value, ValueOrigin::Measured, how};
+  }
+
+  void fillRemote(MachineMeasurement &result, double alone) const {
+    std::vector<double> shares;
+    for (size_t i = ofOthers; i < ofOthers + nodes.size() - 1; ++i)
+      shares.push_back(readings[i].bytesPerSecond() / alone);
+    if (shares.empty()) {
+      result.unmeasured.emplace_back(
+          "remote_share: this process uses only one NUMA node");
+      return;
+    }
+    MachineDescription &description = result.description;
+    description.remoteShare = measured(std::min(1.0, median(shares)),
+                                       "one core reads other nodes' memories");
+    if (!homePackage)
+      return;
+    const double asked = description.remoteShare * alone *
+                         static_cast<double>(coresOf(*homePackage).size());
+    description.parts["package"].linkBytesPerSecond =
+        measured(LatencyModel::bandwidthThatPasses(
+                     asked, readings[link].bytesPerSecond()),
+                 "all cores of a socket read another one's memory");
+  }
+
   Status add(const std::vector<unsigned> &cpus, const AnonymousMemory &memory) {
     SANDWICH_ASSIGN_OR_RETURN(Reading reading, Reading::create(cpus, memory));
     readings.push_back(std::move(reading));
@@ -191,6 +216,7 @@ private:
     for (size_t i = 0; i < nodes.size(); ++i)
       if (i != home)
         SANDWICH_RETURN_IF_ERROR(add({cpu}, memories[i]));
+    SANDWICH_RETURN_IF_ERROR(addLink());
     cache = readings.size();
     std::vector<const MachineNode *> caches = partsOf(*nodes[home], "l3");
     if (caches.size() < 2)
@@ -198,6 +224,23 @@ private:
     homeCache = *std::ranges::find_if(
         caches, [&](const auto *part) { return hasCpu(*part, cpu); });
     return add(coresOf(*homeCache), memories[home]);
+  }
+
+  /// All cores of the package of the home node read a memory of another one.
+  Status addLink() {
+    const unsigned cpu = fastestCpu(*nodes[home]);
+    auto package = std::ranges::find_if(
+        packages, [&](const auto *part) { return hasCpu(*part, cpu); });
+    if (package == packages.end())
+      return {};
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (hasCpu(**package, coresOf(*nodes[i]).front()))
+        continue;
+      homePackage = *package;
+      link = readings.size();
+      return add(coresOf(**package), memories[i]);
+    }
+    return {};
   }
 
   /// What a node's caches ask of its memory if all its cores read.
@@ -210,16 +253,18 @@ private:
     return asked;
   }
 
-  std::vector<const MachineNode *> nodes;
-  /// The node of the core that reads alone, and the L3 of that core.
+  std::vector<const MachineNode *> packages, nodes;
+  /// The node of the core that reads alone, and the L3 of that core. Its
+  /// package where there are memories outside of it.
   size_t home;
-  const MachineNode *homeCache = nullptr;
+  const MachineNode *homeCache = nullptr, *homePackage = nullptr;
   std::vector<AnonymousMemory> memories;
   std::vector<Reading> readings;
   /// Where in `readings` are: the core alone, all of each node, the core with
-  /// the memory of other nodes, and all of an L3, if there is such a reading.
+  /// the memory of other nodes, all of a package with a memory of another one,
+  /// and all of an L3, if there are such readings.
   static constexpr size_t core = 0;
-  size_t ofNodes = 0, ofOthers = 0, cache = 0;
+  size_t ofNodes = 0, ofOthers = 0, link = 0, cache = 0;
 };
 
 } // namespace

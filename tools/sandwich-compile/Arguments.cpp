@@ -220,7 +220,7 @@ void CommandLine::declarePlanning() {
       ->capture_default_str()
       ->group("Planning");
   app.add_option(
-         "--machine-parameters", plan.parameters,
+         "--machine-parameters", plan.description,
          "File with the speed of the machine's parts (docs/Topology.md); "
          "middling ones are assumed without")
       ->group("Planning");
@@ -323,7 +323,7 @@ void CommandLine::checkPlanning() const {
     for (const char *option : {"--machine-parameters", "--measure-machine"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--evaluator=measured");
-  if (arguments.measureMachineFile && arguments.plan.parameters)
+  if (arguments.measureMachineFile && arguments.plan.description)
     throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
   if (arguments.measureMachineFile && arguments.plan.topology != "host")
     throw CLI::ValidationError(
@@ -422,7 +422,7 @@ static std::vector<std::string> listInputs(const Arguments &arguments) {
     addGiven(inputs, options.trace);
   if (options.tune == Tune::None)
     addGiven(inputs, options.schedules);
-  addGiven(inputs, arguments.plan.parameters);
+  addGiven(inputs, arguments.plan.description);
   if (arguments.planName != "auto")
     addGiven(inputs, arguments.planName);
   if (topology != "host" && !topology.starts_with(syntheticPrefix))

@@ -41,35 +41,34 @@ using namespace sandwich::tool;
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// --measure-machine: the parameters of `machine`, which the file then holds
+/// --measure-machine: the description of `machine`, which the file then holds
 /// too.
-static Result<MachineParameters> measureIntoFile(const MachineNode &machine,
-                                                 const Arguments &arguments,
-                                                 InterruptedMessage &message) {
+static Result<MachineDescription> measureIntoFile(const Machine &machine,
+                                                  const Arguments &arguments,
+                                                  InterruptedMessage &message) {
   const std::string &path = *arguments.measureMachineFile;
   // Where nothing can be written, nothing need be measured.
   SANDWICH_ASSIGN_OR_RETURN(PendingFile file, PendingFile::create(path));
   ProgressLine line;
-  Result<MachineMeasurement> measured =
-      measureMachine(machine, arguments.compile.dtype == "bf16",
-                     [&](std::string_view stage, double done) -> Status {
-                       if (interrupted())
-                         return makeError(interruptedMessage());
-                       if (!arguments.quiet)
-                         line(stage, done);
-                       return {};
-                     });
+  Result<MachineMeasurement> measured = measureMachine(
+      machine, [&](std::string_view stage, double done) -> Status {
+        if (interrupted())
+          return makeError(interruptedMessage());
+        if (!arguments.quiet)
+          line(stage, done);
+        return {};
+      });
   line.finishStage();
   if (!measured)
     return measured.error();
-  for (const std::string &sentence : measured->assumed)
-    std::fprintf(stderr, "not measured, but assumed: %s\n", sentence.c_str());
-  const Json json = toJson(measured->parameters);
+  for (const std::string &sentence : measured->unmeasured)
+    std::fprintf(stderr, "not measured: %s\n", sentence.c_str());
+  const Json json = toJson(measured->description);
   SANDWICH_RETURN_IF_ERROR(file.write(json.dump(2) + "\n"));
   SANDWICH_RETURN_IF_ERROR(file.commit());
   message.keep("what was measured of the machine is in " + path);
   // As the file is read, whose units round the last digit.
-  return machineParametersFromJson(json);
+  return machineDescriptionFromJson(json, measured->description);
 }
 
 /// Searches with progress on standard error. Most searches of the model are
@@ -271,7 +270,7 @@ int main(int argc, char **argv) try {
   if (Status status = checkPlaces(arguments); !status)
     fail(status.error());
   if (arguments.measureMachineFile)
-    arguments.plan.measure = [&](const MachineNode &machine) {
+    arguments.plan.measure = [&](const Machine &machine) {
       return measureIntoFile(machine, arguments, message);
     };
   const Status status = arguments.planOnly ? runPlan(arguments, message)

@@ -10,7 +10,7 @@
 #define SANDWICH_PLANNING_PLANNER_H
 
 #include "sandwich/Compiler/Compiler.h"
-#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
 #include "sandwich/Topology/Trees/SymmetricPart.h"
@@ -42,11 +42,11 @@ struct PlanOptions {
   PlanEvaluator evaluator = PlanEvaluator::Modelled;
   /// "host", an hwloc XML file, or "synthetic:" and a description.
   std::string topology = "host";
-  /// File with what the machine's parts can do (see MachineParameters.h).
-  std::optional<std::string> parameters;
+  /// File with what the machine's parts can do (see MachineDescription.h).
+  std::optional<std::string> description;
   /// Instead of a file: called with the machine once all else was read, its
   /// error ends the search.
-  std::function<Result<MachineParameters>(const MachineNode &machine)> measure;
+  std::function<Result<MachineDescription>(const Machine &machine)> measure;
   /// A built-in trace or a file (see ServingTrace.h).
   std::string trace = "sharegpt";
   /// Configurations that are kept.

@@ -16,7 +16,7 @@
 #ifndef SANDWICH_TUNING_MACHINEMEASUREMENT_H
 #define SANDWICH_TUNING_MACHINEMEASUREMENT_H
 
-#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Support/Result.h"
 
@@ -33,10 +33,10 @@ using MeasurementProgress =
     std::function<Status(std::string_view stage, double done)>;
 
 struct MachineMeasurement {
-  MachineParameters parameters;
-  /// What could not be measured, so that the assumed value is kept, and why; a
-  /// sentence each.
-  std::vector<std::string> assumed;
+  MachineDescription description;
+  /// What could not be measured, so that what `describeMachine` tells is kept,
+  /// and why; a sentence each.
+  std::vector<std::string> unmeasured;
 };
 
 /// Two CPUs, and the kind of the smallest part that has both.
@@ -62,14 +62,29 @@ Result<double> measureHandoff(unsigned first, unsigned second,
 Result<double> measureCoreFlops(unsigned cpu, bool bf16Weights,
                                 const MeasurementProgress &progress = {});
 
-/// All parameters of `machine`, which must be the host as `readMachineTopology`
-/// shows it to this process; of a core only the first CPU works. Latent groups
-/// and wake-ups are not measured. Bandwidths are the best of many rounds, in
-/// each of which all readings take their turn: other guests and processes take
-/// bandwidth away for seconds, and nothing ever adds any. Errors: too little
-/// memory; a CPU that this process may not use; that of `progress`.
+/// What the system's own work takes of CPUs that are all busy.
+struct SystemWork {
+  /// Times that each CPU was taken away, in a second, and for how long in the
+  /// mean.
+  double wakeupsPerSecond = 0;
+  double wakeupSeconds = 0;
+};
+
+/// Watches `cpus`, all at a time, for two seconds. Whatever keeps one for less
+/// than 20 microseconds is not counted; what a virtual machine's neighbours
+/// take is. Errors: this process may not use one of them; that of `progress`.
+Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
+                                     const MeasurementProgress &progress = {});
+
+/// The description of `machine`, which must be the host as
+/// `readMachineTopology` shows it to this process; of a core only the first CPU
+/// works. Latent groups are not looked for. Bandwidths are the best of many
+/// rounds, in each of which all readings take their turn: other guests and
+/// processes take bandwidth away for seconds, and nothing ever adds any.
+/// Errors: those of `getTarget("host")`; too little memory; a CPU that this
+/// process may not use; that of `progress`.
 Result<MachineMeasurement>
-measureMachine(const MachineNode &machine, bool bf16Weights,
+measureMachine(const Machine &machine,
                const MeasurementProgress &progress = {});
 
 } // namespace sandwich

@@ -14,6 +14,7 @@
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <utility>
 
 using namespace sandwich;
 
@@ -21,38 +22,52 @@ using namespace sandwich;
 // The machine
 //===----------------------------------------------------------------------===//
 
+void LatencyModel::Part::set(const PartDescription &description) {
+  bytesPerSecond = description.bytesPerSecond;
+  linkBytesPerSecond = description.linkBytesPerSecond;
+  handoffSeconds = description.handoffSeconds;
+}
+
 Status LatencyModel::addParts(const MachineNode &node,
-                              std::vector<size_t> &around, uint64_t &cores) {
+                              const MachineDescription &description,
+                              std::vector<size_t> &around, double speed,
+                              uint64_t &cores) {
+  const size_t number = parts.size();
   Part part;
   part.kind = node.kind;
   part.firstCore = node.coreCount > 0 ? node.firstCore : cores;
+  if (auto known = description.parts.find(node.kind);
+      known != description.parts.end())
+    part.set(known->second);
+  if (node.kind == "numa") {
+    part.bytes = node.bytes;
+    if (auto memory =
+            description.memories.find(static_cast<unsigned>(node.index));
+        node.index >= 0 && memory != description.memories.end())
+      part.bytesPerSecond = memory->second;
+  }
   // A CPU outside any core is one.
   if (node.kind == "core" ||
       (node.kind == "cpu" && std::ranges::none_of(around, [&](size_t outer) {
          return parts[outer].kind == "core";
        })))
     ++cores;
-  if (auto known = parameters.parts.find(node.kind);
-      known != parameters.parts.end())
-    part.parameters = known->second;
-  if (node.kind == "numa" && node.bandwidth > 0)
-    part.parameters.bytesPerSecond = static_cast<double>(node.bandwidth);
-  if (node.kind == "numa" && node.index >= 0)
-    if (auto memory =
-            parameters.memories.find(static_cast<unsigned>(node.index));
-        memory != parameters.memories.end())
-      part.parameters.bytesPerSecond = memory->second;
-  const size_t number = parts.size();
+  if (node.kind == "core")
+    speed = node.speed;
   around.push_back(number);
-  parts.push_back(part);
+  parts.push_back(std::move(part));
   if (node.kind == "cpu") {
-    std::vector<size_t> path(around.rbegin(), around.rend());
+    Place place;
+    place.path.assign(around.rbegin(), around.rend());
+    place.speed = speed;
     if (node.index < 0 ||
-        !paths.emplace(static_cast<unsigned>(node.index), path).second)
+        !places.emplace(static_cast<unsigned>(node.index), std::move(place))
+             .second)
       return makeError("CPU ", node.index, " is twice in the topology");
   }
   for (const MachineNode &child : node.children)
-    SANDWICH_RETURN_IF_ERROR(addParts(child, around, cores));
+    SANDWICH_RETURN_IF_ERROR(
+        addParts(child, description, around, speed, cores));
   around.pop_back();
   parts[number].coreCount =
       node.coreCount > 0 ? node.coreCount : cores - parts[number].firstCore;
@@ -64,13 +79,13 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
   // decides.
   std::map<std::pair<size_t, uint64_t>, std::vector<unsigned>> members;
   const uint64_t block = uint64_t{group.cores} * group.stride;
-  for (const auto &[cpu, path] : paths) {
+  for (const auto &[cpu, place] : places) {
     auto findKind = [&](const std::string &kind) {
-      return std::ranges::find(path, kind,
+      return std::ranges::find(place.path, kind,
                                [&](size_t part) { return parts[part].kind; });
     };
     auto found = findKind(group.inside);
-    if (found == path.end())
+    if (found == place.path.end())
       return makeError("the topology has no ", group.inside, " around CPU ",
                        cpu, ", inside which '", group.name, "' groups cores");
     const Part &inside = parts[*found];
@@ -80,21 +95,21 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
                        " each with stride ", group.stride);
     // A CPU outside any core is one.
     auto core = findKind("core");
-    const uint64_t place =
-        parts[core == path.end() ? path.front() : *core].firstCore -
+    const uint64_t position =
+        parts[core == place.path.end() ? place.path.front() : *core].firstCore -
         inside.firstCore;
-    members[{*found, place / block * group.stride + place % group.stride}]
+    members[{*found, position / block * group.stride + position % group.stride}]
         .push_back(cpu);
   }
   std::vector<size_t> cpusOfPart(parts.size());
-  for (const auto &[cpu, path] : paths)
-    for (size_t part : path)
+  for (const auto &[cpu, place] : places)
+    for (size_t part : place.path)
       ++cpusOfPart[part];
-  for (const auto &[place, cpus] : members) {
+  for (const auto &[where, cpus] : members) {
     const size_t number = parts.size();
     Part part;
     part.kind = group.name;
-    part.parameters = group.parameters;
+    part.set(group.parameters);
     parts.push_back(std::move(part));
     SANDWICH_RETURN_IF_ERROR(putAround(cpus, number, cpusOfPart));
   }
@@ -105,7 +120,7 @@ Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
                                const std::vector<size_t> &cpusOfPart) {
   std::map<size_t, size_t> inGroup;
   for (unsigned cpu : cpus)
-    for (size_t own : paths[cpu])
+    for (size_t own : places[cpu].path)
       ++inGroup[own];
   for (auto [own, count] : inGroup)
     if (count != cpusOfPart[own] && count != cpus.size())
@@ -114,7 +129,7 @@ Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
                        "; it must be inside or around it");
   // Parts that hold nothing else are inside, the first other one is around.
   for (unsigned cpu : cpus) {
-    std::vector<size_t> &path = paths[cpu];
+    std::vector<size_t> &path = places[cpu].path;
     path.insert(
         std::ranges::find_if(
             path, [&](size_t own) { return inGroup[own] != cpusOfPart[own]; }),
@@ -124,55 +139,141 @@ Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
 }
 
 Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
-                                          const MachineParameters &parameters) {
+                                          const MachineDescription &description,
+                                          bool bf16Weights) {
   LatencyModel model;
-  model.parameters = parameters;
+  model.coreFlopsPerSecond = description.coreFlopsPerSecond.of(bf16Weights);
+  model.coreBytesPerSecond = description.coreBytesPerSecond;
+  model.remoteShare = description.remoteShare;
+  model.systemShare =
+      description.wakeupsPerCorePerSecond * description.wakeupSeconds;
   std::vector<size_t> around;
   uint64_t cores = 0;
-  SANDWICH_RETURN_IF_ERROR(model.addParts(machine, around, cores));
-  if (model.paths.empty())
+  SANDWICH_RETURN_IF_ERROR(
+      model.addParts(machine, description, around, 1, cores));
+  if (model.places.empty())
     return makeError("the topology has no CPUs");
-  for (const LatentGroup &group : parameters.latent)
+  for (const LatentGroup &group : description.latent)
     SANDWICH_RETURN_IF_ERROR(model.addLatentGroups(group));
   model.linkParts();
   return model;
 }
 
 void LatencyModel::linkParts() {
-  for (const auto &[cpu, path] : paths)
+  for (auto &[cpu, place] : places) {
+    const std::vector<size_t> &path = place.path;
     for (size_t i = 0; i < path.size(); ++i) {
       parts[path[i]].depth = path.size() - 1 - i;
-      if (i + 1 < path.size()) {
-        parts[path[i]].parent = path[i + 1];
-        if (parts[path[i]].kind == "numa" || parts[path[i]].holdsMemories)
-          parts[path[i + 1]].holdsMemories = true;
-      }
+      if (i + 1 == path.size())
+        continue;
+      parts[path[i]].parent = path[i + 1];
+      if (parts[path[i]].kind == "numa" || parts[path[i]].holdsMemories)
+        parts[path[i + 1]].holdsMemories = true;
     }
+  }
   inwardsOut.resize(parts.size());
   std::iota(inwardsOut.begin(), inwardsOut.end(), size_t{0});
   std::ranges::stable_sort(inwardsOut, std::ranges::greater(),
                            [&](size_t part) { return parts[part].depth; });
+  for (size_t part : inwardsOut | std::views::reverse)
+    if (parts[part].handoffSeconds == 0 && parts[part].parent)
+      parts[part].handoffSeconds = parts[*parts[part].parent].handoffSeconds;
+  for (size_t part = 0; part < parts.size(); ++part)
+    if (std::isfinite(parts[part].linkBytesPerSecond))
+      linked.push_back(part);
+  for (auto &[cpu, place] : places) {
+    auto first = [&](const auto &is) -> std::optional<size_t> {
+      auto found = std::ranges::find_if(place.path, is);
+      return found == place.path.end() ? std::nullopt : std::optional(*found);
+    };
+    place.core = first([&](size_t part) {
+                   return parts[part].kind == "core";
+                 }).value_or(place.path.front());
+    place.memory = first([&](size_t part) { return isMemory(part); });
+    place.around =
+        first([&](size_t part) { return parts[part].holdsMemories; });
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // Teams
 //===----------------------------------------------------------------------===//
 
-double LatencyModel::handoffSeconds(const std::vector<RankCpus> &ranks) const {
-  // The smallest part that all are in.
-  const std::vector<size_t> &path = paths.at(ranks.front().front());
-  size_t smallest = 0;
-  for (const RankCpus &rank : ranks)
-    for (unsigned cpu : rank) {
-      const std::vector<size_t> &other = paths.at(cpu);
-      while (std::ranges::find(other, path[smallest]) == other.end())
-        ++smallest;
+Result<const LatencyModel::Place *> LatencyModel::find(unsigned cpu) const {
+  auto place = places.find(cpu);
+  if (place == places.end())
+    return makeError("CPU ", cpu, " is not in the topology");
+  return &place->second;
+}
+
+Result<std::vector<LatencyModel::Reader>>
+LatencyModel::readersOf(const std::vector<RankCpus> &ranks) const {
+  if (ranks.empty())
+    return makeError("there is no rank");
+  std::vector<Reader> readers;
+  std::vector<char> used(parts.size());
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].empty())
+      return makeError("a rank has no CPU");
+    for (unsigned cpu : ranks[rank]) {
+      SANDWICH_ASSIGN_OR_RETURN(const Place *place, find(cpu));
+      // Nothing but the CPU itself has this smallest part.
+      if (std::exchange(used[place->path.front()], 1))
+        return makeError("CPU ", cpu, " is used twice");
+      readers.push_back({place, rank, 0});
     }
-  for (; smallest < path.size(); ++smallest)
-    if (double seconds = parts[path[smallest]].parameters.handoffSeconds;
-        seconds > 0)
-      return seconds;
-  return 0;
+  }
+  return readers;
+}
+
+Result<LatencyModel::RankMemories>
+LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
+  RankMemories memories;
+  for (const RankCpus &rank : ranks) {
+    std::set<size_t> own;
+    for (unsigned cpu : rank) {
+      SANDWICH_ASSIGN_OR_RETURN(const Place *place, find(cpu));
+      if (place->memory)
+        own.insert(*place->memory);
+    }
+    memories.emplace_back(own.begin(), own.end());
+  }
+  return memories;
+}
+
+double LatencyModel::bytesOfRank(const RankMemories &memories) const {
+  // The part of a rank's bytes that lies in each memory, summed over ranks.
+  std::map<size_t, double> shares;
+  for (const std::vector<size_t> &own : memories)
+    for (size_t memory : own)
+      shares[memory] += 1 / static_cast<double>(own.size());
+  double least = std::numeric_limits<double>::infinity();
+  for (auto [memory, share] : shares)
+    if (parts[memory].bytes > 0)
+      least = std::min(least, static_cast<double>(parts[memory].bytes) / share);
+  return least;
+}
+
+double LatencyModel::handoffSeconds(std::span<const Reader> readers) const {
+  // Two of the readers meet in the smallest part with both: in as many pairs as
+  // a part has, less those that its own parts have.
+  std::vector<size_t> used;
+  for (const Reader &reader : readers)
+    used.insert(used.end(), reader.place->path.begin(),
+                reader.place->path.end());
+  std::ranges::sort(used);
+  auto pairsOf = [](double number) { return number * (number - 1) / 2; };
+  double seconds = 0;
+  for (size_t i = 0, next = 0; i < used.size(); i = next) {
+    while (next < used.size() && used[next] == used[i])
+      ++next;
+    const Part &part = parts[used[i]];
+    const double pairs = pairsOf(static_cast<double>(next - i));
+    seconds += pairs * part.handoffSeconds;
+    if (part.parent)
+      seconds -= pairs * parts[*part.parent].handoffSeconds;
+  }
+  return seconds / pairsOf(static_cast<double>(readers.size()));
 }
 
 /// What a part passes on of `asked` bytes per second, if it can `has`.
@@ -199,69 +300,27 @@ double LatencyModel::bandwidthThatPasses(double asked, double passed) {
   return high;
 }
 
-Result<std::vector<unsigned>>
-LatencyModel::countActive(const std::vector<RankCpus> &ranks) const {
-  if (ranks.empty())
-    return makeError("there is no rank");
-  std::vector<unsigned> active(parts.size());
-  for (const RankCpus &rank : ranks) {
-    if (rank.empty())
-      return makeError("a rank has no CPU");
-    for (unsigned cpu : rank) {
-      auto path = paths.find(cpu);
-      if (path == paths.end())
-        return makeError("CPU ", cpu, " is not in the topology");
-      // Nothing but the CPU itself has this smallest part.
-      if (active[path->second.front()] > 0)
-        return makeError("CPU ", cpu, " is used twice");
-      for (size_t part : path->second)
-        ++active[part];
-    }
-  }
-  return active;
-}
-
-Result<LatencyModel::RankMemories>
-LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
-  RankMemories memories;
-  for (const RankCpus &rank : ranks) {
-    std::set<size_t> own;
-    for (unsigned cpu : rank) {
-      auto path = paths.find(cpu);
-      if (path == paths.end())
-        return makeError("CPU ", cpu, " is not in the topology");
-      auto memory = std::ranges::find_if(
-          path->second, [&](size_t part) { return isMemory(part); });
-      if (memory != path->second.end())
-        own.insert(*memory);
-    }
-    memories.emplace_back(own.begin(), own.end());
-  }
-  return memories;
-}
-
-double LatencyModel::bytesAlone(unsigned cpu,
+double LatencyModel::bytesAlone(const Place &place,
                                 std::span<const size_t> memories) const {
+  const double own = place.speed * coreBytesPerSecond;
   if (memories.empty())
-    return parameters.coreBytesPerSecond;
+    return own;
   double remote = 1;
-  for (size_t part : paths.at(cpu))
-    if (std::ranges::find(memories, part) != memories.end())
+  for (size_t memory : memories)
+    if (place.memory == memory)
       remote -= 1 / static_cast<double>(memories.size());
-  return parameters.coreBytesPerSecond /
-         (1 - remote + remote / parameters.remoteShare);
-}
-
-unsigned LatencyModel::threadsOfCore(unsigned cpu,
-                                     std::span<const unsigned> active) const {
-  for (size_t part : paths.at(cpu))
-    if (parts[part].kind == "core")
-      return active[part];
-  return 1;
+  return own / (1 - remote + remote / remoteShare);
 }
 
 bool LatencyModel::isMemory(size_t part) const {
   return parts[part].kind == "numa" && !parts[part].holdsMemories;
+}
+
+bool LatencyModel::isInside(size_t part, size_t outer) const {
+  std::optional<size_t> around = part;
+  while (around && *around != outer)
+    around = parts[*around].parent;
+  return around.has_value();
 }
 
 std::vector<double> LatencyModel::passOn(std::vector<double> asked,
@@ -273,7 +332,7 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked,
   for (size_t part : inwardsOut) {
     if (asked[part] == 0 || !counts(part))
       continue;
-    passed[part] = passedOn(parts[part].parameters.bytesPerSecond, asked[part]);
+    passed[part] = passedOn(parts[part].bytesPerSecond, asked[part]);
     if (parts[part].parent)
       asked[*parts[part].parent] += passed[part];
   }
@@ -290,26 +349,21 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked,
   return share;
 }
 
-std::vector<LatencyModel::Reader>
-LatencyModel::readersOf(const std::vector<RankCpus> &ranks,
+void LatencyModel::read(std::vector<Reader> &readers,
                         const RankMemories &memories,
-                        std::span<const unsigned> active) const {
-  std::vector<Reader> readers;
+                        std::span<const unsigned> threads) const {
   std::vector<double> asked(parts.size());
-  for (size_t rank = 0; rank < ranks.size(); ++rank)
-    for (unsigned cpu : ranks[rank]) {
-      const std::vector<size_t> &path = paths.at(cpu);
-      // Hardware threads of a core share what it can read.
-      const double alone =
-          bytesAlone(cpu, memories[rank]) / threadsOfCore(cpu, active);
-      asked[path.front()] = alone;
-      readers.push_back({cpu, rank, alone});
-    }
+  for (Reader &reader : readers) {
+    // Hardware threads of a core share what it can read.
+    reader.bytesPerSecond = bytesAlone(*reader.place, memories[reader.rank]) /
+                            threads[reader.place->core];
+    asked[reader.place->path.front()] = reader.bytesPerSecond;
+  }
   // Through the caches to the memories,
   std::vector<double> share = passOn(std::move(asked), false);
   asked.assign(parts.size(), 0);
   for (Reader &reader : readers) {
-    reader.bytesPerSecond *= share[paths.at(reader.cpu).front()];
+    reader.bytesPerSecond *= share[reader.place->path.front()];
     const std::vector<size_t> &own = memories[reader.rank];
     for (size_t memory : own)
       asked[memory] += reader.bytesPerSecond / static_cast<double>(own.size());
@@ -319,10 +373,8 @@ LatencyModel::readersOf(const std::vector<RankCpus> &ranks,
     if (isMemory(part))
       share[part] =
           asked[part] > 0
-              ? passedOn(parts[part].parameters.bytesPerSecond, asked[part]) /
-                    asked[part]
+              ? passedOn(parts[part].bytesPerSecond, asked[part]) / asked[part]
               : 1;
-  std::vector<double> around(parts.size());
   for (Reader &reader : readers) {
     double slower = 0;
     for (size_t memory : memories[reader.rank])
@@ -330,22 +382,49 @@ LatencyModel::readersOf(const std::vector<RankCpus> &ranks,
     if (slower > 0)
       reader.bytesPerSecond *=
           static_cast<double>(memories[reader.rank].size()) / slower;
-    if (const size_t *part = firstAround(reader.cpu))
-      around[*part] += reader.bytesPerSecond;
   }
+  readOverLinks(readers, memories);
   // and through what is around the reader's own memory.
+  std::vector<double> around(parts.size());
+  for (const Reader &reader : readers)
+    if (reader.place->around)
+      around[*reader.place->around] += reader.bytesPerSecond;
   share = passOn(std::move(around), true);
   for (Reader &reader : readers)
-    if (const size_t *part = firstAround(reader.cpu))
-      reader.bytesPerSecond *= share[*part];
-  return readers;
+    if (reader.place->around)
+      reader.bytesPerSecond *= share[*reader.place->around];
 }
 
-const size_t *LatencyModel::firstAround(unsigned cpu) const {
-  const std::vector<size_t> &path = paths.at(cpu);
-  auto found = std::ranges::find_if(
-      path, [&](size_t part) { return parts[part].holdsMemories; });
-  return found == path.end() ? nullptr : &*found;
+void LatencyModel::readOverLinks(std::vector<Reader> &readers,
+                                 const RankMemories &memories) const {
+  for (size_t part : linked) {
+    // The share of each rank's memories that is outside of the part.
+    std::vector<double> outside;
+    for (const std::vector<size_t> &own : memories) {
+      auto count = std::ranges::count_if(
+          own, [&](size_t memory) { return !isInside(memory, part); });
+      outside.push_back(own.empty() ? 0
+                                    : static_cast<double>(count) /
+                                          static_cast<double>(own.size()));
+    }
+    auto isHere = [&](const Reader &reader) {
+      return outside[reader.rank] > 0 &&
+             std::ranges::find(reader.place->path, part) !=
+                 reader.place->path.end();
+    };
+    double asked = 0;
+    for (const Reader &reader : readers)
+      if (isHere(reader))
+        asked += reader.bytesPerSecond * outside[reader.rank];
+    if (asked == 0)
+      continue;
+    const double share =
+        passedOn(parts[part].linkBytesPerSecond, asked) / asked;
+    for (Reader &reader : readers)
+      if (isHere(reader))
+        reader.bytesPerSecond /=
+            1 - outside[reader.rank] + outside[reader.rank] / share;
+  }
 }
 
 Result<TeamSpeed>
@@ -356,49 +435,51 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
 
 Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
                                         const RankMemories &memories) const {
-  SANDWICH_ASSIGN_OR_RETURN(std::vector<unsigned> active, countActive(ranks));
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<Reader> readers, readersOf(ranks));
   if (memories.size() != ranks.size())
     return makeError(ranks.size(), " ranks have memories for ",
                      memories.size());
-  const std::vector<Reader> readers = readersOf(ranks, memories, active);
+  std::vector<unsigned> threads(parts.size());
+  for (const Reader &reader : readers)
+    ++threads[reader.place->core];
+  read(readers, memories, threads);
 
   const double ranksCount = static_cast<double>(ranks.size());
   TeamSpeed team;
+  team.ranks = ranksCount;
   team.flopsPerSecond = std::numeric_limits<double>::infinity();
-  team.bytesPerSecond = std::numeric_limits<double>::infinity();
   double slowestRank = std::numeric_limits<double>::infinity();
-  size_t used = 0;
-  for (const RankCpus &rank : ranks) {
-    const double threads = static_cast<double>(rank.size());
+  std::vector<Reader> leaders;
+  std::span<const Reader> others = readers;
+  for (const RankCpus &cpus : ranks) {
+    std::span<const Reader> rank = others.first(cpus.size());
+    others = others.subspan(cpus.size());
+    const double size = static_cast<double>(cpus.size());
     double slowestReading = std::numeric_limits<double>::infinity();
     double slowestComputing = std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < rank.size(); ++i) {
-      // Readers stand in the order of the ranks' CPUs.
-      slowestReading =
-          std::min(slowestReading, readers[used + i].bytesPerSecond);
+    for (const Reader &reader : rank) {
+      slowestReading = std::min(slowestReading, reader.bytesPerSecond);
       slowestComputing =
-          std::min(slowestComputing, parameters.coreFlopsPerSecond /
-                                         threadsOfCore(rank[i], active));
+          std::min(slowestComputing, reader.place->speed * coreFlopsPerSecond /
+                                         threads[reader.place->core]);
     }
-    slowestRank = std::min(slowestRank, threads * slowestReading);
+    slowestRank = std::min(slowestRank, size * slowestReading);
     team.flopsPerSecond =
-        std::min(team.flopsPerSecond, ranksCount * threads * slowestComputing);
+        std::min(team.flopsPerSecond, ranksCount * size * slowestComputing);
+    team.threads = std::max(team.threads, size);
     if (rank.size() > 1)
       team.barrierSeconds =
-          std::max(team.barrierSeconds, threads * handoffSeconds({rank}));
-    used += rank.size();
+          std::max(team.barrierSeconds, size * handoffSeconds(rank));
+    leaders.push_back(rank.front());
   }
   team.bytesPerSecond = ranksCount * slowestRank;
-  team.ranks = ranksCount;
   if (ranks.size() > 1) {
-    team.allReduceSeconds = 2 * ranksCount * handoffSeconds(ranks);
+    team.allReduceSeconds = 2 * ranksCount * handoffSeconds(leaders);
     // Every rank reads its part of all others' sums, and all their results.
-    team.allReduceSecondsPerByte = 2 * (ranksCount - 1) / ranksCount /
-                                   slowestRank / parameters.remoteShare;
+    team.allReduceSecondsPerByte =
+        2 * (ranksCount - 1) / ranksCount / slowestRank / remoteShare;
   }
-  if (used == paths.size())
-    team.interference += static_cast<double>(used) *
-                         parameters.wakeupsPerCorePerSecond *
-                         parameters.wakeupSeconds;
+  if (readers.size() == places.size())
+    team.interference += static_cast<double>(readers.size()) * systemShare;
   return team;
 }

@@ -9,6 +9,7 @@
 #include "sandwich/Topology/Prediction/LatencyModel.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace sandwich;
 
@@ -51,6 +52,32 @@ struct PartTimes {
 };
 } // namespace
 
+/// Weights that all ranks read in a step, of which each has `copies` of those
+/// for keys and values. Columns of a matmul are divided among the threads of a
+/// rank first; where there are too few of them, threads divide the rows besides
+/// and read the same weights, which hardly any cache spares the memory.
+static double readWeights(const TeamSpeed &team, const ModelWork &work,
+                          const StepWork &step, double copies) {
+  // Fewer are no work for a thread: a panel of the widest packings.
+  constexpr double leastColumns = 32;
+  const auto hidden = static_cast<double>(work.hiddenSize);
+  const auto inner = static_cast<double>(work.intermediateSize);
+  auto weights = [&](double columns, double depth, double columnsOfRank) {
+    const double rowGroups =
+        std::ceil(team.threads * leastColumns / columnsOfRank);
+    return columns * depth * std::max(1.0, std::min(rowGroups, step.tokens));
+  };
+  auto divided = [&](double columns, double depth) {
+    return weights(columns, depth, columns / team.ranks);
+  };
+  const double queries = work.queryElements();
+  return static_cast<double>(work.layers) *
+             (divided(queries + copies * work.keyValueElements(), hidden) +
+              weights(hidden, queries, hidden) + divided(2 * inner, hidden) +
+              weights(hidden, inner, hidden)) +
+         divided(static_cast<double>(work.vocabulary), hidden);
+}
+
 static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
                          const StepWork &step) {
   const double layers = static_cast<double>(work.layers);
@@ -62,19 +89,26 @@ static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
       work.layerWeights() + (copies - 1) *
                                 static_cast<double>(work.hiddenSize) *
                                 work.keyValueElements();
+  // Sequences whose positions are divided among several threads for each head
+  // need one barrier more, before their parts are added.
+  const double heads =
+      std::max(1.0, static_cast<double>(work.keyValueHeads) / team.ranks);
+  const double barriers =
+      LatencyModel::barriersPerLayer +
+      (team.threads > heads * std::max(step.logitRows, 1.0) ? 1 : 0);
   const double flops =
       2 * (step.tokens * layers * layerWeights +
            step.logitRows * work.logitWeights()) +
       4 * step.attendedPositions * layers * work.queryElements();
   const double bytes =
-      (layers * layerWeights + work.logitWeights()) * work.bytesPerWeight +
+      readWeights(team, work, step, copies) * work.bytesPerWeight +
       step.cachedPositions * layers * copies * work.keyValueElements() *
           work.bytesPerKeyValue;
   const double sums =
       step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
   const double waiting =
       layers *
-      (LatencyModel::barriersPerLayer * team.barrierSeconds +
+      (barriers * team.barrierSeconds +
        LatencyModel::allReducesPerLayer *
            (team.allReduceSeconds + sums * team.allReduceSecondsPerByte));
   return {flops / team.flopsPerSecond, bytes / team.bytesPerSecond, waiting};

@@ -15,12 +15,13 @@
 #ifndef SANDWICH_TOPOLOGY_PREDICTION_LATENCYMODEL_H
 #define SANDWICH_TOPOLOGY_PREDICTION_LATENCYMODEL_H
 
-#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Support/Result.h"
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -73,6 +74,8 @@ struct StepWork {
 /// How fast a team of ranks works.
 struct TeamSpeed {
   double ranks = 1;
+  /// CPUs of each rank; of unequal ones the most.
+  double threads = 1;
   /// Operations and bytes per second of all ranks, at the pace of the slowest
   /// core, since work is divided evenly.
   double flopsPerSecond = 0;
@@ -88,16 +91,19 @@ struct TeamSpeed {
   auto operator<=>(const TeamSpeed &) const = default;
 };
 
-/// A machine with its parameters, ready to tell the speed of teams. The model:
+/// A machine with its description, ready to tell the speed of teams. The model:
 ///
 /// * Work is divided evenly over ranks and cores; the slowest core decides.
+///   What a core computes and reads goes with its speed.
 /// * A core asks for what it can read alone. Each part it is in, from the
 ///   smallest to the machine, passes on what it can of what its own parts pass
 ///   on (see `saturation` and `contentionLoss`), and all of them get the same
-///   share of what they ask for. Latent groups are parts like others.
+///   share of what they ask for. Latent groups are parts like others. What is
+///   read from memories outside a part comes in over its links.
 /// * Of computing and reading the longer counts, and a part of the shorter (see
 ///   `unhiddenShare`).
-/// * A barrier hands one cache line from core to core, once for each.
+/// * A barrier hands one cache line from core to core, once for each, in any
+///   order.
 /// * An all-reduce is the rank-shifted one of section 6.2: every rank reads its
 ///   part of all others' sums and then everybody's result, with a barrier of
 ///   the ranks after each.
@@ -110,12 +116,15 @@ public:
   /// How gradually a part comes near its bandwidth as it is asked for more: it
   /// passes on (asked^-s + bandwidth^-s)^(-1/s), 84% of its bandwidth where
   /// just that is asked for. Queues are sometimes empty before they are always
-  /// full.
+  /// full. The four cores of an EPYC 7452's L3 are 3% below it at most
+  /// (docs/RationaleTopoTree.md).
   static constexpr double saturation = 4;
   /// What a part loses of its bandwidth if it is asked for many times as much
   /// as it has: memory changes rows more often, tags are looked up again. At x
-  /// times its bandwidth it loses `contentionLoss * (1 - 1 / x)`.
-  static constexpr double contentionLoss = 0.1;
+  /// times its bandwidth it loses `contentionLoss * (1 - 1 / x)`: all 24 cores
+  /// of a Kunpeng 920's node read 3% less than 16, eight of an EPYC 7452 2.6%
+  /// less than four.
+  static constexpr double contentionLoss = 0.04;
   /// The share of the shorter of computing and reading that the longer does not
   /// hide: 16 tokens of a 1.3B model took 54 ms on a machine that computes them
   /// in 46 ms and reads the weights in 45 ms.
@@ -125,14 +134,15 @@ public:
   static constexpr int barriersPerLayer = 7;
   static constexpr int allReducesPerLayer = 2;
 
-  /// A NUMA node's bandwidth is that of `parameters.memories`, else what the
-  /// firmware says, else `parameters.parts`.
+  /// Of a NUMA node's bandwidth, `description.memories` tells, else
+  /// `description.parts`. `bf16Weights` is the type of matmuls.
   ///
   /// Errors: a machine without CPUs, two CPUs of one index, a latent group
   /// whose `inside` the machine does not have or whose cores do not divide
   /// those of that part.
   static Result<LatencyModel> create(const MachineNode &machine,
-                                     const MachineParameters &parameters);
+                                     const MachineDescription &description,
+                                     bool bf16Weights);
 
   /// Where the weights and caches of some ranks lie; numbers of this model.
   /// None for a rank if the machine has no NUMA nodes.
@@ -142,6 +152,12 @@ public:
   /// NUMA nodes that the CPUs are in, whichever of them sleep later. Error: a
   /// CPU that the machine does not have.
   Result<RankMemories> memoriesOf(const std::vector<RankCpus> &ranks) const;
+
+  /// The bytes that one of `ranks` with these memories may have of each at
+  /// most, if all take equally much: what the machine's topology says of its
+  /// NUMA nodes, shared by the ranks that lie there. Infinity where it says
+  /// nothing.
+  double bytesOfRank(const RankMemories &memories) const;
 
   /// The speed of `ranks` whose weights lie in `memories`, else where the CPUs
   /// are. What is asked of a memory counts where it lies, whoever reads it.
@@ -165,67 +181,98 @@ private:
   struct Part {
     /// "core", "l3", ..., or the latent group's name.
     std::string kind;
-    PartParameters parameters;
+    double bytesPerSecond = std::numeric_limits<double>::infinity();
+    double linkBytesPerSecond = std::numeric_limits<double>::infinity();
+    /// Its own, else that of the part around it.
+    double handoffSeconds = 0;
     /// The part around it; none around the machine.
     std::optional<size_t> parent;
     /// Parts around it.
     size_t depth = 0;
+    /// Of a NUMA node's memory; zero where it is not known.
+    uint64_t bytes = 0;
     /// Whether NUMA nodes are inside it.
     bool holdsMemories = false;
     /// As those of `MachineNode`; in a machine that was not read, of the cores
     /// that it has.
     uint64_t firstCore = 0;
     uint64_t coreCount = 0;
+
+    void set(const PartDescription &description);
+  };
+
+  /// Where a CPU is.
+  struct Place {
+    /// The parts that it is in, smallest first.
+    std::vector<size_t> path;
+    /// Its core, or itself outside of any.
+    size_t core;
+    /// The memory of its node, and the smallest part that holds memories.
+    std::optional<size_t> memory, around;
+    /// Of the machine's fastest core.
+    double speed = 1;
   };
 
   /// What a CPU reads from its rank's memories.
   struct Reader {
-    unsigned cpu;
+    const Place *place;
     size_t rank;
     double bytesPerSecond;
   };
 
   LatencyModel() = default;
   /// `cores` are those met so far.
-  Status addParts(const MachineNode &node, std::vector<size_t> &around,
-                  uint64_t &cores);
+  Status addParts(const MachineNode &node,
+                  const MachineDescription &description,
+                  std::vector<size_t> &around, double speed, uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
   /// Adds `part` to the paths of `cpus`, around the parts that have no others,
   /// of which `cpusOfPart` tells how many each has. Error: a part has some of
   /// them and others besides.
   Status putAround(const std::vector<unsigned> &cpus, size_t part,
                    const std::vector<size_t> &cpusOfPart);
-  /// Fills in the parents once all paths are known.
+  /// Fills in what follows from the paths once all are known.
   void linkParts();
-  /// How many CPUs are used in each part; checks that none is used twice.
-  Result<std::vector<unsigned>>
-  countActive(const std::vector<RankCpus> &ranks) const;
+  /// Error: a CPU that the machine does not have.
+  Result<const Place *> find(unsigned cpu) const;
+  /// All of the ranks' CPUs in their order, which read nothing yet. Errors: no
+  /// rank, one without CPUs, a CPU that the machine does not have or that is
+  /// used twice.
+  Result<std::vector<Reader>>
+  readersOf(const std::vector<RankCpus> &ranks) const;
   /// A NUMA node that holds no other one.
   bool isMemory(size_t part) const;
-  /// What the core of `cpu` reads from these memories while all others sleep.
-  double bytesAlone(unsigned cpu, std::span<const size_t> memories) const;
-  /// How many of `active` run on the core of `cpu`.
-  unsigned threadsOfCore(unsigned cpu, std::span<const unsigned> active) const;
+  /// Whether `part` is `outer` or inside it.
+  bool isInside(size_t part, size_t outer) const;
+  /// What a core at `place` reads from these memories while all others sleep.
+  double bytesAlone(const Place &place, std::span<const size_t> memories) const;
   /// The share of what its CPUs ask for that comes through each part and all
   /// around it, given what is `asked` of the smallest ones: of the parts that
   /// hold memories, or of those that are inside a memory.
   std::vector<double> passOn(std::vector<double> asked,
                              bool aroundMemories) const;
-  /// The smallest part around `cpu` that holds memories, if there is one.
-  const size_t *firstAround(unsigned cpu) const;
-  /// All of `ranks`' CPUs in their order.
-  std::vector<Reader> readersOf(const std::vector<RankCpus> &ranks,
-                                const RankMemories &memories,
-                                std::span<const unsigned> active) const;
-  /// For a line from one to another of `ranks`' CPUs, at worst.
-  double handoffSeconds(const std::vector<RankCpus> &ranks) const;
+  /// Fills in what each of `readers` reads; `threads` are the CPUs in use in
+  /// each core.
+  void read(std::vector<Reader> &readers, const RankMemories &memories,
+            std::span<const unsigned> threads) const;
+  /// Slows down those who read over links.
+  void readOverLinks(std::vector<Reader> &readers,
+                     const RankMemories &memories) const;
+  /// For a line from one to another of `readers`, in the mean.
+  double handoffSeconds(std::span<const Reader> readers) const;
 
-  MachineParameters parameters;
+  double coreFlopsPerSecond = 0;
+  double coreBytesPerSecond = 0;
+  double remoteShare = 1;
+  /// The share of its time that the system's own work takes of a CPU.
+  double systemShare = 0;
   std::vector<Part> parts;
   /// All of `parts`, each before the one around it.
   std::vector<size_t> inwardsOut;
-  /// The parts that each CPU is in, smallest first.
-  std::map<unsigned, std::vector<size_t>> paths;
+  /// Those of them that have links of a known bandwidth.
+  std::vector<size_t> linked;
+  /// By the CPU's index.
+  std::map<unsigned, Place> places;
 };
 
 } // namespace sandwich

@@ -41,6 +41,7 @@ struct Select : topo::impl::SelectBase<Select> {
                        ", so nothing can be predicted");
     if (topK < 1)
       return makeError("top-k must be positive");
+    SANDWICH_ASSIGN_OR_RETURN(Target of, getTarget(target));
     SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests, findServingTrace(trace));
     SANDWICH_ASSIGN_OR_RETURN(TracePrediction prediction,
                               TracePrediction::create(std::move(requests)));
@@ -55,13 +56,15 @@ struct Select : topo::impl::SelectBase<Select> {
       if (!evaluator) {
         Machine nodes;
         nodes.root = machine.getNodes();
-        MachineParameters values = assumedParameters();
+        MachineDescription description = describeMachine(nodes, of);
         if (!parameters.empty()) {
-          SANDWICH_ASSIGN_OR_RETURN(values,
-                                    readMachineParameters(parameters, nodes));
+          SANDWICH_ASSIGN_OR_RETURN(
+              description, readMachineDescription(parameters, nodes, of));
         }
-        SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
-                                  LatencyModel::create(nodes.root, values));
+        SANDWICH_ASSIGN_OR_RETURN(
+            LatencyModel model,
+            LatencyModel::create(nodes.root, description,
+                                 getWork(workload).bytesPerWeight == 2));
         evaluator = std::make_unique<ModelledEvaluator>(
             std::move(model), getWork(workload), prediction);
       }

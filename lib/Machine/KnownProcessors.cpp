@@ -1,0 +1,216 @@
+//===- KnownProcessors.cpp - Published figures of processors --------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KnownProcessors.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+using namespace sandwich;
+
+// docs/Topology.md, "Where values are from", lists the addresses of the
+// sources. Channels and transfers are those of the manufacturers' data sheets.
+static constexpr std::array<KnownProcessor, 14> processors = {{
+    {.model = "Kunpeng 920",
+     .name = "Kunpeng 920",
+     .channels = 8,
+     .megatransfers = 2933,
+     .readShare = 0.70,
+     .coreGigabytes = 12.4,
+     .linkGigabytes = 58,
+     .remoteShare = 0.65,
+     .sliceHandoff = 36,
+     .packageHandoff = 80,
+     .source = "lmbench of wayca-scheduler, core-to-core-latency"},
+    {.model = "EPYC 7##2",
+     .name = "EPYC Rome",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.70,
+     .coreGigabytes = 21.8,
+     .sliceGigabytes = 35.7,
+     .linkGigabytes = 70,
+     .sliceHandoff = 25,
+     .packageHandoff = 134,
+     .machineHandoff = 266,
+     .source = "kerncraft's EPYC 7452, core-to-core-latency"},
+    {.model = "EPYC 7H12",
+     .name = "EPYC Rome",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.70,
+     .coreGigabytes = 21.8,
+     .sliceGigabytes = 35.7,
+     .linkGigabytes = 70,
+     .sliceHandoff = 25,
+     .packageHandoff = 134,
+     .machineHandoff = 266,
+     .source = "kerncraft's EPYC 7452, core-to-core-latency"},
+    {.model = "EPYC 7##3",
+     .name = "EPYC Milan",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.75,
+     .source = "data sheet"},
+    {.model = "EPYC 9##4",
+     .name = "EPYC Genoa",
+     .channels = 12,
+     .megatransfers = 4800,
+     .readShare = 0.80,
+     .sliceGigabytes = 50,
+     .sliceHandoff = 24,
+     .packageHandoff = 98,
+     .machineHandoff = 194,
+     .source = "Micron's STREAM, core-to-core-latency"},
+    {.model = "EPYC 9##5",
+     .name = "EPYC Turin",
+     .channels = 12,
+     .megatransfers = 6000,
+     .readShare = 0.80,
+     .source = "data sheet"},
+    {.model = "Xeon Gold 62##",
+     .name = "Cascade Lake",
+     .channels = 6,
+     .megatransfers = 2933,
+     .readShare = 0.85,
+     .coreGigabytes = 13.0,
+     .linkGigabytes = 34,
+     .remoteShare = 0.58,
+     .packageHandoff = 48,
+     .machineHandoff = 125,
+     .latencyNanoseconds = 81,
+     .source = "kerncraft's Xeon 6248, Memory Latency Checker on a 6240"},
+    {.model = "Xeon Platinum 82##",
+     .name = "Cascade Lake",
+     .channels = 6,
+     .megatransfers = 2933,
+     .readShare = 0.85,
+     .coreGigabytes = 13.0,
+     .linkGigabytes = 34,
+     .remoteShare = 0.58,
+     .packageHandoff = 48,
+     .machineHandoff = 125,
+     .latencyNanoseconds = 81,
+     .source = "kerncraft's Xeon 6248, Memory Latency Checker on a 6240"},
+    {.model = "Xeon Platinum 83##",
+     .name = "Ice Lake",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.80,
+     .source = "data sheet"},
+    {.model = "Xeon Platinum 84##",
+     .name = "Sapphire Rapids",
+     .channels = 8,
+     .megatransfers = 4800,
+     .readShare = 0.80,
+     .remoteShare = 0.6,
+     .packageHandoff = 110,
+     .machineHandoff = 188,
+     .latencyNanoseconds = 100,
+     .source = "Memory Latency Checker on a Xeon 8468"},
+    {.model = "Xeon Max 94##",
+     .name = "Xeon Max",
+     .channels = 8,
+     .megatransfers = 4800,
+     .readShare = 0.68,
+     .packageHandoff = 110,
+     .machineHandoff = 188,
+     .source = "McCalpin, Bandwidth limits in the Intel Xeon Max"},
+    {.model = "Ampere Altra",
+     .name = "Ampere Altra",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.83,
+     .coreGigabytes = 14,
+     .source = "data sheet; Graviton2, which has the same cores"},
+    {.model = "Graviton2",
+     .name = "Graviton2",
+     .channels = 8,
+     .megatransfers = 3200,
+     .readShare = 0.83,
+     .coreGigabytes = 20.9,
+     .source = "Arm's memory-subsystem learning path"},
+    {.model = "Graviton3",
+     .name = "Graviton3",
+     .channels = 8,
+     .megatransfers = 4800,
+     .readShare = 0.80,
+     .packageHandoff = 46,
+     .source = "data sheet, core-to-core-latency"},
+}};
+
+/// Whether `text` begins with `pattern`, a digit for each '#'.
+static bool beginsWith(std::string_view text, std::string_view pattern) {
+  return text.size() >= pattern.size() &&
+         std::ranges::equal(
+             pattern, text.substr(0, pattern.size()),
+             [](char wanted, char found) {
+               return wanted == '#'
+                          ? std::isdigit(static_cast<unsigned char>(found)) != 0
+                          : wanted == found;
+             });
+}
+
+/// `cpuModel` without "(R)", "(TM)" and what firmware writes between words.
+static std::string plainModel(std::string_view cpuModel) {
+  std::string plain;
+  for (size_t i = 0; i < cpuModel.size(); ++i) {
+    if (cpuModel[i] == '(')
+      while (i < cpuModel.size() && cpuModel[i] != ')')
+        ++i;
+    else if (const char c = cpuModel[i] == '-' ? ' ' : cpuModel[i];
+             c != ' ' || (!plain.empty() && plain.back() != ' '))
+      plain += c;
+  }
+  return plain;
+}
+
+const KnownProcessor *sandwich::findKnownProcessor(std::string_view cpuModel) {
+  const std::string plain = plainModel(cpuModel);
+  for (const KnownProcessor &processor : processors)
+    for (size_t i = 0; i < plain.size(); ++i)
+      if ((i == 0 || plain[i - 1] == ' ') &&
+          beginsWith(std::string_view(plain).substr(i), processor.model))
+        return &processor;
+  return nullptr;
+}
+
+// Those of the machines that schedules were measured on, where there is one:
+// virtual ones with two cores of a Zen 5, a Zen 3 and a Sapphire Rapids
+// (docs/RationaleScheduling.md). What a memory gives for each core lies between
+// 2.1 GB/s (Altra) and 7.5 (desktops) in published figures; 5 is high, so that
+// plans rather keep cores awake.
+const Generation &sandwich::generationOf(const Target &target) {
+  static constexpr Generation amx = {3.34, 48, 380, 16,
+                                     5,    28, 191, "x86-64 with AMX"};
+  static constexpr Generation avx512BF16 = {
+      3.6, 58, 110, 30, 5, 40, 110, "x86-64 with AVX512_BF16"};
+  static constexpr Generation avx512 = {3.6, 48, 48,  30,
+                                        5,   40, 110, "x86-64 with AVX-512"};
+  static constexpr Generation avx2 = {3.6, 27, 27,  30,
+                                      5,   40, 110, "x86-64 with AVX2"};
+  static constexpr Generation neon = {2.6, 14, 14, 12.4, 5, 40, 110, "aarch64"};
+  static constexpr Generation neonBF16 = {2.6, 14, 50,  20,
+                                          5,   40, 110, "aarch64 with BF16"};
+  const auto has = [&](CpuFeature feature) {
+    return target.features.has(feature);
+  };
+  if (target.architecture == CpuArchitecture::AArch64)
+    return std::ranges::count(target.matrixISAs, MatrixISA::ARM_NEON_BF16)
+               ? neonBF16
+               : neon;
+  if (has(CpuFeature::AMX_BF16))
+    return amx;
+  if (has(CpuFeature::AVX512BF16))
+    return avx512BF16;
+  return std::ranges::count(target.matrixISAs, MatrixISA::X86_AVX512_F32)
+             ? avx512
+             : avx2;
+}
