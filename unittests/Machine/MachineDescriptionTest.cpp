@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "sandwich/Machine/MachineParameters.h"
+#include "sandwich/Machine/MachineDescription.h"
 
 #include "TemporaryFolder.h"
 
@@ -17,34 +17,110 @@ using namespace sandwich;
 static std::string errorOf(std::string_view text) {
   Result<Json> json = parseJson(text);
   EXPECT_TRUE(json) << text;
-  Result<MachineParameters> parameters = machineParametersFromJson(*json);
-  return parameters ? "" : parameters.error().message;
+  Result<MachineDescription> description =
+      machineDescriptionFromJson(*json, MachineDescription());
+  return description ? "" : description.error().message;
 }
 
-TEST(MachineParameters, ComeBackAsTheyWere) {
-  MachineParameters parameters = assumedParameters();
-  parameters.coreFlopsPerSecond = 72e9;
-  parameters.memories[1] = 60e9;
-  parameters.latent = {{"cluster", "numa", 4, 2, {12e9, 30e-9}}};
-  parameters.wakeupsPerCorePerSecond = 0;
-  Result<MachineParameters> again =
-      machineParametersFromJson(toJson(parameters));
+static Machine read(const std::string &topology) {
+  Result<Machine> machine = readMachineTopology("synthetic:" + topology);
+  EXPECT_TRUE(machine) << machine.error().message;
+  return machine ? *machine : Machine();
+}
+
+static Target targetOf(const char *name) { return *getTarget(name); }
+
+TEST(MachineDescription, ComesBackAsItWas) {
+  MachineDescription description = describeMachine(
+      read("pack:2 [numa] l3:4 core:8 pu:1"), targetOf("x86-64-avx512-bf16"));
+  description.coreFlopsPerSecond.f32 = {72e9, ValueOrigin::Measured, "a test"};
+  description.memories[1] = 60e9;
+  description.latent = {{"cluster", "numa", 4, 2, {12e9, 30e-9}}};
+  Result<MachineDescription> again =
+      machineDescriptionFromJson(toJson(description), MachineDescription());
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(toJson(*again), toJson(parameters));
-  EXPECT_DOUBLE_EQ(again->coreFlopsPerSecond, 72e9);
+  EXPECT_EQ(toJson(*again), toJson(description));
+  const MachineValue &flops = again->coreFlopsPerSecond.f32;
+  EXPECT_DOUBLE_EQ(flops, 72e9);
+  EXPECT_EQ(flops.origin, ValueOrigin::Measured);
+  EXPECT_EQ(flops.source, "a test");
   EXPECT_DOUBLE_EQ(again->latent[0].parameters.handoffSeconds, 30e-9);
+  EXPECT_EQ(again->parts.at("l3").bytesPerSecond.origin, ValueOrigin::Derived);
 }
 
-TEST(MachineParameters, WhatIsAbsentIsAssumed) {
-  Result<MachineParameters> parameters =
-      machineParametersFromJson(*parseJson("{\"core_gflops\": 10}"));
-  ASSERT_TRUE(parameters);
-  EXPECT_DOUBLE_EQ(parameters->coreFlopsPerSecond, 10e9);
-  EXPECT_DOUBLE_EQ(parameters->parts.at("numa").bytesPerSecond,
-                   assumedParameters().parts.at("numa").bytesPerSecond);
+TEST(MachineDescription, WhatIsAbsentIsDerived) {
+  const Machine machine = read("numa:2 core:16 pu:1");
+  const MachineDescription derived =
+      describeMachine(machine, targetOf("x86-64-avx2"));
+  Result<MachineDescription> description = machineDescriptionFromJson(
+      *parseJson("{\"core_gflops\": 10, \"core_ghz\": {\"value\": 2, "
+                 "\"origin\": \"measured\"}}"),
+      derived);
+  ASSERT_TRUE(description);
+  EXPECT_DOUBLE_EQ(description->coreFlopsPerSecond.f32, 10e9);
+  EXPECT_DOUBLE_EQ(description->coreFlopsPerSecond.bf16, 10e9);
+  EXPECT_EQ(description->coreFlopsPerSecond.bf16.origin, ValueOrigin::Given);
+  EXPECT_EQ(description->coreCyclesPerSecond.origin, ValueOrigin::Measured);
+  EXPECT_DOUBLE_EQ(description->parts.at("numa").bytesPerSecond, 16 * 5e9);
 }
 
-TEST(MachineParameters, ErrorsNameTheField) {
+TEST(MachineDescription, IsByCoresWhereNothingIsKnown) {
+  const MachineDescription flat = describeMachine(
+      read("pack:2 [numa] l3:1 core:64 pu:1"), targetOf("x86-64-amx"));
+  EXPECT_DOUBLE_EQ(flat.parts.at("numa").bytesPerSecond, 64 * 5e9);
+  // One L3 for all is no limit, several are.
+  EXPECT_FALSE(flat.parts.contains("l3"));
+  EXPECT_LT(flat.parts.at("package").linkBytesPerSecond, 64 * 5e9);
+  const MachineDescription slices = describeMachine(
+      read("[numa] l3:16 core:8 pu:1"), targetOf("x86-64-avx512-bf16"));
+  EXPECT_DOUBLE_EQ(slices.parts.at("l3").bytesPerSecond, 8 * 7e9);
+  // Nothing joins sockets where there is one.
+  EXPECT_FALSE(slices.parts.contains("package"));
+  EXPECT_EQ(slices.wakeupsPerCorePerSecond, 0);
+  EXPECT_FALSE(slices.isKnown());
+}
+
+TEST(MachineDescription, KnowsProcessorsByTheirNames) {
+  Machine machine = read("pack:2 numa:4 l3:4 core:4 pu:1");
+  machine.cpuModel = "AMD EPYC 7H12 64-Core Processor";
+  MachineDescription rome = describeMachine(machine, targetOf("x86-64-avx2"));
+  // A quarter of eight channels, 70% of which are reached.
+  const MachineValue &node = rome.parts.at("numa").bytesPerSecond;
+  EXPECT_NEAR(node, 0.7 * 2 * 3200e6 * 8, 1e6);
+  EXPECT_EQ(node.origin, ValueOrigin::Derived);
+  EXPECT_NE(node.source.find("70% of 2 channels at 3200 MT/s"),
+            std::string::npos)
+      << node.source;
+  EXPECT_DOUBLE_EQ(rome.parts.at("l3").bytesPerSecond, 35.7e9);
+  machine.cpuModel = "Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz";
+  EXPECT_DOUBLE_EQ(
+      describeMachine(machine, targetOf("x86-64-avx512")).coreBytesPerSecond,
+      13e9);
+  for (const char *unknown : {"", "AMD EPYC", "AMD EPYC 7", "Xeon Gold 62x0"}) {
+    machine.cpuModel = unknown;
+    EXPECT_DOUBLE_EQ(
+        describeMachine(machine, targetOf("x86-64-avx2")).coreBytesPerSecond,
+        30e9)
+        << unknown;
+  }
+}
+
+TEST(MachineDescription, FirmwareCountsBeforeCores) {
+  Machine machine = read("numa:2 core:4 pu:1");
+  machine.root.children[1].bandwidth = 90'000'000'000;
+  MachineDescription description =
+      describeMachine(machine, targetOf("x86-64-avx2"));
+  EXPECT_DOUBLE_EQ(description.memories.at(1), 90e9);
+  EXPECT_FALSE(description.memories.contains(0));
+  // And a file before the firmware.
+  Result<MachineDescription> given = machineDescriptionFromJson(
+      *parseJson("{\"parts\": {\"numa\": {\"gb_per_second\": 50}}}"),
+      description);
+  ASSERT_TRUE(given);
+  EXPECT_TRUE(given->memories.empty());
+}
+
+TEST(MachineDescription, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("[]"), "the file is no object");
   EXPECT_EQ(errorOf("{\"cores\": 1}"), "cores is not known");
   EXPECT_EQ(errorOf("{\"core_gflops\": 0}"),
@@ -61,6 +137,31 @@ TEST(MachineParameters, ErrorsNameTheField) {
             "memory_gb_per_second.zero names no NUMA node");
   EXPECT_EQ(errorOf("{\"memory_gb_per_second\": {\"0\": \"1\"}}"),
             "memory_gb_per_second.0 is not a number of 1e-06 to 1e+09");
+  EXPECT_EQ(errorOf("{\"core_gflops\": {\"f32\": 1, \"f16\": 1}}"),
+            "core_gflops.f16 is not known");
+  EXPECT_EQ(errorOf("{\"core_ghz\": {\"origin\": \"given\"}}"),
+            "core_ghz.value is absent");
+  EXPECT_EQ(errorOf("{\"core_ghz\": {\"value\": -1, \"origin\": "
+                    "\"given\"}}"),
+            "core_ghz.value is not a number of 1e-06 to 1e+09");
+  EXPECT_EQ(errorOf("{\"core_ghz\": {\"value\": 1}}"),
+            "core_ghz.origin is absent or no text");
+  EXPECT_EQ(errorOf("{\"core_ghz\": {\"value\": 1, \"origin\": "
+                    "\"guessed\"}}"),
+            "core_ghz.origin is 'guessed', not assumed, derived, given or "
+            "measured");
+  EXPECT_EQ(errorOf("{\"core_ghz\": {\"value\": 1, \"origin\": "
+                    "\"given\", \"from\": 1}}"),
+            "core_ghz.from is not known");
+  EXPECT_EQ(errorOf("{\"wakeup_ms\": 10, "
+                    "\"wakeups_per_core_per_second\": 100}"),
+            "wakeup_ms: with wakeups_per_core_per_second, the system's own "
+            "work would keep a CPU all the time");
+  EXPECT_EQ(errorOf("{\"a\\u001b[2J\": 1}"), "a?[2J is not known");
+  const std::string group =
+      "{\"name\": \"a\", \"inside\": \"numa\", \"cores\": 2}";
+  EXPECT_EQ(errorOf("{\"latent\": [" + group + ", " + group + "]}"),
+            "latent[1].name: there are two groups 'a'");
   EXPECT_EQ(errorOf("{\"latent\": {}}"), "latent is no list");
   EXPECT_EQ(errorOf("{\"latent\": [{}]}"),
             "latent[0].name is absent or no text");
@@ -71,13 +172,13 @@ TEST(MachineParameters, ErrorsNameTheField) {
             "latent[0].cores is not an integer of 2 to 1048576");
 }
 
-TEST(MachineParameters, ErrorsNameTheFile) {
+TEST(MachineDescription, ErrorsNameTheFile) {
   test::TemporaryFolder folder;
   auto refusal = [&](std::string_view contents) {
-    Result<MachineParameters> parameters = readMachineParameters(
-        folder.write("machine.json", contents),
-        *readMachineTopology("synthetic:numa:2 core:2 pu:1"));
-    return parameters ? "" : parameters.error().message;
+    Result<MachineDescription> description = readMachineDescription(
+        folder.write("machine.json", contents), read("numa:2 core:2 pu:1"),
+        targetOf("x86-64-avx2"));
+    return description ? "" : description.error().message;
   };
   std::string path = folder.file("machine.json");
   EXPECT_EQ(refusal("{\"core_gflops\": 0}"),

@@ -24,23 +24,24 @@ namespace sandwich::test {
 
 struct PaperMachine {
   MachineNode topology;
-  MachineParameters parameters;
+  MachineDescription description;
 };
 
-inline PaperMachine makePaperMachine(const std::string &description,
-                                     const std::string &name) {
-  Result<Machine> machine = readMachineTopology("synthetic:" + description);
+inline PaperMachine makePaperMachine(const std::string &topology,
+                                     const std::string &name,
+                                     const std::string &target) {
+  Result<Machine> machine = readMachineTopology("synthetic:" + topology);
   auto fail = [](const Error &error) {
     std::fprintf(stderr, "%s\n", error.message.c_str());
     std::abort();
   };
   if (!machine)
     fail(machine.error());
-  Result<MachineParameters> parameters =
-      readMachineParameters(SANDWICH_TEST_INPUTS "/" + name, *machine);
-  if (!parameters)
-    fail(parameters.error());
-  return {machine->root, *parameters};
+  Result<MachineDescription> description = readMachineDescription(
+      SANDWICH_TEST_INPUTS "/" + name, *machine, *getTarget(target));
+  if (!description)
+    fail(description.error());
+  return {machine->root, *description};
 }
 
 /// 8 NUMA nodes of 24 cores; clusters of four are hidden.
@@ -48,7 +49,7 @@ inline PaperMachine kunpeng920() {
   return makePaperMachine("pack:4 die:2 [numa(memory=68719476736)] "
                           "l3:1(size=25165824) l2:24(size=524288) "
                           "l1d:1(size=65536) core:1 pu:1",
-                          "kunpeng920x4.json");
+                          "kunpeng920x4.json", "aarch64-neon");
 }
 
 /// 2 NUMA nodes of 64 cores, one L3 for each four, two threads each.
@@ -57,7 +58,7 @@ inline PaperMachine epyc7H12() {
                           "l3:16(size=16777216) l2:4(size=524288) "
                           "l1d:1(size=32768) core:1 "
                           "pu:2(indexes=2*128:128*1)",
-                          "epyc7h12x2.json");
+                          "epyc7h12x2.json", "x86-64-avx2");
 }
 
 /// 2 NUMA nodes of 20 cores with two threads each.
@@ -65,7 +66,7 @@ inline PaperMachine xeon6230() {
   return makePaperMachine("pack:2 [numa(memory=103079215104)] "
                           "l3:1(size=28835840) l2:20(size=1048576) "
                           "l1d:1(size=32768) core:1 pu:2(indexes=2*40:40*1)",
-                          "xeon6230x2.json");
+                          "xeon6230x2.json", "x86-64-avx512");
 }
 
 /// Sheared-LLaMA-1.3B.

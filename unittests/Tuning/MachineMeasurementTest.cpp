@@ -76,47 +76,57 @@ TEST(MachineMeasurement, CpusThatMayNotBeUsedAreErrors) {
 TEST(MachineMeasurement, MeasuresThisMachine) {
   Machine machine = read("host");
   std::set<std::string, std::less<>> stages;
-  Result<MachineMeasurement> measured =
-      measureMachine(machine.root, /*bf16Weights=*/true,
-                     [&](std::string_view stage, double done) -> Status {
-                       stages.emplace(stage);
-                       EXPECT_GE(done, 0);
-                       EXPECT_LE(done, 1);
-                       return {};
-                     });
+  Result<MachineMeasurement> measured = measureMachine(
+      machine, [&](std::string_view stage, double done) -> Status {
+        stages.emplace(stage);
+        EXPECT_GE(done, 0);
+        EXPECT_LE(done, 1);
+        return {};
+      });
   ASSERT_TRUE(measured) << measured.error().message;
   EXPECT_TRUE(stages.contains("multiplying matrices"));
   EXPECT_TRUE(stages.contains("reading memory"));
 
-  const MachineParameters &parameters = measured->parameters;
-  expectPlausible(parameters.coreFlopsPerSecond);
-  expectPlausible(parameters.coreBytesPerSecond);
-  expectPlausible(parameters.remoteShare);
-  EXPECT_LE(parameters.remoteShare, 1);
+  EXPECT_TRUE(stages.contains("watching the system's own work"));
+
+  const MachineDescription &description = measured->description;
+  for (bool bf16 : {false, true}) {
+    const MachineValue &flops = description.coreFlopsPerSecond.of(bf16);
+    expectPlausible(flops);
+    EXPECT_EQ(flops.origin, ValueOrigin::Measured);
+  }
+  expectPlausible(description.coreBytesPerSecond);
+  expectPlausible(description.remoteShare);
+  EXPECT_LE(description.remoteShare, 1);
   if (countParts(machine.root, "numa") > 0)
-    expectPlausible(parameters.parts.at("numa").bytesPerSecond);
+    expectPlausible(description.parts.at("numa").bytesPerSecond);
+  EXPECT_EQ(description.isKnown(), machine.root.children.size() > 0 &&
+                                       !handoffPairs(machine.root).empty());
   if (countParts(machine.root, "numa") < 2) {
-    EXPECT_FALSE(measured->assumed.empty());
+    EXPECT_FALSE(measured->unmeasured.empty());
   }
   for (const CpuPair &pair : handoffPairs(machine.root))
-    expectPlausible(parameters.parts.at(pair.kind).handoffSeconds);
+    expectPlausible(description.parts.at(pair.kind).handoffSeconds);
 
-  Result<MachineParameters> again =
-      machineParametersFromJson(toJson(parameters));
+  const double taken =
+      description.wakeupsPerCorePerSecond * description.wakeupSeconds;
+  EXPECT_GE(taken, 0);
+  EXPECT_LT(taken, 1);
+  Result<MachineDescription> again =
+      machineDescriptionFromJson(toJson(description), MachineDescription());
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(toJson(*again), toJson(parameters));
+  EXPECT_EQ(toJson(*again), toJson(description));
 }
 
 TEST(MachineMeasurement, EndsWhenItIsTold) {
   for (std::string_view last :
        {"multiplying matrices", "filling memory", "reading memory"}) {
-    Result<MachineMeasurement> measured =
-        measureMachine(read("host").root, /*bf16Weights=*/false,
-                       [&](std::string_view stage, double) -> Status {
-                         if (stage == last)
-                           return makeError("enough");
-                         return {};
-                       });
+    Result<MachineMeasurement> measured = measureMachine(
+        read("host"), [&](std::string_view stage, double) -> Status {
+          if (stage == last)
+            return makeError("enough");
+          return {};
+        });
     ASSERT_FALSE(measured) << last;
     EXPECT_EQ(measured.error().message, "enough");
   }

@@ -75,7 +75,8 @@ static double latency(const LatencyModel &model,
 TEST(PaperMachines, KunpengAsInFigure3a) {
   PaperMachine machine = kunpeng920();
   Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
+      LatencyModel::create(machine.topology, machine.description,
+                           /*bf16Weights=*/false);
   ASSERT_TRUE(model) << model.error().message;
   std::vector<RankCpus> all;
   std::vector<RankCpus> oneOfEachCluster;
@@ -106,7 +107,8 @@ TEST(PaperMachines, KunpengAsInFigure3a) {
 TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
   PaperMachine machine = epyc7H12();
   Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
+      LatencyModel::create(machine.topology, machine.description,
+                           /*bf16Weights=*/false);
   ASSERT_TRUE(model) << model.error().message;
   std::map<unsigned, double> byRanks;
   for (unsigned ranks : {2, 4, 8, 16}) {
@@ -127,7 +129,8 @@ static ServiceConfiguration best(const PaperMachine &machine,
   Result<TopoTree> tree =
       TopoTree::fromMachine(machine.topology, TopoLeaves::Cores);
   Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.parameters);
+      LatencyModel::create(machine.topology, machine.description,
+                           /*bf16Weights=*/false);
   Result<ServingTrace> trace = findServingTrace("sharegpt");
   EXPECT_TRUE(tree && model && trace);
   Result<TracePrediction> prediction = TracePrediction::create(*trace);
