@@ -8,13 +8,16 @@
 //
 // The trees are made here a second time from the assumptions alone: partitions
 // of a set into blocks, all blocks of one size (A.1), each block a progression
-// of one common stride (A.2), its size a power of two (A.3).
+// of one common stride that holds translations of one child (A.2), its size a
+// power of two (A.3).
 //
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Topology/Trees/GroupEnumeration.h"
 
 #include "TestMachines.h"
+
+#include "sandwich/Topology/Trees/GroupGraph.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +30,7 @@ using Blocks = std::vector<std::vector<unsigned>>;
 /// The blocks of leaves at each depth from the leaves up.
 using Nesting = std::vector<Blocks>;
 
-/// A.2: every block is least + 0, t, 2t, … for one t.
+/// What `group` makes: every block is least + 0, t, 2t, … for one t.
 static bool isTiled(const Blocks &blocks) {
   for (unsigned stride = 1; stride <= blocks.size(); ++stride)
     if (std::all_of(blocks.begin(), blocks.end(), [&](const auto &block) {
@@ -38,6 +41,16 @@ static bool isTiled(const Blocks &blocks) {
         }))
       return true;
   return false;
+}
+
+/// A.2 of one node: each child's leaves are the first one's, all shifted by the
+/// same number. They are ascending.
+static bool areTranslations(const Blocks &children) {
+  for (const std::vector<unsigned> &child : children)
+    for (size_t i = 0; i < child.size(); ++i)
+      if (child[i] - child[0] != children[0][i] - children[0][0])
+        return false;
+  return true;
 }
 
 /// Calls `visit` with every partition of 0 … count-1 into blocks of `size`;
@@ -79,7 +92,9 @@ static void forEachPartition(unsigned count, unsigned size, Blocks &blocks,
 /// All nestings of the blocks `nesting.back()`, added to `found`.
 static void nest(Nesting &nesting, GroupSizes sizes, std::set<Nesting> &found) {
   const Blocks nodes = nesting.back();
-  found.insert(nesting);
+  // They are the root's children, if nothing else is grouped.
+  if (areTranslations(nodes))
+    found.insert(nesting);
   for (unsigned size = 2; size < nodes.size(); ++size) {
     if (nodes.size() % size != 0 ||
         (sizes == GroupSizes::PowersOfTwo && (size & (size - 1)) != 0))
@@ -93,9 +108,14 @@ static void nest(Nesting &nesting, GroupSizes sizes, std::set<Nesting> &found) {
           Blocks merged;
           for (const auto &block : partition) {
             merged.emplace_back();
-            for (unsigned node : block)
+            Blocks children;
+            for (unsigned node : block) {
+              children.push_back(nodes[node]);
               merged.back().insert(merged.back().end(), nodes[node].begin(),
                                    nodes[node].end());
+            }
+            if (!areTranslations(children))
+              return;
             std::sort(merged.back().begin(), merged.back().end());
           }
           nesting.push_back(merged);
@@ -114,38 +134,37 @@ static std::set<Nesting> nestings(unsigned leaves, GroupSizes sizes) {
   return found;
 }
 
-/// S(n) with F counted by laying blocks of every stride one after the other.
-static uint64_t countByTiling(unsigned count, bool powersOfTwo,
-                              std::map<unsigned, uint64_t> &known) {
-  if (count == 1)
-    return 1;
-  if (known.count(count))
-    return known[count];
-  uint64_t trees = 0;
-  for (unsigned size = 2; size <= count; ++size) {
-    if (powersOfTwo && size != count && (size & (size - 1)) != 0)
-      continue;
-    for (unsigned stride = 1; stride <= count / size; ++stride) {
-      std::vector<bool> covered(count, false);
-      bool tiles = true;
-      for (unsigned least = 0; least < count && tiles; ++least)
-        for (unsigned i = 0; i < size && !covered[least]; ++i) {
-          unsigned member = least + i * stride;
-          if (i + 1 < size) {
-            tiles &= member < count && !covered[member];
-            continue;
-          }
-          tiles &= member < count && !covered[member];
-          for (unsigned j = 0; j < size && tiles; ++j)
-            covered[least + j * stride] = true;
-          if (!tiles)
-            break;
-        }
-      if (tiles)
-        trees += countByTiling(count / size, powersOfTwo, known);
+/// Whether the children of every node of `tree` are translations of each other.
+static bool isTranslated(const TopoTree &tree) {
+  for (unsigned depth = 1; depth <= tree.depth(); ++depth) {
+    std::map<unsigned, Blocks> childrenOf;
+    std::vector<unsigned> parentOf(tree.leafCount());
+    unsigned number = 0;
+    for (const auto &parent : tree.leavesOfNodes(depth - 1, false)) {
+      for (unsigned leaf : parent)
+        parentOf[leaf] = number;
+      ++number;
     }
+    for (const auto &child : tree.leavesOfNodes(depth, false))
+      childrenOf[parentOf[child.front()]].push_back(child);
+    for (const auto &[parent, children] : childrenOf)
+      if (!areTranslations(children))
+        return false;
   }
-  return known[count] = trees;
+  return true;
+}
+
+/// Calls `visit` with every tree that `group` makes of the flat `tree`.
+template <typename Visit>
+static void forEachTree(const TopoTree &tree, GroupSizes sizes,
+                        const Visit &visit) {
+  visit(tree);
+  unsigned nodes = tree.level(1).arity;
+  for (unsigned size = 2; size < nodes; ++size)
+    for (unsigned stride = 1; size * stride <= nodes; ++stride)
+      if (sizes == GroupSizes::Any || (size & (size - 1)) == 0)
+        if (auto grouped = tree.group(size, stride, 1))
+          forEachTree(*grouped, sizes, visit);
 }
 
 class Counts : public ::testing::TestWithParam<GroupSizes> {};
@@ -179,12 +198,18 @@ TEST_P(Counts, SmallTreesAreThoseOfAllPartitions) {
   }
 }
 
-TEST_P(Counts, AgreeWithLayingBlocksUpTo64) {
-  std::map<unsigned, uint64_t> known;
+TEST_P(Counts, AgreeWithCheckedTreesUpTo64) {
   for (unsigned leaves = 2; leaves <= 64; ++leaves) {
-    uint64_t expected =
-        countByTiling(leaves, GetParam() == GroupSizes::PowersOfTwo, known);
-    EXPECT_EQ(countGroupings(leaves, GetParam()), expected) << leaves;
+    std::set<TopoHash> expected;
+    forEachTree(makeFlat(leaves), GetParam(), [&](const TopoTree &tree) {
+      bool translated = isTranslated(tree);
+      if (translated)
+        expected.insert(tree.hash());
+      EXPECT_EQ(static_cast<bool>(
+                    checkAssumption(tree, TopoAssumption::TiledByStride)),
+                translated)
+          << tree.derivation();
+    });
     std::set<TopoHash> hashes;
     uint64_t visits = 0;
     ASSERT_TRUE(forEachGroupedTree(makeFlat(leaves), GetParam(),
@@ -193,8 +218,19 @@ TEST_P(Counts, AgreeWithLayingBlocksUpTo64) {
                                      hashes.insert(tree.hash());
                                      return true;
                                    }));
-    EXPECT_EQ(visits, expected) << leaves;
-    EXPECT_EQ(hashes.size(), expected) << leaves;
+    EXPECT_EQ(hashes, expected) << leaves;
+    EXPECT_EQ(visits, expected.size()) << leaves;
+    EXPECT_EQ(countGroupings(leaves, GetParam()), visits) << leaves;
+  }
+}
+
+TEST_P(Counts, AreThePathsOfTheGraph) {
+  for (unsigned leaves : {24, 97, 144, 360, 384, 480, 576, 640, 768, 960, 1024,
+                          1680, 4096, 16384}) {
+    auto graph = GroupGraph::make(leaves, GetParam(), ScatteredGroups::All);
+    ASSERT_TRUE(graph) << graph.error().message;
+    EXPECT_EQ(countGroupings(leaves, GetParam()), graph->countTrees())
+        << leaves;
   }
 }
 
@@ -250,7 +286,7 @@ TEST(GroupedTrees, LevelsOfAMachineMultiply) {
   uint64_t trees = 0;
   ASSERT_TRUE(forEachGroupedTree(kunpeng, GroupSizes::Any,
                                  [&](const TopoTree &) { return ++trees; }));
-  EXPECT_EQ(trees, 3u * 1u * 286u);
+  EXPECT_EQ(trees, 3u * 1u * 204u);
   EXPECT_EQ(countGroupedTrees(kunpeng, GroupSizes::Any), trees);
   EXPECT_EQ(countGroupedTrees(makeFlat(1024), GroupSizes::Any), 19958400u);
 }
@@ -303,13 +339,50 @@ TEST(Assumptions, AreCheckedByName) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message,
             "A.3 (power of two): groups at depth 1 have 3 members");
-  // CPU numbers that no stride explains.
-  MachineNode machine = makeMachine({{"core", 2}, {"cpu", 2}});
-  machine.children[1].children[1].index = 7;
-  status = checkAssumption(*TopoTree::fromMachine(machine),
-                           TopoAssumption::TiledByStride);
+  // {0, 1, 3, 4} stands beside {2, 5, 6, 9}.
+  status = checkAssumption(
+      *makeTree({{"package", 2}, {"cpu", 12}}).group(2, 3, 2)->group(2, 1, 2),
+      TopoAssumption::TiledByStride);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message,
-            "A.2 (tiled by stride): at depth 1 the node with CPU 2 is not its "
-            "first sibling shifted by a stride");
+            "A.2 (tiled by stride): the groups at depth 2 are not translations "
+            "of each other");
+}
+
+// How the machine numbers its CPUs is no group's doing.
+TEST(Assumptions, HoldForIrregularNumbers) {
+  MachineNode machine = makeMachine({{"core", 4}, {"cpu", 2}});
+  machine.children[1].children[1].index = 17;
+  auto tree = TopoTree::fromMachine(machine);
+  ASSERT_TRUE(tree);
+  uint64_t trees = 0;
+  ASSERT_TRUE(
+      forEachGroupedTree(*tree, GroupSizes::Any, [&](const TopoTree &grouped) {
+        EXPECT_TRUE(checkAssumption(grouped, TopoAssumption::TiledByStride));
+        return ++trees;
+      }));
+  EXPECT_EQ(trees, 3u);
+}
+
+// Any number of siblings has few ways without scattered groups.
+TEST(ScatteredGroups, MayBeFewer) {
+  for (unsigned leaves : {2, 97, 27720, 30240, 32749, 32768}) {
+    auto graph =
+        GroupGraph::make(leaves, GroupSizes::Any, ScatteredGroups::None);
+    ASSERT_TRUE(graph) << graph.error().message;
+    // The siblings are the product of the sizes inside, between and around
+    // groups; all that are one group are one tiling.
+    unsigned expected = 0;
+    for (unsigned groups : divisorsOf(leaves))
+      expected += groups == 1 ? 1 : divisorsOf(leaves / groups).size();
+    EXPECT_EQ(graph->tilingCount(), expected) << leaves;
+    EXPECT_GE(graph->countTrees(), 1u);
+  }
+  auto all = GroupGraph::make(96, GroupSizes::Any, ScatteredGroups::All);
+  auto some =
+      GroupGraph::make(96, GroupSizes::Any, ScatteredGroups::PowersOfTwo);
+  auto none = GroupGraph::make(96, GroupSizes::Any, ScatteredGroups::None);
+  ASSERT_TRUE(all && some && none);
+  EXPECT_LT(some->countTrees(), all->countTrees());
+  EXPECT_LT(none->countTrees(), some->countTrees());
 }

@@ -8,6 +8,8 @@
 
 #include "CrossSection.h"
 
+#include "sandwich/Support/CheckedMath.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -32,6 +34,31 @@ groupsOfLevels(const TopoTree &tree) {
   return result;
 }
 
+/// Every way to group the `arity` parts at `depth`, or, if these are too many,
+/// fewer, of which `notes` tells.
+static Result<GroupGraph> makeGraph(unsigned arity, unsigned depth,
+                                    GroupSizes sizes,
+                                    const std::function<bool()> &interrupted,
+                                    std::vector<std::string> &notes) {
+  Result<GroupGraph> graph =
+      GroupGraph::make(arity, sizes, ScatteredGroups::All, interrupted);
+  for (auto [scattered, which] :
+       {std::pair(ScatteredGroups::PowersOfTwo,
+                  ", but other sizes than powers of two"),
+        std::pair(ScatteredGroups::None, "")}) {
+    if (graph || (interrupted && interrupted()))
+      break;
+    std::string reason = graph.error().message;
+    graph = GroupGraph::make(arity, sizes, scattered, interrupted);
+    if (graph)
+      notes.push_back(reason + "; at depth " + std::to_string(depth) +
+                      " groups are tried that have neighbours or are spread "
+                      "evenly" +
+                      which);
+  }
+  return graph;
+}
+
 Result<SearchSpace>
 SearchSpace::make(const TopoTree &tree, GroupSizes sizes, bool keepGroups,
                   const std::function<bool()> &interrupted) {
@@ -48,23 +75,12 @@ SearchSpace::make(const TopoTree &tree, GroupSizes sizes, bool keepGroups,
       space.machineLevels.push_back(
           {GroupGraph::makeChain(arity, groups[depth - 1]), words});
     } else {
-      GroupSizes used = sizes;
-      Result<GroupGraph> graph = GroupGraph::make(arity, used, interrupted);
-      if (!graph && used == GroupSizes::Any) {
-        used = GroupSizes::PowersOfTwo;
-        space.notes.push_back(graph.error().message +
-                              "; only powers of two are tried at depth " +
-                              std::to_string(depth));
-        graph = GroupGraph::make(arity, used, interrupted);
-      }
-      if (!graph)
-        return makeError(
-            graph.error().message,
-            ", even by powers of two; 8192 always have few enough");
-      space.machineLevels.push_back({*std::move(graph), words});
-      if (__builtin_mul_overflow(space.treeCount, countGroupings(arity, used),
-                                 &space.treeCount))
-        space.treeCount = ~uint64_t{0};
+      SANDWICH_ASSIGN_OR_RETURN(
+          GroupGraph graph,
+          makeGraph(arity, depth, sizes, interrupted, space.notes));
+      space.treeCount = checkedMultiply(space.treeCount, graph.countTrees())
+                            .value_or(~uint64_t{0});
+      space.machineLevels.push_back({std::move(graph), words});
     }
     words += (arity + 63) / 64;
   }
@@ -93,8 +109,9 @@ void SearchSpace::apply(const Removal &removal, AwakeMask &mask) const {
   const auto &[graph, firstWord] = machineLevels[removal.level];
   const GroupGraph::Edge &edge = graph.edges()[removal.edge];
   unsigned awake = edge.size - removal.count;
+  const std::vector<uint16_t> children = graph.childrenOf(edge);
   for (unsigned position = 0; position < graph.arity(); ++position)
-    if (graph.childOf(edge, position) >= awake)
+    if (children[position] >= awake)
       mask[firstWord + position / 64] &= ~(uint64_t{1} << position % 64);
 }
 
@@ -220,11 +237,12 @@ static void forEachLeaf(const SearchSpace &space, const CrossSection &cut,
     leavesBelow *= space.levels()[deeper].graph.arity();
   }
   const GroupGraph &graph = space.levels()[cut.level].graph;
+  const std::vector<uint16_t> groupOf = graph.groupsOf(cut.tiling);
   unsigned groups = graph.groupCount(cut.tiling);
   unsigned parts = space.partsAbove(cut.level);
   for (unsigned part = 0; part < parts; ++part)
     forEachAwake(cut.level, [&](unsigned position) {
-      unsigned process = part * groups + graph.groupOf(cut.tiling, position);
+      unsigned process = part * groups + groupOf[position];
       unsigned first = (part * graph.arity() + position) * leavesBelow;
       for (unsigned leaf : below)
         visit(process, first + leaf);

@@ -51,10 +51,10 @@ public:
 
   /// All trees that groups of the given sizes make of `tree`, or, where
   /// `keepGroups` is set, `tree` alone with the groups it has. A level with too
-  /// many groupings of any size has those of powers of two; `restricted` tells
-  /// of it. Errors: `tree` has removed nodes, or groups without `keepGroups`;
-  /// powers of two give too many groupings as well; `interrupted`, which is
-  /// asked now and then and once it says so must say so ever after.
+  /// many groupings has fewer scattered groups, as few as it takes, and
+  /// `restricted` tells of it. Errors: `tree` has removed nodes, or groups
+  /// without `keepGroups`; `interrupted`, which is asked now and then and once
+  /// it says so must say so ever after.
   static Result<SearchSpace>
   make(const TopoTree &tree, GroupSizes sizes, bool keepGroups,
        const std::function<bool()> &interrupted = {});
@@ -65,8 +65,8 @@ public:
   unsigned partsAbove(unsigned level) const;
   const std::vector<TopoCpu> &leaves() const { return fundamental.leaves(); }
   unsigned depth() const { return fundamental.depth(); }
-  /// How many grouped trees it holds, and levels that have groups of powers of
-  /// two only.
+  /// How many grouped trees it holds, and a line for each level that has not
+  /// all groups.
   uint64_t trees() const { return treeCount; }
   const std::vector<std::string> &restricted() const { return notes; }
 

@@ -9,6 +9,7 @@
 #include "sandwich/Topology/Trees/GroupEnumeration.h"
 
 #include "sandwich/Topology/Trees/GroupGraph.h"
+#include "sandwich/Topology/Trees/SiblingTiling.h"
 
 #include "sandwich/Support/CheckedMath.h"
 
@@ -26,31 +27,21 @@ static constexpr uint64_t tooMany = std::numeric_limits<uint64_t>::max();
 //===----------------------------------------------------------------------===//
 
 static Status checkTiledByStride(const TopoTree &tree) {
-  for (unsigned depth = 1; depth <= tree.depth(); ++depth) {
-    // Leaf positions are the machine's order, so a node's children follow from
-    // theirs: child and parent share their first leaf's parent.
-    auto parents = tree.leavesOfNodes(depth - 1, /*awakeOnly=*/false);
-    auto children = tree.leavesOfNodes(depth, /*awakeOnly=*/false);
-    std::vector<unsigned> parentOf(tree.leafCount());
-    for (unsigned p = 0; p < parents.size(); ++p)
-      for (unsigned leaf : parents[p])
-        parentOf[leaf] = p;
-    std::vector<std::vector<int64_t>> firstChild(parents.size());
-    for (const std::vector<unsigned> &child : children) {
-      std::vector<int64_t> cpus;
-      cpus.reserve(child.size());
-      for (unsigned leaf : child)
-        cpus.push_back(tree.leaves()[leaf].cpu);
-      std::sort(cpus.begin(), cpus.end());
-      std::vector<int64_t> &first = firstChild[parentOf[child.front()]];
-      if (first.empty())
-        first = cpus;
-      for (size_t i = 1; i < cpus.size(); ++i)
-        if (cpus[i] - first[i] != cpus[0] - first[0])
-          return makeError("A.2 (tiled by stride): at depth ", depth,
-                           " the node with CPU ", cpus[0],
-                           " is not its first sibling shifted by a stride");
+  std::optional<SiblingTiling> tiling;
+  for (unsigned depth = tree.depth(); depth >= 2; --depth) {
+    const TopoLevel &level = tree.level(depth);
+    if (!level.isGroup()) {
+      unsigned siblings = level.arity;
+      for (unsigned above = depth; tree.level(--above).isGroup();)
+        siblings *= tree.level(above).arity;
+      tiling.emplace(siblings);
     }
+    if (!tree.level(depth - 1).isGroup())
+      continue;
+    tiling = tiling->grouped(level.arity, level.stride);
+    if (!tiling)
+      return makeError("A.2 (tiled by stride): the groups at depth ", depth - 1,
+                       " are not translations of each other");
   }
   return {};
 }
@@ -78,22 +69,27 @@ Status sandwich::checkAssumption(const TopoTree &tree,
 //===----------------------------------------------------------------------===//
 
 /// Visits `tree` and every tree that further groups make of it: groups over
-/// the nodes now at `depth`, then groups at smaller depths.
+/// the nodes now at `depth`, which tile the machine's parts there as `tiling`
+/// does, then groups at smaller depths.
 static bool visitGroupings(const TopoTree &tree, unsigned depth,
-                           GroupSizes sizes,
+                           const SiblingTiling &tiling, GroupSizes sizes,
                            const std::function<bool(const TopoTree &)> &visit) {
   if (depth == 0)
     return visit(tree);
-  if (!visitGroupings(tree, depth - 1, sizes, visit))
+  if (!visitGroupings(tree, depth - 1,
+                      SiblingTiling(tree.level(depth - 1).arity), sizes, visit))
     return false;
   unsigned arity = tree.level(depth).arity;
   for (unsigned size : groupSizes(arity, sizes))
-    for (unsigned stride : divisorsOf(arity / size))
-      if (size < arity)
-        // Arguments that tile cannot fail.
-        if (!visitGroupings(*tree.group(size, stride, depth), depth, sizes,
-                            visit))
-          return false;
+    for (unsigned stride : divisorsOf(arity / size)) {
+      if (size == arity)
+        continue;
+      std::optional<SiblingTiling> grouped = tiling.grouped(size, stride);
+      // Arguments that tile cannot fail.
+      if (grouped && !visitGroupings(*tree.group(size, stride, depth), depth,
+                                     *grouped, sizes, visit))
+        return false;
+    }
   return true;
 }
 
@@ -102,7 +98,8 @@ Status sandwich::forEachGroupedTree(
     const std::function<bool(const TopoTree &)> &visit) {
   if (!tree.derivation().empty())
     return makeError("the tree is transformed already: ", tree.derivation());
-  visitGroupings(tree, tree.depth(), sizes, visit);
+  visitGroupings(tree, tree.depth(),
+                 SiblingTiling(tree.level(tree.depth()).arity), sizes, visit);
   return {};
 }
 
@@ -110,25 +107,79 @@ Status sandwich::forEachGroupedTree(
 // Counts
 //===----------------------------------------------------------------------===//
 
-static uint64_t countGroupings(unsigned arity, GroupSizes sizes,
-                               std::map<unsigned, uint64_t> &known) {
-  if (arity == 1)
-    return 1;
-  if (auto found = known.find(arity); found != known.end())
-    return found->second;
-  uint64_t count = 0;
-  for (unsigned size : groupSizes(arity, sizes)) {
-    auto ways =
-        checkedMultiply<uint64_t>(countGroupings(arity / size, sizes, known),
-                                  divisorsOf(arity / size).size());
-    count = checkedAdd(count, ways.value_or(tooMany)).value_or(tooMany);
+/// By how many levels they have.
+using CountByLevels = std::vector<uint64_t>;
+
+/// `sum` += how many pairs of one of `a` and one of `b` there are, times the
+/// ways to merge their levels' orders.
+static void addPairs(CountByLevels &sum, const CountByLevels &a,
+                     const CountByLevels &b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    uint64_t merges = 1;
+    for (size_t j = 0; i + j < sum.size(); ++j) {
+      auto pairs = checkedMultiply(a[i], b[j]);
+      auto ways = checkedMultiply(pairs.value_or(tooMany), merges);
+      sum[i + j] =
+          checkedAdd(sum[i + j], ways.value_or(tooMany)).value_or(tooMany);
+      // Binomials of at most fifteen levels, which are exact step by step.
+      merges = merges * (i + j + 1) / (j + 1);
+    }
   }
-  return known[arity] = count;
 }
 
+// A tree is a word (docs/RationaleTopoTree.md, "How many trees"): the digits of
+// the siblings' mixed radix, each with the level whose children it counts. The
+// topmost level's digits cut it into words of other levels, and only the first
+// and the last of these may be empty.
 uint64_t sandwich::countGroupings(unsigned arity, GroupSizes sizes) {
-  std::map<unsigned, uint64_t> known;
-  return ::countGroupings(arity, sizes, known);
+  struct Counts {
+    /// Words whose levels all make groups; those of them, and of all, without
+    /// the level that is topmost; and these without their last digit of that.
+    CountByLevels words, below, belowWhole, begun, begunWhole;
+  };
+  if (arity == 1)
+    return 1;
+  // No more levels than prime factors.
+  const size_t levels = std::bit_width(arity);
+  std::map<unsigned, Counts> known;
+  for (unsigned number : divisorsOf(arity)) {
+    Counts &counts = known[number];
+    for (CountByLevels *list :
+         {&counts.words, &counts.below, &counts.belowWhole, &counts.begun,
+          &counts.begunWhole})
+      list->assign(levels, 0);
+    auto add = [](CountByLevels &sum, const CountByLevels &more) {
+      for (size_t i = 0; i < sum.size(); ++i)
+        sum[i] = checkedAdd(sum[i], more[i]).value_or(tooMany);
+    };
+    for (unsigned digit : divisorsOf(number)) {
+      if (digit == 1)
+        continue;
+      const Counts &rest = known[number / digit];
+      add(counts.belowWhole, rest.begunWhole);
+      if (sizes == GroupSizes::Any || std::has_single_bit(digit))
+        add(counts.below, rest.begun);
+    }
+    std::copy(counts.below.begin(), counts.below.end() - 1,
+              counts.words.begin() + 1);
+    for (auto [begun, below] :
+         {std::pair(&Counts::begun, &Counts::below),
+          std::pair(&Counts::begunWhole, &Counts::belowWhole)}) {
+      CountByLevels &sum = counts.*begun;
+      sum[0] = number == 1;
+      add(sum, counts.words);
+      add(sum, counts.words);
+      for (unsigned factor : divisorsOf(number)) {
+        const Counts &before = known[number / factor];
+        addPairs(sum, known[factor].words, before.words);
+        addPairs(sum, known[factor].words, before.*below);
+      }
+    }
+  }
+  uint64_t count = 0;
+  for (uint64_t ofLevels : known[arity].belowWhole)
+    count = checkedAdd(count, ofLevels).value_or(tooMany);
+  return count;
 }
 
 uint64_t sandwich::countGroupedTrees(const TopoTree &tree, GroupSizes sizes) {

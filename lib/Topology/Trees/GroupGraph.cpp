@@ -8,19 +8,20 @@
 
 #include "sandwich/Topology/Trees/GroupGraph.h"
 
-#include "sandwich/Topology/Trees/Hashing.h"
+#include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Topology/Trees/SiblingTiling.h"
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
-#include <unordered_map>
+#include <numeric>
 
 using namespace sandwich;
 
-/// Beyond these the tables take hundreds of megabytes.
+/// Beyond these, which tilings reach which takes 32 MB, and walking their edges
+/// many seconds. 16,384 siblings have as many.
 static constexpr size_t maxTilings = size_t{1} << 14;
-/// Enough for all groups of powers of two of 8,192 siblings.
-static constexpr size_t maxTableEntries = size_t{1} << 26;
 
 std::vector<unsigned> sandwich::divisorsOf(unsigned number) {
   std::vector<unsigned> divisors;
@@ -39,65 +40,32 @@ std::vector<unsigned> sandwich::groupSizes(unsigned arity, GroupSizes sizes) {
   return result;
 }
 
-template <typename Leave>
-Status GroupGraph::build(unsigned arity, const Leave &leave,
-                         const std::function<bool()> &interrupted) {
-  siblings = arity;
-  // Tilings whose edges are still to come, those of most groups first.
-  std::map<unsigned, std::vector<uint32_t>, std::greater<>> open;
-  std::unordered_multimap<TopoHash, uint32_t, TopoHashOfHash> byHash;
-  // The tiling made of `map`, which gives each position its group.
-  auto intern = [&](const std::vector<uint16_t> &map, unsigned count) {
-    XXH128_hash_t hash =
-        XXH3_128bits(map.data(), map.size() * sizeof(map.front()));
-    TopoHash key{hash.low64, hash.high64};
-    auto [begin, end] = byHash.equal_range(key);
-    for (auto it = begin; it != end; ++it)
-      if (std::equal(map.begin(), map.end(),
-                     groups.begin() + size_t{it->second} * siblings))
-        return it->second;
-    uint32_t tiling = tilingCount();
-    byHash.emplace(key, tiling);
-    groupCounts.push_back(count);
-    groups.insert(groups.end(), map.begin(), map.end());
-    open[count].push_back(tiling);
-    return tiling;
-  };
-  std::vector<uint16_t> map(arity);
-  for (unsigned position = 0; position < arity; ++position)
-    map[position] = position;
-  intern(map, arity);
-  while (!open.empty()) {
-    auto [count, tilings] = std::move(*open.begin());
-    open.erase(open.begin());
-    for (uint32_t from : tilings) {
-      if (interrupted && interrupted())
-        return makeError("interrupted");
-      if (count == 1)
-        wholeTiling = from;
-      for (auto [size, stride] : leave(from)) {
-        for (unsigned position = 0; position < arity; ++position) {
-          unsigned group = groupOf(from, position);
-          map[position] = group / (size * stride) * stride + group % stride;
-        }
-        uint32_t to = intern(map, count / size);
-        if (tilingCount() > maxTilings || groups.size() > maxTableEntries)
-          return makeError("there are too many ways to group ", arity,
-                           " equal parts");
-        edgeList.push_back({from, to, static_cast<uint16_t>(size),
-                            static_cast<uint16_t>(stride)});
-      }
-    }
-  }
-  close();
-  return {};
+static bool isAllowed(unsigned size, unsigned stride, unsigned count,
+                      ScatteredGroups scattered) {
+  return stride == 1 || stride == count / size ||
+         scattered == ScatteredGroups::All ||
+         (scattered == ScatteredGroups::PowersOfTwo &&
+          std::has_single_bit(size));
+}
+
+uint32_t GroupGraph::addTiling(unsigned groupCount) {
+  if (groupCount == 1)
+    wholeTiling = tilingCount();
+  groupCounts.push_back(groupCount);
+  return tilingCount() - 1;
 }
 
 void GroupGraph::close() {
   distances.assign(tilingCount(), tilingCount());
+  lastEdges.assign(tilingCount(), 0);
   distances[0] = 0;
-  for (const Edge &edge : edgeList)
-    distances[edge.to] = std::min(distances[edge.to], distances[edge.from] + 1);
+  for (uint32_t number = 0; number < edgeList.size(); ++number) {
+    const Edge &edge = edgeList[number];
+    if (distances[edge.from] + 1 >= distances[edge.to])
+      continue;
+    distances[edge.to] = distances[edge.from] + 1;
+    lastEdges[edge.to] = number;
+  }
   wordsPerTiling = (tilingCount() + 63) / 64;
   reach.assign(wordsPerTiling * tilingCount(), 0);
   for (uint32_t tiling = 0; tiling < tilingCount(); ++tiling)
@@ -110,31 +78,94 @@ void GroupGraph::close() {
 }
 
 Result<GroupGraph> GroupGraph::make(unsigned arity, GroupSizes sizes,
+                                    ScatteredGroups scattered,
                                     const std::function<bool()> &interrupted) {
   GroupGraph graph;
-  auto leave = [&](uint32_t tiling) {
-    std::vector<std::pair<unsigned, unsigned>> groupings;
-    unsigned count = graph.groupCount(tiling);
-    for (unsigned size : groupSizes(count, sizes))
-      for (unsigned stride : divisorsOf(count / size))
-        groupings.emplace_back(size, stride);
-    return groupings;
+  std::map<SiblingTiling, uint32_t> known;
+  // Tilings whose edges are still to come, those of most groups first.
+  std::map<unsigned, std::vector<std::pair<uint32_t, SiblingTiling>>,
+           std::greater<>>
+      open;
+  auto intern = [&](const SiblingTiling &tiling) {
+    auto [entry, isNew] = known.try_emplace(tiling, graph.tilingCount());
+    if (isNew) {
+      unsigned count = tiling.groupCount();
+      graph.addTiling(count);
+      open[count].emplace_back(entry->second, tiling);
+    }
+    return entry->second;
   };
-  SANDWICH_RETURN_IF_ERROR(graph.build(arity, leave, interrupted));
+  intern(SiblingTiling(arity));
+  while (!open.empty()) {
+    auto [count, tilings] = std::move(*open.begin());
+    open.erase(open.begin());
+    for (const auto &[from, tiling] : tilings) {
+      if (interrupted && interrupted())
+        return makeError("interrupted");
+      for (unsigned size : groupSizes(count, sizes))
+        for (unsigned stride : divisorsOf(count / size)) {
+          if (!isAllowed(size, stride, count, scattered))
+            continue;
+          std::optional<SiblingTiling> grouped = tiling.grouped(size, stride);
+          if (!grouped)
+            continue;
+          uint32_t to = intern(*grouped);
+          if (graph.tilingCount() > maxTilings)
+            return makeError("there are too many ways to group ", arity,
+                             " equal parts");
+          graph.edgeList.push_back({from, to, static_cast<uint16_t>(size),
+                                    static_cast<uint16_t>(stride)});
+        }
+    }
+  }
+  graph.close();
   return graph;
 }
 
 GroupGraph GroupGraph::makeChain(
     unsigned arity, const std::vector<std::pair<unsigned, unsigned>> &levels) {
   GroupGraph graph;
-  // One path is never too many tilings.
-  (void)graph.build(arity, [&](uint32_t tiling) {
-    std::vector<std::pair<unsigned, unsigned>> grouping;
-    if (tiling < levels.size())
-      grouping.push_back(levels[tiling]);
-    return grouping;
-  });
+  uint32_t from = graph.addTiling(arity);
+  for (auto [size, stride] : levels) {
+    uint32_t to = graph.addTiling(graph.groupCount(from) / size);
+    graph.edgeList.push_back(
+        {from, to, static_cast<uint16_t>(size), static_cast<uint16_t>(stride)});
+    from = to;
+  }
+  graph.close();
   return graph;
+}
+
+uint64_t GroupGraph::countTrees() const {
+  constexpr uint64_t tooMany = std::numeric_limits<uint64_t>::max();
+  std::vector<uint64_t> paths(tilingCount(), 0);
+  paths[0] = 1;
+  for (const Edge &edge : edgeList)
+    paths[edge.to] =
+        checkedAdd(paths[edge.to], paths[edge.from]).value_or(tooMany);
+  return paths[wholeTiling];
+}
+
+std::vector<uint16_t> GroupGraph::groupsOf(uint32_t tiling) const {
+  std::vector<const Edge *> groupings;
+  for (uint32_t at = tiling; at != 0; at = groupings.back()->from)
+    groupings.push_back(&edgeList[lastEdges[at]]);
+  std::vector<uint16_t> groups(arity());
+  std::iota(groups.begin(), groups.end(), uint16_t{0});
+  for (auto edge = groupings.rbegin(); edge != groupings.rend(); ++edge) {
+    const unsigned stride = (*edge)->stride;
+    const unsigned block = (*edge)->size * stride;
+    for (uint16_t &group : groups)
+      group = group / block * stride + group % stride;
+  }
+  return groups;
+}
+
+std::vector<uint16_t> GroupGraph::childrenOf(const Edge &edge) const {
+  std::vector<uint16_t> children = groupsOf(edge.from);
+  for (uint16_t &child : children)
+    child = child / edge.stride % edge.size;
+  return children;
 }
 
 std::vector<uint32_t> GroupGraph::path(uint32_t from, uint32_t to) const {

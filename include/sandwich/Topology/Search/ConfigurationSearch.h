@@ -85,8 +85,9 @@ struct ConfigurationSearchOptions {
   /// `keepGroups` searches the given tree with the groups it has; otherwise it
   /// must be fundamental, and every grouped tree is searched.
   bool keepGroups = false;
-  /// Where any size gives too many trees, powers of two (A.3) are taken for
-  /// that level, and `SearchResult::notes` says so.
+  /// A level with too many groupings of these sizes has fewer of them, which
+  /// `SearchResult::notes` tells: scattered groups of powers of two (A.3), or
+  /// none that are scattered (`ScatteredGroups`).
   GroupSizes sizes = GroupSizes::Any;
   OperatorLimits limits;
   /// Of a set of processes, how many evaluations in a row may pass without a
@@ -120,8 +121,8 @@ struct SearchResult {
   std::vector<ServiceConfiguration> configurations;
   SearchStatistics statistics;
   /// What a person should know of the search, a line each: process counts that
-  /// operator limits refuse, sets of processes left early, levels restricted to
-  /// powers of two.
+  /// operator limits refuse, sets of processes left early, levels with
+  /// fewer groupings.
   std::vector<std::string> notes;
   bool interrupted = false;
 };
@@ -131,8 +132,7 @@ struct SearchResult {
 /// transformation tree, and only below such trees the walk goes on. Decode
 /// shares the processes of prefill, so removes at or above the cross-section
 /// are not tried. The same arguments give the same result. Errors: patience or
-/// topK is zero, `tree` is transformed already, there are too many groupings,
-/// the evaluator fails.
+/// topK is zero, `tree` is transformed already, the evaluator fails.
 Result<SearchResult>
 searchConfigurations(const TopoTree &tree, ConfigurationEvaluator &evaluator,
                      const ConfigurationSearchOptions &options = {});

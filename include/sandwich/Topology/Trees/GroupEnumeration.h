@@ -28,10 +28,10 @@ enum class TopoAssumption {
   /// A.1: every subgraph is symmetric. The representation depends on it:
   /// `TopoTree::fromMachine` refuses machines that break it.
   Symmetric,
-  /// A.2: children of one node tile it by a stride. `group` makes no other
-  /// trees, as to where children stand among their siblings. The paper says it
-  /// of the CPU indexes that the manufacturer provides, and so does
-  /// `checkAssumption`.
+  /// A.2: the children of a node are translations of each other, as the
+  /// machine's parts are numbered where they stand among their siblings
+  /// (`SiblingTiling`). The paper says it of the CPU numbers that the
+  /// manufacturer gives; where these are irregular, that is no group's doing.
   TiledByStride,
   /// A.3: groups have a power of two of members. May be switched on where
   /// there are too many trees; how many children the machine's own parts have
@@ -40,26 +40,20 @@ enum class TopoAssumption {
 };
 
 /// Whether `tree` meets `assumption`: the error names the depth that does not.
-/// A.2 holds if below every node each child's CPU indexes are those of the
-/// first child, all shifted by the same number. (The paper's formula lets every
-/// index shift by a number of its own, which a stride of 1 always satisfies;
-/// its proof counts what is checked here.)
 Status checkAssumption(const TopoTree &tree, TopoAssumption assumption);
 
 /// The sizes that `group` is tried with. A.1 and A.2 always hold.
 enum class GroupSizes { Any, PowersOfTwo };
 
 /// Calls `visit` with the fundamental tree and each tree that `group` calls
-/// make of it, every tree once, until `visit` returns false. Errors: `tree` is
-/// grouped or has removed nodes.
+/// make of it without breaking A.2, every tree once, until `visit` returns
+/// false. Errors: `tree` is grouped or has removed nodes.
 Status forEachGroupedTree(const TopoTree &tree, GroupSizes sizes,
                           const std::function<bool(const TopoTree &)> &visit);
 
 /// How many trees `group` calls make of `arity` siblings, the one without
-/// groups included: S(n) of the appendix with the exact number of partitions,
-/// S(1) = 1, S(n) = sum over k of S(n/k) * (number of divisors of n/k), k being
-/// the divisors of n from 2 that `sizes` allows, and n itself, which is the
-/// end. The largest 64-bit number if there are more.
+/// groups included: S(n) of the appendix with the exact number of partitions.
+/// The largest 64-bit number if there are more.
 uint64_t countGroupings(unsigned arity, GroupSizes sizes);
 
 /// How many trees `forEachGroupedTree` visits: the product over the levels.

@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace sandwich {
@@ -32,6 +33,12 @@ std::vector<unsigned> divisorsOf(unsigned number);
 /// What `arity` siblings may be divided by: the sizes of groups, and `arity`
 /// itself, which ends the tree. None for a single sibling.
 std::vector<unsigned> groupSizes(unsigned arity, GroupSizes sizes);
+
+/// Which scattered groups there are: those that neither have neighbours (a
+/// stride of 1) nor are spread evenly over all siblings (a stride of as much as
+/// there are groups). With the others alone the tilings of any number of
+/// siblings are few: those by neighbours, spread, of neighbours.
+enum class ScatteredGroups { All, PowersOfTwo, None };
 
 class GroupGraph {
 public:
@@ -44,9 +51,12 @@ public:
     uint16_t stride;
   };
 
-  /// Every way to group `arity` siblings. Errors: there are more tilings than
-  /// are worth keeping; `interrupted`, which is asked now and then, says so.
+  /// Every way to group `arity` siblings of which assumption A.2 holds
+  /// (`SiblingTiling`). Errors: there are more tilings than are worth keeping,
+  /// which is never so without scattered groups of up to `TopoTree::maxLeaves`
+  /// siblings; `interrupted`, which is asked now and then, says so.
   static Result<GroupGraph> make(unsigned arity, GroupSizes sizes,
+                                 ScatteredGroups scattered,
                                  const std::function<bool()> &interrupted = {});
 
   /// The one way that is given by (size, stride) of each level, innermost
@@ -55,20 +65,19 @@ public:
   makeChain(unsigned arity,
             const std::vector<std::pair<unsigned, unsigned>> &levels);
 
-  unsigned arity() const { return siblings; }
+  unsigned arity() const { return groupCounts.front(); }
   uint32_t tilingCount() const { return groupCounts.size(); }
   /// How many groups a tiling has. Tiling 0 has every sibling by itself.
   unsigned groupCount(uint32_t tiling) const { return groupCounts[tiling]; }
   /// The tiling of one group.
   uint32_t whole() const { return wholeTiling; }
-  /// Which group of `tiling` holds the sibling at `position`.
-  unsigned groupOf(uint32_t tiling, unsigned position) const {
-    return groups[size_t{tiling} * siblings + position];
-  }
-  /// Which child of its group at `edge.to` holds the sibling at `position`.
-  unsigned childOf(const Edge &edge, unsigned position) const {
-    return groupOf(edge.from, position) / edge.stride % edge.size;
-  }
+  /// How many grouped trees there are, which are the paths to the whole. The
+  /// largest 64-bit number if there are more.
+  uint64_t countTrees() const;
+  /// Which group of `tiling` holds each sibling.
+  std::vector<uint16_t> groupsOf(uint32_t tiling) const;
+  /// Which child of its group at `edge.to` holds each sibling.
+  std::vector<uint16_t> childrenOf(const Edge &edge) const;
   const std::vector<Edge> &edges() const { return edgeList; }
   /// Whether `to` is `from` or can be made of it.
   bool reaches(uint32_t from, uint32_t to) const {
@@ -80,18 +89,15 @@ public:
   std::vector<uint32_t> path(uint32_t from, uint32_t to) const;
 
 private:
-  /// Adds edges in order; `leave(tiling)` lists the (size, stride) to try.
-  template <typename Leave>
-  Status build(unsigned arity, const Leave &leave,
-               const std::function<bool()> &interrupted = {});
+  uint32_t addTiling(unsigned groupCount);
   void close();
 
-  unsigned siblings = 0;
   uint32_t wholeTiling = 0;
   std::vector<unsigned> groupCounts;
-  std::vector<uint16_t> groups;
   std::vector<Edge> edgeList;
   std::vector<unsigned> distances;
+  /// The last edge of a shortest path to each tiling but the first.
+  std::vector<uint32_t> lastEdges;
   size_t wordsPerTiling = 0;
   std::vector<uint64_t> reach;
 };
