@@ -413,17 +413,7 @@ static Result<FileDescriptor> makeSealedCopy(std::string_view bytes) {
   FileDescriptor copy(createMemoryFile(artifact::phasesFile));
   if (copy.get() < 0)
     return systemError("copy");
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(copy.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      return systemError("copy");
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  if (::fcntl(copy.get(), F_ADD_SEALS,
-              F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
-    return systemError("copy");
+  SANDWICH_RETURN_IF_ERROR(fillAndSeal(copy.get(), bytes));
   return copy;
 }
 

@@ -19,9 +19,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <vector>
 
@@ -134,6 +136,65 @@ Status sandwich::checkSyntheticDescription(std::string_view description) {
   return {};
 }
 
+/// More siblings are divided among groups.
+static constexpr unsigned maxSiblings = 256;
+
+/// How many groups `parts` siblings are best divided among: their largest
+/// divisor up to the square root, 1 if they are prime.
+static unsigned groupsFor(unsigned parts) {
+  auto groups = static_cast<unsigned>(std::sqrt(parts));
+  while (parts % groups != 0)
+    --groups;
+  return groups;
+}
+
+LoadableDescription sandwich::divideSiblings(std::string_view description) {
+  LoadableDescription result;
+  // Outermost first, as they stand.
+  std::vector<bool> groups;
+  int depth = 0;
+  for (size_t at = 0; at < description.size();) {
+    size_t colon = at;
+    while (colon < description.size() &&
+           std::isalnum(static_cast<unsigned char>(description[colon])))
+      ++colon;
+    const std::string_view kind = description.substr(at, colon - at);
+    if (kind.empty() || depth != 0) {
+      const char c = description[at++];
+      depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+      result.text += c;
+      continue;
+    }
+    at = colon;
+    // Memory that is a level by itself has groups that hwloc makes up, so that
+    // these could not be told apart.
+    if (kind.starts_with('n') || kind.starts_with('N'))
+      return {std::string(description), {}};
+    unsigned parts = 0;
+    if (std::isalpha(static_cast<unsigned char>(kind.front())) &&
+        description.substr(colon).starts_with(':')) {
+      const char *end = description.data() + description.size();
+      at = std::from_chars(description.data() + colon + 1, end, parts).ptr -
+           description.data();
+    }
+    if (parts == 0) {
+      result.text +=
+          description.substr(colon - kind.size(), at - (colon - kind.size()));
+      continue;
+    }
+    for (unsigned made; parts > maxSiblings && (made = groupsFor(parts)) > 1;
+         parts /= made) {
+      result.text += "group:" + std::to_string(made) + ' ';
+      groups.push_back(true);
+    }
+    result.text += std::string(kind) + ':' + std::to_string(parts);
+    if (kind.starts_with('g') || kind.starts_with('G'))
+      groups.push_back(false);
+  }
+  result.madeUpGroups.assign(groups.rbegin(), groups.rend());
+  return result;
+}
+
 /// Waits until `end` can be read, at most for `limit`.
 static bool waitToRead(int end, std::chrono::milliseconds limit) {
   using Clock = std::chrono::steady_clock;
@@ -149,18 +210,19 @@ static bool waitToRead(int end, std::chrono::milliseconds limit) {
   }
 }
 
-bool sandwich::survives(const std::function<bool()> &load,
-                        std::chrono::milliseconds limit) {
+LoadOutcome sandwich::tryToLoad(const std::function<bool()> &load,
+                                std::chrono::milliseconds limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return false;
+    return LoadOutcome::Refused;
   pid_t child = ::fork();
   if (child == 0) {
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU})
       ::signal(signal, SIG_DFL);
     rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
-    rlimit seconds{maxLoadSeconds, maxLoadSeconds};
+    // At the lower limit it is told why, at the upper one killed.
+    rlimit seconds{maxLoadSeconds, maxLoadSeconds + 1};
     ::setrlimit(RLIMIT_CPU, &seconds);
     if (int quiet = ::open("/dev/null", O_WRONLY); quiet >= 0)
       ::dup2(quiet, STDERR_FILENO);
@@ -171,15 +233,20 @@ bool sandwich::survives(const std::function<bool()> &load,
   ::close(ends[1]);
   char loaded = 0;
   ssize_t got = -1;
+  bool tooSlow = false;
   if (child > 0 && waitToRead(ends[0], limit)) {
     while ((got = ::read(ends[0], &loaded, 1)) < 0 && errno == EINTR)
       ;
   } else if (child > 0) {
     // It waits for something: another thread may have held a lock at the fork.
     ::kill(child, SIGKILL);
+    tooSlow = true;
   }
   ::close(ends[0]);
-  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR)
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
-  return got == 1 && loaded == 1;
+  if (tooSlow || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+    return LoadOutcome::TooSlow;
+  return got == 1 && loaded == 1 ? LoadOutcome::Loaded : LoadOutcome::Refused;
 }

@@ -113,9 +113,10 @@ namespace {
 /// Turns hwloc's objects into a machine.
 class Reader {
 public:
-  Reader(hwloc_topology_t topology, Machine &machine)
-      : topology(topology), machine(machine), limits(readCpuLimits(topology)),
-        speeds(readSpeeds(topology)) {}
+  Reader(hwloc_topology_t topology, Machine &machine,
+         const std::vector<bool> &madeUpGroups)
+      : topology(topology), machine(machine), madeUpGroups(madeUpGroups),
+        limits(readCpuLimits(topology)), speeds(readSpeeds(topology)) {}
 
   Status read();
 
@@ -124,6 +125,7 @@ private:
   std::optional<MachineNode> convert(hwloc_obj_t object, bool inCore);
   std::optional<MachineNode> convertPart(hwloc_obj_t object, bool inCore);
   std::optional<MachineNode> convertCpu(hwloc_obj_t object, bool inCore);
+  void addChildren(hwloc_obj_t object, bool inCore, MachineNode &node);
   void addMemories(hwloc_obj_t object, std::optional<MachineNode> &node);
   MachineNode convertMemory(hwloc_obj_t numa);
   MachineNode makeCore(int64_t index, int cpu);
@@ -132,6 +134,7 @@ private:
 
   hwloc_topology_t topology;
   Machine &machine;
+  const std::vector<bool> &madeUpGroups;
   CpuLimits limits;
   std::vector<double> speeds;
   /// CPUs in the tree. A file may name one twice.
@@ -245,6 +248,20 @@ std::optional<MachineNode> Reader::convert(hwloc_obj_t object, bool inCore) {
   return node;
 }
 
+/// Adds what is in `object` to `node`: made-up groups with their children.
+void Reader::addChildren(hwloc_obj_t object, bool inCore, MachineNode &node) {
+  for (unsigned i = 0; i < object->arity; ++i) {
+    hwloc_obj_t child = object->children[i];
+    // hwloc numbers the levels of groups from the innermost.
+    if (child->type == HWLOC_OBJ_GROUP &&
+        child->attr->group.subkind < madeUpGroups.size() &&
+        madeUpGroups[child->attr->group.subkind])
+      addChildren(child, inCore, node);
+    else if (std::optional<MachineNode> converted = convert(child, inCore))
+      node.children.push_back(*std::move(converted));
+  }
+}
+
 std::optional<MachineNode> Reader::convertPart(hwloc_obj_t object,
                                                bool inCore) {
   std::optional<MachineNode> node;
@@ -269,9 +286,7 @@ std::optional<MachineNode> Reader::convertPart(hwloc_obj_t object,
   if (hwloc_obj_type_is_cache(object->type))
     node->bytes = object->attr->cache.size;
   inCore |= object->type == HWLOC_OBJ_CORE;
-  for (unsigned i = 0; i < object->arity; ++i)
-    if (std::optional<MachineNode> child = convert(object->children[i], inCore))
-      node->children.push_back(*std::move(child));
+  addChildren(object, inCore, *node);
   // hwloc keeps what a restriction has emptied.
   if (node->children.empty()) {
     if (object->type == HWLOC_OBJ_PACKAGE)
@@ -333,6 +348,7 @@ Status Reader::read() {
   return {};
 }
 
-Status sandwich::convertTopology(hwloc_topology_t topology, Machine &machine) {
-  return Reader(topology, machine).read();
+Status sandwich::convertTopology(hwloc_topology_t topology, Machine &machine,
+                                 const std::vector<bool> &madeUpGroups) {
+  return Reader(topology, machine, madeUpGroups).read();
 }

@@ -14,12 +14,16 @@
 
 #include <hwloc.h>
 
+#include <vector>
+
 namespace sandwich {
 
 /// Fills in all of `machine` but its name from a loaded topology, with the CPUs
-/// that the calling thread may use. Errors: it has no CPU, too many, or none
+/// that the calling thread may use, and without the levels of groups that are
+/// made up (`LoadableDescription`). Errors: it has no CPU, too many, or none
 /// that may be used.
-Status convertTopology(hwloc_topology_t topology, Machine &machine);
+Status convertTopology(hwloc_topology_t topology, Machine &machine,
+                       const std::vector<bool> &madeUpGroups = {});
 
 } // namespace sandwich
 

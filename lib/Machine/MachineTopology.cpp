@@ -13,13 +13,18 @@
 #include "sandwich/Machine/Hwloc.h"
 #include "sandwich/Support/ByteSize.h"
 #include "sandwich/Support/File.h"
+#include "sandwich/Support/MemoryFile.h"
 #include "sandwich/Support/Utf8.h"
 
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <unistd.h>
 
 using namespace sandwich;
+
+/// libxml2 refuses larger texts in memory, while it reads files of any size.
+static constexpr size_t maxXmlInMemory = 10'000'000;
 
 /// Bytes of memory that the kernel has, or zero.
 static uint64_t readMemTotal() {
@@ -79,30 +84,56 @@ static HwlocTopology load(const SetSource &setSource) {
 }
 
 /// Reads a description that anybody may have written.
-static Result<Machine> readDescription(const std::string &name,
-                                       const SetSource &setSource,
-                                       const char *refusal) {
+static Result<Machine>
+readDescription(const std::string &name, const SetSource &setSource,
+                const char *refusal,
+                const std::vector<bool> &madeUpGroups = {}) {
   auto read = [&]() -> Result<Machine> {
     HwlocTopology topology = load(setSource);
     if (!topology)
       return makeError(refusal);
     Machine machine;
     machine.name = name;
-    SANDWICH_RETURN_IF_ERROR(convertTopology(topology.get(), machine));
+    SANDWICH_RETURN_IF_ERROR(
+        convertTopology(topology.get(), machine, madeUpGroups));
     return machine;
   };
   // What hwloc refuses is not loaded here again: it loses memory where it does.
   auto loads = [&] {
     HwlocTopology topology = load(setSource);
     Machine machine;
-    return topology && (convertTopology(topology.get(), machine) || true);
+    return topology &&
+           (convertTopology(topology.get(), machine, madeUpGroups) || true);
   };
-  if (!survives(loads))
+  switch (tryToLoad(loads)) {
+  case LoadOutcome::Loaded:
+    break;
+  case LoadOutcome::Refused:
     return makeError(name, ": ", refusal);
+  case LoadOutcome::TooSlow:
+    return makeError(name, ": takes hwloc more than a minute to load: parts "
+                           "with fewer in each are faster");
+  }
   Result<Machine> machine = read();
   if (!machine)
     return machine.error().inContext(name);
   return machine;
+}
+
+static constexpr char xmlRefusal[] =
+    "is XML, but not a topology that hwloc can read: it contradicts itself, "
+    "or a newer hwloc wrote it";
+
+/// Reads `xml` from the file in memory `file`, which is empty.
+static Result<Machine> readXmlFromFile(const std::string &name,
+                                       const std::string &xml, int file) {
+  if (Status status = fillAndSeal(file, xml); !status)
+    return status.error().inContext(name);
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  auto setSource = [&](hwloc_topology_t topology) {
+    return hwloc_topology_set_xml(topology, path.c_str()) == 0;
+  };
+  return readDescription(name, setSource, xmlRefusal);
 }
 
 Result<Machine> sandwich::readMachineXml(const std::string &name,
@@ -112,28 +143,35 @@ Result<Machine> sandwich::readMachineXml(const std::string &name,
     return makeError(shown, ": is larger than ", formatBytes(maxTopologyBytes));
   if (Status status = checkTopologyXml(xml); !status)
     return status.error().inContext(shown);
+  if (xml.size() > maxXmlInMemory) {
+    const int file = createMemoryFile("sandwich-topology");
+    if (file < 0)
+      return systemError(shown, "copy");
+    Result<Machine> machine = readXmlFromFile(shown, xml, file);
+    ::close(file);
+    return machine;
+  }
   auto setSource = [&](hwloc_topology_t topology) {
     // The size counts the zero behind the text.
     return hwloc_topology_set_xmlbuffer(topology, xml.c_str(),
                                         static_cast<int>(xml.size() + 1)) == 0;
   };
-  return readDescription(
-      shown, setSource,
-      "is XML, but not a topology that hwloc can read: it contradicts itself, "
-      "or a newer hwloc wrote it");
+  return readDescription(shown, setSource, xmlRefusal);
 }
 
 static Result<Machine> readSynthetic(const std::string &description) {
   std::string shown = syntheticPrefix + printable(description);
   if (Status status = checkSyntheticDescription(description); !status)
     return status.error().inContext(shown);
+  const LoadableDescription loadable = divideSiblings(description);
   auto setSource = [&](hwloc_topology_t topology) {
-    return hwloc_topology_set_synthetic(topology, description.c_str()) == 0;
+    return hwloc_topology_set_synthetic(topology, loadable.text.c_str()) == 0;
   };
   return readDescription(
       shown, setSource,
       "is not a synthetic topology that hwloc knows; one reads "
-      "'package:2 [numa] l3:1 core:4 pu:2', largest parts first and pu last");
+      "'package:2 [numa] l3:1 core:4 pu:2', largest parts first and pu last",
+      loadable.madeUpGroups);
 }
 
 Result<Machine> sandwich::readMachineTopology(const std::string &source) {

@@ -9,7 +9,9 @@
 #include "sandwich/Support/MemoryFile.h"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 using namespace sandwich;
 
@@ -23,4 +25,19 @@ int sandwich::createMemoryFile(const char *name) {
   if (file >= 0 || errno != EINVAL)
     return file;
   return ::memfd_create(name, flags);
+}
+
+Status sandwich::fillAndSeal(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0)
+      return systemError("copy");
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  if (::fcntl(file, F_ADD_SEALS,
+              F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0)
+    return systemError("copy");
+  return {};
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -415,20 +416,73 @@ TEST_F(MachineTopologyTest, ThousandsOfCores) {
   EXPECT_EQ(countParts(machine->root, "core"), 1024u);
 }
 
-// The header is the library's own: nothing outside loads in a child process.
-TEST(Survives, EndsAChildThatHangsOrCrashes) {
-  using std::chrono::milliseconds;
-  EXPECT_TRUE(survives([] { return true; }));
-  EXPECT_FALSE(survives([] { return false; }));
-  EXPECT_FALSE(survives([]() -> bool { std::abort(); }));
+// Without groups in between, hwloc would take minutes for these.
+TEST_F(MachineTopologyTest, ThousandsOfSiblings) {
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_FALSE(survives(
-      [] {
-        while (::pause() != 0) {
-        }
-        return true;
-      },
-      milliseconds(50)));
+  Result<Machine> machine = readMachineTopology("synthetic:core:32768 pu:1");
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->root.coreCount, 32768u);
+  const MachineNode &numa = machine->root.children.at(0);
+  ASSERT_EQ(numa.children.size(), 32768u);
+  EXPECT_EQ(describe(numa.children[32767]), "core 32767(cpu 32767)");
+  EXPECT_TRUE(machine->leftOut.empty());
+  // Groups of the description's own stay.
+  machine = readMachineTopology(
+      "synthetic:package:2 [numa] group:4 l2:512(size=1024) group:2 pu:2");
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(countParts(machine->root, "group"), 8u + 8192u);
+  EXPECT_EQ(countParts(machine->root, "l2"), 4096u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
+// libxml2 takes no more than 10 MB from memory.
+TEST_F(MachineTopologyTest, LargeXml) {
+  const std::string description = "group:88 core:128 pu:1";
+  const std::string xml = exportXml(description);
+  ASSERT_GT(xml.size(), 10'500'000u);
+  Machine machine = readXml(xml);
+  EXPECT_EQ(countParts(machine.root, "core"), 88u * 128u);
+  EXPECT_EQ(countParts(machine.root, "group"), 88u);
+}
+
+// The header is the library's own: nothing outside loads in a child process.
+TEST(DivideSiblings, PutsGroupsBetweenManyAndTheirParent) {
+  auto divided = [](const char *text) {
+    LoadableDescription loadable = divideSiblings(text);
+    for (bool madeUp : loadable.madeUpGroups)
+      loadable.text += madeUp ? " +" : " -";
+    return loadable.text;
+  };
+  for (const char *text :
+       {"", "4", "16384 2", "package:2 [numa] core:4 pu:2", "core:256 pu:1",
+        "numa:1024 core:1 pu:1", "core:-1", "core:99999999999999 pu:1",
+        "core:32749 pu:1", "core : 1024", "pu:x", "(core:1024)"})
+    EXPECT_EQ(divided(text), text);
+  EXPECT_EQ(divided("core:16384 pu:1"), "group:128 core:128 pu:1 +");
+  EXPECT_EQ(divided("pack:2 [numa] group:4 l2:1024(size=5) pu:512"),
+            "pack:2 [numa] group:4 group:32 l2:32(size=5) group:16 pu:32"
+            " + + -");
+  EXPECT_EQ(divided("core:66602 pu:1"), "group:2 core:33301 pu:1 +");
+  EXPECT_EQ(divided("core:65536 Group:512 pu:1"),
+            "group:256 core:256 group:16 Group:32 pu:1 - + +");
+}
+
+TEST(TryToLoad, EndsAChildThatHangsOrCrashes) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(tryToLoad([] { return true; }), LoadOutcome::Loaded);
+  EXPECT_EQ(tryToLoad([] { return false; }), LoadOutcome::Refused);
+  EXPECT_EQ(tryToLoad([]() -> bool { std::abort(); }), LoadOutcome::Refused);
+  EXPECT_EQ(tryToLoad([] { return ::raise(SIGXCPU) != 0; }),
+            LoadOutcome::TooSlow);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(tryToLoad(
+                [] {
+                  while (::pause() != 0) {
+                  }
+                  return true;
+                },
+                milliseconds(50)),
+            LoadOutcome::TooSlow);
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, milliseconds(50));
   EXPECT_LT(took, std::chrono::seconds(30));
