@@ -8,6 +8,8 @@
 
 #include "sandwich/Machine/MachineDescription.h"
 
+#include "KnownProcessors.h"
+
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/Utf8.h"
 
@@ -262,6 +264,8 @@ sandwich::machineDescriptionFromJson(const Json &json,
   MachineDescription description = described;
   ObjectReader reader(json, "");
   SANDWICH_RETURN_IF_ERROR(reader.object());
+  // That of `readMachineDescription`.
+  reader.take("processor");
   for (const Field &field : fields)
     SANDWICH_RETURN_IF_ERROR(reader.number(
         field.name, field.unit, description.*field.value, field.zero));
@@ -338,6 +342,28 @@ static Status checkNames(const Json &json, const Machine &machine) {
   return {};
 }
 
+/// `machine` with the processors that the file names, if it does.
+static Result<Machine> withProcessor(const Json &json, Machine machine) {
+  if (!json.is_object() || !json.contains("processor"))
+    return machine;
+  ObjectReader reader(json, "");
+  SANDWICH_RETURN_IF_ERROR(reader.text("processor", machine.cpuModel));
+  if (!findKnownProcessor(machine.cpuModel))
+    return makeError("processor: no figures of '", printable(machine.cpuModel),
+                     "' are known, but of ", knownProcessorNames());
+  return machine;
+}
+
+static Result<MachineDescription>
+readJson(const Json &json, const Machine &machine, const Target &target) {
+  SANDWICH_ASSIGN_OR_RETURN(Machine named, withProcessor(json, machine));
+  SANDWICH_ASSIGN_OR_RETURN(
+      MachineDescription description,
+      machineDescriptionFromJson(json, describeMachine(named, target)));
+  SANDWICH_RETURN_IF_ERROR(checkNames(json, machine));
+  return description;
+}
+
 Result<MachineDescription>
 sandwich::readMachineDescription(const std::string &path,
                                  const Machine &machine, const Target &target) {
@@ -346,12 +372,9 @@ sandwich::readMachineDescription(const std::string &path,
   Result<Json> json = parseJson(text);
   if (!json)
     return json.error().inContext(path);
-  Result<MachineDescription> description =
-      machineDescriptionFromJson(*json, describeMachine(machine, target));
+  Result<MachineDescription> description = readJson(*json, machine, target);
   if (!description)
     return description.error().inContext(path);
-  if (Status status = checkNames(*json, machine); !status)
-    return status.error().inContext(path);
   return description;
 }
 

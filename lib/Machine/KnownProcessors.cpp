@@ -12,6 +12,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <utility>
 
 using namespace sandwich;
 
@@ -180,6 +181,15 @@ const KnownProcessor *sandwich::findKnownProcessor(std::string_view cpuModel) {
           beginsWith(std::string_view(plain).substr(i), processor.model))
         return &processor;
   return nullptr;
+}
+
+std::string sandwich::knownProcessorNames() {
+  std::string names;
+  std::string_view last;
+  for (const KnownProcessor &processor : processors)
+    if (std::exchange(last, processor.name) != processor.name)
+      names.append(names.empty() ? "" : ", ").append(processor.name);
+  return names;
 }
 
 // Those of the machines that schedules were measured on, where there is one:

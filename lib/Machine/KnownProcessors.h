@@ -11,6 +11,7 @@
 
 #include "sandwich/Target/Target.h"
 
+#include <string>
 #include <string_view>
 
 namespace sandwich {
@@ -41,6 +42,9 @@ struct KnownProcessor {
 
 /// The family of `cpuModel`, or null.
 const KnownProcessor *findKnownProcessor(std::string_view cpuModel);
+
+/// "Kunpeng 920, EPYC Rome, ...", for people.
+std::string knownProcessorNames();
 
 /// What processors with the instructions of a target have in the middle: what
 /// counts where the model is not known.

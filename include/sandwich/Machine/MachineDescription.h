@@ -150,9 +150,11 @@ Result<MachineDescription>
 machineDescriptionFromJson(const Json &json,
                            const MachineDescription &described);
 
-/// The same from the file `path`, beside what `describeMachine` tells; errors
-/// name it too. A part, memory or place of a latent group that `machine` does
-/// not have is one more, which lists those that it has.
+/// The same from the file `path`, beside what `describeMachine` tells of
+/// `machine`, whose processors the file may name: `"processor": "EPYC 9654"`.
+/// Errors name the file too; processors of which nothing is known are one more,
+/// and a part, memory or place of a latent group that `machine` does
+/// not have, which lists those that it has.
 Result<MachineDescription> readMachineDescription(const std::string &path,
                                                   const Machine &machine,
                                                   const Target &target);

@@ -148,7 +148,9 @@ void Search::rankAll(const RemoveWalk &walk,
     case RemoveWalk::State::Discarded:
       ++statistics.noImprovement;
       drop(cut, record.removals, record.milliseconds, DropReason::NoImprovement,
-           "no better than with fewer cores removed");
+           options.leastGain > 0
+               ? "not enough better than with fewer cores removed"
+               : "no better than with fewer cores removed");
       break;
     case RemoveWalk::State::CannotRun:
       ++statistics.cannotRun;
@@ -190,7 +192,8 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
   configuration.numa = numa;
   const AwakeMask allAwake = space.allAwake();
   const CrossSection *current = nullptr;
-  RemoveWalk walk(space, cuts, options.patience, interrupted);
+  RemoveWalk walk(space, cuts, options.patience, options.leastGain,
+                  interrupted);
   auto evaluate = [&](const CrossSection &cut,
                       const AwakeMask &mask) -> Result<double> {
     if (interrupted()) {

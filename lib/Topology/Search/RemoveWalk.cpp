@@ -25,9 +25,10 @@ static_assert(std::has_unique_object_representations_v<Removal>);
 
 RemoveWalk::RemoveWalk(const SearchSpace &space,
                        const std::vector<CrossSection> &cuts, unsigned patience,
+                       double leastGain,
                        const std::function<bool()> &interrupted)
-    : space(space), cuts(cuts), patience(patience), interrupted(interrupted),
-      maskWords(space.allAwake().size()) {
+    : space(space), cuts(cuts), patience(patience), leastGain(leastGain),
+      interrupted(interrupted), maskWords(space.allAwake().size()) {
   for (unsigned level = 0; level < space.levels().size(); ++level) {
     const GroupGraph &graph = space.levels()[level].graph;
     for (uint32_t edge = 0; edge < graph.edges().size(); ++edge)
@@ -109,7 +110,7 @@ Status RemoveWalk::extend(const Tree &tree, const Removal &removal,
     parent.removals.erase(parent.removals.begin() + i);
     auto kept = keptBefore.find(parent);
     if (kept != keptBefore.end() &&
-        milliseconds >= evaluated[kept->second].milliseconds)
+        milliseconds >= (1 - leastGain) * evaluated[kept->second].milliseconds)
       return {};
   }
   evaluated[record].state = State::Kept;

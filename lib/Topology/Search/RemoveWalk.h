@@ -46,7 +46,8 @@ public:
   /// `cuts` are ordered by how many groupings they need. `interrupted` is asked
   /// now and then, and ends the walk.
   RemoveWalk(const SearchSpace &space, const std::vector<CrossSection> &cuts,
-             unsigned patience, const std::function<bool()> &interrupted);
+             unsigned patience, double leastGain,
+             const std::function<bool()> &interrupted);
 
   /// Until nothing is left, patience is at its end, or `stop` is called, which
   /// `evaluate` may do; its value does not count then. Errors: of `evaluate`.
@@ -92,6 +93,7 @@ private:
   const SearchSpace &space;
   const std::vector<CrossSection> &cuts;
   unsigned patience;
+  double leastGain;
   const std::function<bool()> &interrupted;
   std::vector<Place> places;
   size_t maskWords;

@@ -116,10 +116,10 @@ TEST(StepGrid, LinesAreExactEverywhere) {
               promptLine(300), 1e-9);
   for (uint64_t sequences : {1, 2, 4, 10, 16, 60})
     for (uint64_t each : {1, 40, 100, 700, 1500})
-      EXPECT_NEAR(steps.seconds(decode(sequences, each)),
-                  decodeLine(static_cast<double>(sequences),
-                             static_cast<double>(each)),
-                  1e-6)
+      EXPECT_NEAR(
+          steps.seconds(decode(sequences, each)),
+          decodeLine(static_cast<double>(sequences), static_cast<double>(each)),
+          1e-6)
           << sequences << " sequences at " << each;
   // Beside a piece, streams are tokens of it, with positions of their own.
   StepShape both = piece(0, 20);

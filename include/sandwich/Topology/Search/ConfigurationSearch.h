@@ -94,6 +94,10 @@ struct ConfigurationSearchOptions {
   /// better configuration than the set's best, before the rest of the set is
   /// left. At least 1.
   unsigned patience = 1000;
+  /// By what share a tree with removed nodes must beat its parents to be kept;
+  /// below 1. Where the evaluator goes by guesses, cores must not sleep for
+  /// little: too many asleep cost more than too many awake.
+  double leastGain = 0;
   /// How many configurations are kept, at least 1; fewer if there are not so
   /// many candidates.
   unsigned topK = 10;
@@ -129,7 +133,7 @@ struct SearchResult {
 
 /// Searches the configurations of `tree`, which has no removed nodes. A tree
 /// with removed nodes is kept only if it beats each of its parents in the
-/// transformation tree, and only below such trees the walk goes on. Decode
+/// transformation tree by `leastGain`, and only below such trees the walk goes on. Decode
 /// shares the processes of prefill, so removes at or above the cross-section
 /// are not tried. The same arguments give the same result. Errors: patience or
 /// topK is zero, `tree` is transformed already, the evaluator fails.
