@@ -23,7 +23,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <vector>
 
@@ -136,16 +135,20 @@ Status sandwich::checkSyntheticDescription(std::string_view description) {
   return {};
 }
 
-/// More siblings are divided among groups.
-static constexpr unsigned maxSiblings = 256;
+/// More siblings are divided among groups, of which few stand side by side.
+static constexpr unsigned maxSiblings = 128;
+static constexpr unsigned maxMadeUpGroups = 32;
 
-/// How many groups `parts` siblings are best divided among: their largest
-/// divisor up to the square root, 1 if they are prime.
+/// How many groups `parts` siblings are divided among: 1 if they are prime.
 static unsigned groupsFor(unsigned parts) {
-  auto groups = static_cast<unsigned>(std::sqrt(parts));
-  while (parts % groups != 0)
-    --groups;
-  return groups;
+  for (unsigned groups = maxMadeUpGroups; groups > 1; --groups)
+    if (parts % groups == 0)
+      return groups;
+  for (unsigned groups = maxMadeUpGroups + 1; groups <= parts / groups;
+       ++groups)
+    if (parts % groups == 0)
+      return groups;
+  return 1;
 }
 
 LoadableDescription sandwich::divideSiblings(std::string_view description) {

@@ -419,12 +419,12 @@ TEST_F(MachineTopologyTest, ThousandsOfCores) {
 // Without groups in between, hwloc would take minutes for these.
 TEST_F(MachineTopologyTest, ThousandsOfSiblings) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<Machine> machine = readMachineTopology("synthetic:core:32768 pu:1");
+  Result<Machine> machine = readMachineTopology("synthetic:core:16384 pu:1");
   ASSERT_TRUE(machine) << machine.error().message;
-  EXPECT_EQ(machine->root.coreCount, 32768u);
+  EXPECT_EQ(machine->root.coreCount, 16384u);
   const MachineNode &numa = machine->root.children.at(0);
-  ASSERT_EQ(numa.children.size(), 32768u);
-  EXPECT_EQ(describe(numa.children[32767]), "core 32767(cpu 32767)");
+  ASSERT_EQ(numa.children.size(), 16384u);
+  EXPECT_EQ(describe(numa.children[16383]), "core 16383(cpu 16383)");
   EXPECT_TRUE(machine->leftOut.empty());
   // Groups of the description's own stay.
   machine = readMachineTopology(
@@ -454,17 +454,18 @@ TEST(DivideSiblings, PutsGroupsBetweenManyAndTheirParent) {
     return loadable.text;
   };
   for (const char *text :
-       {"", "4", "16384 2", "package:2 [numa] core:4 pu:2", "core:256 pu:1",
+       {"", "4", "16384 2", "package:2 [numa] core:4 pu:2", "core:128 pu:1",
         "numa:1024 core:1 pu:1", "core:-1", "core:99999999999999 pu:1",
         "core:32749 pu:1", "core : 1024", "pu:x", "(core:1024)"})
     EXPECT_EQ(divided(text), text);
-  EXPECT_EQ(divided("core:16384 pu:1"), "group:128 core:128 pu:1 +");
+  EXPECT_EQ(divided("core:16384 pu:1"), "group:32 group:32 core:16 pu:1 + +");
   EXPECT_EQ(divided("pack:2 [numa] group:4 l2:1024(size=5) pu:512"),
-            "pack:2 [numa] group:4 group:32 l2:32(size=5) group:16 pu:32"
+            "pack:2 [numa] group:4 group:32 l2:32(size=5) group:32 pu:16"
             " + + -");
   EXPECT_EQ(divided("core:66602 pu:1"), "group:2 core:33301 pu:1 +");
-  EXPECT_EQ(divided("core:65536 Group:512 pu:1"),
-            "group:256 core:256 group:16 Group:32 pu:1 - + +");
+  EXPECT_EQ(divided("core:1369 pu:1"), "group:37 core:37 pu:1 +");
+  EXPECT_EQ(divided("core:1024 Group:512 pu:1"),
+            "group:32 core:32 group:32 Group:16 pu:1 - + +");
 }
 
 TEST(TryToLoad, EndsAChildThatHangsOrCrashes) {
