@@ -63,7 +63,15 @@ sandwich::measureMachine(const Machine &machine,
   SANDWICH_RETURN_IF_ERROR(measureHandoffs(machine, result, progress));
   SANDWICH_ASSIGN_OR_RETURN(SystemWork work,
                             measureSystemWork(coresOf(machine.root), progress));
-  const char *how = "gaps in the time that busy CPUs see";
+  // No system does so much by itself: other programs run.
+  constexpr double mostShare = 0.05;
+  if (work.wakeupsPerSecond * work.wakeupSeconds > mostShare) {
+    result.unmeasured.emplace_back(
+        "wakeups_per_core_per_second: other programs keep the CPUs busy");
+    return result;
+  }
+  const char *how = "gaps in the time that busy CPUs see, less those that "
+                    "remain while one is idle";
   result.description.wakeupsPerCorePerSecond =
       measured(work.wakeupsPerSecond, how);
   result.description.wakeupSeconds = measured(work.wakeupSeconds, how);

@@ -17,6 +17,8 @@
 #include "MeasuringTools.h"
 
 #include <algorithm>
+#include <thread>
+#include <utility>
 
 using namespace sandwich;
 using namespace sandwich::measuring;
@@ -55,6 +57,48 @@ struct Watch {
   }
 };
 
+/// What gaps take of a CPU, as shares of time, and how often they come.
+struct GapRates {
+  double share = 0, perSecond = 0;
+};
+
+/// A team that watches for some time now and then.
+class Watcher {
+public:
+  static Result<Watcher> create(const std::vector<unsigned> &cpus) {
+    Watcher watcher;
+    SANDWICH_ASSIGN_OR_RETURN(watcher.team, createPinnedTeam(cpus));
+    watcher.watch.gaps.resize(cpus.size());
+    return watcher;
+  }
+
+  void run() {
+    team->run(
+        static_cast<unsigned>(watch.gaps.size()),
+        [](void *context, int32_t thread) {
+          static_cast<Watch *>(context)->run(static_cast<size_t>(thread));
+        },
+        &watch);
+    watched += static_cast<double>(watch.gaps.size()) * watch.seconds;
+    // A team without work keeps its cores for a millisecond.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+
+  GapRates rates() const {
+    GapRates rates;
+    for (const Gaps &each : watch.gaps) {
+      rates.share += each.seconds / watched;
+      rates.perSecond += each.count / watched;
+    }
+    return rates;
+  }
+
+private:
+  std::unique_ptr<PhaseTeam> team;
+  Watch watch{0.1, {}};
+  double watched = 0;
+};
+
 } // namespace
 
 Result<SystemWork>
@@ -62,27 +106,22 @@ sandwich::measureSystemWork(const std::vector<unsigned> &cpus,
                             const MeasurementProgress &progress) {
   constexpr std::string_view stage = "watching the system's own work";
   SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
-  SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseTeam> team,
-                            createPinnedTeam(cpus));
-  constexpr int slices = 20;
-  Watch watch{0.1, std::vector<Gaps>(cpus.size())};
-  for (int slice = 0; slice < slices; ++slice) {
-    team->run(
-        static_cast<unsigned>(cpus.size()),
-        [](void *context, int32_t thread) {
-          static_cast<Watch *>(context)->run(static_cast<size_t>(thread));
-        },
-        &watch);
+  if (cpus.size() < 2)
+    return SystemWork{};
+  SANDWICH_ASSIGN_OR_RETURN(Watcher all, Watcher::create(cpus));
+  SANDWICH_ASSIGN_OR_RETURN(Watcher butOne,
+                            Watcher::create({cpus.begin(), cpus.end() - 1}));
+  constexpr int rounds = 15;
+  for (int round = 0; round < rounds; ++round) {
+    all.run();
+    butOne.run();
     SANDWICH_RETURN_IF_ERROR(
-        report(progress, stage, static_cast<double>(slice + 1) / slices));
+        report(progress, stage, static_cast<double>(round + 1) / rounds));
   }
-  Gaps all;
-  for (const Gaps &each : watch.gaps) {
-    all.count += each.count;
-    all.seconds += each.seconds;
-  }
-  const double watched =
-      static_cast<double>(cpus.size()) * slices * watch.seconds;
-  return SystemWork{all.count / watched,
-                    all.count > 0 ? all.seconds / all.count : 0};
+  const GapRates busy = all.rates(), spared = butOne.rates();
+  if (busy.share <= spared.share)
+    return SystemWork{};
+  // As many gaps of the usual length as make the difference.
+  return SystemWork{busy.perSecond * (1 - spared.share / busy.share),
+                    busy.share / busy.perSecond};
 }

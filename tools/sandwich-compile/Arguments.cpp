@@ -222,7 +222,7 @@ void CommandLine::declarePlanning() {
   app.add_option(
          "--machine-parameters", plan.description,
          "File with the speed of the machine's parts (docs/Topology.md); "
-         "middling ones are assumed without")
+         "without, they are derived from its processors and topology")
       ->group("Planning");
   app.add_option("--measure-machine", arguments.measureMachineFile,
                  "Measure the speed of this machine's parts, about ten seconds "
@@ -312,11 +312,11 @@ void CommandLine::checkPlanning() const {
         throw CLI::ExcludesError(option, "--plan");
   if (planOnly)
     for (const char *option :
-         {"--output", "--target", "--threads", "--decode-threads",
-          "--tensor-parallel", "--plan", "--deterministic",
-          "--max-tokens-per-step", "--context", "--emit", "--ir", "--tune",
-          "--schedules", "--strategy", "--tuning-window", "--reuse-threshold",
-          "--tuning-seconds", "--tuning-report", "--loop-passes"})
+         {"--output", "--threads", "--decode-threads", "--tensor-parallel",
+          "--plan", "--deterministic", "--max-tokens-per-step", "--context",
+          "--emit", "--ir", "--tune", "--schedules", "--strategy",
+          "--tuning-window", "--reuse-threshold", "--tuning-seconds",
+          "--tuning-report", "--loop-passes"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   if (arguments.plan.evaluator == PlanEvaluator::Measured)

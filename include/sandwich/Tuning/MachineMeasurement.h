@@ -62,7 +62,8 @@ Result<double> measureHandoff(unsigned first, unsigned second,
 Result<double> measureCoreFlops(unsigned cpu, bool bf16Weights,
                                 const MeasurementProgress &progress = {});
 
-/// What the system's own work takes of CPUs that are all busy.
+/// What the system's own work takes of CPUs that are all busy, and would not if
+/// one of them were idle.
 struct SystemWork {
   /// Times that each CPU was taken away, in a second, and for how long in the
   /// mean.
@@ -70,9 +71,10 @@ struct SystemWork {
   double wakeupSeconds = 0;
 };
 
-/// Watches `cpus`, all at a time, for two seconds. Whatever keeps one for less
-/// than 20 microseconds is not counted; what a virtual machine's neighbours
-/// take is. Errors: this process may not use one of them; that of `progress`.
+/// Watches `cpus`, all of them and all but the last in turn, for three seconds.
+/// Whatever keeps one for less than 20 microseconds is not counted, nor what an
+/// idle CPU does not prevent: work that is bound to a CPU, and what a virtual
+/// machine's neighbours take. Errors: this process may not use one of them; that of `progress`.
 Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
                                      const MeasurementProgress &progress = {});
 

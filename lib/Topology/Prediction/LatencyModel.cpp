@@ -57,13 +57,13 @@ Status LatencyModel::addParts(const MachineNode &node,
   around.push_back(number);
   parts.push_back(std::move(part));
   if (node.kind == "cpu") {
+    if (node.index < 0)
+      return makeError("a CPU of the topology has no index");
     Place place;
+    place.cpu = static_cast<unsigned>(node.index);
     place.path.assign(around.rbegin(), around.rend());
     place.speed = speed;
-    if (node.index < 0 ||
-        !places.emplace(static_cast<unsigned>(node.index), std::move(place))
-             .second)
-      return makeError("CPU ", node.index, " is twice in the topology");
+    places.push_back(std::move(place));
   }
   for (const MachineNode &child : node.children)
     SANDWICH_RETURN_IF_ERROR(
@@ -74,12 +74,20 @@ Status LatencyModel::addParts(const MachineNode &node,
   return {};
 }
 
+Status LatencyModel::sortPlaces() {
+  std::ranges::sort(places, {}, &Place::cpu);
+  auto twice = std::ranges::adjacent_find(places, {}, &Place::cpu);
+  if (twice != places.end())
+    return makeError("CPU ", twice->cpu, " is twice in the topology");
+  return {};
+}
+
 Status LatencyModel::addLatentGroups(const LatentGroup &group) {
   // The usable CPUs of each group, which its place among all cores of the part
   // decides.
-  std::map<std::pair<size_t, uint64_t>, std::vector<unsigned>> members;
+  std::map<std::pair<size_t, uint64_t>, std::vector<Place *>> groups;
   const uint64_t block = uint64_t{group.cores} * group.stride;
-  for (const auto &[cpu, place] : places) {
+  for (Place &place : places) {
     auto findKind = [&](const std::string &kind) {
       return std::ranges::find(place.path, kind,
                                [&](size_t part) { return parts[part].kind; });
@@ -87,7 +95,8 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
     auto found = findKind(group.inside);
     if (found == place.path.end())
       return makeError("the topology has no ", group.inside, " around CPU ",
-                       cpu, ", inside which '", group.name, "' groups cores");
+                       place.cpu, ", inside which '", group.name,
+                       "' groups cores");
     const Part &inside = parts[*found];
     if (inside.coreCount % block != 0)
       return makeError("'", group.name, "': ", inside.coreCount, " cores of a ",
@@ -98,38 +107,38 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
     const uint64_t position =
         parts[core == place.path.end() ? place.path.front() : *core].firstCore -
         inside.firstCore;
-    members[{*found, position / block * group.stride + position % group.stride}]
-        .push_back(cpu);
+    groups[{*found, position / block * group.stride + position % group.stride}]
+        .push_back(&place);
   }
   std::vector<size_t> cpusOfPart(parts.size());
-  for (const auto &[cpu, place] : places)
+  for (const Place &place : places)
     for (size_t part : place.path)
       ++cpusOfPart[part];
-  for (const auto &[where, cpus] : members) {
+  for (const auto &[where, members] : groups) {
     const size_t number = parts.size();
     Part part;
     part.kind = group.name;
     part.set(group.parameters);
     parts.push_back(std::move(part));
-    SANDWICH_RETURN_IF_ERROR(putAround(cpus, number, cpusOfPart));
+    SANDWICH_RETURN_IF_ERROR(putAround(members, number, cpusOfPart));
   }
   return {};
 }
 
-Status LatencyModel::putAround(const std::vector<unsigned> &cpus, size_t part,
+Status LatencyModel::putAround(const std::vector<Place *> &members, size_t part,
                                const std::vector<size_t> &cpusOfPart) {
   std::map<size_t, size_t> inGroup;
-  for (unsigned cpu : cpus)
-    for (size_t own : places[cpu].path)
+  for (const Place *place : members)
+    for (size_t own : place->path)
       ++inGroup[own];
   for (auto [own, count] : inGroup)
-    if (count != cpusOfPart[own] && count != cpus.size())
+    if (count != cpusOfPart[own] && count != members.size())
       return makeError("'", parts[part].kind,
                        "': a group of cores lies across a ", parts[own].kind,
                        "; it must be inside or around it");
   // Parts that hold nothing else are inside, the first other one is around.
-  for (unsigned cpu : cpus) {
-    std::vector<size_t> &path = places[cpu].path;
+  for (Place *place : members) {
+    std::vector<size_t> &path = place->path;
     path.insert(
         std::ranges::find_if(
             path, [&](size_t own) { return inGroup[own] != cpusOfPart[own]; }),
@@ -151,6 +160,7 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
   uint64_t cores = 0;
   SANDWICH_RETURN_IF_ERROR(
       model.addParts(machine, description, around, 1, cores));
+  SANDWICH_RETURN_IF_ERROR(model.sortPlaces());
   if (model.places.empty())
     return makeError("the topology has no CPUs");
   for (const LatentGroup &group : description.latent)
@@ -160,7 +170,7 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
 }
 
 void LatencyModel::linkParts() {
-  for (auto &[cpu, place] : places) {
+  for (const Place &place : places) {
     const std::vector<size_t> &path = place.path;
     for (size_t i = 0; i < path.size(); ++i) {
       parts[path[i]].depth = path.size() - 1 - i;
@@ -181,7 +191,7 @@ void LatencyModel::linkParts() {
   for (size_t part = 0; part < parts.size(); ++part)
     if (std::isfinite(parts[part].linkBytesPerSecond))
       linked.push_back(part);
-  for (auto &[cpu, place] : places) {
+  for (Place &place : places) {
     auto first = [&](const auto &is) -> std::optional<size_t> {
       auto found = std::ranges::find_if(place.path, is);
       return found == place.path.end() ? std::nullopt : std::optional(*found);
@@ -200,10 +210,13 @@ void LatencyModel::linkParts() {
 //===----------------------------------------------------------------------===//
 
 Result<const LatencyModel::Place *> LatencyModel::find(unsigned cpu) const {
-  auto place = places.find(cpu);
-  if (place == places.end())
+  // Most machines number their CPUs from 0.
+  if (cpu < places.size() && places[cpu].cpu == cpu)
+    return &places[cpu];
+  auto place = std::ranges::lower_bound(places, cpu, {}, &Place::cpu);
+  if (place == places.end() || place->cpu != cpu)
     return makeError("CPU ", cpu, " is not in the topology");
-  return &place->second;
+  return &*place;
 }
 
 Result<std::vector<LatencyModel::Reader>>
@@ -254,21 +267,20 @@ double LatencyModel::bytesOfRank(const RankMemories &memories) const {
   return least;
 }
 
-double LatencyModel::handoffSeconds(std::span<const Reader> readers) const {
+double LatencyModel::handoffSeconds(std::span<const Reader> readers,
+                                    std::vector<unsigned> &inside) const {
   // Two of the readers meet in the smallest part with both: in as many pairs as
   // a part has, less those that its own parts have.
   std::vector<size_t> used;
   for (const Reader &reader : readers)
-    used.insert(used.end(), reader.place->path.begin(),
-                reader.place->path.end());
-  std::ranges::sort(used);
+    for (size_t part : reader.place->path)
+      if (inside[part]++ == 0)
+        used.push_back(part);
   auto pairsOf = [](double number) { return number * (number - 1) / 2; };
   double seconds = 0;
-  for (size_t i = 0, next = 0; i < used.size(); i = next) {
-    while (next < used.size() && used[next] == used[i])
-      ++next;
-    const Part &part = parts[used[i]];
-    const double pairs = pairsOf(static_cast<double>(next - i));
+  for (size_t number : used) {
+    const Part &part = parts[number];
+    const double pairs = pairsOf(std::exchange(inside[number], 0));
     seconds += pairs * part.handoffSeconds;
     if (part.parent)
       seconds -= pairs * parts[*part.parent].handoffSeconds;
@@ -449,6 +461,7 @@ Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
   team.ranks = ranksCount;
   team.flopsPerSecond = std::numeric_limits<double>::infinity();
   double slowestRank = std::numeric_limits<double>::infinity();
+  std::vector<unsigned> inside(parts.size());
   std::vector<Reader> leaders;
   std::span<const Reader> others = readers;
   for (const RankCpus &cpus : ranks) {
@@ -469,12 +482,12 @@ Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
     team.threads = std::max(team.threads, size);
     if (rank.size() > 1)
       team.barrierSeconds =
-          std::max(team.barrierSeconds, size * handoffSeconds(rank));
+          std::max(team.barrierSeconds, size * handoffSeconds(rank, inside));
     leaders.push_back(rank.front());
   }
   team.bytesPerSecond = ranksCount * slowestRank;
   if (ranks.size() > 1) {
-    team.allReduceSeconds = 2 * ranksCount * handoffSeconds(leaders);
+    team.allReduceSeconds = 2 * ranksCount * handoffSeconds(leaders, inside);
     // Every rank reads its part of all others' sums, and all their results.
     team.allReduceSecondsPerByte =
         2 * (ranksCount - 1) / ranksCount / slowestRank / remoteShare;

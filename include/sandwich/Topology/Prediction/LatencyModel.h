@@ -203,10 +203,12 @@ private:
 
   /// Where a CPU is.
   struct Place {
+    /// The operating system's index.
+    unsigned cpu = 0;
     /// The parts that it is in, smallest first.
     std::vector<size_t> path;
     /// Its core, or itself outside of any.
-    size_t core;
+    size_t core = 0;
     /// The memory of its node, and the smallest part that holds memories.
     std::optional<size_t> memory, around;
     /// Of the machine's fastest core.
@@ -226,13 +228,15 @@ private:
                   const MachineDescription &description,
                   std::vector<size_t> &around, double speed, uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
-  /// Adds `part` to the paths of `cpus`, around the parts that have no others,
-  /// of which `cpusOfPart` tells how many each has. Error: a part has some of
-  /// them and others besides.
-  Status putAround(const std::vector<unsigned> &cpus, size_t part,
+  /// Adds `part` to the paths of `members`, around the parts that have no
+  /// others, of which `cpusOfPart` tells how many each has. Error: a part has
+  /// some of them and others besides.
+  Status putAround(const std::vector<Place *> &members, size_t part,
                    const std::vector<size_t> &cpusOfPart);
   /// Fills in what follows from the paths once all are known.
   void linkParts();
+  /// Sorts `places`. Error: two of one CPU.
+  Status sortPlaces();
   /// Error: a CPU that the machine does not have.
   Result<const Place *> find(unsigned cpu) const;
   /// All of the ranks' CPUs in their order, which read nothing yet. Errors: no
@@ -258,8 +262,10 @@ private:
   /// Slows down those who read over links.
   void readOverLinks(std::vector<Reader> &readers,
                      const RankMemories &memories) const;
-  /// For a line from one to another of `readers`, in the mean.
-  double handoffSeconds(std::span<const Reader> readers) const;
+  /// For a line from one to another of `readers`, in the mean. `inside` has a
+  /// zero for each part, and is left so.
+  double handoffSeconds(std::span<const Reader> readers,
+                        std::vector<unsigned> &inside) const;
 
   double coreFlopsPerSecond = 0;
   double coreBytesPerSecond = 0;
@@ -271,8 +277,8 @@ private:
   std::vector<size_t> inwardsOut;
   /// Those of them that have links of a known bandwidth.
   std::vector<size_t> linked;
-  /// By the CPU's index.
-  std::map<unsigned, Place> places;
+  /// By the CPU's index, ascending.
+  std::vector<Place> places;
 };
 
 } // namespace sandwich
