@@ -33,12 +33,11 @@ module attributes {topo.workload = #topo.workload<layers = 2, hidden_size = 64, 
 // CUT-NOT: processes 4
 // CUT-NOT: processes 8
 
-// A core of each package is left to the system; with all awake it takes longer.
-// SELECT: topo.derive @machine_1 from @machine {
+// So small a model waits more at barriers than it reads: two cores of each
+// package are as fast as four.
+// SELECT: topo.derive @[[FIRST:.*]] from @machine {
+// SELECT-NEXT: topo.remove count 2 depth 2
 // SELECT-NEXT: }
-// SELECT-NEXT: topo.derive @machine_2 from @machine {
-// SELECT-NEXT: topo.remove count 1 depth 2
-// SELECT-NEXT: }
-// SELECT-NEXT: topo.service_config @machine_2_at_1 from @machine_2 at 1 processes 2 predicted_ms 3.06
-// SELECT-NEXT: topo.service_config @machine_1_at_1 from @machine_1 at 1 processes 2 predicted_ms 3.15
+// SELECT: topo.service_config @[[FIRST]]_at_1 from @[[FIRST]] at 1 processes 2 predicted_ms [[MS:2\.28[0-9]+]]
+// SELECT-NEXT: topo.service_config @{{.*}}_at_1 from @{{.*}} at 1 processes 2 predicted_ms [[MS]]
 // SELECT-NOT: topo.service_config
