@@ -16,8 +16,8 @@
 
 using namespace sandwich;
 
-// docs/Topology.md, "Where values are from", lists the addresses of the
-// sources. Channels and transfers are those of the manufacturers' data sheets.
+// docs/RationaleTopoTree.md, "Where published figures are from", lists the
+// sources. Channels and transfers are those of the data sheets.
 static constexpr std::array<KnownProcessor, 14> processors = {{
     {.model = "Kunpeng 920",
      .name = "Kunpeng 920",
