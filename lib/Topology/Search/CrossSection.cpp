@@ -105,11 +105,17 @@ AwakeMask SearchSpace::allAwake() const {
   return mask;
 }
 
-void SearchSpace::apply(const Removal &removal, AwakeMask &mask) const {
+std::vector<uint16_t> SearchSpace::childrenOf(const Removal &removal) const {
+  const GroupGraph &graph = machineLevels[removal.level].graph;
+  return graph.childrenOf(graph.edges()[removal.edge]);
+}
+
+void SearchSpace::apply(const Removal &removal,
+                        const std::vector<uint16_t> &children,
+                        AwakeMask &mask) const {
   const auto &[graph, firstWord] = machineLevels[removal.level];
   const GroupGraph::Edge &edge = graph.edges()[removal.edge];
   unsigned awake = edge.size - removal.count;
-  const std::vector<uint16_t> children = graph.childrenOf(edge);
   for (unsigned position = 0; position < graph.arity(); ++position)
     if (children[position] >= awake)
       mask[firstWord + position / 64] &= ~(uint64_t{1} << position % 64);

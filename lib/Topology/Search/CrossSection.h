@@ -72,8 +72,12 @@ public:
 
   /// Everything awake.
   AwakeMask allAwake() const;
-  /// Clears what `removal` puts to sleep.
-  void apply(const Removal &removal, AwakeMask &mask) const;
+  /// Which child of its group each of the parts is that `removal` is made at,
+  /// whatever its count.
+  std::vector<uint16_t> childrenOf(const Removal &removal) const;
+  /// Clears what `removal`, made at these children, puts to sleep.
+  void apply(const Removal &removal, const std::vector<uint16_t> &children,
+             AwakeMask &mask) const;
 
   /// Whether some tree has what `added` is made at in addition to what
   /// `removals` are made at, which some tree has.

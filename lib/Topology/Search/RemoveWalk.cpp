@@ -175,12 +175,14 @@ Status RemoveWalk::walkBelow(size_t begin, size_t end,
       for (const Tree &tree : previous)
         if (cutAllows[tree.cut] && space.fit(tree.removals, removal))
           allowing.push_back(&tree);
+      if (allowing.empty())
+        continue;
+      const std::vector<uint16_t> children = space.childrenOf(removal);
       unsigned size =
           space.levels()[place.level].graph.edges()[place.edge].size;
-      for (removal.count = 1; removal.count < size && !allowing.empty();
-           ++removal.count) {
+      for (removal.count = 1; removal.count < size; ++removal.count) {
         AwakeMask removalMask = allAwake;
-        space.apply(removal, removalMask);
+        space.apply(removal, children, removalMask);
         for (const Tree *tree : allowing) {
           SANDWICH_RETURN_IF_ERROR(
               extend(*tree, removal, removalMask, evaluate));
