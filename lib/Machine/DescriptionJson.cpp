@@ -335,10 +335,16 @@ static Status checkNames(const Json &json, const Machine &machine) {
       SANDWICH_RETURN_IF_ERROR(
           check("memory_gb_per_second." + node, node, "NUMA node", memories));
   if (auto latent = json.find("latent"); latent != json.end())
-    for (size_t i = 0; i < latent->size(); ++i)
-      SANDWICH_RETURN_IF_ERROR(check("latent[" + std::to_string(i) + "].inside",
-                                     (*latent)[i]["inside"].get<std::string>(),
-                                     "part", kinds));
+    for (size_t i = 0; i < latent->size(); ++i) {
+      const std::string path = "latent[" + std::to_string(i) + "]";
+      const Json &group = (*latent)[i];
+      SANDWICH_RETURN_IF_ERROR(check(
+          path + ".inside", group["inside"].get<std::string>(), "part", kinds));
+      const auto name = group["name"].get<std::string>();
+      if (std::ranges::find(kinds, name) != kinds.end())
+        return makeError(path, ".name: '", printable(name),
+                         "' is a part that the machine shows");
+    }
   return {};
 }
 

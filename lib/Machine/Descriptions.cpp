@@ -171,7 +171,10 @@ LoadableDescription sandwich::divideSiblings(std::string_view description) {
     at = colon;
     // Memory that is a level by itself has groups that hwloc makes up, so that
     // these could not be told apart.
-    if (kind.starts_with('n') || kind.starts_with('N'))
+    // So do groups that are numbered.
+    const bool isGroup = kind.starts_with('g') || kind.starts_with('G');
+    if (kind.starts_with('n') || kind.starts_with('N') ||
+        (isGroup && std::isdigit(static_cast<unsigned char>(kind.back()))))
       return {std::string(description), {}};
     unsigned parts = 0;
     if (std::isalpha(static_cast<unsigned char>(kind.front())) &&
@@ -191,7 +194,7 @@ LoadableDescription sandwich::divideSiblings(std::string_view description) {
       groups.push_back(true);
     }
     result.text += std::string(kind) + ':' + std::to_string(parts);
-    if (kind.starts_with('g') || kind.starts_with('G'))
+    if (isGroup)
       groups.push_back(false);
   }
   result.madeUpGroups.assign(groups.rbegin(), groups.rend());

@@ -12,14 +12,13 @@
 #include <array>
 #include <cctype>
 #include <string>
-#include <utility>
 
 using namespace sandwich;
 
 // docs/RationaleTopoTree.md, "Where published figures are from", lists the
 // sources. Channels and transfers are those of the data sheets.
-static constexpr std::array<KnownProcessor, 14> processors = {{
-    {.model = "Kunpeng 920",
+static constexpr std::array<KnownProcessor, 12> processors = {{
+    {.models = {"Kunpeng 920"},
      .name = "Kunpeng 920",
      .channels = 8,
      .megatransfers = 2933,
@@ -30,7 +29,7 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .sliceHandoff = 36,
      .packageHandoff = 80,
      .source = "lmbench of wayca-scheduler, core-to-core-latency"},
-    {.model = "EPYC 7##2",
+    {.models = {"EPYC 7##2", "EPYC 7H12"},
      .name = "EPYC Rome",
      .channels = 8,
      .megatransfers = 3200,
@@ -42,25 +41,13 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .packageHandoff = 134,
      .machineHandoff = 266,
      .source = "kerncraft's EPYC 7452, core-to-core-latency"},
-    {.model = "EPYC 7H12",
-     .name = "EPYC Rome",
-     .channels = 8,
-     .megatransfers = 3200,
-     .readShare = 0.70,
-     .coreGigabytes = 21.8,
-     .sliceGigabytes = 35.7,
-     .linkGigabytes = 70,
-     .sliceHandoff = 25,
-     .packageHandoff = 134,
-     .machineHandoff = 266,
-     .source = "kerncraft's EPYC 7452, core-to-core-latency"},
-    {.model = "EPYC 7##3",
+    {.models = {"EPYC 7##3"},
      .name = "EPYC Milan",
      .channels = 8,
      .megatransfers = 3200,
      .readShare = 0.75,
      .source = "data sheet"},
-    {.model = "EPYC 9##4",
+    {.models = {"EPYC 9##4"},
      .name = "EPYC Genoa",
      .channels = 12,
      .megatransfers = 4800,
@@ -70,13 +57,13 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .packageHandoff = 98,
      .machineHandoff = 194,
      .source = "Micron's STREAM, core-to-core-latency"},
-    {.model = "EPYC 9##5",
+    {.models = {"EPYC 9##5"},
      .name = "EPYC Turin",
      .channels = 12,
      .megatransfers = 6000,
      .readShare = 0.80,
      .source = "data sheet"},
-    {.model = "Xeon Gold 62##",
+    {.models = {"Xeon Gold 62##", "Xeon Platinum 82##"},
      .name = "Cascade Lake",
      .channels = 6,
      .megatransfers = 2933,
@@ -88,25 +75,13 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .machineHandoff = 125,
      .latencyNanoseconds = 81,
      .source = "kerncraft's Xeon 6248, Memory Latency Checker on a 6240"},
-    {.model = "Xeon Platinum 82##",
-     .name = "Cascade Lake",
-     .channels = 6,
-     .megatransfers = 2933,
-     .readShare = 0.85,
-     .coreGigabytes = 13.0,
-     .linkGigabytes = 34,
-     .remoteShare = 0.58,
-     .packageHandoff = 48,
-     .machineHandoff = 125,
-     .latencyNanoseconds = 81,
-     .source = "kerncraft's Xeon 6248, Memory Latency Checker on a 6240"},
-    {.model = "Xeon Platinum 83##",
+    {.models = {"Xeon Platinum 83##"},
      .name = "Ice Lake",
      .channels = 8,
      .megatransfers = 3200,
      .readShare = 0.80,
      .source = "data sheet"},
-    {.model = "Xeon Platinum 84##",
+    {.models = {"Xeon Platinum 84##"},
      .name = "Sapphire Rapids",
      .channels = 8,
      .megatransfers = 4800,
@@ -116,7 +91,7 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .machineHandoff = 188,
      .latencyNanoseconds = 100,
      .source = "Memory Latency Checker on a Xeon 8468"},
-    {.model = "Xeon Max 94##",
+    {.models = {"Xeon Max 94##"},
      .name = "Xeon Max",
      .channels = 8,
      .megatransfers = 4800,
@@ -124,21 +99,21 @@ static constexpr std::array<KnownProcessor, 14> processors = {{
      .packageHandoff = 110,
      .machineHandoff = 188,
      .source = "McCalpin, Bandwidth limits in the Intel Xeon Max"},
-    {.model = "Ampere Altra",
+    {.models = {"Ampere Altra"},
      .name = "Ampere Altra",
      .channels = 8,
      .megatransfers = 3200,
      .readShare = 0.83,
      .coreGigabytes = 14,
      .source = "data sheet; Graviton2, which has the same cores"},
-    {.model = "Graviton2",
+    {.models = {"Graviton2"},
      .name = "Graviton2",
      .channels = 8,
      .megatransfers = 3200,
      .readShare = 0.83,
      .coreGigabytes = 20.9,
      .source = "Arm's memory-subsystem learning path"},
-    {.model = "Graviton3",
+    {.models = {"Graviton3"},
      .name = "Graviton3",
      .channels = 8,
      .megatransfers = 4800,
@@ -159,7 +134,15 @@ static bool beginsWith(std::string_view text, std::string_view pattern) {
              });
 }
 
-/// `cpuModel` without "(R)", "(TM)" and what firmware writes between words.
+bool KnownProcessor::isNamedBy(std::string_view text) const {
+  return beginsWith(text, name) ||
+         std::ranges::any_of(models, [&](std::string_view model) {
+           return !model.empty() && beginsWith(text, model);
+         });
+}
+
+/// `cpuModel` without "(R)", "(TM)", "CPU" and what firmware writes between
+/// words.
 static std::string plainModel(std::string_view cpuModel) {
   std::string plain;
   for (size_t i = 0; i < cpuModel.size(); ++i) {
@@ -170,6 +153,9 @@ static std::string plainModel(std::string_view cpuModel) {
              c != ' ' || (!plain.empty() && plain.back() != ' '))
       plain += c;
   }
+  constexpr std::string_view filler = " CPU ";
+  if (const size_t at = plain.find(filler); at != std::string::npos)
+    plain.replace(at, filler.size(), " ");
   return plain;
 }
 
@@ -178,17 +164,15 @@ const KnownProcessor *sandwich::findKnownProcessor(std::string_view cpuModel) {
   for (const KnownProcessor &processor : processors)
     for (size_t i = 0; i < plain.size(); ++i)
       if ((i == 0 || plain[i - 1] == ' ') &&
-          beginsWith(std::string_view(plain).substr(i), processor.model))
+          processor.isNamedBy(std::string_view(plain).substr(i)))
         return &processor;
   return nullptr;
 }
 
 std::string sandwich::knownProcessorNames() {
   std::string names;
-  std::string_view last;
   for (const KnownProcessor &processor : processors)
-    if (std::exchange(last, processor.name) != processor.name)
-      names.append(names.empty() ? "" : ", ").append(processor.name);
+    names.append(names.empty() ? "" : ", ").append(processor.name);
   return names;
 }
 

@@ -11,6 +11,7 @@
 
 #include "sandwich/Target/Target.h"
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -18,9 +19,9 @@ namespace sandwich {
 
 /// Published figures of one family of processors. Zero is unknown.
 struct KnownProcessor {
-  /// What the names of its models have in common: all of these words, in this
-  /// order, with a digit for each '#': "EPYC 7##2".
-  std::string_view model;
+  /// How the names of its models begin, behind that of the maker, with a digit
+  /// for each '#': "EPYC 7##2".
+  std::array<std::string_view, 2> models;
   std::string_view name;
   /// Channels of memory of a socket and their million transfers a second of
   /// eight bytes, and the share of that which reads reach.
@@ -38,6 +39,9 @@ struct KnownProcessor {
   double sliceHandoff = 0, packageHandoff = 0, machineHandoff = 0;
   double latencyNanoseconds = 0;
   std::string_view source;
+
+  /// Whether `text` begins with the name of the family or of one of its models.
+  bool isNamedBy(std::string_view text) const;
 };
 
 /// The family of `cpuModel`, or null.

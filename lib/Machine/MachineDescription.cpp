@@ -20,14 +20,12 @@ static constexpr double giga = 1e9;
 static constexpr double nano = 1e-9;
 
 bool MachineDescription::isKnown() const {
-  const bool memory = !memories.empty()
-                          ? std::ranges::all_of(memories,
-                                                [](const auto &each) {
-                                                  return each.second.isKnown();
-                                                })
-                          : std::ranges::any_of(parts, [](const auto &part) {
-                              return part.second.bytesPerSecond.isKnown();
-                            });
+  const auto isKnownOf = [&](const char *kind) {
+    auto part = parts.find(kind);
+    return part != parts.end() && part->second.bytesPerSecond.isKnown();
+  };
+  // Those of single nodes are exceptions from that of all.
+  const bool memory = isKnownOf("numa") || isKnownOf("machine");
   const bool handoff = std::ranges::any_of(parts, [](const auto &part) {
     return part.second.handoffSeconds.isKnown();
   });
@@ -65,10 +63,15 @@ public:
         known(findKnownProcessor(machine.cpuModel)) {
     // What has the machine's memories, and how many cores the largest has.
     memoryKind = countParts(machine.root, "numa") > 0 ? "numa" : "machine";
+    // Those count too whose cores this process may not use.
+    nodes = static_cast<uint64_t>(std::ranges::count(
+        machine.memories, std::string_view("numa"), &MachineNode::kind));
     forEachInnermost(machine.root, memoryKind, [&](const MachineNode &node) {
       ++nodes;
       coresOfNode = std::max(coresOfNode, coresOf(node));
-      slicesOfNode = std::max(slicesOfNode, countParts(node, "l3"));
+      forEachInnermost(node, "l3", [&](const MachineNode &slice) {
+        coresOfSlice = std::max(coresOfSlice, coresOf(slice));
+      });
     });
   }
 
@@ -95,6 +98,10 @@ private:
                       double usual) const {
     return known && known->*figure > 0 ? published(known->*figure * unit)
                                        : ofGeneration(usual * unit);
+  }
+  /// Whether a node has several L3s.
+  bool hasSlices() const {
+    return coresOfSlice > 0 && coresOfSlice < coresOfNode;
   }
   static MachineValue assumed(double value) {
     return {value, ValueOrigin::Assumed, "of no machine in particular"};
@@ -150,14 +157,12 @@ private:
     description.coreL3BytesPerSecond = assumed(100 * giga);
     // A socket with one L3 gives its cores what the memory has; the links of
     // several are made for a part of it.
-    if (slicesOfNode < 2)
+    if (!hasSlices())
       return;
     constexpr double usualOfSliceCore = 7;
-    const double coresOfSlice =
-        static_cast<double>(coresOfNode) / static_cast<double>(slicesOfNode);
     description.parts["l3"].bytesPerSecond =
         either(&KnownProcessor::sliceGigabytes, giga,
-               std::max(usualOfSliceCore * coresOfSlice,
+               std::max(usualOfSliceCore * static_cast<double>(coresOfSlice),
                         1.3 * description.coreBytesPerSecond / giga));
   }
 
@@ -174,7 +179,7 @@ private:
     // Low ones, as they are what lets cores sleep.
     describe("core", nullptr, 10);
     describe("l2", nullptr, 20);
-    if (slicesOfNode > 1)
+    if (hasSlices())
       describe("l3", &KnownProcessor::sliceHandoff, 25);
     describe("numa", &KnownProcessor::packageHandoff, 50);
     describe("package", &KnownProcessor::packageHandoff, 60);
@@ -206,7 +211,7 @@ private:
   const KnownProcessor *known;
   MachineDescription description;
   std::string memoryKind;
-  uint64_t nodes = 0, coresOfNode = 0, slicesOfNode = 0;
+  uint64_t nodes = 0, coresOfNode = 0, coresOfSlice = 0;
 };
 
 } // namespace

@@ -180,10 +180,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
-  SANDWICH_ASSIGN_OR_RETURN(
-      LatencyModel model,
-      LatencyModel::create(plan.machine.root, description,
-                           options.compile.dtype == "bf16"));
+  SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
+                            LatencyModel::create(plan.machine.root, description,
+                                                 work.hasBF16Weights()));
   SANDWICH_ASSIGN_OR_RETURN(
       TracePrediction prediction,
       TracePrediction::create(trace,

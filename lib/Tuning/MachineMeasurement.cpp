@@ -50,6 +50,33 @@ static Status measureHandoffs(const Machine &machine,
   return {};
 }
 
+static Status measureSystem(const MachineNode &machine,
+                            MachineMeasurement &result,
+                            const MeasurementProgress &progress) {
+  // All hardware threads, as the system's work finds an idle one.
+  std::vector<unsigned> cpus;
+  for (const MachineNode *cpu : partsOf(machine, "cpu"))
+    cpus.push_back(static_cast<unsigned>(cpu->index));
+  const std::string field = "wakeups_per_core_per_second: ";
+  if (cpus.size() < 2) {
+    result.unmeasured.push_back(field + "this process may use only one CPU");
+    return {};
+  }
+  SANDWICH_ASSIGN_OR_RETURN(SystemWork work, measureSystemWork(cpus, progress));
+  // No system does so much by itself: other programs run.
+  constexpr double mostShare = 0.05;
+  if (work.wakeupsPerSecond * work.wakeupSeconds > mostShare) {
+    result.unmeasured.push_back(field + "other programs keep the CPUs busy");
+    return {};
+  }
+  const char *how = "gaps in the time that busy CPUs see, less those that "
+                    "remain while one is idle";
+  MachineDescription &description = result.description;
+  description.wakeupsPerCorePerSecond = measured(work.wakeupsPerSecond, how);
+  description.wakeupSeconds = measured(work.wakeupSeconds, how);
+  return {};
+}
+
 Result<MachineMeasurement>
 sandwich::measureMachine(const Machine &machine,
                          const MeasurementProgress &progress) {
@@ -61,19 +88,6 @@ sandwich::measureMachine(const Machine &machine,
   SANDWICH_RETURN_IF_ERROR(measureCore(machine, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureMemory(machine.root, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureHandoffs(machine, result, progress));
-  SANDWICH_ASSIGN_OR_RETURN(SystemWork work,
-                            measureSystemWork(coresOf(machine.root), progress));
-  // No system does so much by itself: other programs run.
-  constexpr double mostShare = 0.05;
-  if (work.wakeupsPerSecond * work.wakeupSeconds > mostShare) {
-    result.unmeasured.emplace_back(
-        "wakeups_per_core_per_second: other programs keep the CPUs busy");
-    return result;
-  }
-  const char *how = "gaps in the time that busy CPUs see, less those that "
-                    "remain while one is idle";
-  result.description.wakeupsPerCorePerSecond =
-      measured(work.wakeupsPerSecond, how);
-  result.description.wakeupSeconds = measured(work.wakeupSeconds, how);
+  SANDWICH_RETURN_IF_ERROR(measureSystem(machine.root, result, progress));
   return result;
 }

@@ -112,11 +112,12 @@ public:
       : packages(partsOf(machine, "package")), nodes(partsOf(machine, "numa")) {
     if (nodes.empty())
       nodes.push_back(&machine);
+    // Some cores may be in no node.
     const unsigned cpu = fastestCpu(machine);
-    home = static_cast<size_t>(
-        std::ranges::find_if(
-            nodes, [&](const auto *node) { return hasCpu(*node, cpu); }) -
-        nodes.begin());
+    auto found = std::ranges::find_if(
+        nodes, [&](const auto *node) { return hasCpu(*node, cpu); });
+    home =
+        found == nodes.end() ? 0 : static_cast<size_t>(found - nodes.begin());
   }
 
   Status run(const MeasurementProgress &progress) {
@@ -221,8 +222,11 @@ private:
     std::vector<const MachineNode *> caches = partsOf(*nodes[home], "l3");
     if (caches.size() < 2)
       return {};
-    homeCache = *std::ranges::find_if(
+    auto found = std::ranges::find_if(
         caches, [&](const auto *part) { return hasCpu(*part, cpu); });
+    if (found == caches.end())
+      return {};
+    homeCache = *found;
     return add(coresOf(*homeCache), memories[home]);
   }
 

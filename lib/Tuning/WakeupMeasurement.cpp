@@ -107,7 +107,7 @@ sandwich::measureSystemWork(const std::vector<unsigned> &cpus,
   constexpr std::string_view stage = "watching the system's own work";
   SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
   if (cpus.size() < 2)
-    return SystemWork{};
+    return makeError("one CPU cannot be watched while another is idle");
   SANDWICH_ASSIGN_OR_RETURN(Watcher all, Watcher::create(cpus));
   SANDWICH_ASSIGN_OR_RETURN(Watcher butOne,
                             Watcher::create({cpus.begin(), cpus.end() - 1}));

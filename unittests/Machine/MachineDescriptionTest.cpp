@@ -96,6 +96,11 @@ TEST(MachineDescription, KnowsProcessorsByTheirNames) {
   EXPECT_DOUBLE_EQ(
       describeMachine(machine, targetOf("x86-64-avx512")).coreBytesPerSecond,
       13e9);
+  machine.cpuModel = "Intel(R) Xeon(R) CPU Max 9480";
+  EXPECT_NE(describeMachine(machine, targetOf("x86-64-amx"))
+                .parts.at("numa")
+                .bytesPerSecond.source.find("Xeon Max"),
+            std::string::npos);
   for (const char *unknown : {"", "AMD EPYC", "AMD EPYC 7", "Xeon Gold 62x0"}) {
     machine.cpuModel = unknown;
     EXPECT_DOUBLE_EQ(
@@ -103,6 +108,31 @@ TEST(MachineDescription, KnowsProcessorsByTheirNames) {
         30e9)
         << unknown;
   }
+}
+
+TEST(MachineDescription, CountsWhatThisProcessMayNotUse) {
+  // A container with two L3s of one node of four.
+  Machine machine = read("pack:1 numa:4 l3:4 core:4 pu:1");
+  const Target target = targetOf("x86-64-avx2");
+  machine.cpuModel = "AMD EPYC 7502 32-Core Processor";
+  const MachineDescription whole = describeMachine(machine, target);
+  MachineNode *package = &machine.root;
+  while (package->children.size() == 1)
+    package = &package->children.front();
+  ASSERT_EQ(package->children.size(), 4u);
+  for (size_t i = 1; i < 4; ++i) {
+    machine.memories.push_back(package->children[i]);
+    machine.memories.back().children.clear();
+  }
+  package->children.resize(1);
+  MachineNode &numa = package->children.front();
+  numa.coreCount = 16;
+  numa.children.resize(2);
+  const MachineDescription part = describeMachine(machine, target);
+  for (const char *kind : {"numa", "l3"})
+    EXPECT_DOUBLE_EQ(part.parts.at(kind).bytesPerSecond,
+                     whole.parts.at(kind).bytesPerSecond)
+        << kind;
 }
 
 TEST(MachineDescription, FirmwareCountsBeforeCores) {
@@ -194,6 +224,16 @@ TEST(MachineDescription, ErrorsNameTheFile) {
                     "\"cores\": 2}]}"),
             path + ": latent[0].inside: the machine has no part 'die', but "
                    "machine, numa, core, cpu");
+  EXPECT_EQ(
+      refusal("{\"latent\": [{\"name\": \"numa\", \"inside\": \"machine\", "
+              "\"cores\": 2}]}"),
+      path + ": latent[0].name: 'numa' is a part that the machine shows");
+  EXPECT_EQ(refusal("{\"processor\": \"Z80\"}").substr(0, path.size() + 40),
+            path + ": processor: no figures of 'Z80' are kno");
+  EXPECT_EQ(refusal("{\"processor\": \"EPYC 9654\"}"), "");
+  EXPECT_EQ(refusal("{\"processor\": \"EPYC Rome\"}"), "");
+  EXPECT_EQ(refusal("{\"processor\": 1}"),
+            path + ": processor is absent or no text");
   EXPECT_EQ(refusal("{\"parts\": {\"numa\": {\"handoff_ns\": 1}}}"), "");
   EXPECT_EQ(refusal("{").substr(0, path.size() + 2), path + ": ");
 }

@@ -416,6 +416,15 @@ TEST_F(MachineTopologyTest, ThousandsOfCores) {
   EXPECT_EQ(countParts(machine->root, "core"), 1024u);
 }
 
+// Groups that are numbered stay the only ones.
+TEST_F(MachineTopologyTest, NumberedGroupsOfManySiblings) {
+  Result<Machine> machine =
+      readMachineTopology("synthetic:group2:2 core:256 pu:1");
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(countParts(machine->root, "group"), 2u);
+  EXPECT_EQ(countParts(machine->root, "core"), 512u);
+}
+
 // Without groups in between, hwloc would take minutes for these.
 TEST_F(MachineTopologyTest, ThousandsOfSiblings) {
   const auto begin = std::chrono::steady_clock::now();

@@ -337,6 +337,11 @@ TEST(ConfigurationSearch, RefusesBadArguments) {
   EXPECT_EQ(result.error().message,
             "no configuration would be kept: the number of best ones must be "
             "at least 1");
+  options = {};
+  for (double gain : {-0.1, 1.0, std::nan("")}) {
+    options.leastGain = gain;
+    EXPECT_FALSE(searchConfigurations(makeFlat(4), evaluator, options)) << gain;
+  }
   result = searchConfigurations(*makeFlat(4).group(2, 1, 1), evaluator);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().message,

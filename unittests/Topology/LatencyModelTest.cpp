@@ -215,6 +215,24 @@ TEST_F(LatencyModelTest, LatentGroupsStayWhereCoresMayNotBeUsed) {
   EXPECT_GT(speed({{22, 24}}).barrierSeconds, 2 * 5e-9);
 }
 
+TEST_F(LatencyModelTest, ALatentGroupMayBeAllThatIsUsed) {
+  MachineDescription values = ordinaryMachine();
+  values.latent = {{"cluster", "numa", 4, 1, {4e9, 5e-9}}};
+  Result<Machine> machine =
+      readMachineTopology("synthetic:package:1 [numa] core:8 pu:1");
+  ASSERT_TRUE(machine);
+  MachineNode *numa = &machine->root;
+  while (numa->kind != "numa")
+    numa = &numa->children.front();
+  numa->children.resize(4);
+  Result<LatencyModel> created =
+      LatencyModel::create(machine->root, values, /*bf16Weights=*/false);
+  ASSERT_TRUE(created) << errorOf(created);
+  model.emplace(std::move(*created));
+  EXPECT_NEAR(speed({cpuRange(0, 4)}).barrierSeconds, 4 * 5e-9, 1e-15);
+  EXPECT_LT(speed({cpuRange(0, 4)}).bytesPerSecond, 4e9);
+}
+
 TEST_F(LatencyModelTest, TheSystemNeedsAnIdleCpu) {
   MachineDescription values = ordinaryMachine();
   values.wakeupsPerCorePerSecond = 2;
@@ -244,6 +262,10 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
                                          /*bf16Weights=*/false)),
             "'cluster': 6 cores of a numa cannot be grouped 4 each with stride "
             "1");
+  values.latent = {{"cluster", "cpu", 2, 1, {}}};
+  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values,
+                                         /*bf16Weights=*/false)),
+            "'cluster': a cpu holds no cores that could be grouped");
   MachineNode none;
   none.kind = "machine";
   EXPECT_EQ(errorOf(LatencyModel::create(none, values, /*bf16Weights=*/false)),

@@ -8,11 +8,10 @@
 ///
 /// \file
 /// Speeds that no topology tells: arithmetic, bandwidth of the parts, what it
-/// costs to hand a cache line from one core to another. Whatever predicts time
-/// in Sandwich goes by this description: planner, cost model of schedules,
-/// serving simulation, first step times of the scheduler. Its values are
-/// measured on the machine, given in a file, or derived from what is known of
-/// its processors; each says which, and from what.
+/// costs to hand a cache line from one core to another. Plans are judged by
+/// this description. Its values are measured on the machine, given in a file,
+/// or derived from what is known of its processors; each says which, and from
+/// what.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -164,8 +163,9 @@ Result<MachineDescription> readMachineDescription(const std::string &path,
 /// "remote_share", "parts": {KIND: {"gb_per_second", "handoff_ns",
 /// "link_gb_per_second"}}, "memory_gb_per_second": {NODE: n},
 /// "latent": [{"name", "inside", "cores", "stride", "gb_per_second",
-/// "handoff_ns"}], "wakeups_per_core_per_second", "wakeup_ms"}`; a GB is 10^9
-/// bytes, and each number is `{"value", "origin", "source"}`.
+/// "handoff_ns", "link_gb_per_second"}], "wakeups_per_core_per_second",
+/// "wakeup_ms"}`; a GB is 10^9 bytes, and each number is `{"value", "origin",
+/// "source"}`.
 Json toJson(const MachineDescription &description);
 
 } // namespace sandwich

@@ -74,7 +74,8 @@ struct SystemWork {
 /// Watches `cpus`, all of them and all but the last in turn, for three seconds.
 /// Whatever keeps one for less than 20 microseconds is not counted, nor what an
 /// idle CPU does not prevent: work that is bound to a CPU, and what a virtual
-/// machine's neighbours take. Errors: this process may not use one of them; that of `progress`.
+/// machine's neighbours take. Errors: fewer than two CPUs; this process may not
+/// use one of them; that of `progress`.
 Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
                                      const MeasurementProgress &progress = {});
 

@@ -98,6 +98,9 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
                        place.cpu, ", inside which '", group.name,
                        "' groups cores");
     const Part &inside = parts[*found];
+    if (inside.coreCount == 0)
+      return makeError("'", group.name, "': a ", group.inside,
+                       " holds no cores that could be grouped");
     if (inside.coreCount % block != 0)
       return makeError("'", group.name, "': ", inside.coreCount, " cores of a ",
                        group.inside, " cannot be grouped ", group.cores,
@@ -120,12 +123,14 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
     part.kind = group.name;
     part.set(group.parameters);
     parts.push_back(std::move(part));
-    SANDWICH_RETURN_IF_ERROR(putAround(members, number, cpusOfPart));
+    SANDWICH_RETURN_IF_ERROR(
+        putAround(members, number, where.first, cpusOfPart));
   }
   return {};
 }
 
 Status LatencyModel::putAround(const std::vector<Place *> &members, size_t part,
+                               size_t inside,
                                const std::vector<size_t> &cpusOfPart) {
   std::map<size_t, size_t> inGroup;
   for (const Place *place : members)
@@ -136,13 +141,17 @@ Status LatencyModel::putAround(const std::vector<Place *> &members, size_t part,
       return makeError("'", parts[part].kind,
                        "': a group of cores lies across a ", parts[own].kind,
                        "; it must be inside or around it");
-  // Parts that hold nothing else are inside, the first other one is around.
+  // Parts that hold nothing else are inside, the first other one is around; at
+  // the latest that in which cores are grouped, of which no other CPU may be
+  // usable.
   for (Place *place : members) {
     std::vector<size_t> &path = place->path;
-    path.insert(
-        std::ranges::find_if(
-            path, [&](size_t own) { return inGroup[own] != cpusOfPart[own]; }),
-        part);
+    path.insert(std::ranges::find_if(path,
+                                     [&](size_t own) {
+                                       return own == inside ||
+                                              inGroup[own] != cpusOfPart[own];
+                                     }),
+                part);
   }
   return {};
 }

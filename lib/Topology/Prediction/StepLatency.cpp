@@ -62,20 +62,24 @@ static double readWeights(const TeamSpeed &team, const ModelWork &work,
   constexpr double leastColumns = 32;
   const auto hidden = static_cast<double>(work.hiddenSize);
   const auto inner = static_cast<double>(work.intermediateSize);
-  auto weights = [&](double columns, double depth, double columnsOfRank) {
+  auto weights = [&](double columns, double depth, double columnsOfRank,
+                     double rows) {
     const double rowGroups =
         std::ceil(team.threads * leastColumns / columnsOfRank);
-    return columns * depth * std::max(1.0, std::min(rowGroups, step.tokens));
+    return columns * depth * std::max(1.0, std::min(rowGroups, rows));
   };
-  auto divided = [&](double columns, double depth) {
-    return weights(columns, depth, columns / team.ranks);
+  auto divided = [&](double columns, double depth, double rows) {
+    return weights(columns, depth, columns / team.ranks, rows);
   };
   const double queries = work.queryElements();
+  const double tokens = step.tokens;
   return static_cast<double>(work.layers) *
-             (divided(queries + copies * work.keyValueElements(), hidden) +
-              weights(hidden, queries, hidden) + divided(2 * inner, hidden) +
-              weights(hidden, inner, hidden)) +
-         divided(static_cast<double>(work.vocabulary), hidden);
+             (divided(queries + copies * work.keyValueElements(), hidden,
+                      tokens) +
+              weights(hidden, queries, hidden, tokens) +
+              divided(2 * inner, hidden, tokens) +
+              weights(hidden, inner, hidden, tokens)) +
+         divided(static_cast<double>(work.vocabulary), hidden, step.logitRows);
 }
 
 static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,

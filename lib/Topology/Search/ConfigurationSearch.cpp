@@ -149,7 +149,8 @@ void Search::rankAll(const RemoveWalk &walk,
       ++statistics.noImprovement;
       drop(cut, record.removals, record.milliseconds, DropReason::NoImprovement,
            options.leastGain > 0
-               ? "not enough better than with fewer cores removed"
+               ? "not better by more than chance or guesses than with fewer "
+                 "cores removed"
                : "no better than with fewer cores removed");
       break;
     case RemoveWalk::State::CannotRun:
@@ -253,6 +254,9 @@ sandwich::searchConfigurations(const TopoTree &tree,
   if (options.topK == 0)
     return makeError("no configuration would be kept: the number of best ones "
                      "must be at least 1");
+  if (!(options.leastGain >= 0 && options.leastGain < 1))
+    return makeError("the least gain of a remove is ", options.leastGain,
+                     "; it must be at least 0 and below 1");
   const auto start = std::chrono::steady_clock::now();
   // Who was told to stop is not asked again.
   bool stopped = false;

@@ -42,6 +42,8 @@ struct ModelWork {
   double bytesPerWeight = 2;
   double bytesPerKeyValue = 2;
 
+  /// As far as matmuls know types.
+  bool hasBF16Weights() const { return bytesPerWeight == 2; }
   /// Elements of one token's queries in one layer, and of its keys and values.
   double queryElements() const;
   double keyValueElements() const;
@@ -228,11 +230,11 @@ private:
                   const MachineDescription &description,
                   std::vector<size_t> &around, double speed, uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
-  /// Adds `part` to the paths of `members`, around the parts that have no
-  /// others, of which `cpusOfPart` tells how many each has. Error: a part has
-  /// some of them and others besides.
+  /// Adds `part` to the paths of `members`, which are in the part `inside`,
+  /// around the parts that have no others, of which `cpusOfPart` tells how many
+  /// each has. Error: a part has some of them and others besides.
   Status putAround(const std::vector<Place *> &members, size_t part,
-                   const std::vector<size_t> &cpusOfPart);
+                   size_t inside, const std::vector<size_t> &cpusOfPart);
   /// Fills in what follows from the paths once all are known.
   void linkParts();
   /// Sorts `places`. Error: two of one CPU.

@@ -43,8 +43,8 @@ public:
 enum class DropReason {
   /// The model cannot be divided among so many processes.
   OperatorLimits,
-  /// Removing cores has not beaten the parent in the transformation tree, so
-  /// that nothing below was looked at.
+  /// Removing cores has not beaten the parent in the transformation tree by
+  /// `leastGain`, so that nothing below was looked at.
   NoImprovement,
   /// The evaluator said that it cannot run.
   CannotRun,
@@ -133,10 +133,11 @@ struct SearchResult {
 
 /// Searches the configurations of `tree`, which has no removed nodes. A tree
 /// with removed nodes is kept only if it beats each of its parents in the
-/// transformation tree by `leastGain`, and only below such trees the walk goes on. Decode
-/// shares the processes of prefill, so removes at or above the cross-section
-/// are not tried. The same arguments give the same result. Errors: patience or
-/// topK is zero, `tree` is transformed already, the evaluator fails.
+/// transformation tree by `leastGain`, and only below such trees the walk goes
+/// on. Decode shares the processes of prefill, so removes at or above the
+/// cross-section are not tried. The same arguments give the same result.
+/// Errors: patience or topK is zero, `leastGain` is not from 0 to 1, `tree` is
+/// transformed already, the evaluator fails.
 Result<SearchResult>
 searchConfigurations(const TopoTree &tree, ConfigurationEvaluator &evaluator,
                      const ConfigurationSearchOptions &options = {});

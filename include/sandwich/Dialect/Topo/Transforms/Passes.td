@@ -71,7 +71,8 @@ def Select : Pass<"topo-select", "::mlir::ModuleOp"> {
     Option<"trace", "trace", "std::string", "\"sharegpt\"",
            "A built-in trace or a file">,
     Option<"parameters", "parameters", "std::string", "\"\"",
-           "File with what the machine's parts can do; derived if absent">,
+           "File with what the machine's parts can do, and the name of its "
+           "processors; derived if absent">,
     Option<"target", "target", "std::string", "\"x86-64-avx512\"",
            "Whose instructions the machine has">
   ];
