@@ -1,4 +1,4 @@
-//===- MachineDescriptionTest.cpp - What a machine can do -------------------===//
+//===- MachineDescriptionTest.cpp - What a machine can do -----------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
