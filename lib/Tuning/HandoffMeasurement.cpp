@@ -7,46 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "MeasuringTools.h"
+#include "PingPong.h"
 #include "sandwich/Support/Statistics.h"
 
 #include <algorithm>
-#include <atomic>
 
 using namespace sandwich;
 using namespace sandwich::measuring;
-
-namespace {
-
-/// A cache line that two threads write in turn.
-struct PingPong {
-  static constexpr uint32_t returns = 1000;
-
-  PhaseTeam &team;
-  /// Pairs of lines are fetched together.
-  alignas(128) std::atomic<uint32_t> ball{0};
-  alignas(128) double seconds = 0;
-
-  void play(int32_t thread) {
-    // Waking up the second thread is not measured.
-    team.barrier();
-    Clock::time_point begin = Clock::now();
-    // No pause while waiting: it would take longer than the line does.
-    for (uint32_t i = 0; i < returns; ++i) {
-      const uint32_t thrown = 2 * i + 1;
-      if (thread == 0)
-        ball.store(thrown, std::memory_order_release);
-      const uint32_t awaited = thread == 0 ? thrown + 1 : thrown;
-      while (ball.load(std::memory_order_acquire) != awaited) {
-      }
-      if (thread == 1)
-        ball.store(thrown + 1, std::memory_order_release);
-    }
-    if (thread == 0)
-      seconds = secondsSince(begin) / (2 * returns);
-  }
-};
-
-} // namespace
 
 /// Adds a pair for each kind in `node` that has none yet.
 static void addPairs(const MachineNode &node, std::vector<CpuPair> &pairs) {
@@ -79,14 +46,20 @@ Result<double> sandwich::measureHandoff(unsigned first, unsigned second,
     SANDWICH_RETURN_IF_ERROR(
         report(progress, "handing cache lines over",
                static_cast<double>(rounds.size()) / mostRounds));
-    PingPong game{*team};
+    struct Round {
+      PhaseTeam &team;
+      PingPong game;
+    } round{*team, {}};
     team->run(
         2,
         [](void *context, int32_t thread) {
-          static_cast<PingPong *>(context)->play(thread);
+          auto &[team, game] = *static_cast<Round *>(context);
+          // Waking up the second thread is not measured.
+          team.barrier();
+          game.play(thread);
         },
-        &game);
-    rounds.push_back(game.seconds);
+        &round);
+    rounds.push_back(round.game.seconds);
   }
   return median(std::move(rounds));
 }

@@ -8,6 +8,7 @@
 
 #include "sandwich/Tuning/MachineMeasurement.h"
 
+#include "LatentMeasurement.h"
 #include "MeasuringTools.h"
 #include "MemoryMeasurement.h"
 
@@ -88,6 +89,7 @@ sandwich::measureMachine(const Machine &machine,
   SANDWICH_RETURN_IF_ERROR(measureCore(machine, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureMemory(machine.root, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureHandoffs(machine, result, progress));
+  SANDWICH_RETURN_IF_ERROR(measureLatentGroups(machine.root, result, progress));
   SANDWICH_RETURN_IF_ERROR(measureSystem(machine.root, result, progress));
   return result;
 }

@@ -11,7 +11,6 @@
 #include "MeasuringTools.h"
 
 #include "sandwich/Runtime/Measurement/MemoryReading.h"
-#include "sandwich/Support/AnonymousMemory.h"
 #include "sandwich/Support/Statistics.h"
 #include "sandwich/Topology/Prediction/LatencyModel.h"
 
@@ -23,10 +22,7 @@
 using namespace sandwich;
 using namespace sandwich::measuring;
 
-namespace {
-
-/// Memory of one NUMA node, far larger than the caches of its cores.
-Result<AnonymousMemory> memoryOf(const MachineNode &node) {
+Result<AnonymousMemory> sandwich::memoryOf(const MachineNode &node) {
   // Some machines hide how large their caches are.
   uint64_t bytes = uint64_t{512} << 20;
   uint64_t caches = 0;
@@ -61,6 +57,8 @@ Result<AnonymousMemory> memoryOf(const MachineNode &node) {
       &task);
   return memory;
 }
+
+namespace {
 
 /// Some cores that read some node's memory, again and again.
 class Reading {

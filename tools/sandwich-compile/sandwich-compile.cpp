@@ -63,6 +63,8 @@ static Result<MachineDescription> measureIntoFile(const Machine &machine,
     return measured.error();
   for (const std::string &sentence : measured->unmeasured)
     std::fprintf(stderr, "not measured: %s\n", sentence.c_str());
+  for (const std::string &sentence : measured->notes)
+    std::fprintf(stderr, "note: %s\n", sentence.c_str());
   const Json json = toJson(measured->description);
   SANDWICH_RETURN_IF_ERROR(file.write(json.dump(2) + "\n"));
   SANDWICH_RETURN_IF_ERROR(file.commit());

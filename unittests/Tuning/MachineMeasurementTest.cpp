@@ -8,6 +8,9 @@
 
 #include "sandwich/Tuning/MachineMeasurement.h"
 
+#include "../../lib/Tuning/LatentMeasurement.h"
+#include "../../lib/Tuning/MeasuringTools.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -71,6 +74,36 @@ TEST(MachineMeasurement, CpusThatMayNotBeUsedAreErrors) {
             "cannot measure CPU 1000000: this process may not use it");
   EXPECT_FALSE(measureHandoff(0, 0));
   EXPECT_FALSE(measureCoreFlops(absent, /*bf16Weights=*/true));
+}
+
+TEST(MachineMeasurement, ProbesPairsOfCores) {
+  Machine machine = read("host");
+  std::vector<unsigned> cpus = measuring::coresOf(machine.root);
+  if (cpus.size() < 2)
+    GTEST_SKIP() << "this process may use only one core";
+  cpus.resize(2);
+  std::unique_ptr<PairProbe> probe = createHostProbe(machine.root);
+  // Each thread has its turn to be the only one.
+  const std::vector<std::vector<unsigned>> sets = {
+      cpus, {cpus[0]}, {cpus[1]}, {cpus[1], cpus[0]}};
+  for (int round = 0; round < 3; ++round)
+    for (const std::vector<unsigned> &set : sets) {
+      Result<double> bytes = probe->bytesPerSecond(set);
+      ASSERT_TRUE(bytes) << bytes.error().message;
+      expectPlausible(*bytes);
+      Result<double> flops = probe->flopsPerSecond(set);
+      ASSERT_TRUE(flops) << flops.error().message;
+      expectPlausible(*flops);
+    }
+  for (int round = 0; round < 20; ++round) {
+    Result<double> seconds = probe->handoffSeconds(cpus[0], cpus[1]);
+    ASSERT_TRUE(seconds) << seconds.error().message;
+    expectPlausible(*seconds);
+  }
+  expectPlausible(probe->elapsedSeconds());
+  constexpr unsigned absent = 1000000;
+  EXPECT_FALSE(probe->handoffSeconds(absent, cpus[0]));
+  EXPECT_FALSE(probe->handoffSeconds(cpus[0], absent));
 }
 
 TEST(MachineMeasurement, MeasuresThisMachine) {

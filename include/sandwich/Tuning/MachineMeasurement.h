@@ -8,7 +8,8 @@
 ///
 /// \file
 /// Measures the parameters of the latency model on the machine that runs this
-/// program, in about ten seconds at most. Machines are noisy, so everything is
+/// program, in about ten seconds and up to a minute more where many cores may
+/// share what no topology tells. Machines are noisy, so everything is
 /// repeated, and readings of memory take turns.
 ///
 //===----------------------------------------------------------------------===//
@@ -37,6 +38,9 @@ struct MachineMeasurement {
   /// What could not be measured, so that what `describeMachine` tells is kept,
   /// and why; a sentence each.
   std::vector<std::string> unmeasured;
+  /// What was seen of cores that share something, but no value tells; a sentence
+  /// each.
+  std::vector<std::string> notes;
 };
 
 /// Two CPUs, and the kind of the smallest part that has both.
@@ -81,7 +85,7 @@ Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
 
 /// The description of `machine`, which must be the host as
 /// `readMachineTopology` shows it to this process; of a core only the first CPU
-/// works. Latent groups are not looked for. Bandwidths are the best of many
+/// works. Bandwidths are the best of many
 /// rounds, in each of which all readings take their turn: other guests and
 /// processes take bandwidth away for seconds, and nothing ever adds any.
 /// Errors: those of `getTarget("host")`; too little memory; a CPU that this

@@ -36,6 +36,9 @@ public:
   double seconds(std::span<const std::byte> memory) const;
   double seconds(std::span<const std::byte> memory, unsigned threads) const;
 
+  /// Of a thread.
+  unsigned streamCount() const { return streams; }
+
 private:
   PhaseTeam *team;
   unsigned threads;
