@@ -23,8 +23,6 @@ using namespace sandwich;
 static constexpr size_t maxDescriptionBytes = size_t{1} << 20;
 
 /// JSON's units in ours.
-static constexpr double giga = 1e9;
-static constexpr double nano = 1e-9;
 static constexpr double milli = 1e-3;
 
 static constexpr ValueOrigin allOrigins[] = {

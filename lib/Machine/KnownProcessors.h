@@ -17,6 +17,10 @@
 
 namespace sandwich {
 
+/// The units that figures are written in.
+inline constexpr double giga = 1e9;
+inline constexpr double nano = 1e-9;
+
 /// Published figures of one family of processors. Zero is unknown.
 struct KnownProcessor {
   /// How the names of its models begin, behind that of the maker, with a digit

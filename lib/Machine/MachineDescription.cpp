@@ -16,9 +16,6 @@
 
 using namespace sandwich;
 
-static constexpr double giga = 1e9;
-static constexpr double nano = 1e-9;
-
 bool MachineDescription::isKnown() const {
   const auto isKnownOf = [&](const char *kind) {
     auto part = parts.find(kind);

@@ -40,7 +40,6 @@ Status LatencyModel::addParts(const MachineNode &node,
       known != description.parts.end())
     part.set(known->second);
   if (node.kind == "numa") {
-    part.bytes = node.bytes;
     if (auto memory =
             description.memories.find(static_cast<unsigned>(node.index));
         node.index >= 0 && memory != description.memories.end())
@@ -261,19 +260,6 @@ LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
     memories.emplace_back(own.begin(), own.end());
   }
   return memories;
-}
-
-double LatencyModel::bytesOfRank(const RankMemories &memories) const {
-  // The part of a rank's bytes that lies in each memory, summed over ranks.
-  std::map<size_t, double> shares;
-  for (const std::vector<size_t> &own : memories)
-    for (size_t memory : own)
-      shares[memory] += 1 / static_cast<double>(own.size());
-  double least = std::numeric_limits<double>::infinity();
-  for (auto [memory, share] : shares)
-    if (parts[memory].bytes > 0)
-      least = std::min(least, static_cast<double>(parts[memory].bytes) / share);
-  return least;
 }
 
 double LatencyModel::handoffSeconds(std::span<const Reader> readers,

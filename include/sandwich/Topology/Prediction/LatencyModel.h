@@ -155,12 +155,6 @@ public:
   /// CPU that the machine does not have.
   Result<RankMemories> memoriesOf(const std::vector<RankCpus> &ranks) const;
 
-  /// The bytes that one of `ranks` with these memories may have of each at
-  /// most, if all take equally much: what the machine's topology says of its
-  /// NUMA nodes, shared by the ranks that lie there. Infinity where it says
-  /// nothing.
-  double bytesOfRank(const RankMemories &memories) const;
-
   /// The speed of `ranks` whose weights lie in `memories`, else where the CPUs
   /// are. What is asked of a memory counts where it lies, whoever reads it.
   /// Errors: no rank, a rank without CPUs, a CPU that the machine does not
@@ -191,8 +185,6 @@ private:
     std::optional<size_t> parent;
     /// Parts around it.
     size_t depth = 0;
-    /// Of a NUMA node's memory; zero where it is not known.
-    uint64_t bytes = 0;
     /// Whether NUMA nodes are inside it.
     bool holdsMemories = false;
     /// As those of `MachineNode`; in a machine that was not read, of the cores
