@@ -30,7 +30,7 @@ static std::string describe(const Schedule &schedule) {
 
 Studies::Studies(const StudyOptions &options, Target target)
     : options(options), target(std::move(target)),
-      model(CostModelParameters::forTarget(this->target)) {}
+      model(CostModelParameters::of(this->target, options.threads)) {}
 
 Result<std::unique_ptr<Studies>> Studies::create(const StudyOptions &options) {
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget("host"));

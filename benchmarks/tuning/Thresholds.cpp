@@ -94,7 +94,7 @@ Status sandwich::benchmark::studyThresholds(
     const Target &target, const std::vector<MatmulShape> &shapes,
     int64_t threads, int64_t maxRows, double noise, double limitShare,
     int64_t runs) {
-  CostModel model(CostModelParameters::forTarget(target));
+  CostModel model(CostModelParameters::of(target, threads));
   std::printf("%-28s %13s %7s %9s %9s\n", "without", "measurements", "ranges",
               "time", "worst");
   for (const Variant &variant : variants) {

@@ -286,6 +286,7 @@ Status Compilation::run(TuningSummary *summary) {
   ModelToScheduleOptions scheduling;
   if (options.tune == Tune::None)
     scheduling.database = options.schedules.value_or("");
+  scheduling.machineParameters = options.machineParameters.value_or("");
   scheduling.target = options.target;
   scheduling.threads = options.threads;
   SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {

@@ -358,28 +358,43 @@ static Result<Machine> withProcessor(const Json &json, Machine machine) {
   return machine;
 }
 
-static Result<MachineDescription>
-readJson(const Json &json, const Machine &machine, const Target &target) {
+static Result<MachineDescription> readText(const std::string &text,
+                                           const Machine &machine,
+                                           const Target &target,
+                                           bool checksNames) {
+  SANDWICH_ASSIGN_OR_RETURN(const Json json, parseJson(text));
   SANDWICH_ASSIGN_OR_RETURN(Machine named, withProcessor(json, machine));
   SANDWICH_ASSIGN_OR_RETURN(
       MachineDescription description,
       machineDescriptionFromJson(json, describeMachine(named, target)));
-  SANDWICH_RETURN_IF_ERROR(checkNames(json, machine));
+  if (checksNames)
+    SANDWICH_RETURN_IF_ERROR(checkNames(json, machine));
+  return description;
+}
+
+static Result<MachineDescription> readFile(const std::string &path,
+                                           const Machine &machine,
+                                           const Target &target,
+                                           bool checksNames) {
+  SANDWICH_ASSIGN_OR_RETURN(std::string text,
+                            readTextFile(path, maxDescriptionBytes));
+  Result<MachineDescription> description =
+      readText(text, machine, target, checksNames);
+  if (!description)
+    return description.error().inContext(path);
   return description;
 }
 
 Result<MachineDescription>
 sandwich::readMachineDescription(const std::string &path,
                                  const Machine &machine, const Target &target) {
-  SANDWICH_ASSIGN_OR_RETURN(std::string text,
-                            readTextFile(path, maxDescriptionBytes));
-  Result<Json> json = parseJson(text);
-  if (!json)
-    return json.error().inContext(path);
-  Result<MachineDescription> description = readJson(*json, machine, target);
-  if (!description)
-    return description.error().inContext(path);
-  return description;
+  return readFile(path, machine, target, /*checksNames=*/true);
+}
+
+Result<MachineDescription>
+sandwich::readNodeDescription(const std::string &path, uint64_t cores,
+                              const Target &target) {
+  return readFile(path, machineOfNode(cores), target, /*checksNames=*/false);
 }
 
 static void add(Json &json, const std::string &name, const MachineValue &value,

@@ -16,13 +16,18 @@
 
 using namespace sandwich;
 
+const PartDescription &MachineDescription::node() const {
+  static const PartDescription unlimited;
+  for (const char *kind : {"numa", "machine"})
+    if (auto part = parts.find(kind);
+        part != parts.end() && std::isfinite(part->second.bytesPerSecond))
+      return part->second;
+  return unlimited;
+}
+
 bool MachineDescription::isKnown() const {
-  const auto isKnownOf = [&](const char *kind) {
-    auto part = parts.find(kind);
-    return part != parts.end() && part->second.bytesPerSecond.isKnown();
-  };
   // Those of single nodes are exceptions from that of all.
-  const bool memory = isKnownOf("numa") || isKnownOf("machine");
+  const bool memory = node().bytesPerSecond.isKnown();
   const bool handoff = std::ranges::any_of(parts, [](const auto &part) {
     return part.second.handoffSeconds.isKnown();
   });
@@ -216,4 +221,19 @@ private:
 MachineDescription sandwich::describeMachine(const Machine &machine,
                                              const Target &target) {
   return Describer(machine, target).describe();
+}
+
+Machine sandwich::machineOfNode(uint64_t cores) {
+  Machine machine;
+  machine.root.kind = "machine";
+  MachineNode node;
+  node.kind = "numa";
+  node.coreCount = cores;
+  machine.root.children.push_back(std::move(node));
+  return machine;
+}
+
+MachineDescription sandwich::describeNode(uint64_t cores,
+                                          const Target &target) {
+  return describeMachine(machineOfNode(cores), target);
 }

@@ -26,6 +26,7 @@ void sandwich::buildModelToSchedulePipeline(
   scheduling.target = options.target;
   scheduling.threads = options.threads;
   scheduling.database = options.database;
+  scheduling.machineParameters = options.machineParameters;
   manager.addPass(gemm::createScheduleMatmuls(scheduling));
   manager.addPass(gemm::createPackWeights());
   lm::ScheduleAttentionOptions attention;

@@ -166,10 +166,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
   MachineDescription description = describeMachine(plan.machine, target);
-  if (options.description) {
+  if (const auto &file = options.compile.machineParameters) {
     SANDWICH_ASSIGN_OR_RETURN(
-        description,
-        readMachineDescription(*options.description, plan.machine, target));
+        description, readMachineDescription(*file, plan.machine, target));
   }
   SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
   // A second thread of a core adds no arithmetic, and takes part of its caches.

@@ -16,8 +16,16 @@
 
 using namespace sandwich;
 
-CostModelParameters CostModelParameters::forTarget(const Target &target) {
+CostModelParameters CostModelParameters::of(const MachineDescription &machine,
+                                            const Target &target) {
   CostModelParameters result;
+  result.cyclesPerSecond = machine.coreCyclesPerSecond;
+  result.l2BytesPerSecond = machine.coreL2BytesPerSecond;
+  result.l3BytesPerSecond = machine.coreL3BytesPerSecond;
+  result.memoryBytesPerSecond = machine.coreBytesPerSecond;
+  result.nodeMemoryBytesPerSecond = machine.node().bytesPerSecond;
+  result.memoryLatencySeconds = machine.memoryLatencySeconds;
+  result.handoffSeconds = machine.node().handoffSeconds;
   result.l1Bytes = static_cast<double>(target.l1DataBytes);
   result.l2Bytes = static_cast<double>(target.l2Bytes);
   auto unit = [&](MatrixISA isa) -> Unit & {
@@ -33,17 +41,14 @@ CostModelParameters CostModelParameters::forTarget(const Target &target) {
     // Where there are tiles, vdpbf16ps is half as fast as an f32 FMA, memory
     // is far, and only several page streams at once hide that.
     unit(MatrixISA::X86_AVX512_BF16).multiplyCycles = 2;
-    result.cyclesPerSecond = 3.34e9;
-    result.memoryBytesPerSecond = 16e9;
-    result.teamMemoryBytesPerSecond = 28e9;
-    result.memoryLatencySeconds = 191e-9;
     result.prefetchStreams = 8;
   }
-  if (std::ranges::any_of(target.matrixISAs, [](MatrixISA isa) {
-        return isa == MatrixISA::ARM_NEON_F32;
-      }))
-    result.cyclesPerSecond = 2.6e9;
   return result;
+}
+
+CostModelParameters CostModelParameters::of(const Target &target,
+                                            int64_t threads) {
+  return of(describeNode(static_cast<uint64_t>(threads), target), target);
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,22 +270,28 @@ double CostModel::partSeconds(const MatmulShape &shape,
          blocks * 2 * parameters.callCycles / parameters.cyclesPerSecond;
 }
 
+double CostModel::barrierSeconds(int64_t threads) const {
+  return parameters.barrierSeconds +
+         static_cast<double>(threads) * parameters.handoffSeconds;
+}
+
 double CostModel::estimate(const Payload &payload,
                            const Schedule &schedule) const {
   Packing packing = packingFor(payload.shape, schedule.microKernel.isa);
   std::array<int64_t, 3> grid = schedule.threads;
   std::array<int64_t, 3> part = largestPart(payload, packing, grid);
-  // Threads that read the same weights share what comes from memory.
+  // Threads that read the same weights for other rows rarely do so at one time,
+  // so that memory gives them to each.
+  const int64_t threads = grid[0] * grid[1] * grid[2];
   double bandwidth = std::min(parameters.memoryBytesPerSecond,
-                              parameters.teamMemoryBytesPerSecond /
-                                  static_cast<double>(grid[1] * grid[2]));
+                              parameters.nodeMemoryBytesPerSecond /
+                                  static_cast<double>(threads));
   double seconds = partSeconds(payload.shape, schedule, part, bandwidth) +
-                   parameters.barrierSeconds;
+                   barrierSeconds(threads);
   if (grid[2] > 1) {
     // Private sums are written, and each thread reads its share of all.
     double sums = 4.0 * part[0] * part[1];
-    seconds +=
-        2 * sums / parameters.l3BytesPerSecond + parameters.barrierSeconds;
+    seconds += 2 * sums / parameters.l3BytesPerSecond + barrierSeconds(threads);
   }
   return seconds;
 }
@@ -377,9 +388,11 @@ static bool wasMeasured(MatrixISA isa) {
 
 Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
-                                              int64_t threads, int64_t maxRows,
-                                              bool splitK) {
-  CostModel model(CostModelParameters::forTarget(target));
+                                              int64_t threads,
+                                              const UntunedOptions &options) {
+  CostModel model(options.machine
+                      ? CostModelParameters::of(*options.machine, target)
+                      : CostModelParameters::of(target, threads));
   std::vector<MicroKernel> menu = microKernelMenu(shape, target);
   ScheduleTable rule;
   SANDWICH_ASSIGN_OR_RETURN(rule, chooseByRule(shape, target, threads));
@@ -390,8 +403,8 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
     rule.clear();
   bool byRule = true;
   std::vector<Choice> choices;
-  for (int64_t rows : coarseRows(maxRows)) {
-    Payload payload{shape, rows, threads, splitK};
+  for (int64_t rows : coarseRows(options.maxRows)) {
+    Payload payload{shape, rows, threads, options.splitK};
     SANDWICH_ASSIGN_OR_RETURN(Choice choice,
                               chooseByModel(payload, menu, model));
     // What differs by less than the model's errors, or by so little time that

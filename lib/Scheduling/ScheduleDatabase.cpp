@@ -572,13 +572,14 @@ void TunedSchedules::add(const TunedSchedules &other) {
     cpuModel = other.cpuModel;
 }
 
-Result<ScheduleTable> sandwich::servedTable(const ScheduleKey &key,
-                                            const TunedSchedules &tuned,
-                                            const Target &target) {
-  SANDWICH_ASSIGN_OR_RETURN(ScheduleTable untuned,
-                            chooseUntuned(key.shape(), target, key.threads,
-                                          mostUntunedRows,
-                                          usesSplitK(key.strategy)));
+Result<ScheduleTable>
+sandwich::servedTable(const ScheduleKey &key, const TunedSchedules &tuned,
+                      const Target &target,
+                      const std::optional<MachineDescription> &machine) {
+  SANDWICH_ASSIGN_OR_RETURN(
+      ScheduleTable untuned,
+      chooseUntuned(key.shape(), target, key.threads,
+                    {.splitK = usesSplitK(key.strategy), .machine = machine}));
   if (tuned.choices.empty())
     return untuned;
   int64_t reach = tuned.choices.back().rows * (tuned.complete ? 2 : 1);

@@ -10,6 +10,7 @@
 
 #include "DraftModel.h"
 #include "LiveRequest.h"
+#include "StepCostPrediction.h"
 #include "StepOutput.h"
 
 #include "sandwich/Service/StepCostMeasurement.h"
@@ -54,6 +55,9 @@ static StepCosts initialCosts(Engine &engine, const ServiceOptions &options) {
     if (Result<StepCosts> measured =
             measureStepCosts(engine, {.seconds = options.measuringSeconds}))
       return *measured;
+  if (Result<StepCosts> predicted = predictStepCosts(
+          engine.artifact(), limitsOf(engine, options.maxSequences)))
+    return *predicted;
   return assumedStepCosts();
 }
 

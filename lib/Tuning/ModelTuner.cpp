@@ -27,7 +27,7 @@ public:
   ModelTuner(const Target &target, const ModelTuningOptions &options,
              const TuningProgress &progress)
       : target(target), options(options), progress(progress),
-        model(CostModelParameters::forTarget(target)) {}
+        model(CostModelParameters::of(target, options.threads)) {}
 
   Result<TunedModel> run(const std::vector<TunedMatmul> &matmuls);
 
@@ -140,7 +140,7 @@ Result<TunedGroup> ModelTuner::tune(const TunedMatmul &matmul) {
   const bool splitK = usesSplitK(options.strategy);
   SANDWICH_ASSIGN_OR_RETURN(
       ScheduleTable untuned,
-      chooseUntuned(given, target, options.threads, mostUntunedRows, splitK));
+      chooseUntuned(given, target, options.threads, {.splitK = splitK}));
   TuningGroup group{given, options.threads, std::move(untuned), splitK};
   std::vector<MicroKernel> menu = microKernelMenu(given, target);
   if (menu.empty())

@@ -220,9 +220,10 @@ void CommandLine::declarePlanning() {
       ->capture_default_str()
       ->group("Planning");
   app.add_option(
-         "--machine-parameters", plan.description,
-         "File with the speed of the machine's parts (docs/Topology.md); "
-         "without, they are derived from its processors and topology")
+         "--machine-parameters", arguments.compile.machineParameters,
+         "File with the speed of the machine's parts (docs/Topology.md), which "
+         "plans and untuned schedules go by; without, they are derived from "
+         "its processors and topology")
       ->group("Planning");
   app.add_option("--measure-machine", arguments.measureMachineFile,
                  "Measure the speed of this machine's parts, about ten seconds "
@@ -299,8 +300,8 @@ void CommandLine::checkPlanning() const {
       if (isGiven(option))
         throw CLI::RequiresError(option, "--plan-only");
   if (!planOnly && planName != "auto")
-    for (const char *option : {"--machine-parameters", "--measure-machine",
-                               "--patience", "--evaluator", "--top-k"})
+    for (const char *option :
+         {"--measure-machine", "--patience", "--evaluator", "--top-k"})
       if (isGiven(option))
         throw CLI::RequiresError(option, "--plan-only or --plan=auto");
   if (!planOnly && planName.empty() && isGiven("--topology"))
@@ -323,7 +324,7 @@ void CommandLine::checkPlanning() const {
     for (const char *option : {"--machine-parameters", "--measure-machine"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--evaluator=measured");
-  if (arguments.measureMachineFile && arguments.plan.description)
+  if (arguments.measureMachineFile && arguments.compile.machineParameters)
     throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
   if (arguments.measureMachineFile && arguments.plan.topology != "host")
     throw CLI::ValidationError(
@@ -422,7 +423,7 @@ static std::vector<std::string> listInputs(const Arguments &arguments) {
     addGiven(inputs, options.trace);
   if (options.tune == Tune::None)
     addGiven(inputs, options.schedules);
-  addGiven(inputs, arguments.plan.description);
+  addGiven(inputs, arguments.compile.machineParameters);
   if (arguments.planName != "auto")
     addGiven(inputs, arguments.planName);
   if (topology != "host" && !topology.starts_with(syntheticPrefix))

@@ -144,6 +144,9 @@ static Status chooseThreads(const Arguments &arguments,
                             CompileOptions &options) {
   if (!arguments.planName.empty()) {
     SANDWICH_ASSIGN_OR_RETURN(PlanCores cores, findPlan(arguments));
+    // By now the file is there.
+    if (arguments.measureMachineFile)
+      options.machineParameters = arguments.measureMachineFile;
     if (!arguments.quiet)
       std::fprintf(stderr, "%s\n", describe(cores).c_str());
     options.threads = static_cast<int64_t>(cores.prefill.front().size());

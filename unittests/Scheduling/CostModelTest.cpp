@@ -53,7 +53,7 @@ protected:
     return model.estimate(payload, schedule);
   }
 
-  CostModel model{CostModelParameters::forTarget(makeTarget())};
+  CostModel model{CostModelParameters::of(makeTarget(), 2)};
 };
 
 /// What was measured on a Zen 5 with two cores: 12x32 is faster than 14x32 for
@@ -113,7 +113,8 @@ TEST(CostModelTables, ServeEveryTarget) {
         MatmulShape shape = makeShape(n, k);
         shape.bf16Weights = bf16;
         shape.columnUnit = 2;
-        Result<ScheduleTable> table = chooseUntuned(shape, target, 4, 300);
+        Result<ScheduleTable> table =
+            chooseUntuned(shape, target, 4, {.maxRows = 300});
         ASSERT_TRUE(table) << table.error().message;
         int64_t before = 0;
         for (const ScheduleTableEntry &entry : *table) {
@@ -127,10 +128,66 @@ TEST(CostModelTables, ServeEveryTarget) {
   }
 }
 
+/// Threads that split rows read the same weights. On a team of any size that
+/// takes no longer than multiplying does, by the machine's description alone.
+TEST(CostModelTables, SplitRowsOnlyWhereMemoryGivesWeightsSoOften) {
+  for (const std::string &name : targetNames()) {
+    const Target target = *getTarget(name);
+    for (int64_t threads : {1, 8, 48}) {
+      const MachineDescription machine =
+          describeNode(static_cast<uint64_t>(threads), target);
+      for (auto [n, k] : llama) {
+        const MatmulShape shape = makeShape(n, k);
+        Result<ScheduleTable> table = chooseUntuned(shape, target, threads);
+        ASSERT_TRUE(table) << table.error().message;
+        int64_t rows = 1;
+        for (const auto &[maxRows, schedule] : *table) {
+          const double elements = static_cast<double>(n * k);
+          const double rates = machine.coreFlopsPerSecond.of(shape.bf16Weights);
+          const double multiplying = 2.0 * static_cast<double>(rows) *
+                                     elements /
+                                     (static_cast<double>(threads) * rates);
+          const double reading = static_cast<double>(schedule.threads[0]) * 2 *
+                                 elements / machine.node().bytesPerSecond;
+          EXPECT_TRUE(schedule.threads[0] == 1 || reading <= multiplying)
+              << name << ", " << threads << " threads, " << n << " x " << k
+              << ", " << rows << " rows: " << schedule.threads[0] << " x "
+              << schedule.threads[1] << " x " << schedule.threads[2];
+          // Cores that no thread uses are no way to save bandwidth.
+          EXPECT_GE(2 * schedule.threads[0] * schedule.threads[1] *
+                        schedule.threads[2],
+                    threads);
+          rows = maxRows + 1;
+        }
+      }
+    }
+  }
+}
+
+/// A machine whose memory is slower has other schedules.
+TEST(CostModelTables, GoByTheMachineThatIsDescribed) {
+  const Target target = makeTarget();
+  const Payload payload{makeShape(6144, 2048), 1, 8};
+  MachineDescription slow = describeNode(8, target);
+  slow.parts["numa"].bytesPerSecond = 10e9;
+  const Schedule schedule =
+      completeByRule({.microKernel = {MatrixISA::X86_AVX512_BF16, 1, 32},
+                      .slice = {1, 32, 2048},
+                      .threads = {1, 8, 1}},
+                     payload.shape, 1);
+  const double usually =
+      CostModel(CostModelParameters::of(target, 8)).estimate(payload, schedule);
+  const double slowly = CostModel(CostModelParameters::of(slow, target))
+                            .estimate(payload, schedule);
+  // 25 MB at 40 GB/s, and at 10.
+  EXPECT_NEAR(usually, 0.63e-3, 0.2e-3);
+  EXPECT_NEAR(slowly / usually, 4, 0.6);
+}
+
 TEST(CostModelTables, WithoutInstructionsIsAnError) {
   Target target = *getTarget("aarch64-neon");
   target.matrixISAs.clear();
-  Result<ScheduleTable> table = chooseUntuned(makeShape(64, 64), target, 1, 8);
+  Result<ScheduleTable> table = chooseUntuned(makeShape(64, 64), target, 1);
   ASSERT_FALSE(table);
   EXPECT_EQ(table.error().message,
             "no matrix instructions of aarch64-neon multiply a weight of 64 x "
@@ -141,11 +198,11 @@ TEST(CostModelTables, WithoutInstructionsIsAnError) {
 /// shows both.
 TEST(CostModelTables, AreNoWorseThanTheRule) {
   Target target = makeTarget();
-  CostModel model(CostModelParameters::forTarget(target));
+  CostModel model(CostModelParameters::of(target, 2));
   auto begin = std::chrono::steady_clock::now();
   std::vector<ScheduleTable> tables;
   for (auto [n, k] : llama)
-    tables.push_back(*chooseUntuned(makeShape(n, k), target, 2, 512));
+    tables.push_back(*chooseUntuned(makeShape(n, k), target, 2));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   std::cout << "five tables in " << took.count() << " s\n";
   for (size_t i = 0; i < tables.size(); ++i) {

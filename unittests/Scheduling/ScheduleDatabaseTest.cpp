@@ -86,7 +86,7 @@ protected:
 
   fs::path folder, path;
   Target target = *getTarget("x86-64-avx512-bf16");
-  CostModel model{CostModelParameters::forTarget(target)};
+  CostModel model{CostModelParameters::of(target, 2)};
   std::vector<MicroKernel> menu = microKernelMenu(isa);
 };
 

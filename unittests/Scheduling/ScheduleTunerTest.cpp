@@ -24,7 +24,7 @@ constexpr MatrixISA isa = MatrixISA::X86_AVX512_BF16;
 class TunerTest : public testing::Test {
 protected:
   Target target = *getTarget("x86-64-avx512-bf16");
-  CostModel model{CostModelParameters::forTarget(target)};
+  CostModel model{CostModelParameters::of(target, 2)};
   std::vector<MicroKernel> menu = microKernelMenu(isa);
   TuningGroup group{{.n = 2048,
                      .k = 2048,

@@ -36,7 +36,7 @@ TEST(Strategies, AreFoundByName) {
 class StrategiesTest : public testing::Test {
 protected:
   Target target = *getTarget("x86-64-avx512-bf16");
-  CostModel model{CostModelParameters::forTarget(target)};
+  CostModel model{CostModelParameters::of(target, 2)};
   std::vector<MicroKernel> menu = microKernelMenu(MatrixISA::X86_AVX512_BF16);
   /// The model is the machine here: its own choice would give the answer away.
   TuningOptions options = [] {
@@ -187,7 +187,7 @@ TEST_F(StrategiesTest, WithoutSplitKNeitherPackingNorUntunedRuleSharesK) {
       return entry.schedule.threads[2] > 1;
     };
     const ScheduleTable table =
-        *chooseUntuned(shape, target, 4, mostUntunedRows, splitK);
+        *chooseUntuned(shape, target, 4, {.splitK = splitK});
     EXPECT_EQ(std::ranges::any_of(table, sharesK), splitK);
     MeasuringSession session(model);
     SearchLog log;
@@ -203,7 +203,7 @@ TEST(StrategiesForEachTarget, MeasureWhatThereIsMemoryFor) {
   for (const char *name :
        {"x86-64-avx2", "x86-64-avx512", "x86-64-avx512-bf16", "x86-64-amx"}) {
     const Target target = *getTarget(name);
-    const CostModel model{CostModelParameters::forTarget(target)};
+    const CostModel model{CostModelParameters::of(target, 2)};
     BoundedEvaluator evaluator(model, mostTimedStrips * mostMicroKernelRows);
     const Payload payload{{.n = 512,
                            .k = 1024,

@@ -675,19 +675,23 @@ static bool takesFirst(Service &service) {
 TEST_F(ServiceTest, KnowsWhatStepsTakeBeforeTheFirst) {
   const StepCosts slow = {.prefill = {{1, 60}}, .decode = {{1, 60}}};
   const StepCosts fast = {.prefill = {{1, 1e-5}}, .decode = {{1, 1e-5}}};
-  // Steps of this model take much less, and those that are assumed more.
+  // Steps of this model take much less.
   ServiceOptions options;
   const EngineOptions engine = {.kvCacheTokens = 500};
   auto takes = [&] { return takesFirst(*start({}, engine, options)); };
-  // Measured, if that is allowed.
+  // Measured, if that is allowed,
   EXPECT_TRUE(takes());
+  // else predicted.
   options.measuringSeconds = 0;
-  EXPECT_FALSE(takes());
+  EXPECT_TRUE(takes());
   // The artifact says,
+  artifactCosts = slow;
+  EXPECT_FALSE(takes());
+  options.measuringSeconds = 1;
+  EXPECT_FALSE(takes());
   artifactCosts = fast;
   EXPECT_TRUE(takes());
-  options.measuringSeconds = 1;
-  artifactCosts = slow;
+  options.costs = slow;
   EXPECT_FALSE(takes());
   // but who begins the service knows best.
   options.costs = fast;

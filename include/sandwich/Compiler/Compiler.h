@@ -103,6 +103,9 @@ struct CompileOptions {
   std::optional<std::string> trace;
   /// The schedule database. Tuning adds to it; without tuning it is read only.
   std::optional<std::string> schedules;
+  /// File with the speed of the machine's parts (see MachineDescription.h),
+  /// which untuned schedules are chosen by.
+  std::optional<std::string> machineParameters;
   /// Where a page about the tuning goes (see TuningReport.h).
   std::optional<std::string> tuningReport;
   /// The CPUs that measuring keeps its threads on.

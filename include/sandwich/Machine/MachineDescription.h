@@ -127,6 +127,10 @@ struct MachineDescription {
   MachineValue wakeupsPerCorePerSecond;
   MachineValue wakeupSeconds;
 
+  /// What describes NUMA nodes; the machine where there is none. A part that
+  /// limits nothing where neither is described.
+  const PartDescription &node() const;
+
   /// Whether the bandwidths and hand-offs were measured or given. If not, plans
   /// must not rest on small differences.
   bool isKnown() const;
@@ -139,6 +143,14 @@ struct MachineDescription {
 /// tells (HMAT) count before both.
 MachineDescription describeMachine(const Machine &machine,
                                    const Target &target);
+
+/// A machine of which nothing is known but that one NUMA node has `cores`
+/// cores.
+Machine machineOfNode(uint64_t cores);
+
+/// What is known of such a machine: where code is made for a target and a
+/// number of threads.
+MachineDescription describeNode(uint64_t cores, const Target &target);
 
 /// Reads what `toJson` writes: in each place of a number a number, which is
 /// given, or `{"value", "origin", "source"}`. What is absent is as in
@@ -157,6 +169,11 @@ machineDescriptionFromJson(const Json &json,
 Result<MachineDescription> readMachineDescription(const std::string &path,
                                                   const Machine &machine,
                                                   const Target &target);
+
+/// The same beside what `describeNode` tells; names of parts are not checked.
+Result<MachineDescription> readNodeDescription(const std::string &path,
+                                               uint64_t cores,
+                                               const Target &target);
 
 /// `{"core_ghz", "core_gflops": {"f32", "bf16"}, "core_gb_per_second",
 /// "memory_latency_ns", "core_l2_gb_per_second", "core_l3_gb_per_second",

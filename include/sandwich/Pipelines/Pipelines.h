@@ -25,6 +25,10 @@ struct ModelToScheduleOptions
   PassOptions::Option<std::string> database{
       *this, "database", llvm::cl::desc("file with tuned schedules"),
       llvm::cl::init("")};
+  PassOptions::Option<std::string> machineParameters{
+      *this, "machine-parameters",
+      llvm::cl::desc("file with the speed of the machine's parts"),
+      llvm::cl::init("")};
 };
 
 /// From model IR to schedule IR: matmuls with epilogues, schedules and packed

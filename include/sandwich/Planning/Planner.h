@@ -37,15 +37,13 @@ struct Plan;
 
 struct PlanOptions {
   /// The model, and how it is compiled where configurations are run. The
-  /// latency model needs the folder's config.json only.
+  /// latency model needs the folder's config.json and `machineParameters` only.
   CompileOptions compile;
   PlanEvaluator evaluator = PlanEvaluator::Modelled;
   /// "host", an hwloc XML file, or "synthetic:" and a description.
   std::string topology = "host";
-  /// File with what the machine's parts can do (see MachineDescription.h).
-  std::optional<std::string> description;
-  /// Instead of a file: called with the machine once all else was read, its
-  /// error ends the search.
+  /// Instead of `compile.machineParameters`: called with the machine once all
+  /// else was read, its error ends the search.
   std::function<Result<MachineDescription>(const Machine &machine)> measure;
   /// A built-in trace or a file (see ServingTrace.h).
   std::string trace = "sharegpt";

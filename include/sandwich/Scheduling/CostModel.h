@@ -15,13 +15,17 @@
 #ifndef SANDWICH_SCHEDULING_COSTMODEL_H
 #define SANDWICH_SCHEDULING_COSTMODEL_H
 
+#include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Scheduling/ScheduleSearch.h"
+
+#include <optional>
 
 namespace sandwich {
 
-/// What the model knows of a CPU. Each can be measured; which of the defaults
-/// were, and which are assumed, docs/RationaleScheduling.md says. Cycles are
-/// those of one core, bytes in a second those that one core reads unless said.
+/// What the model knows of a CPU. Cycles are those of one core, bytes in a
+/// second those that one core reads unless said. What machines differ in comes
+/// from a description (see MachineDescription.h); which of the rest was
+/// measured, and which is assumed, docs/RationaleScheduling.md says.
 struct CostModelParameters {
   /// How fast one core multiplies with the instructions of an ISA.
   struct Unit {
@@ -32,19 +36,22 @@ struct CostModelParameters {
     double loadCycles = 0.5;
   };
 
-  double cyclesPerSecond = 3.6e9;
+  double cyclesPerSecond = 0;
   double l1Bytes = 32 << 10;
   double l2Bytes = 1 << 20;
-  double l2BytesPerSecond = 200e9;
-  double l3BytesPerSecond = 100e9;
-  /// From memory: one core alone, and all cores together.
-  double memoryBytesPerSecond = 30e9;
-  double teamMemoryBytesPerSecond = 40e9;
-  double memoryLatencySeconds = 110e-9;
+  double l2BytesPerSecond = 0;
+  double l3BytesPerSecond = 0;
+  /// From memory: one core alone, and all cores of a NUMA node together.
+  double memoryBytesPerSecond = 0;
+  double nodeMemoryBytesPerSecond = 0;
+  double memoryLatencySeconds = 0;
   /// Calling a micro-kernel, clearing its sums, and leaving it.
   double callCycles = 40;
   double storeCycles = 1;
+  /// A barrier, and what it takes longer for each thread, to which a cache line
+  /// is handed on.
   double barrierSeconds = 2e-6;
+  double handoffSeconds = 0;
   /// The share of the shorter of computing and reading from L2 that the longer
   /// does not hide.
   double overlapLoss = 0.15;
@@ -67,8 +74,12 @@ struct CostModelParameters {
     return units[static_cast<size_t>(isa)];
   }
 
-  /// The defaults for `target`.
-  static CostModelParameters forTarget(const Target &target);
+  /// Those of a CPU of `target` on a machine that is so described.
+  static CostModelParameters of(const MachineDescription &machine,
+                                const Target &target);
+  /// The same where nothing is known of the machine but that a team of
+  /// `threads` runs in one NUMA node.
+  static CostModelParameters of(const Target &target, int64_t threads);
 };
 
 /// The model. A thread walks its part as lib/Conversion/GemmToLoops emits it:
@@ -92,6 +103,8 @@ public:
 
 private:
   struct Walk;
+  /// One barrier of a team.
+  double barrierSeconds(int64_t threads) const;
   double partSeconds(const MatmulShape &shape, const Schedule &schedule,
                      const std::array<int64_t, 3> &part,
                      double memoryBytesPerSecond) const;
@@ -117,14 +130,22 @@ std::vector<int64_t> coarseRows(int64_t maxRows);
 /// slice.
 inline constexpr int64_t mostUntunedRows = 512;
 
+struct UntunedOptions {
+  /// At least 1.
+  int64_t maxRows = mostUntunedRows;
+  /// Whether threads may share K.
+  bool splitK = true;
+  /// If nothing, a machine of which nothing is known.
+  std::optional<MachineDescription> machine;
+};
+
 /// The untuned table, at once: what the model thinks fastest for each number of
 /// rows, and the rule's schedule where the model hardly tells them apart, as
-/// the rule's were measured. `splitK` is that of a payload. Errors: no
-/// instructions of the target fit the shape.
+/// the rule's were measured. Errors: no instructions of the target fit the
+/// shape.
 Result<ScheduleTable> chooseUntuned(const MatmulShape &shape,
                                     const Target &target, int64_t threads,
-                                    int64_t maxRows = mostUntunedRows,
-                                    bool splitK = true);
+                                    const UntunedOptions &options = {});
 
 } // namespace sandwich
 

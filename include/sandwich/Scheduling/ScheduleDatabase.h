@@ -124,11 +124,13 @@ struct AttentionKey {
 /// The table that serves every number of rows of `key`: what was tuned, and
 /// above it the untuned rule, or the cost model where the rule cannot read the
 /// packing. The last schedule of a complete table serves up to twice its rows,
-/// as the search itself trusts it no further. Errors: no instructions of
-/// `target` can multiply the shape.
-Result<ScheduleTable> servedTable(const ScheduleKey &key,
-                                  const TunedSchedules &tuned,
-                                  const Target &target);
+/// as the search itself trusts it no further. `machine` is that of
+/// `UntunedOptions`. Errors: no instructions of `target` can multiply the
+/// shape.
+Result<ScheduleTable>
+servedTable(const ScheduleKey &key, const TunedSchedules &tuned,
+            const Target &target,
+            const std::optional<MachineDescription> &machine = std::nullopt);
 
 class ScheduleDatabase {
 public:

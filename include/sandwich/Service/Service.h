@@ -127,7 +127,8 @@ struct ServiceOptions {
   uint64_t maxSequences = 0;
   /// What steps take before any was run. Nothing: what the artifact says; else
   /// what is measured before the service begins, within `measuringSeconds`;
-  /// where that fails or is 0, `assumedStepCosts`.
+  /// where that fails or is 0, what the latency model says of this machine, and
+  /// where it cannot, `assumedStepCosts`.
   std::optional<StepCosts> costs = {};
   /// See `StepCostMeasurementOptions::seconds`.
   double measuringSeconds = 1;

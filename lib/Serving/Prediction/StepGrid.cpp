@@ -113,10 +113,9 @@ double InterpolatedSteps::promptSeconds(double tokens) const {
 double InterpolatedSteps::decodeSeconds(double sequences,
                                         double positions) const {
   return std::max(0.0, interpolate(grid.sequences, sequences, [&](size_t row) {
-                    return interpolate(grid.positions, positions,
-                                       [&](size_t i) {
-                                         return decodes[row][i];
-                                       });
+                    return interpolate(
+                        grid.positions, positions,
+                        [&](size_t i) { return decodes[row][i]; });
                   }));
 }
 

@@ -8,6 +8,8 @@
 
 #include "sandwich/Serving/Prediction/TracePrediction.h"
 
+#include "sandwich/Serving/Prediction/StepCostPrediction.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -74,54 +76,14 @@ Result<std::vector<double>> TracePrediction::serve(
   return simulateLatencies(*scheduler, trace, seconds, onRun);
 }
 
-StepCosts TracePrediction::costsOf(const StepSeconds &seconds) const {
-  StepCosts costs;
-  constexpr uint64_t growth = 4;
-  auto sizes = [](uint64_t most) {
-    std::vector<uint64_t> all;
-    for (uint64_t size = 1; size < most; size *= growth)
-      all.push_back(size);
-    all.push_back(most);
-    return all;
-  };
-  // One token as a piece, and one of a sequence, behind so many.
-  constexpr uint64_t behind = 1024;
-  auto piece = [&](uint64_t computed, uint64_t tokens) {
-    StepShape shape = {.phase = StepPhase::Prefill};
-    shape.addPiece(computed, tokens);
-    return seconds(shape);
-  };
-  auto decode = [&](uint64_t computed, uint64_t sequences) {
-    StepShape shape;
-    for (uint64_t i = 0; i < sequences; ++i)
-      shape.addDecode(computed);
-    return seconds(shape);
-  };
-  costs.secondsPerPromptPosition =
-      std::max(0.0, (piece(behind, 1) - piece(0, 1)) / behind);
-  costs.secondsPerDecodePosition =
-      std::max(0.0, (decode(behind, 1) - decode(0, 1)) / behind);
-  for (uint64_t tokens : sizes(scheduling.limits.prefill.tokens)) {
-    StepShape shape;
-    shape.addPiece(0, tokens);
-    const double whole = piece(0, tokens);
-    costs.prefill.push_back(
-        {tokens, std::max(whole / 2,
-                          whole - static_cast<double>(shape.promptPositions) *
-                                      costs.secondsPerPromptPosition)});
-  }
-  for (uint64_t sequences : sizes(scheduling.limits.decode.tokens))
-    costs.decode.push_back({sequences, decode(0, sequences)});
-  return costs;
-}
-
 double TracePrediction::meanLatency(const StepSeconds &seconds) const {
   if (trace.empty())
     return 0;
   double total = 0;
   if (trace.front().arrivalSeconds) {
     // Error: times that no scheduler could go by.
-    Result<std::vector<double>> latencies = serve(costsOf(seconds), seconds);
+    Result<std::vector<double>> latencies =
+        serve(sampleStepCosts(seconds, scheduling.limits), seconds);
     if (!latencies)
       return infinite;
     for (double each : *latencies)

@@ -57,8 +57,6 @@ private:
   Result<std::vector<double>>
   serve(const StepCosts &costs, const StepSeconds &seconds,
         const std::function<void(const StepRun &run)> &onRun = {}) const;
-  /// A few of the steps that `seconds` knows, as the scheduler's costs.
-  StepCosts costsOf(const StepSeconds &seconds) const;
 
   ServingTrace trace;
   SchedulerOptions scheduling;

@@ -15,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <optional>
 #include <vector>
 
 namespace sandwich::gemm {
@@ -90,6 +91,16 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().emitError(tuned.error().message);
       return signalPassFailure();
     }
+    machine = std::nullopt;
+    if (!machineParameters.empty()) {
+      Result<MachineDescription> described = readNodeDescription(
+          machineParameters, static_cast<uint64_t>(threads.getValue()), *model);
+      if (!described) {
+        getOperation().emitError(described.error().message);
+        return signalPassFailure();
+      }
+      machine = std::move(*described);
+    }
     untuned.clear();
     SymbolTableCollection symbols;
     const bool deterministic = lm::isDeterministic(getOperation());
@@ -156,8 +167,9 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     for (const auto &[chosenShape, chosenTeam, table] : untuned)
       if (chosenShape == shape && chosenTeam == team)
         return table;
-    SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,
-                              chooseUntuned(shape, model, team));
+    SANDWICH_ASSIGN_OR_RETURN(
+        ScheduleTable table,
+        chooseUntuned(shape, model, team, {.machine = machine}));
     constexpr size_t mostKept = 64;
     if (untuned.size() < mostKept)
       untuned.push_back({shape, team, table});
@@ -180,7 +192,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     lm::lookupWeight(symbols, matmul, matmul.getWeightAttr())
         .setPackingAttr(PackingAttr::get(&getContext(), found->first.packing));
     ++numTuned;
-    return servedTable(found->first, found->second, model);
+    return servedTable(found->first, found->second, model, machine);
   }
 
   struct ChosenTable {
@@ -189,5 +201,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     ScheduleTable table;
   };
   std::vector<ChosenTable> untuned;
+  /// Of `machineParameters`, if any.
+  std::optional<MachineDescription> machine;
 };
 } // namespace

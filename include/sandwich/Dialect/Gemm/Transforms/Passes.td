@@ -85,7 +85,10 @@ def ScheduleMatmuls : Pass<"gemm-schedule", "::mlir::ModuleOp"> {
     Option<"threads", "threads", "int64_t", "1",
            "Threads of the team">,
     Option<"database", "database", "std::string", "\"\"",
-           "File with tuned schedules">
+           "File with tuned schedules">,
+    Option<"machineParameters", "machine-parameters", "std::string", "\"\"",
+           "File with the speed of the machine's parts; without, that of no "
+           "machine in particular">
   ];
   let statistics = [
     Statistic<"numTuned", "num-tuned", "Matmuls whose schedules were tuned">

@@ -1,0 +1,76 @@
+//===- StepCostPrediction.cpp - What steps of an artifact take ------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepCostPrediction.h"
+
+#include "sandwich/Artifact/Format.h"
+#include "sandwich/Machine/MachineDescription.h"
+#include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Runtime/Teams/PhasePlacement.h"
+#include "sandwich/Serving/Prediction/StepCostPrediction.h"
+#include "sandwich/Target/Target.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+using namespace sandwich;
+
+static ModelWork workOf(const proto::Manifest &manifest) {
+  const proto::ModelConfiguration &model = manifest.model();
+  auto bytes = [](std::string_view dtype) {
+    return static_cast<double>(artifact::dtypeBytes(dtype));
+  };
+  ModelWork work;
+  work.layers = model.layers();
+  work.hiddenSize = model.hidden_size();
+  work.intermediateSize = model.intermediate_size();
+  work.queryHeads = model.heads();
+  work.keyValueHeads = model.kv_heads();
+  work.headDim = model.head_dim();
+  work.vocabulary = model.vocab_size();
+  work.bytesPerWeight = bytes(manifest.target().dtype());
+  work.bytesPerKeyValue = bytes(manifest.kv_cache().dtype());
+  return work;
+}
+
+/// Of the plan, else the first that this process may use. Error: it may use
+/// fewer than the artifact has threads.
+static Result<PlanCores> coresOf(const Artifact &artifact) {
+  if (std::optional<PlanCores> plan = planOf(artifact))
+    return *plan;
+  const size_t ranks = artifact::ranks(artifact.manifest());
+  const size_t prefill = artifact.prefill().threads();
+  const size_t decode = artifact.decode().threads();
+  SANDWICH_ASSIGN_OR_RETURN(const CpuBudget budget, readCpuBudget());
+  const size_t each = std::max(prefill, decode);
+  if (budget.cpus.size() / each < ranks)
+    return makeError(ranks, " processes of ", each, " threads have ",
+                     budget.cpus.size(), " CPUs");
+  PlanCores cores;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const auto first = budget.cpus.begin() + static_cast<long>(rank * each);
+    cores.prefill.emplace_back(first, first + static_cast<long>(prefill));
+    cores.decode.emplace_back(first, first + static_cast<long>(decode));
+  }
+  return cores;
+}
+
+Result<StepCosts> sandwich::predictStepCosts(const Artifact &artifact,
+                                             const SchedulerLimits &limits) {
+  const proto::Manifest &manifest = artifact.manifest();
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(manifest.target().name()));
+  SANDWICH_ASSIGN_OR_RETURN(PlanCores cores, coresOf(artifact));
+  SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology("host"));
+  const ModelWork work = workOf(manifest);
+  SANDWICH_ASSIGN_OR_RETURN(
+      LatencyModel model,
+      LatencyModel::create(machine.root, describeMachine(machine, target),
+                           work.hasBF16Weights()));
+  return predictStepCosts(model, work, cores, limits);
+}
