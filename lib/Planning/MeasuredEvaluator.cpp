@@ -86,7 +86,7 @@ public:
   /// The trace's mean latency in seconds with steps measured once.
   Result<double> latency() {
     SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, measurement.measure());
-    return trace.meanLatency(
+    return trace.cost(
         [&](const StepShape &shape) { return steps.seconds(shape); });
   }
 

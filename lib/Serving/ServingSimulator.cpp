@@ -66,8 +66,7 @@ private:
     request.prompt.resize(static_cast<size_t>(wanted.promptTokens));
     std::iota(request.prompt.begin(), request.prompt.end(),
               static_cast<int32_t>(index));
-    request.maxTokens =
-        static_cast<uint64_t>(std::max<int64_t>(1, wanted.outputTokens));
+    request.maxTokens = static_cast<uint64_t>(wanted.generatedTokens());
     served[index].arrival = arrival;
     Result<RequestId> id = scheduler.admit(std::move(request), arrival);
     if (id)
@@ -171,14 +170,17 @@ double sandwich::runSeconds(const StepRun &run, uint64_t count,
                     seconds(run.step(count - 1)), seconds);
 }
 
-std::vector<double> sandwich::simulateLatencies(
+std::vector<RequestTimes> sandwich::simulateRequests(
     Scheduler &scheduler, const ServingTrace &trace, const StepSeconds &seconds,
     const std::function<void(const StepRun &run)> &onRun) {
-  std::vector<double> latencies;
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector<RequestTimes> times;
   for (const SimulatedRequest &request :
        Simulation(scheduler, trace, seconds, &onRun).run())
-    latencies.push_back(request.status && !request.tokenTimes.empty()
-                            ? request.tokenTimes.back() - request.arrival
-                            : std::numeric_limits<double>::infinity());
-  return latencies;
+    if (request.status && !request.tokenTimes.empty())
+      times.push_back({request.arrival, request.tokenTimes.front(),
+                       request.tokenTimes.back()});
+    else
+      times.push_back({request.arrival, never, never});
+  return times;
 }

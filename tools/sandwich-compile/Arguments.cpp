@@ -9,6 +9,7 @@
 #include "Arguments.h"
 
 #include "sandwich/Artifact/OutputPlace.h"
+#include "sandwich/CommandLine/NumberRange.h"
 #include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/ScheduleTuner.h"
@@ -63,11 +64,18 @@ private:
       {"modelled", PlanEvaluator::Modelled},
       {"measured", PlanEvaluator::Measured},
       {"both", PlanEvaluator::Both}};
+  const std::map<std::string, PlanObjective> objectives = {
+      {"latency", PlanObjective::Latency},
+      {"throughput", PlanObjective::Throughput},
+      {"goodput", PlanObjective::Goodput}};
   Arguments &arguments;
   CLI::App app;
   std::string emit = "artifact";
   std::string tune = "none";
   std::string evaluator = "modelled";
+  std::string objective = "latency";
+  /// Milliseconds.
+  std::optional<double> firstTokenMs, tokenMs;
 };
 
 } // namespace
@@ -190,7 +198,7 @@ void CommandLine::declareTuning() {
                  "window by no more than this share are not searched again "
                  "(default: " +
                      CLI::detail::to_string(usual.reuseThreshold) + ")")
-      ->check(CLI::Range(0.0, 10.0));
+      ->check(numberRange(0, 10));
   app.add_option("--tuning-seconds", options.tuningSeconds,
                  "The most that --tune takes; the rest is left to the rule of "
                  "--tune=none (default: no limit)");
@@ -239,6 +247,34 @@ void CommandLine::declarePlanning() {
       ->check(CLI::IsMember(evaluators))
       ->capture_default_str()
       ->group("Planning");
+  app.add_option("--objective", objective,
+                 "What a plan is to be good at; latency: the mean time of "
+                 "--trace's requests; throughput: tokens a second where all "
+                 "requests are there at once; goodput: requests a second that "
+                 "get what --ttft and --tpot say, at the highest rate at which "
+                 "nine of ten do")
+      ->check(CLI::IsMember(objectives))
+      ->capture_default_str()
+      ->group("Planning");
+  const CLI::Validator positive = numberRange(1e-6, 1e9);
+  app.add_option("--ttft,--ttft-slo", firstTokenMs,
+                 "Milliseconds to the first token that requests are to take at "
+                 "most, for --objective=goodput")
+      ->check(positive)
+      ->type_name("MS")
+      ->group("Planning");
+  app.add_option("--tpot,--tpot-slo", tokenMs,
+                 "Milliseconds from one token to the next, in the mean of a "
+                 "request, likewise")
+      ->check(positive)
+      ->type_name("MS")
+      ->group("Planning");
+  app.add_option("--rate,--requests-per-second", plan.requestsPerSecond,
+                 "Requests of --trace that come in a second, at random, "
+                 "instead of at its own times")
+      ->check(numberRange(1e-6, 1e6))
+      ->type_name("N")
+      ->group("Planning");
   app.add_option("--top-k", plan.topK,
                  "Configurations to print, and to run with --evaluator=both")
       ->capture_default_str()
@@ -273,6 +309,13 @@ void CommandLine::parse(int argc, char **argv) {
   arguments.compile.emit = emits.at(emit);
   arguments.compile.tune = tunings.at(tune);
   arguments.plan.evaluator = evaluators.at(evaluator);
+  arguments.plan.objective = objectives.at(objective);
+  constexpr double secondsPerMillisecond = 1e-3;
+  for (const auto &[given, seconds] :
+       {std::pair(&firstTokenMs, &arguments.plan.objectives.firstToken),
+        std::pair(&tokenMs, &arguments.plan.objectives.token)})
+    if (*given)
+      *seconds = **given * secondsPerMillisecond;
   arguments.threadsAreGiven = isGiven("--threads");
   arguments.compile.maxTokensAreDefault = !isGiven("--max-tokens-per-step");
   checkPlanning();
@@ -301,7 +344,8 @@ void CommandLine::checkPlanning() const {
         throw CLI::RequiresError(option, "--plan-only");
   if (!planOnly && planName != "auto")
     for (const char *option :
-         {"--measure-machine", "--patience", "--evaluator", "--top-k"})
+         {"--measure-machine", "--patience", "--evaluator", "--top-k",
+          "--objective", "--ttft", "--tpot", "--rate"})
       if (isGiven(option))
         throw CLI::RequiresError(option, "--plan-only or --plan=auto");
   if (!planOnly && planName.empty() && isGiven("--topology"))
@@ -320,6 +364,16 @@ void CommandLine::checkPlanning() const {
           "--tuning-report", "--loop-passes"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
+  const bool isGoodput = arguments.plan.objective == PlanObjective::Goodput;
+  if (isGoodput && !arguments.plan.objectives.any())
+    throw CLI::RequiresError("--objective=goodput", "--ttft or --tpot");
+  if (!isGoodput)
+    for (const char *option : {"--ttft", "--tpot"})
+      if (isGiven(option))
+        throw CLI::RequiresError(option, "--objective=goodput");
+  if (isGiven("--rate") &&
+      arguments.plan.objective == PlanObjective::Throughput)
+    throw CLI::ExcludesError("--rate", "--objective=throughput");
   if (arguments.plan.evaluator == PlanEvaluator::Measured)
     for (const char *option : {"--machine-parameters", "--measure-machine"})
       if (isGiven(option))

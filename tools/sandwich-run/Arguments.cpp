@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <unistd.h>
 
@@ -113,18 +112,6 @@ CLI::Option *tool::addListOption(CLI::App &command, const std::string &name,
       ->type_name("N,N");
 }
 
-CLI::Validator tool::numberRange(double smallest, double largest) {
-  const CLI::Range range(smallest, largest);
-  auto check = [range](std::string &text) {
-    double number = 0;
-    // It is neither below nor above anything, so that CLI11 lets it pass.
-    if (CLI::detail::lexical_cast(text, number) && std::isnan(number))
-      return "'" + text + "' is not a number";
-    return range(text);
-  };
-  return CLI::Validator(check, range.get_description());
-}
-
 CLI::Option *tool::addNumberListOption(CLI::App &command,
                                        const std::string &name,
                                        std::vector<double> &list,
@@ -185,7 +172,8 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   if (!plan)
     return {};
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology());
-  SANDWICH_ASSIGN_OR_RETURN(options.plan, readPlanCores(*plan, machine));
+  SANDWICH_ASSIGN_OR_RETURN(options.plan,
+                            readPlanCores(*plan, machine, planInstance));
   return {};
 }
 
@@ -231,6 +219,13 @@ void tool::addEngineOptions(CLI::App &command, EngineArguments &arguments) {
                   "--json'; the artifact must be compiled for as many "
                   "(default: those it was compiled for)")
       ->type_name("FILE.json");
+  command
+      .add_option("--plan-instance", arguments.planInstance,
+                  "Which instance this is, from 0, where the plan is to run "
+                  "several, each on cores of its own")
+      ->needs("--plan")
+      ->check(CLI::Range(0U, 1U << 15))
+      ->type_name("N");
   command.add_flag("--mpi", arguments.mpi,
                    "Shares the ranks of ARTIFACT with other hosts: 'mpirun "
                    "-np 2 --host a,b --bind-to none' before this command "

@@ -9,6 +9,7 @@
 #ifndef SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
 #define SANDWICH_TOOLS_SANDWICH_RUN_ARGUMENTS_H
 
+#include "sandwich/CommandLine/NumberRange.h"
 #include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Support/Result.h"
 
@@ -39,9 +40,6 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<uint64_t> &list, uint64_t smallest,
                            const std::string &description);
 
-/// Takes numbers from `smallest` to `largest`, and not NaN.
-CLI::Validator numberRange(double smallest, double largest);
-
 /// Adds an option that takes `0.5,1,2`, numbers from `smallest` to `largest`.
 CLI::Option *addNumberListOption(CLI::App &command, const std::string &name,
                                  std::vector<double> &list, double smallest,
@@ -62,6 +60,7 @@ struct EngineArguments {
   std::optional<uint64_t> kvMemory;
   /// The file that `--plan` names.
   std::optional<std::string> plan;
+  unsigned planInstance = 0;
   bool verify = false;
   bool mpi = false;
   /// Of the ranks of a host.

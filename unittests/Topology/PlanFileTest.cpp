@@ -53,6 +53,38 @@ TEST_F(PlanFileTest, ReadsTheBest) {
   EXPECT_EQ(plan->decode, (std::vector<std::vector<unsigned>>{{0}, {2}}));
 }
 
+TEST_F(PlanFileTest, ReadsTheInstanceThatIsMeant) {
+  const std::string one =
+      R"({"configurations": [{"prefill_cores": [[0]], "decode_cores": [[0]]}]})";
+  const std::string two =
+      R"({"configurations": [{"prefill_cores": [[0, 1]],
+          "decode_cores": [[0]], "instances": [
+          {"prefill_cores": [[0, 1]], "decode_cores": [[0]]},
+          {"prefill_cores": [[2, 3]], "decode_cores": [[2]]}]}]})";
+  auto instance = [&](const std::string &text, unsigned number) {
+    return readPlanCores(folder.write("plan.json", text), machine, number);
+  };
+  Result<PlanCores> second = instance(two, 1);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->prefill, (std::vector<std::vector<unsigned>>{{2, 3}}));
+  EXPECT_EQ(second->decode, (std::vector<std::vector<unsigned>>{{2}}));
+  EXPECT_EQ(instance(two, 0)->prefill.front().front(), 0U);
+  auto errorFor = [&](const std::string &text, unsigned number) {
+    Result<PlanCores> plan = instance(text, number);
+    return plan ? ""
+                : plan.error().message.substr(folder.file("plan.json").size());
+  };
+  EXPECT_EQ(errorFor(two, 2), ": configurations[0] has instances 0 to 1, there "
+                              "is no instance 2");
+  EXPECT_EQ(errorFor(one, 1),
+            ": configurations[0] has one instance, there is no instance 1");
+  EXPECT_EQ(errorFor(R"({"configurations": [{"instances": []}]})", 0),
+            ": configurations[0].instances is no list of instances");
+  EXPECT_EQ(errorFor(R"({"configurations": [{"instances": [{}]}]})", 0),
+            ": configurations[0].instances[0].prefill_cores is no list of "
+            "processes");
+}
+
 TEST_F(PlanFileTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("[]"), ": configurations is no list with a plan");
   EXPECT_EQ(errorOf("{\"configurations\": []}"),

@@ -11,6 +11,7 @@
 
 #include "sandwich/Compiler/Compiler.h"
 #include "sandwich/Machine/MachineDescription.h"
+#include "sandwich/Serving/Prediction/TracePrediction.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
 #include "sandwich/Topology/Trees/SymmetricPart.h"
@@ -47,6 +48,12 @@ struct PlanOptions {
   std::function<Result<MachineDescription>(const Machine &machine)> measure;
   /// A built-in trace or a file (see ServingTrace.h).
   std::string trace = "sharegpt";
+  /// Instead of the trace's own arrivals, those of so many requests a second
+  /// that come at random.
+  std::optional<double> requestsPerSecond;
+  PlanObjective objective = PlanObjective::Latency;
+  /// Of goodput.
+  ServiceObjectives objectives;
   /// Configurations that are kept.
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.

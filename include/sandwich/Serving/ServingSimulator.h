@@ -60,15 +60,24 @@ struct StepRun {
 double runSeconds(const StepRun &run, uint64_t count,
                   const StepSeconds &seconds);
 
-/// The same simulation for who wants no more than the seconds from each
-/// request's arrival to its last token, infinity for one that was refused or
-/// ended without it. Steps between which nobody comes or ends are added up at
-/// once, so that it takes time for each request instead of each token. `onRun`
-/// hears of all steps in their order.
-std::vector<double>
-simulateLatencies(Scheduler &scheduler, const ServingTrace &trace,
-                  const StepSeconds &seconds,
-                  const std::function<void(const StepRun &run)> &onRun = {});
+/// When a request got its first token and its last one, in seconds after the
+/// trace begins; both are infinity for one that was refused or ended early.
+struct RequestTimes {
+  double arrival = 0;
+  double firstToken = 0;
+  double lastToken = 0;
+
+  double latency() const { return lastToken - arrival; }
+};
+
+/// The same simulation for who wants no more than these times. Steps between
+/// which nobody comes or ends are added up at once, so that it takes time for
+/// each request instead of each token. `onRun` hears of all steps in their
+/// order.
+std::vector<RequestTimes>
+simulateRequests(Scheduler &scheduler, const ServingTrace &trace,
+                 const StepSeconds &seconds,
+                 const std::function<void(const StepRun &run)> &onRun = {});
 
 } // namespace sandwich
 

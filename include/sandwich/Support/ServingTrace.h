@@ -34,6 +34,15 @@ struct ServingRequest {
   /// comes when the one before is done.
   std::optional<double> arrivalSeconds;
 
+  /// A server makes one token at least.
+  int64_t generatedTokens() const {
+    return outputTokens > 0 ? outputTokens : 1;
+  }
+  /// All that it holds in the end.
+  uint64_t tokens() const {
+    return static_cast<uint64_t>(promptTokens + generatedTokens());
+  }
+
   bool operator==(const ServingRequest &) const = default;
 };
 

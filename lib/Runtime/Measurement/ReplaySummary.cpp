@@ -17,14 +17,6 @@
 
 using namespace sandwich;
 
-ServiceObjectives ServiceObjectives::scaled(double scale) const {
-  ServiceObjectives result = *this;
-  for (std::optional<double> *each : {&result.firstToken, &result.token})
-    if (*each)
-      **each *= scale;
-  return result;
-}
-
 double sandwich::keptScale(const ServedRequest &request,
                            const ServiceObjectives &objectives) {
   if (!request.isServed())

@@ -64,7 +64,7 @@ ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
   const auto [known, isNew] =
       latencies.try_emplace({prefill->speed, decode}, 0.0);
   if (isNew)
-    known->second = trace.meanLatency([&](const StepShape &shape) {
+    known->second = trace.cost([&](const StepShape &shape) {
       return predictStep(prefill->speed, decode, work, shape);
     });
   constexpr double millisecondsPerSecond = 1e3;

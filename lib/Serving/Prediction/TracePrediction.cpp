@@ -8,6 +8,7 @@
 
 #include "sandwich/Serving/Prediction/TracePrediction.h"
 
+#include "sandwich/Serving/GoodputSearch.h"
 #include "sandwich/Serving/Prediction/StepCostPrediction.h"
 
 #include <algorithm>
@@ -22,22 +23,15 @@ using namespace sandwich;
 
 static constexpr double infinite = std::numeric_limits<double>::infinity();
 
-Result<TracePrediction>
-TracePrediction::create(ServingTrace trace,
-                        const TracePredictionOptions &options) {
-  if (options.maxBatch < 1 || options.stepTokens < 1)
-    return makeError(ErrorKind::InvalidArgument, "steps of ",
-                     options.stepTokens, " tokens and ", options.maxBatch,
-                     " sequences hold nothing");
+/// What the scheduler that serves `trace` is limited to.
+static SchedulerOptions schedulingOf(const ServingTrace &trace,
+                                     const TracePredictionOptions &options) {
   const auto batch = static_cast<uint64_t>(options.maxBatch);
   const auto stepTokens = static_cast<uint64_t>(options.stepTokens);
-  uint64_t longest = 1, allTokens = 0, mostBlocks = 1;
+  uint64_t longest = 1, allTokens = 0;
   for (const ServingRequest &request : trace) {
-    const auto tokens = static_cast<uint64_t>(
-        request.promptTokens + std::max<int64_t>(1, request.outputTokens));
-    longest = std::max(longest, tokens);
-    allTokens += tokens;
-    mostBlocks = std::max(mostBlocks, BlockPool::blocksFor(tokens));
+    longest = std::max(longest, request.tokens());
+    allTokens += request.tokens();
   }
   SchedulerOptions scheduling;
   // A prompt comes in beside all streams but one.
@@ -49,21 +43,63 @@ TracePrediction::create(ServingTrace trace,
   scheduling.limits.contextLength = longest;
   scheduling.maxWaitingRequests = trace.size() + 1;
   scheduling.maxWaitingTokens = std::max(allTokens, longest);
-  const uint64_t blocks =
-      mostBlocks * std::min<uint64_t>(batch, std::max<size_t>(1, trace.size()));
-  TracePrediction prediction(std::move(trace), scheduling, blocks);
+  if (options.objective == PlanObjective::Goodput) {
+    scheduling.firstTokenObjective = options.objectives.firstToken;
+    scheduling.tokenObjective = options.objectives.token;
+  }
+  return scheduling;
+}
+
+/// The requests of each of `instances` that get those of `trace` in turn.
+static std::vector<ServingTrace> inTurn(const ServingTrace &trace,
+                                        int64_t instances) {
+  const size_t count = std::min(static_cast<size_t>(instances),
+                                std::max<size_t>(1, trace.size()));
+  std::vector<ServingTrace> shares(count);
+  for (size_t i = 0; i < trace.size(); ++i)
+    shares[i % count].push_back(trace[i]);
+  return shares;
+}
+
+Result<TracePrediction>
+TracePrediction::create(ServingTrace trace,
+                        const TracePredictionOptions &options) {
+  if (options.maxBatch < 1 || options.stepTokens < 1)
+    return makeError(ErrorKind::InvalidArgument, "steps of ",
+                     options.stepTokens, " tokens and ", options.maxBatch,
+                     " sequences hold nothing");
+  if (options.instances < 1)
+    return makeError(ErrorKind::InvalidArgument, options.instances,
+                     " instances serve nothing");
+  if (options.objective == PlanObjective::Goodput && !options.objectives.any())
+    return makeError(ErrorKind::InvalidArgument,
+                     "goodput needs to know what requests are to get");
+  if (options.objective == PlanObjective::Throughput)
+    for (ServingRequest &request : trace)
+      request.arrivalSeconds = 0;
+  uint64_t mostBlocks = 1;
+  for (const ServingRequest &request : trace)
+    mostBlocks = std::max(mostBlocks, BlockPool::blocksFor(request.tokens()));
+  TracePrediction prediction(options, schedulingOf(trace, options));
+  prediction.blocks =
+      mostBlocks * std::min<uint64_t>(static_cast<uint64_t>(options.maxBatch),
+                                      std::max<size_t>(1, trace.size()));
   // What is wrong with the limits shows here in any case.
   SANDWICH_RETURN_IF_ERROR(prediction.serve(
-      assumedStepCosts(), [](const StepShape &) { return 1.0; },
+      trace, assumedStepCosts(), [](const StepShape &) { return 1.0; },
       [&](const StepRun &run) { prediction.runs.push_back(run); }));
-  const ServingTrace &requests = prediction.trace;
-  if (!requests.empty() && requests.front().arrivalSeconds)
+  prediction.arrives = !trace.empty() && trace.front().arrivalSeconds;
+  if (prediction.arrives || options.objective == PlanObjective::Goodput)
     prediction.runs.clear();
+  if (prediction.arrives && options.objective != PlanObjective::Throughput)
+    prediction.shares = inTurn(trace, options.instances);
+  prediction.trace = std::move(trace);
   return prediction;
 }
 
-Result<std::vector<double>> TracePrediction::serve(
-    const StepCosts &costs, const StepSeconds &seconds,
+Result<std::vector<RequestTimes>> TracePrediction::serve(
+    const ServingTrace &requests, const StepCosts &costs,
+    const StepSeconds &seconds,
     const std::function<void(const StepRun &run)> &onRun) const {
   SANDWICH_ASSIGN_OR_RETURN(StepCostModel model, StepCostModel::create(costs));
   SANDWICH_ASSIGN_OR_RETURN(
@@ -73,24 +109,117 @@ Result<std::vector<double>> TracePrediction::serve(
   SANDWICH_ASSIGN_OR_RETURN(
       std::unique_ptr<Scheduler> scheduler,
       Scheduler::create(*pool, scheduling, std::move(model)));
-  return simulateLatencies(*scheduler, trace, seconds, onRun);
+  return simulateRequests(*scheduler, requests, seconds, onRun);
+}
+
+double TracePrediction::cost(const StepSeconds &seconds) const {
+  if (trace.empty())
+    return 0;
+  double cost = infinite;
+  switch (options.objective) {
+  case PlanObjective::Latency:
+    cost = meanLatency(seconds);
+    break;
+  case PlanObjective::Throughput:
+    cost = secondsPerToken(seconds);
+    break;
+  case PlanObjective::Goodput:
+    cost = secondsPerKeptRequest(seconds);
+    break;
+  }
+  return std::isfinite(cost) ? cost : infinite;
 }
 
 double TracePrediction::meanLatency(const StepSeconds &seconds) const {
-  if (trace.empty())
-    return 0;
   double total = 0;
-  if (trace.front().arrivalSeconds) {
+  for (const ServingTrace &share : shares) {
     // Error: times that no scheduler could go by.
-    Result<std::vector<double>> latencies =
-        serve(sampleStepCosts(seconds, scheduling.limits), seconds);
-    if (!latencies)
+    Result<std::vector<RequestTimes>> served =
+        serve(share, sampleStepCosts(seconds, scheduling.limits), seconds);
+    if (!served)
       return infinite;
-    for (double each : *latencies)
-      total += each;
+    for (const RequestTimes &times : *served)
+      total += times.latency();
   }
   for (const StepRun &run : runs)
     total += runSeconds(run, run.count, seconds);
-  return std::isfinite(total) ? total / static_cast<double>(trace.size())
-                              : infinite;
+  return total / static_cast<double>(trace.size());
+}
+
+double TracePrediction::secondsPerToken(const StepSeconds &seconds) const {
+  Result<std::vector<RequestTimes>> served =
+      serve(trace, sampleStepCosts(seconds, scheduling.limits), seconds);
+  if (!served)
+    return infinite;
+  double end = 0, tokens = 0;
+  for (size_t i = 0; i < trace.size(); ++i) {
+    end = std::max(end, (*served)[i].lastToken);
+    tokens += static_cast<double>(trace[i].generatedTokens());
+  }
+  return end / tokens / static_cast<double>(options.instances);
+}
+
+bool TracePrediction::keeps(const ServingRequest &request,
+                            const RequestTimes &times) const {
+  const auto &[firstToken, token] = options.objectives;
+  const auto gaps =
+      static_cast<double>(std::max<int64_t>(request.generatedTokens() - 1, 1));
+  return std::isfinite(times.lastToken) &&
+         times.firstToken - times.arrival <= firstToken.value_or(infinite) &&
+         times.lastToken - times.firstToken <= token.value_or(infinite) * gaps;
+}
+
+Result<double>
+TracePrediction::rateServedWell(const StepCosts &costs,
+                                const StepSeconds &seconds) const {
+  GoodputOptions search;
+  search.attainment = wantedAttainment;
+  search.precision = 1.01;
+  search.leastRequests = search.mostRequests = trace.size();
+  // What an instance computes in the mean, if it gets one after the other, is
+  // of the right order of magnitude.
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> alone,
+                            serve(trace, costs, seconds));
+  const double end = alone.back().lastToken;
+  if (end > 0 && std::isfinite(end))
+    search.firstRate = std::clamp(static_cast<double>(trace.size()) / end,
+                                  search.lowestRate, search.highestRate);
+  constexpr uint64_t seed = 1;
+  const RateRunner runner = [&](double rate, size_t,
+                                const KeptObserver &observe) -> Status {
+    SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests,
+                              drawArrivals(trace, rate, seed));
+    SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> served,
+                              serve(requests, costs, seconds));
+    for (size_t i = 0; i < requests.size(); ++i)
+      if (!observe(keeps(requests[i], served[i])))
+        break;
+    return {};
+  };
+  SANDWICH_ASSIGN_OR_RETURN(Goodput found, findGoodput(search, runner, {}));
+  return found.rate.value_or(0);
+}
+
+double
+TracePrediction::secondsPerKeptRequest(const StepSeconds &seconds) const {
+  const StepCosts costs = sampleStepCosts(seconds, scheduling.limits);
+  if (!arrives) {
+    Result<double> rate = rateServedWell(costs, seconds);
+    return rate ? 1 / (*rate * static_cast<double>(options.instances))
+                : infinite;
+  }
+  double end = 0, kept = 0;
+  for (const ServingTrace &share : shares) {
+    Result<std::vector<RequestTimes>> served = serve(share, costs, seconds);
+    if (!served)
+      return infinite;
+    for (size_t i = 0; i < share.size(); ++i) {
+      const RequestTimes &times = (*served)[i];
+      end = std::max(end, times.arrival);
+      if (std::isfinite(times.lastToken))
+        end = std::max(end, times.lastToken);
+      kept += keeps(share[i], times) ? 1 : 0;
+    }
+  }
+  return end / kept;
 }

@@ -87,11 +87,12 @@ static void collectCpus(const MachineNode &node, std::set<unsigned> &cpus) {
     collectCpus(child, cpus);
 }
 
-/// The member `name` of `configuration`: a list of CPUs for each process.
+/// The member `name` of `configuration`, which is at `place`: a list of CPUs
+/// for each process.
 static Result<std::vector<std::vector<unsigned>>>
-readProcesses(const Json &configuration, const char *name,
-              const std::set<unsigned> &cpus) {
-  const std::string path = std::string("configurations[0].") + name;
+readProcesses(const Json &configuration, const std::string &place,
+              const char *name, const std::set<unsigned> &cpus) {
+  const std::string path = place + "." + name;
   if (!configuration.is_object() || !configuration.contains(name) ||
       !configuration[name].is_array() || configuration[name].empty())
     return makeError(path, " is no list of processes");
@@ -116,38 +117,63 @@ readProcesses(const Json &configuration, const char *name,
   return processes;
 }
 
-static Result<PlanCores> readCores(const Json &json, const Machine &machine) {
+/// The cores of an instance of the first configuration, which `place` names.
+static Result<const Json *> findInstance(const Json &best, unsigned instance,
+                                         std::string &place) {
+  place = "configurations[0]";
+  if (!best.is_object() || !best.contains("instances")) {
+    if (instance > 0)
+      return makeError(place, " has one instance, there is no instance ",
+                       instance);
+    return &best;
+  }
+  const Json &instances = best["instances"];
+  if (!instances.is_array() || instances.empty())
+    return makeError(place, ".instances is no list of instances");
+  if (instance >= instances.size())
+    return makeError(place, " has instances 0 to ", instances.size() - 1,
+                     ", there is no instance ", instance);
+  place += ".instances[" + std::to_string(instance) + "]";
+  return &instances[instance];
+}
+
+static Result<PlanCores> readCores(const Json &json, const Machine &machine,
+                                   unsigned instance) {
   SANDWICH_RETURN_IF_ERROR(checkMachine(json, machine));
   if (!json.is_object() || !json.contains("configurations") ||
       !json["configurations"].is_array() || json["configurations"].empty())
     return makeError("configurations is no list with a plan");
-  const Json &best = json["configurations"].front();
+  std::string place;
+  SANDWICH_ASSIGN_OR_RETURN(
+      const Json *cores,
+      findInstance(json["configurations"].front(), instance, place));
   std::set<unsigned> cpus;
   collectCpus(machine.root, cpus);
   PlanCores plan;
-  SANDWICH_ASSIGN_OR_RETURN(plan.prefill,
-                            readProcesses(best, "prefill_cores", cpus));
+  SANDWICH_ASSIGN_OR_RETURN(
+      plan.prefill, readProcesses(*cores, place, "prefill_cores", cpus));
   SANDWICH_ASSIGN_OR_RETURN(plan.decode,
-                            readProcesses(best, "decode_cores", cpus));
+                            readProcesses(*cores, place, "decode_cores", cpus));
   if (plan.prefill.size() != plan.decode.size())
-    return makeError("configurations[0] has ", plan.prefill.size(),
+    return makeError(place, " has ", plan.prefill.size(),
                      " processes in prefill and ", plan.decode.size(),
                      " in decode");
   for (size_t i = 0; i < plan.decode.size(); ++i)
     for (unsigned cpu : plan.decode[i])
       if (std::ranges::find(plan.prefill[i], cpu) == plan.prefill[i].end())
-        return makeError("configurations[0].decode_cores: CPU ", cpu,
+        return makeError(place, ".decode_cores: CPU ", cpu,
                          " is none of process ", i, "'s in prefill");
   return plan;
 }
 
 Result<PlanCores> sandwich::readPlanCores(const std::string &path,
-                                          const Machine &machine) {
+                                          const Machine &machine,
+                                          unsigned instance) {
   SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, maxPlanBytes));
   Result<Json> json = parseJson(text);
   if (!json)
     return json.error().inContext(path);
-  Result<PlanCores> plan = readCores(*json, machine);
+  Result<PlanCores> plan = readCores(*json, machine, instance);
   if (!plan)
     return plan.error().inContext(path);
   return plan;

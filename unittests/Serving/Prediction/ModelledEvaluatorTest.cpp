@@ -67,7 +67,7 @@ static double latency(const LatencyModel &model,
   Result<TracePrediction> prediction = TracePrediction::create(*trace);
   EXPECT_TRUE(prediction) << prediction.error().message;
   const ModelWork work = llama1B(4);
-  return prediction->meanLatency([&](const StepShape &shape) {
+  return prediction->cost([&](const StepShape &shape) {
     return predictStep(*team, *team, work, shape);
   });
 }

@@ -54,7 +54,7 @@ StepShape decode(uint64_t sequences, uint64_t each) {
 double mean(const InterpolatedSteps &steps, const ServingTrace &trace) {
   Result<TracePrediction> prediction = TracePrediction::create(trace);
   EXPECT_TRUE(prediction);
-  return prediction->meanLatency(
+  return prediction->cost(
       [&](const StepShape &shape) { return steps.seconds(shape); });
 }
 } // namespace

@@ -15,33 +15,34 @@
 
 using namespace sandwich;
 
-static double mean(const ServingTrace &trace, const StepSeconds &seconds,
-                   const TracePredictionOptions &options = {}) {
+/// A step takes a second whatever it does.
+static double second(const StepShape & /*shape*/) { return 1; }
+
+static double costOf(const ServingTrace &trace, const StepSeconds &seconds,
+                     const TracePredictionOptions &options = {}) {
   Result<TracePrediction> prediction = TracePrediction::create(trace, options);
   EXPECT_TRUE(prediction) << prediction.error().message;
-  return prediction ? prediction->meanLatency(seconds) : -1;
+  return prediction ? prediction->cost(seconds) : -1;
 }
 
 TEST(TracePrediction, AddsUpTheStepsOfATrace) {
-  // A step takes a second whatever it does.
-  auto second = [](const StepShape &) { return 1.0; };
-  EXPECT_NEAR(mean({{10, 5, {}}}, second), 5, 1e-6);
-  EXPECT_NEAR(mean({{10, 1, {}}}, second), 1, 1e-6);
-  EXPECT_NEAR(mean({{10, 0, {}}}, second), 1, 1e-6);
-  EXPECT_EQ(mean({}, second), 0);
+  EXPECT_NEAR(costOf({{10, 5, {}}}, second), 5, 1e-6);
+  EXPECT_NEAR(costOf({{10, 1, {}}}, second), 1, 1e-6);
+  EXPECT_NEAR(costOf({{10, 0, {}}}, second), 1, 1e-6);
+  EXPECT_EQ(costOf({}, second), 0);
   // Prompts in pieces.
-  EXPECT_NEAR(mean({{10, 5, {}}}, second, {.maxBatch = 1, .stepTokens = 4}), 7,
-              1e-6);
+  EXPECT_NEAR(costOf({{10, 5, {}}}, second, {.maxBatch = 1, .stepTokens = 4}),
+              7, 1e-6);
   // One after the other, each from when the one before is done.
-  EXPECT_NEAR(mean({{10, 5, {}}, {10, 3, {}}}, second), 4, 1e-6);
+  EXPECT_NEAR(costOf({{10, 5, {}}, {10, 3, {}}}, second), 4, 1e-6);
   // Together: both prompts in a step, then four steps for both.
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, second), 5, 1e-6);
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 5, 0.}}, second, {.maxBatch = 1}), 7.5,
+  EXPECT_NEAR(costOf({{10, 5, 0.}, {10, 5, 0.}}, second), 5, 1e-6);
+  EXPECT_NEAR(costOf({{10, 5, 0.}, {10, 5, 0.}}, second, {.maxBatch = 1}), 7.5,
               1e-6);
   // The second one's prompt comes into a step of the first.
-  EXPECT_NEAR(mean({{10, 5, 0.}, {10, 1, 1.5}}, second), (5 + 1.5) / 2, 1e-6);
+  EXPECT_NEAR(costOf({{10, 5, 0.}, {10, 1, 1.5}}, second), (5 + 1.5) / 2, 1e-6);
   // Nothing happens before the first one comes.
-  EXPECT_NEAR(mean({{10, 5, 100.}}, second), 5, 1e-6);
+  EXPECT_NEAR(costOf({{10, 5, 100.}}, second), 5, 1e-6);
 }
 
 /// Weights for all, and positions for each.
@@ -87,12 +88,12 @@ TEST(TracePrediction, RunsAreWhatAStepAfterTheOtherTakes) {
         return simulate(**scheduler);
       };
       uint64_t steps = 0, runs = 0;
-      const std::vector<double> latencies = serve([&](Scheduler &scheduler) {
-        std::vector<double> all = simulateLatencies(scheduler, trace, plausible,
-                                                    [&](const StepRun &run) {
-                                                      steps += run.count;
-                                                      ++runs;
-                                                    });
+      const std::vector<RequestTimes> times = serve([&](Scheduler &scheduler) {
+        std::vector<RequestTimes> all = simulateRequests(
+            scheduler, trace, plausible, [&](const StepRun &run) {
+              steps += run.count;
+              ++runs;
+            });
         EXPECT_EQ(scheduler.statistics().usedBlocks, 0u);
         return all;
       });
@@ -107,11 +108,14 @@ TEST(TracePrediction, RunsAreWhatAStepAfterTheOtherTakes) {
           });
       EXPECT_EQ(steps, single);
       EXPECT_LT(runs * 5, steps) << batch;
-      for (size_t i = 0; i < trace.size(); ++i)
-        EXPECT_NEAR(latencies[i],
-                    served[i].tokenTimes.back() - served[i].arrival,
-                    1e-6 * latencies[i])
+      for (size_t i = 0; i < trace.size(); ++i) {
+        const double tolerance = 1e-6 * times[i].lastToken;
+        EXPECT_NEAR(times[i].arrival, served[i].arrival, tolerance);
+        EXPECT_NEAR(times[i].firstToken, served[i].tokenTimes.front(),
+                    tolerance);
+        EXPECT_NEAR(times[i].lastToken, served[i].tokenTimes.back(), tolerance)
             << batch << " " << arrive << " " << i;
+      }
     }
 }
 
@@ -133,11 +137,74 @@ TEST(TracePrediction, SumsOfRunsAreExactWithBends) {
     }
 }
 
+TEST(TracePrediction, CountsTokensOfFullInstances) {
+  // Four prompts in a step, then four steps for all.
+  const ServingTrace four(4, {10, 5, {}});
+  TracePredictionOptions options = {.objective = PlanObjective::Throughput};
+  EXPECT_NEAR(costOf(four, second, options), 5.0 / 20, 1e-9);
+  // Each instance has as many.
+  options.instances = 2;
+  EXPECT_NEAR(costOf(four, second, options), 2.5 / 20, 1e-9);
+  // One after the other.
+  EXPECT_NEAR(costOf(four, second,
+                     {.maxBatch = 1, .objective = PlanObjective::Throughput}),
+              1, 1e-9);
+}
+
+TEST(TracePrediction, InstancesGetRequestsInTurn) {
+  const ServingTrace two = {{10, 5, 0.}, {10, 5, 0.}};
+  EXPECT_NEAR(costOf(two, second, {.maxBatch = 1}), 7.5, 1e-6);
+  EXPECT_NEAR(costOf(two, second, {.maxBatch = 1, .instances = 2}), 5, 1e-6);
+  // Whose turn it is does not matter where there is one request at a time.
+  EXPECT_NEAR(costOf({{10, 5, {}}, {10, 3, {}}}, second, {.instances = 2}), 4,
+              1e-6);
+}
+
+TEST(TracePrediction, CountsRequestsThatGetWhatTheyAreToGet) {
+  TracePredictionOptions options = {.maxBatch = 1,
+                                    .objective = PlanObjective::Goodput,
+                                    .objectives = {.firstToken = 1.5}};
+  // The second one would wait for the first.
+  const ServingTrace three = {{10, 1, 0.}, {10, 1, 0.}, {10, 1, 10.}};
+  EXPECT_NEAR(costOf(three, second, options), 11.0 / 2, 1e-6);
+  options.instances = 2;
+  EXPECT_NEAR(costOf(three, second, options), 11.0 / 3, 1e-6);
+  // Tokens that come too slowly are no good either.
+  options = {.objective = PlanObjective::Goodput, .objectives = {.token = 0.5}};
+  EXPECT_EQ(costOf({{10, 5, 0.}}, second, options), INFINITY);
+  options.objectives.token = 1;
+  EXPECT_NEAR(costOf({{10, 5, 0.}}, second, options), 5, 1e-6);
+}
+
+/// Requests that take a second each and come at random are turned away while
+/// another one is computed, since what is left of its step might be all of it.
+/// Such a system without a queue serves a share of 1 / (1 + rate) (Erlang).
+TEST(TracePrediction, FindsTheHighestRateThatIsServedWell) {
+  const ServingTrace trace(4000, {10, 1, {}});
+  TracePredictionOptions options = {.maxBatch = 1,
+                                    .objective = PlanObjective::Goodput,
+                                    .objectives = {.firstToken = 1.5}};
+  const double cost = costOf(trace, second, options);
+  EXPECT_NEAR(1 / cost, 0.1111, 0.01);
+  options.instances = 4;
+  EXPECT_NEAR(costOf(trace, second, options), cost / 4, 1e-9);
+  // No rate is good enough.
+  options.objectives.firstToken = 0.5;
+  EXPECT_EQ(costOf(trace, second, options), INFINITY);
+}
+
 TEST(TracePrediction, EndsWhateverTheNumbersAre) {
   for (double each : {double(NAN), double(INFINITY)}) {
     auto seconds = [&](const StepShape &) { return each; };
-    EXPECT_EQ(mean({{1, 5, 0.}, {1, 5, 1.}}, seconds), INFINITY);
-    EXPECT_EQ(mean({{1, 5, {}}, {1, 5, {}}}, seconds), INFINITY);
+    for (PlanObjective objective :
+         {PlanObjective::Throughput, PlanObjective::Goodput}) {
+      const TracePredictionOptions options = {.objective = objective,
+                                              .objectives = {.firstToken = 1}};
+      EXPECT_EQ(costOf({{1, 5, 0.}, {1, 5, 1.}}, seconds, options), INFINITY);
+      EXPECT_EQ(costOf({{1, 5, {}}}, seconds, options), INFINITY);
+    }
+    EXPECT_EQ(costOf({{1, 5, 0.}, {1, 5, 1.}}, seconds), INFINITY);
+    EXPECT_EQ(costOf({{1, 5, {}}, {1, 5, {}}}, seconds), INFINITY);
   }
 }
 
@@ -148,4 +215,15 @@ TEST(TracePrediction, RefusesStepsThatHoldNothing) {
   EXPECT_EQ(refused.error().kind, ErrorKind::InvalidArgument);
   EXPECT_EQ(refused.error().message,
             "steps of 512 tokens and 0 sequences hold nothing");
+  const auto messageOf = [](const TracePredictionOptions &options) {
+    Result<TracePrediction> made =
+        TracePrediction::create({{1, 5, {}}}, options);
+    return made ? std::string() : made.error().message;
+  };
+  EXPECT_EQ(messageOf({.instances = 0}), "0 instances serve nothing");
+  EXPECT_EQ(messageOf({.objective = PlanObjective::Goodput}),
+            "goodput needs to know what requests are to get");
+  EXPECT_NE(messageOf({.objective = PlanObjective::Goodput,
+                       .objectives = {.firstToken = -1}}),
+            "");
 }

@@ -10,6 +10,7 @@
 #define SANDWICH_RUNTIME_MEASUREMENT_REPLAYSUMMARY_H
 
 #include "sandwich/Runtime/Measurement/ServedRequest.h"
+#include "sandwich/Serving/ServiceObjectives.h"
 #include "sandwich/Support/Json.h"
 
 #include <cstddef>
@@ -19,16 +20,6 @@
 #include <vector>
 
 namespace sandwich {
-
-/// What requests are to get; seconds.
-struct ServiceObjectives {
-  std::optional<double> firstToken;
-  /// The mean of each token after it.
-  std::optional<double> token;
-
-  bool any() const { return firstToken || token; }
-  ServiceObjectives scaled(double scale) const;
-};
 
 /// The smallest scale at which a request kept the objectives: 1 or less if it
 /// kept these, infinity if it was not served.

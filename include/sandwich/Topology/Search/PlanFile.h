@@ -39,12 +39,14 @@ PlanMachine planMachine(const Machine &machine, const TopoTree &tree);
 Json toJson(const PlanMachine &machine);
 
 /// The cores of the first configuration in the file `path`, which `toJson` of a
-/// plan wrote. Errors name the file and field: no plan, one for another machine
-/// than `machine` (the error names both), processes that differ between the
-/// phases or have no cores, a CPU that `machine` does not have or that is there
-/// twice. A plan without the member "machine" is judged by its CPUs alone.
-Result<PlanCores> readPlanCores(const std::string &path,
-                                const Machine &machine);
+/// plan wrote; of several instances of the model those of `instance`, counted
+/// from 0. Errors name the file and field: no plan, one for another machine
+/// than `machine` (the error names both), no such instance, processes that
+/// differ between the phases or have no cores, a CPU that `machine` does not
+/// have or that is there twice. A plan without the member "machine" is judged
+/// by its CPUs alone.
+Result<PlanCores> readPlanCores(const std::string &path, const Machine &machine,
+                                unsigned instance = 0);
 
 } // namespace sandwich
 
