@@ -132,3 +132,14 @@ double TracePrediction::meanLatency(const StepSeconds &seconds) const {
   return std::isfinite(total) ? total / static_cast<double>(trace.size())
                               : infinite;
 }
+
+std::vector<StepRun>
+TracePrediction::stepsOf(const StepSeconds &seconds) const {
+  if (trace.empty() || !trace.front().arrivalSeconds)
+    return runs;
+  std::vector<StepRun> steps;
+  if (!serve(costsOf(seconds), seconds,
+             [&](const StepRun &run) { steps.push_back(run); }))
+    return {};
+  return steps;
+}

@@ -48,6 +48,13 @@ public:
   /// goes along lines, with few bends, over the positions that sequences read.
   double meanLatency(const StepSeconds &seconds) const;
 
+  /// All steps that serving takes, in their order; none where `seconds` gives
+  /// what is no number. Where requests come one after the other, the sum of
+  /// their times by the number of requests is the mean latency; otherwise steps
+  /// are shared, and requests wait besides.
+  std::vector<StepRun> stepsOf(const StepSeconds &seconds) const;
+  size_t requests() const { return trace.size(); }
+
 private:
   TracePrediction(ServingTrace trace, const SchedulerOptions &scheduling,
                   uint64_t blocks)
