@@ -102,26 +102,21 @@ private:
   TracePrediction trace;
 };
 
-struct MeasuredEvaluator::Shape {
-  size_t processes;
-  size_t prefillThreads;
-  size_t decodeThreads;
+static ConfigurationShape shapeOf(const PlanCores &cores) {
+  return {cores.prefill.size(), cores.prefill.front().size(),
+          cores.decode.front().size()};
+}
 
-  static Shape of(const PlanCores &cores) {
-    return {cores.prefill.size(), cores.prefill.front().size(),
-            cores.decode.front().size()};
-  }
-  bool operator==(const Shape &) const = default;
-  /// "2x8-6.sandwich": processes, and the threads of each in both phases.
-  std::string name() const {
-    return std::to_string(processes) + "x" + std::to_string(prefillThreads) +
-           "-" + std::to_string(decodeThreads) + ".sandwich";
-  }
-};
+/// "2x8-6.sandwich": processes, and the threads of each in both phases.
+static std::string nameOf(const ConfigurationShape &shape) {
+  return std::to_string(shape.processes) + "x" +
+         std::to_string(shape.prefillCores) + "-" +
+         std::to_string(shape.decodeCores) + ".sandwich";
+}
 
 struct MeasuredEvaluator::Reference {
   std::unique_ptr<Candidate> candidate;
-  Shape shape;
+  ConfigurationShape shape;
   /// Measured by itself.
   double seconds;
 };
@@ -153,13 +148,13 @@ Status MeasuredEvaluator::report(std::string_view stage, double done) const {
 
 /// The model compiled for the shape of `cores`.
 Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
-  const Shape wanted = Shape::of(cores);
-  const fs::path path = fs::path(folder.path()) / wanted.name();
+  const ConfigurationShape wanted = shapeOf(cores);
+  const fs::path path = fs::path(folder.path()) / nameOf(wanted);
   if ((shape && *shape == wanted) || (reference && reference->shape == wanted))
     return path.string();
   if (shape && !(reference && reference->shape == *shape)) {
     std::error_code ignored;
-    fs::remove_all(fs::path(folder.path()) / shape->name(), ignored);
+    fs::remove_all(fs::path(folder.path()) / nameOf(*shape), ignored);
   }
   shape.reset();
   CompileOptions compilation = options.compile;
@@ -168,14 +163,14 @@ Result<std::string> MeasuredEvaluator::artifactFor(const PlanCores &cores) {
   compilation.tuningReport.reset();
   compilation.plan = cores;
   compilation.tensorParallel = static_cast<int64_t>(wanted.processes);
-  compilation.threads = static_cast<int64_t>(wanted.prefillThreads);
+  compilation.threads = static_cast<int64_t>(wanted.prefillCores);
   compilation.decodeThreads.reset();
   compilation.cpus = cores.prefill.front();
   SANDWICH_RETURN_IF_ERROR(
       compile(compilation, [&](std::string_view stage, double done) {
         return report(stage, done);
       }));
-  shape = std::make_unique<Shape>(wanted);
+  shape = wanted;
   return path.string();
 }
 
@@ -195,7 +190,7 @@ Result<double> MeasuredEvaluator::evaluate(const PlanCores &cores) {
           return candidate->latency();
         }));
     reference.reset(
-        new Reference{std::move(candidate), Shape::of(cores), seconds});
+        new Reference{std::move(candidate), shapeOf(cores), seconds});
     return seconds;
   }
   SANDWICH_ASSIGN_OR_RETURN(

@@ -15,6 +15,7 @@
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/Target.h"
+#include "sandwich/Topology/Search/OncePerClass.h"
 #include "sandwich/Topology/Search/PlanFile.h"
 
 #include <algorithm>
@@ -97,17 +98,18 @@ makeMeasuredEvaluator(const PlanOptions &options, ServingTrace trace,
   return MeasuredEvaluator::create(std::move(measuring), std::move(trace));
 }
 
-/// Judges the configurations of `plan` again, by running them, and calls
-/// `measured` after each. If stopped, those that were run remain.
+/// Judges the configurations of `plan` again, by running them, each for its
+/// class, and calls `measured` after each. If stopped, those that were run
+/// remain.
 static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
                       const PlanOptions &options,
                       const std::function<bool()> &stop,
                       const std::function<void()> &measured) {
   const auto start = std::chrono::steady_clock::now();
   const double secondsBefore = plan.search.statistics.seconds;
-  std::vector<ServiceConfiguration> candidates =
+  std::vector<ConfigurationClass> candidates =
       std::exchange(plan.search.configurations, {});
-  for (ServiceConfiguration &configuration : candidates) {
+  for (ConfigurationClass &configuration : candidates) {
     Result<double> milliseconds = evaluator.predict(configuration);
     plan.search.statistics.seconds = secondsBefore + secondsSince(start);
     if (!milliseconds && stop && stop()) {
@@ -118,14 +120,15 @@ static Status runBest(Plan &plan, MeasuredEvaluator &evaluator,
       return milliseconds.error();
     configuration.predictedMs = *milliseconds;
     if (std::isfinite(*milliseconds)) {
-      std::vector<ServiceConfiguration> &ranked = plan.search.configurations;
+      std::vector<ConfigurationClass> &ranked = plan.search.configurations;
       auto place = std::ranges::upper_bound(ranked, *milliseconds, {},
-                                            &ServiceConfiguration::predictedMs);
+                                            &ConfigurationClass::predictedMs);
       ranked.insert(place, std::move(configuration));
     } else {
-      ++plan.search.statistics.cannotRun;
+      plan.search.statistics.cannotRun += 1 + configuration.equal.count();
       if (options.keepDropped)
-        plan.dropped.emplace_back(std::move(configuration), "cannot run");
+        plan.search.dropped.emplace_back(configuration, DropReason::CannotRun,
+                                         "cannot run");
     }
     measured();
   }
@@ -205,15 +208,22 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
                        static_cast<double>(statistics.processSets) /
                            static_cast<double>(statistics.processSetsInAll));
     };
-  if (options.keepDropped)
-    search.dropped = [&](const ServiceConfiguration &configuration, DropReason,
-                         const std::string &reason) {
-      plan.dropped.emplace_back(configuration, reason);
-    };
+  search.keepDropped = options.keepDropped;
+  std::optional<OncePerClass> oncePerClass;
+  if (!models)
+    oncePerClass.emplace(modelled, *measured);
   const auto addNotes = [&](SearchResult &found) {
     if (measured)
       for (const std::string &note : measured->notes())
         found.notes.push_back(note);
+    if (!models && oncePerClass->spared() > 0)
+      found.notes.push_back(
+          std::to_string(oncePerClass->spared()) +
+          " configurations were not run, as others were that are equal " +
+          (description.isKnown()
+               ? "to the latency model"
+               : "by guesses: the speed of the machine's parts was not "
+                 "measured (--measure-machine)"));
     if (models && !description.isKnown())
       found.notes.emplace_back(
           runs ? "the speed of the machine's parts was not measured, so what "
@@ -232,9 +242,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   };
   if (options.evaluator == PlanEvaluator::Measured)
     search.soFar = tellSoFar;
-  ConfigurationEvaluator *evaluator = measured.get();
-  if (models)
-    evaluator = &modelled;
+  ConfigurationEvaluator *evaluator = &modelled;
+  if (oncePerClass)
+    evaluator = &*oncePerClass;
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, *evaluator, search));
   if (search.soFar)
@@ -265,26 +275,65 @@ Json sandwich::toJson(const Plan &plan) {
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
   json["interrupted"] = plan.search.interrupted;
-  if (!plan.dropped.empty())
-    json["dropped"] = Json::array();
-  for (const auto &[configuration, reason] : plan.dropped)
-    json["dropped"].push_back({{"derivation", configuration.derivation},
-                               {"depth", configuration.depth},
-                               {"reason", reason}});
   return json;
 }
 
-/// "18 + 18 of 24" is too long for many processes: the awake cores of one.
-static std::string describeCores(const ServiceConfiguration &configuration) {
-  std::ostringstream text;
-  size_t prefill = configuration.prefillCores.front().size();
-  size_t decode = configuration.decodeCores.front().size();
-  text << configuration.processes()
-       << (configuration.processes() == 1 ? " process" : " processes") << " of "
-       << prefill << (prefill == 1 ? " core" : " cores");
-  if (decode < prefill)
-    text << ", " << decode << " of them in decode";
-  return text.str();
+/// "numa bandwidth 83%": what takes the longest of a phase, and how much of it.
+static std::string describeLimit(const TimeParts &parts) {
+  const std::string limit = limitOf(parts);
+  if (limit.empty())
+    return "-";
+  double all = 0;
+  for (const auto &[name, milliseconds] : parts)
+    all += milliseconds;
+  return limit + " " +
+         std::to_string(std::lround(100 * parts.at(limit) / all)) + "%";
+}
+
+/// "and 9 equal to it, by stride"
+static std::string describeEqual(const EqualConfigurations &equal) {
+  return "and " + std::to_string(equal.count()) + " equal to it, by " +
+         std::string(equal.differBy());
+}
+
+/// Lines of cells, in columns as wide as their widest cell. `alignment` has an
+/// 'l' or 'r' for each column but the last, to which side its cells are moved.
+static std::string table(const std::vector<std::vector<std::string>> &lines,
+                         std::string_view alignment) {
+  std::vector<size_t> widths(alignment.size());
+  for (const std::vector<std::string> &line : lines)
+    for (size_t column = 0; column < widths.size(); ++column)
+      widths[column] = std::max(widths[column], line[column].size());
+  std::string text;
+  for (const std::vector<std::string> &line : lines) {
+    for (size_t column = 0; column < widths.size(); ++column) {
+      const std::string space(widths[column] - line[column].size(), ' ');
+      text += alignment[column] == 'r' ? space + line[column]
+                                       : line[column] + space;
+      text += "  ";
+    }
+    text += line.back() + "\n";
+  }
+  return text;
+}
+
+/// What was dropped, a class on each line.
+static std::string tableOf(const std::vector<DroppedClass> &dropped) {
+  std::vector<std::vector<std::string>> lines = {
+      {"predicted ms", "configuration", "equal", "prefill is limited by",
+       "decode is limited by", "tree", "dropped because"}};
+  for (const DroppedClass &each : dropped) {
+    std::ostringstream milliseconds;
+    milliseconds << std::fixed << std::setprecision(1) << each.predictedMs;
+    std::string tree = each.derivation.empty() ? "all cores" : each.derivation;
+    tree += " cut at depth " + std::to_string(each.depth);
+    lines.push_back({std::isfinite(each.predictedMs) ? milliseconds.str() : "-",
+                     describe(each.shape), std::to_string(each.equal.count()),
+                     describeLimit(each.time.prefill),
+                     describeLimit(each.time.decode), std::move(tree),
+                     each.text});
+  }
+  return table(lines, "rlrlll");
 }
 
 std::string sandwich::explain(const Plan &plan) {
@@ -312,23 +361,29 @@ std::string sandwich::explain(const Plan &plan) {
       text << "  " << number << " " << reason << "\n";
   for (const std::string &note : plan.search.notes)
     text << "  " << note << "\n";
-  for (const auto &[configuration, reason] : plan.dropped)
-    text << "  dropped "
-         << (configuration.derivation.empty() ? "all cores"
-                                              : configuration.derivation)
-         << " cut at depth " << configuration.depth << ": " << reason << "\n";
+  if (!plan.search.dropped.empty())
+    text << "dropped, one line for all that are equal:\n"
+         << tableOf(plan.search.dropped);
   if (plan.search.interrupted)
     text << "  interrupted: the best so far\n";
   text << (plan.evaluator == PlanEvaluator::Modelled ? "rank  predicted ms"
                                                      : "rank   measured ms")
        << "  configuration\n";
   size_t rank = 0;
-  for (const ServiceConfiguration &configuration : plan.search.configurations) {
+  for (const ConfigurationClass &configuration : plan.search.configurations) {
     text << std::setw(4) << ++rank << std::setw(14) << std::setprecision(1)
-         << configuration.predictedMs << "  " << describeCores(configuration);
+         << configuration.predictedMs << "  "
+         << describe(configuration.shape());
     if (!configuration.derivation.empty())
       text << "; " << configuration.derivation;
+    if (configuration.equal.count() > 0)
+      text << ", " << describeEqual(configuration.equal);
     text << "\n";
+    const auto &[prefill, decode] = configuration.time;
+    if (!prefill.empty() || !decode.empty())
+      text << std::string(20, ' ') << "limits: prefill by "
+           << describeLimit(prefill) << ", decode by " << describeLimit(decode)
+           << "\n";
   }
   return text.str();
 }

@@ -239,11 +239,12 @@ void CommandLine::declarePlanning() {
                  "--machine-parameters")
       ->type_name("FILE.json")
       ->group("Planning");
-  app.add_option("--evaluator", evaluator,
-                 "Who judges configurations; modelled: a model of the machine, "
-                 "at once; measured: this machine runs each of them, some ten "
-                 "seconds for each; both: the model ranks them all, and the "
-                 "best --top-k run")
+  app.add_option(
+         "--evaluator", evaluator,
+         "Who judges configurations; modelled: a model of the machine, "
+         "at once; measured: this machine runs them, some ten seconds for "
+         "each, of those that are equal to the model one; both: the "
+         "model ranks them all, and the best --top-k run")
       ->check(CLI::IsMember(evaluators))
       ->capture_default_str()
       ->group("Planning");
@@ -276,7 +277,8 @@ void CommandLine::declarePlanning() {
       ->type_name("N")
       ->group("Planning");
   app.add_option("--top-k", plan.topK,
-                 "Configurations to print, and to run with --evaluator=both")
+                 "Configurations to print, of those of equal prediction and "
+                 "size one, and to run with --evaluator=both")
       ->capture_default_str()
       ->group("Planning");
   app.add_option("--patience", plan.patience,
@@ -286,7 +288,8 @@ void CommandLine::declarePlanning() {
       ->capture_default_str()
       ->group("Planning");
   app.add_flag("--explain", plan.keepDropped,
-               "Also print every configuration that was dropped, and why")
+               "Also print which configurations were dropped, why, and what "
+               "limits them")
       ->group("Planning");
   app.add_flag("--json", arguments.json, "Print the plan as one JSON object")
       ->group("Planning");
@@ -374,10 +377,6 @@ void CommandLine::checkPlanning() const {
   if (isGiven("--rate") &&
       arguments.plan.objective == PlanObjective::Throughput)
     throw CLI::ExcludesError("--rate", "--objective=throughput");
-  if (arguments.plan.evaluator == PlanEvaluator::Measured)
-    for (const char *option : {"--machine-parameters", "--measure-machine"})
-      if (isGiven(option))
-        throw CLI::ExcludesError(option, "--evaluator=measured");
   if (arguments.measureMachineFile && arguments.compile.machineParameters)
     throw CLI::ExcludesError("--measure-machine", "--machine-parameters");
   if (arguments.measureMachineFile && arguments.plan.topology != "host")

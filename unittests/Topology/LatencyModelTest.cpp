@@ -141,6 +141,120 @@ TEST_F(LatencyModelTest, WhatIsAroundMemoriesLimitsItsReaders) {
   EXPECT_NEAR(speed({{0, 1, 8, 9}}).bytesPerSecond, 2 * passed(20), 1e5);
 }
 
+//===----------------------------------------------------------------------===//
+// What limits reading
+//===----------------------------------------------------------------------===//
+
+/// The shares of `ranks`, whose weights lie where the CPUs of `owned` are.
+static ReadingShares sharesOf(const LatencyModel &model,
+                              const std::vector<RankCpus> &ranks,
+                              const std::vector<RankCpus> &owned) {
+  Result<ReadingShares> shares =
+      model.readingShares(ranks, *model.memoriesOf(owned));
+  EXPECT_TRUE(shares) << errorOf(shares);
+  double sum = 0;
+  for (const auto &[name, share] : *shares) {
+    EXPECT_GT(share, 0) << name;
+    sum += share;
+  }
+  EXPECT_NEAR(sum, 1, 1e-12);
+  return *shares;
+}
+
+TEST_F(LatencyModelTest, ReadingWaitsForWhatPassesOnLess) {
+  MachineDescription values = ordinaryMachine();
+  values.coreBytesPerSecond = 10e9;
+  values.parts = {{"numa", {20e9, 100e-9}}};
+  use("numa:2 core:8 pu:1", values);
+  // (asked / bandwidth)^4 of both terms' sum.
+  auto ofNode = [](double asked) {
+    return std::pow(asked / 20, 4) / (1 + std::pow(asked / 20, 4));
+  };
+  for (unsigned cores : {1, 2, 8}) {
+    const std::vector<RankCpus> ranks = {cpuRange(0, cores)};
+    ReadingShares shares = sharesOf(*model, ranks, ranks);
+    EXPECT_NEAR(shares["numa bandwidth"], ofNode(10. * cores), 1e-12);
+    EXPECT_NEAR(shares["cores' own reading"], 1 - ofNode(10. * cores), 1e-12);
+    EXPECT_EQ(shares.size(), 2u);
+  }
+  // The slowest rank counts: the one with a single core.
+  const std::vector<RankCpus> uneven = {{0}, cpuRange(8, 8)};
+  EXPECT_NEAR(sharesOf(*model, uneven, uneven)["numa bandwidth"], ofNode(10),
+              1e-12);
+  // Half of the weights are far: they take 1 / 0.6 as long.
+  ReadingShares far = sharesOf(*model, {{0}}, {{0, 8}});
+  const double own = far["cores' own reading"];
+  EXPECT_NEAR(far["memory of other nodes"] / own, 1 / 0.6, 1e-9);
+  EXPECT_EQ(errorOf(model->readingShares({{0}}, {})),
+            "1 ranks have memories for 0");
+  EXPECT_EQ(errorOf(model->readingShares({{99}}, {{}})),
+            "CPU 99 is not in the topology");
+}
+
+TEST_F(LatencyModelTest, EveryKindOfPartMayLimitReading) {
+  MachineDescription values = ordinaryMachine();
+  values.coreBytesPerSecond = 10e9;
+  values.remoteShare = 1;
+  values.parts = {{"l3", {12e9, 20e-9}},
+                  {"numa", {1e12, 100e-9}},
+                  {"package", {1e12, 100e-9}}};
+  values.parts["package"].linkBytesPerSecond = 3e9;
+  values.latent = {{"cluster", "l3", 2, 2, {11e9, 5e-9}}};
+  use("package:2 numa:1 l3:2 core:4 pu:1", values);
+  // CPUs 0 and 2 are a cluster, 0 and 1 are not.
+  EXPECT_EQ(sharesOf(*model, {{0, 2}}, {{0}}).begin()->first,
+            "cluster bandwidth");
+  EXPECT_GT(sharesOf(*model, {{0, 2}}, {{0}})["cluster bandwidth"], 0.5);
+  EXPECT_GT(sharesOf(*model, {{0, 1}}, {{0}})["l3 bandwidth"], 0.5);
+  EXPECT_GT(sharesOf(*model, {{0}}, {{8}})["package links"], 0.9);
+  values.parts["package"].bytesPerSecond = 4e9;
+  use("package:2 numa:1 l3:2 core:4 pu:1", values);
+  EXPECT_GT(sharesOf(*model, {{0}}, {{0}})["package bandwidth"], 0.9);
+}
+
+// What a part is told to take is what the prediction loses by it: where all
+// that limits is faster by a little, reading is faster by its share of that.
+TEST_F(LatencyModelTest, SharesAreDerivativesOfThePrediction) {
+  MachineDescription values = ordinaryMachine();
+  values.coreBytesPerSecond = 5e9;
+  values.remoteShare = 0.7;
+  values.parts = {{"l3", {25e9, 20e-9}},
+                  {"numa", {60e9, 100e-9}},
+                  {"package", {90e9, 100e-9}}};
+  values.parts["package"].linkBytesPerSecond = 35e9;
+  const char *topology = "package:2 numa:2 l3:2 core:4 pu:1";
+  use(topology, values);
+  const std::vector<RankCpus> ranks = {cpuRange(0, 32)};
+  const double time = 1 / speed(ranks).bytesPerSecond;
+  const ReadingShares shares = sharesOf(*model, ranks, ranks);
+  constexpr double little = 1e-6;
+  auto gain = [&](auto &&change) {
+    MachineDescription faster = values;
+    change(faster);
+    use(topology, faster);
+    return (time - 1 / speed(ranks).bytesPerSecond) / time / little;
+  };
+  auto faster = [](MachineValue &value) { value = value * (1 + little); };
+  EXPECT_EQ(shares.size(), 6u);
+  EXPECT_NEAR(shares.at("l3 bandwidth"),
+              gain([&](auto &of) { faster(of.parts["l3"].bytesPerSecond); }),
+              1e-4);
+  EXPECT_NEAR(shares.at("numa bandwidth"),
+              gain([&](auto &of) { faster(of.parts["numa"].bytesPerSecond); }),
+              1e-4);
+  EXPECT_NEAR(shares.at("package bandwidth"), gain([&](auto &of) {
+                faster(of.parts["package"].bytesPerSecond);
+              }),
+              1e-4);
+  EXPECT_NEAR(shares.at("package links"), gain([&](auto &of) {
+                faster(of.parts["package"].linkBytesPerSecond);
+              }),
+              1e-4);
+  EXPECT_NEAR(shares.at("cores' own reading") +
+                  shares.at("memory of other nodes"),
+              gain([&](auto &of) { faster(of.coreBytesPerSecond); }), 1e-4);
+}
+
 TEST(BandwidthThatPasses, IsThatOfThePartThatWasMeasured) {
   // What a part of `has` lets through, by the formulas of the header.
   auto passed = [](double has, double asked) {
@@ -303,6 +417,45 @@ TEST(StepLatency, StepsComputeAndRead) {
   EXPECT_DOUBLE_EQ(step(StepWork::decode(1, 30)),
                    1.5 * (bytes / 1e10 + 0.2 * flops / 1e12 +
                           2 * (7e-6 + 2 * (1e-5 + 400e-9))));
+}
+
+TEST(StepLatency, PartsAddUpToTheStep) {
+  TeamSpeed team;
+  team.ranks = 2;
+  team.threads = 4;
+  team.flopsPerSecond = 1e12;
+  team.bytesPerSecond = 1e10;
+  team.barrierSeconds = 1e-6;
+  team.allReduceSeconds = 1e-5;
+  team.allReduceSecondsPerByte = 1e-9;
+  team.interference = 1.25;
+  const ModelWork work = llama160M(2);
+  for (const StepWork &step :
+       {StepWork::decode(1, 30), StepWork::piece(512, 512 * 513 / 2)}) {
+    const StepTime time = LatencyModel::stepTime(team, work, step);
+    EXPECT_DOUBLE_EQ(time.computing + time.reading + time.collectives +
+                         time.barriers + time.wakeups,
+                     LatencyModel::stepSeconds(team, work, step));
+    EXPECT_DOUBLE_EQ(time.wakeups, 0.25 * (time.computing + time.reading +
+                                           time.collectives + time.barriers));
+    // 12 layers: 7 barriers, and two all-reduces of the hidden size in f32.
+    EXPECT_DOUBLE_EQ(time.barriers, 12 * 7 * 1e-6);
+    EXPECT_DOUBLE_EQ(time.collectives,
+                     12 * 2 * (1e-5 + step.tokens * 768 * 4 * 1e-9));
+  }
+  // A fifth of the shorter is not hidden.
+  const StepTime decode =
+      LatencyModel::stepTime(team, work, StepWork::decode(1, 30));
+  EXPECT_GT(decode.reading, decode.computing);
+  team.flopsPerSecond *= 2;
+  EXPECT_DOUBLE_EQ(
+      LatencyModel::stepTime(team, work, StepWork::decode(1, 30)).computing,
+      decode.computing / 2);
+  team.flopsPerSecond = 1;
+  const StepTime slow =
+      LatencyModel::stepTime(team, work, StepWork::decode(1, 30));
+  EXPECT_DOUBLE_EQ(slow.reading, 0.2 * decode.reading);
+  EXPECT_DOUBLE_EQ(slow.computing, 5 * 1e12 * decode.computing);
 }
 
 TEST_F(LatencyModelTest, RefusesLatentGroupsAcrossParts) {

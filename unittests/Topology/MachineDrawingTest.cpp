@@ -154,3 +154,69 @@ TEST(MachineDrawingTest, SvgShowsWhoIsAwake) {
   EXPECT_EQ(countOf(svg, "class=\"asleep\""), 1u);
   EXPECT_NE(svg.find("process 0: 2 / 1 CPUs"), std::string::npos);
 }
+
+/// The CPUs `first`, `first` + `stride`, ..., so many of them.
+static std::vector<unsigned> cpus(unsigned first, unsigned count,
+                                  unsigned stride = 1) {
+  std::vector<unsigned> list;
+  for (unsigned i = 0; i < count; ++i)
+    list.push_back(first + i * stride);
+  return list;
+}
+
+TEST(MachineDrawingTest, SvgDrawsEqualPartsOfLargeMachinesOnce) {
+  Machine machine = read("pack:4 [numa(memory=68719476736)] l3:16 "
+                         "l2:16(size=524288) core:1 pu:1");
+  std::string svg = drawSvg(machine);
+  expectWellFormed(svg);
+  EXPECT_NE(svg.find("4 x Package 0-3"), std::string::npos);
+  EXPECT_NE(svg.find("16 x L3"), std::string::npos);
+  EXPECT_NE(svg.find("16 x core 0-15 to 1008-1023"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("1024 cores have their own: L2"), std::string::npos);
+  EXPECT_NE(svg.find("Equal parts are drawn once"), std::string::npos);
+  EXPECT_LT(svg.size(), size_t{1} << 14);
+  // One with a core less is drawn by itself, the others stay one.
+  machine.root.children[1].children[0].children[3].children.pop_back();
+  svg = drawSvg(machine);
+  expectWellFormed(svg);
+  EXPECT_NE(svg.find("3 x Package 0,2,3"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("15 x L3"), std::string::npos);
+  // Of fewer CPUs each is drawn.
+  svg = drawSvg(read("pack:4 core:128 pu:1"));
+  EXPECT_EQ(countOf(svg, "class=\"box cpu\""), 512u);
+  EXPECT_EQ(svg.find("4 x Package"), std::string::npos);
+}
+
+TEST(MachineDrawingTest, SvgOfAPlanKeepsWhatDiffersApart) {
+  Machine machine = read("numa:4 core:256 pu:1");
+  // Two processes on node 0, by stride; the first of them lets half of its
+  // cores sleep. One process on nodes 1 and 2. Nobody is on node 3.
+  PlanCores plan;
+  plan.prefill = {cpus(0, 128, 2), cpus(1, 128, 2), cpus(256, 512)};
+  plan.decode = {cpus(0, 64, 4), cpus(1, 128, 2), cpus(256, 512)};
+  std::string svg = drawSvg(machine, plan);
+  expectWellFormed(svg);
+  EXPECT_NE(svg.find("64 x core 0,4,8,...,252"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("64 x core 2,6,10,...,254"), std::string::npos);
+  EXPECT_NE(svg.find("128 x core 1,3,5,...,255"), std::string::npos);
+  EXPECT_NE(svg.find("2 x NUMA 1,2"), std::string::npos);
+  EXPECT_NE(svg.find(">NUMA 3"), std::string::npos);
+  // In decode those of process 0, and in both phases those of node 3.
+  EXPECT_EQ(countOf(svg, "class=\"asleep\""), 3u);
+  EXPECT_NE(svg.find("cpu 2,6,10,...,254 in decode: asleep"),
+            std::string::npos);
+}
+
+TEST(MachineDrawingTest, SvgStaysReadableForSixteenThousandCores) {
+  Machine machine = read("pack:16 core:1024 pu:1");
+  EXPECT_LT(drawSvg(machine).size(), size_t{1} << 14);
+  // 128 processes by stride in each package.
+  PlanCores plan;
+  for (unsigned process = 0; process < 128; ++process) {
+    plan.prefill.push_back(cpus(process, 128, 128));
+    plan.decode.push_back(cpus(process, 64, 256));
+  }
+  const std::string svg = drawSvg(machine, plan);
+  expectWellFormed(svg);
+  EXPECT_LT(svg.size(), size_t{1} << 20);
+}

@@ -15,6 +15,7 @@
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,8 +62,6 @@ public:
 
 private:
   class Candidate;
-  /// What of a configuration the compiled code depends on.
-  struct Shape;
   struct Reference;
 
   MeasuredEvaluator(MeasuredEvaluatorOptions options, ServingTrace trace);
@@ -77,7 +76,7 @@ private:
   ScratchFolder folder;
   std::unique_ptr<Reference> reference;
   /// Of the last artifact, which is in `folder` under its name.
-  std::unique_ptr<Shape> shape;
+  std::optional<ConfigurationShape> shape;
   int evaluated = 0;
   bool referenceFailed = false;
   std::vector<std::string> problems;

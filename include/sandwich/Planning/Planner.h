@@ -28,9 +28,11 @@ namespace sandwich {
 enum class PlanEvaluator {
   /// The latency model, of any machine, in no time.
   Modelled,
-  /// This machine runs each configuration.
+  /// This machine runs each configuration, of those that are equal to the
+  /// latency model one.
   Measured,
-  /// The model ranks them, and this machine runs the best ones and ranks these.
+  /// The model ranks them, and this machine runs one of each of the best
+  /// classes and ranks these.
   Both
 };
 
@@ -54,7 +56,7 @@ struct PlanOptions {
   PlanObjective objective = PlanObjective::Latency;
   /// Of goodput.
   ServiceObjectives objectives;
-  /// Configurations that are kept.
+  /// Classes of configurations that are kept.
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
   int64_t patience = 200;
@@ -65,7 +67,7 @@ struct PlanOptions {
   /// Called each time that a configuration was run, once one of them can: the
   /// plan that a search which is interrupted now would give.
   std::function<void(const Plan &soFar)> measured;
-  /// Whether every configuration that was dropped is told.
+  /// Whether every class of configurations that was dropped is told.
   bool keepDropped = false;
 };
 
@@ -76,8 +78,6 @@ struct Plan {
   SymmetricPart part;
   std::optional<TopoTree> tree;
   SearchResult search;
-  /// Of `keepDropped`: each configuration with the reason, in words.
-  std::vector<std::pair<ServiceConfiguration, std::string>> dropped;
 };
 
 /// Searches the service configurations of a machine for a model. `stop` is
@@ -95,7 +95,8 @@ std::string_view name(PlanEvaluator evaluator);
 Json toJson(const Plan &plan);
 
 /// The search for people: the machine, what was left out of it, how many trees
-/// and configurations there were, why they were dropped, and the ranking.
+/// and configurations there were, a table of the classes that were dropped if
+/// they were kept, and the ranking, both with what limits each.
 std::string explain(const Plan &plan);
 
 } // namespace sandwich

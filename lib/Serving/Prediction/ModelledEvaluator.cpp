@@ -10,6 +10,8 @@
 
 using namespace sandwich;
 
+static constexpr double millisecondsPerSecond = 1e3;
+
 OperatorLimits sandwich::limitsOf(const ModelWork &work) {
   OperatorLimits limits;
   limits.queryHeads = static_cast<unsigned>(work.queryHeads);
@@ -23,8 +25,10 @@ ModelledEvaluator::ModelledEvaluator(LatencyModel model, ModelWork work,
                                      TracePrediction trace)
     : model(std::move(model)), work(work), trace(std::move(trace)) {}
 
-double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
-                             const ModelWork &work, const StepShape &shape) {
+StepTime sandwich::predictStepTime(const TeamSpeed &prefill,
+                                   const TeamSpeed &decode,
+                                   const ModelWork &work,
+                                   const StepShape &shape) {
   StepWork step;
   if (shape.promptTokens > 0)
     step = StepWork::piece(static_cast<double>(shape.promptTokens),
@@ -36,8 +40,13 @@ double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
   step.attendedPositions += streams.attendedPositions;
   step.cachedPositions += streams.cachedPositions;
   step.logitRows += streams.logitRows;
-  return LatencyModel::stepSeconds(
+  return LatencyModel::stepTime(
       shape.phase == StepPhase::Prefill ? prefill : decode, work, step);
+}
+
+double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
+                             const ModelWork &work, const StepShape &shape) {
+  return predictStepTime(prefill, decode, work, shape).seconds();
 }
 
 Result<const ModelledEvaluator::Prefill *>
@@ -67,6 +76,50 @@ ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
     known->second = trace.cost([&](const StepShape &shape) {
       return predictStep(prefill->speed, decode, work, shape);
     });
-  constexpr double millisecondsPerSecond = 1e3;
   return millisecondsPerSecond * known->second;
+}
+
+PredictedTime
+ModelledEvaluator::explain(const ServiceConfiguration &configuration) {
+  // Errors: what `predict` refuses.
+  Result<const Prefill *> prefill = prefillOf(configuration.prefillCores);
+  if (!prefill)
+    return {};
+  const LatencyModel::RankMemories &memories = (*prefill)->memories;
+  Result<TeamSpeed> decode = model.speedOf(configuration.decodeCores, memories);
+  Result<ReadingShares> prefillReading =
+      model.readingShares(configuration.prefillCores, memories);
+  Result<ReadingShares> decodeReading =
+      model.readingShares(configuration.decodeCores, memories);
+  if (!decode || !prefillReading || !decodeReading)
+    return {};
+  auto timeOf = [&](const StepShape &shape) {
+    return predictStepTime((*prefill)->speed, *decode, work, shape);
+  };
+  const std::vector<StepRun> steps = trace.stepsOf(
+      [&](const StepShape &shape) { return timeOf(shape).seconds(); });
+  PredictedTime time;
+  const double scale =
+      millisecondsPerSecond / static_cast<double>(trace.requests());
+  for (const StepRun &run : steps) {
+    const bool prompts = run.first.phase == StepPhase::Prefill;
+    TimeParts &parts = prompts ? time.prefill : time.decode;
+    auto sum = [&](double StepTime::*part) {
+      return scale * runSeconds(run, run.count, [&](const StepShape &shape) {
+               return timeOf(shape).*part;
+             });
+    };
+    auto add = [&](const std::string &name, double milliseconds) {
+      if (milliseconds > 0)
+        parts[name] += milliseconds;
+    };
+    add("computing", sum(&StepTime::computing));
+    add("collectives", sum(&StepTime::collectives));
+    add("barriers", sum(&StepTime::barriers));
+    add("wake-ups", sum(&StepTime::wakeups));
+    const double reading = sum(&StepTime::reading);
+    for (const auto &[name, share] : prompts ? *prefillReading : *decodeReading)
+      add(name, share * reading);
+  }
+  return time;
 }

@@ -169,6 +169,12 @@ bool TracePrediction::keeps(const ServingRequest &request,
          times.lastToken - times.firstToken <= token.value_or(infinite) * gaps;
 }
 
+ServingTrace TracePrediction::arriving(double rate) const {
+  constexpr uint64_t seed = 1;
+  // Error: no rate, which the search's are.
+  return *drawArrivals(trace, rate, seed);
+}
+
 Result<double>
 TracePrediction::rateServedWell(const StepCosts &costs,
                                 const StepSeconds &seconds) const {
@@ -184,11 +190,9 @@ TracePrediction::rateServedWell(const StepCosts &costs,
   if (end > 0 && std::isfinite(end))
     search.firstRate = std::clamp(static_cast<double>(trace.size()) / end,
                                   search.lowestRate, search.highestRate);
-  constexpr uint64_t seed = 1;
   const RateRunner runner = [&](double rate, size_t,
                                 const KeptObserver &observe) -> Status {
-    SANDWICH_ASSIGN_OR_RETURN(ServingTrace requests,
-                              drawArrivals(trace, rate, seed));
+    const ServingTrace requests = arriving(rate);
     SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> served,
                               serve(requests, costs, seconds));
     for (size_t i = 0; i < requests.size(); ++i)
@@ -222,4 +226,26 @@ TracePrediction::secondsPerKeptRequest(const StepSeconds &seconds) const {
     }
   }
   return end / kept;
+}
+
+std::vector<StepRun>
+TracePrediction::stepsOf(const StepSeconds &seconds) const {
+  if (trace.empty() || !runs.empty())
+    return runs;
+  const StepCosts costs = sampleStepCosts(seconds, scheduling.limits);
+  std::vector<ServingTrace> served = shares;
+  if (!arrives) {
+    Result<double> rate = rateServedWell(costs, seconds);
+    if (!rate || *rate == 0)
+      return {};
+    served = {arriving(*rate)};
+  } else if (served.empty()) {
+    served = {trace};
+  }
+  std::vector<StepRun> steps;
+  for (const ServingTrace &requests : served)
+    if (!serve(requests, costs, seconds,
+               [&](const StepRun &run) { steps.push_back(run); }))
+      return {};
+  return steps;
 }

@@ -25,6 +25,9 @@ static constexpr double margin = 24;
 static constexpr double lineHeight = 17;
 static constexpr double minWidth = 560;
 
+/// Machines of more have equal parts drawn once: no screen shows each CPU, and
+/// files would have megabytes.
+static constexpr uint64_t maxFullCpus = 512;
 static constexpr size_t maxLegendProcesses = 24;
 static constexpr size_t maxLeftOutLines = 16;
 static constexpr size_t maxDistances = 16;
@@ -92,7 +95,16 @@ public:
   }
 
   std::string run() {
-    Box root = arrangeBoxes(machine.root);
+    merged = countParts(machine.root, "cpu") > maxFullCpus;
+    const Bundles bundles(machine.root,
+                          merged ? Bundles::Merge::Siblings
+                                 : Bundles::Merge::Nothing,
+                          [&](const MachineNode &cpu) {
+                            const CpuState state = stateOf(cpu);
+                            return std::to_string(state.prefill) + " " +
+                                   std::to_string(state.decode);
+                          });
+    Box root = arrangeBoxes({{&machine.root}, 1}, bundles);
     width = std::max(root.width, minWidth);
     double y = margin + 16;
     for (const std::string &line : wrap(machine.name, width / 1.6)) {
@@ -139,52 +151,50 @@ private:
     return node.kind[0] == 'l' ? "cache" : "other";
   }
 
+  CpuState stateOf(const MachineNode &cpu) const {
+    auto found = states.find(cpu.index);
+    return found == states.end() ? CpuState() : found->second;
+  }
+
   void draw(const Box &box, double left, double top) {
     if (!box.own.empty()) {
       drawCore(box, left, top);
       return;
     }
-    writeBox(classOf(*box.node), left, top, box.width, box.height, 5,
-             titleOf(*box.node));
-    writeText(left + padding, top + 13.5, "name", titleOf(*box.node),
-              box.width - padding);
+    const std::string title = titleOf(box.bundle);
+    writeBoxes(box, classOf(box.bundle.node()), left, top, 5, title);
+    writeText(left + padding, top + 13.5, "name", title, box.width - padding);
     for (const Box &child : box.children)
       draw(child, left + child.x, top + child.y);
   }
 
   void drawCore(const Box &box, double left, double top) {
-    const MachineNode &core = *box.own.back();
-    std::string tooltip;
+    const MachineNode &core = box.own.back().node();
     std::string caches;
-    for (const MachineNode *part : box.own) {
-      tooltip += (tooltip.empty() ? "" : ", ") + titleOf(*part);
-      if (part != &core)
-        caches += (caches.empty() ? "" : ", ") + titleOf(*part);
-    }
-    ++ownParts[caches];
-    writeBox(core.speed < 1 ? "slow" : "core", left, top, box.width, box.height,
-             4, tooltip);
+    for (const Bundle &part : box.own)
+      if (&part != &box.own.back())
+        caches += (caches.empty() ? "" : ", ") + titleOf({part.nodes, 1});
+    const std::string label = coreLabelOf(box);
+    ownParts[caches] += box.own.back().nodes.size();
+    writeBoxes(box, core.speed < 1 ? "slow" : "core", left, top, 4,
+               titleOf({box.own.back().nodes, box.bundle.eachParent}) +
+                   (caches.empty() ? "" : ", " + caches));
     anySlow |= core.speed < 1;
-    writeText(left + 5, top + 11.5, "core-name",
-              "core " + (core.index >= 0 ? std::to_string(core.index) : ""),
-              box.width);
+    writeText(left + 5, top + 11.5, "core-name", label, box.width);
     double y = top + coreTitle;
-    for (const MachineNode &cpu : core.children) {
+    for (const Bundle &cpu : box.cpus) {
       drawCpu(cpu, left + 3, y, box.width - 6);
       y += cpuHeight;
     }
   }
 
-  void drawCpu(const MachineNode &cpu, double left, double top,
-               double cpuWidth) {
-    std::string label = "cpu " + std::to_string(cpu.index);
+  void drawCpu(const Bundle &cpu, double left, double top, double cpuWidth) {
+    const std::string label = labelOf(cpu);
     double height = cpuHeight - 2;
     if (!plan) {
       writeBox("cpu", left, top, cpuWidth, height, 2, label);
     } else {
-      CpuState state;
-      if (auto found = states.find(cpu.index); found != states.end())
-        state = found->second;
+      const CpuState state = stateOf(cpu.node());
       drawHalf(left, top, cpuWidth / 2, height, state.prefill,
                label + " in prefill");
       drawHalf(left + cpuWidth / 2, top, cpuWidth / 2, height, state.decode,
@@ -215,7 +225,7 @@ private:
   double drawMemories(double y) {
     double x = margin;
     for (const MachineNode &memory : machine.memories) {
-      std::string title = titleOf(memory) + ", outside the tree";
+      std::string title = titleOf({{&memory}, 1}) + ", outside the tree";
       double boxWidth =
           static_cast<double>(title.size()) * characterWidth + 2 * padding;
       if (x > margin && x + boxWidth > margin + width) {
@@ -235,6 +245,10 @@ private:
         y = writeLines(y, std::to_string(cores) +
                               (cores == 1 ? " core has" : " cores have") +
                               " their own: " + caches);
+    if (merged)
+      y = writeLines(y,
+                     "Equal parts are drawn once: \"4 x\" stands for four of "
+                     "them in the part around.");
     if (anySlow)
       y = writeLines(y, "Violet cores are efficiency cores.");
     if (!plan)
@@ -349,6 +363,16 @@ private:
          << "\">" << escapeMarkup(shown) << "</text>\n";
   }
 
+  /// The box of one part, or a pile for many.
+  void writeBoxes(const Box &box, const std::string &kind, double x, double y,
+                  double radius, const std::string &tooltip) {
+    constexpr double behind = 3;
+    if (box.bundle.eachParent > 1)
+      writeBox(kind, x + behind, y + behind, box.width, box.height, radius,
+               tooltip);
+    writeBox(kind, x, y, box.width, box.height, radius, tooltip);
+  }
+
   void writeBox(const std::string &kind, double x, double y, double boxWidth,
                 double height, double radius, const std::string &tooltip) {
     body << "<rect class=\"box " << kind << "\" x=\"" << x << "\" y=\"" << y
@@ -364,6 +388,7 @@ private:
   /// What cores have for themselves, and how many cores have it.
   std::map<std::string, size_t> ownParts;
   bool anySlow = false;
+  bool merged = false;
   double width = 0;
   std::ostringstream body;
 };

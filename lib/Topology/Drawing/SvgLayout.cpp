@@ -18,21 +18,43 @@ using namespace sandwich;
 using namespace sandwich::svg;
 
 static constexpr double cellWidth = 62;
+/// Of the fonts of cores and CPUs.
+static constexpr double smallCharacterWidth = 5.7;
 /// Width to height of what is drawn, where there is a choice.
 static constexpr double wantedAspect = 1.7;
 
-std::string svg::titleOf(const MachineNode &node) {
+/// "64 x " for those that stand for many.
+static std::string countOf(const Bundle &bundle) {
+  return bundle.eachParent == 1 ? ""
+                                : std::to_string(bundle.eachParent) + " x ";
+}
+
+std::string svg::labelOf(const Bundle &bundle) {
+  // How many CPUs there are says the core.
+  const std::string &kind = bundle.node().kind;
+  const std::string indexes = indexesOf(bundle);
+  return (kind == "cpu" ? "" : countOf(bundle)) + kind +
+         (indexes.empty() ? "" : " " + indexes);
+}
+
+std::string svg::titleOf(const Bundle &bundle) {
   static const std::map<std::string, std::string> names = {
       {"machine", "Machine"}, {"package", "Package"}, {"die", "Die"},
       {"numa", "NUMA"},       {"l3", "L3"},           {"l2", "L2"},
       {"l1d", "L1d"},         {"group", "Group"}};
+  const MachineNode &node = bundle.node();
   auto known = names.find(node.kind);
-  std::string title = known == names.end() ? node.kind : known->second;
-  if (node.index >= 0)
-    title += " " + std::to_string(node.index);
+  std::string title =
+      countOf(bundle) + (known == names.end() ? node.kind : known->second);
+  if (std::string indexes = indexesOf(bundle); !indexes.empty())
+    title += " " + indexes;
   if (std::string details = detailsOf(node); !details.empty())
     title += " \u00b7 " + details;
   return title;
+}
+
+std::string svg::coreLabelOf(const Box &box) {
+  return labelOf({box.own.back().nodes, box.bundle.eachParent});
 }
 
 /// Chooses how many children stand in each row. All columns are as wide as
@@ -73,32 +95,38 @@ static void place(Box &box) {
   }
   box.height = y - gap + padding;
   double title =
-      static_cast<double>(titleOf(*box.node).size()) * characterWidth;
+      static_cast<double>(titleOf(box.bundle).size()) * characterWidth;
   box.width = std::max(box.width, title + 2 * padding);
 }
 
-Box svg::arrangeBoxes(const MachineNode &node) {
+Box svg::arrangeBoxes(const Bundle &bundle, const Bundles &bundles) {
   Box box;
-  box.node = &node;
-  for (const MachineNode *part = &node;; part = &part->children[0]) {
+  box.bundle = bundle;
+  for (Bundle part = bundle;; part = bundles.childrenOf(part).front()) {
+    const MachineNode &node = part.node();
     box.own.push_back(part);
-    if (part->kind == "core")
+    if (node.kind == "core")
       break;
-    if (part->children.size() != 1 || part->kind == "machine" ||
-        part->kind == "package" || part->kind == "numa") {
+    if (node.children.size() != 1 || node.kind == "machine" ||
+        node.kind == "package" || node.kind == "numa") {
       box.own.clear();
       break;
     }
   }
   if (!box.own.empty()) {
-    box.width = cellWidth;
-    box.height = coreTitle + 4 +
-                 cpuHeight * static_cast<double>(std::max<size_t>(
-                                 box.own.back()->children.size(), 1));
+    box.cpus = bundles.childrenOf(box.own.back());
+    size_t longest = coreLabelOf(box).size();
+    for (const Bundle &cpu : box.cpus)
+      longest = std::max(longest, labelOf(cpu).size());
+    box.width = std::max(
+        cellWidth, static_cast<double>(longest) * smallCharacterWidth + 10);
+    box.height =
+        coreTitle + 4 +
+        cpuHeight * static_cast<double>(std::max<size_t>(box.cpus.size(), 1));
     return box;
   }
-  for (const MachineNode &child : node.children)
-    box.children.push_back(arrangeBoxes(child));
+  for (const Bundle &child : bundles.childrenOf(bundle))
+    box.children.push_back(arrangeBoxes(child, bundles));
   place(box);
   return box;
 }

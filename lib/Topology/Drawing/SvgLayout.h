@@ -9,7 +9,7 @@
 #ifndef SANDWICH_LIB_TOPOLOGY_DRAWING_SVGLAYOUT_H
 #define SANDWICH_LIB_TOPOLOGY_DRAWING_SVGLAYOUT_H
 
-#include "sandwich/Machine/MachineTopology.h"
+#include "Bundle.h"
 
 #include <string>
 #include <vector>
@@ -26,12 +26,14 @@ inline constexpr double gap = 5;
 inline constexpr double characterWidth = 6.6;
 
 /// A rectangle that is drawn: a core with what is its own, or a part of the
-/// machine around others.
+/// machine around others, for all in its bundle.
 struct Box {
-  const MachineNode *node = nullptr;
+  Bundle bundle;
   /// The parts that a core shares with nobody, outermost first; the last is
   /// the core itself. Empty for other boxes.
-  std::vector<const MachineNode *> own;
+  std::vector<Bundle> own;
+  /// The CPUs of a core.
+  std::vector<Bundle> cpus;
   std::vector<Box> children;
   double x = 0;
   double y = 0;
@@ -39,12 +41,18 @@ struct Box {
   double height = 0;
 };
 
-/// "NUMA 0 · 64 GiB".
-std::string titleOf(const MachineNode &node);
+/// "NUMA 0 · 64 GiB", "4 x L3 · 32 MiB".
+std::string titleOf(const Bundle &bundle);
 
-/// The boxes of `node` and everything in it, each with its place in the box
+/// "core 3", "64 x core 0-63", "cpu 0,64".
+std::string labelOf(const Bundle &bundle);
+
+/// What stands in the box of a core.
+std::string coreLabelOf(const Box &box);
+
+/// The boxes of `bundle` and everything in it, each with its place in the box
 /// around it.
-Box arrangeBoxes(const MachineNode &node);
+Box arrangeBoxes(const Bundle &bundle, const Bundles &bundles);
 
 } // namespace sandwich::svg
 

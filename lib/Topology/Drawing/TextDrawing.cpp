@@ -6,13 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bundle.h"
 #include "Summary.h"
-#include "sandwich/Machine/Indexes.h"
-#include "sandwich/Support/ByteSize.h"
 #include "sandwich/Topology/Drawing/MachineDrawing.h"
 
 #include <algorithm>
-#include <map>
 
 using namespace sandwich;
 
@@ -24,41 +22,27 @@ static constexpr size_t maxShownDistances = 16;
 
 namespace {
 
-/// Nodes that are drawn as one: equal ones, `eachParent` from each parent.
-struct Bundle {
-  std::vector<const MachineNode *> nodes;
-  size_t eachParent = 1;
-};
-
 class TreeText {
 public:
   TreeText(const MachineNode &root, bool merge, bool colours)
-      : merge(merge), colours(colours) {
-    if (merge)
-      (void)shapeOf(root);
+      : bundles(root,
+                merge ? Bundles::Merge::Neighbours : Bundles::Merge::Cpus),
+        colours(colours) {
     draw({{&root}, 1}, "");
   }
 
   std::string text;
 
 private:
-  /// The number of the shape of `node`: equal for nodes that are drawn alike.
-  size_t shapeOf(const MachineNode &node) {
-    std::string key = node.kind + " " + detailsOf(node);
-    for (const MachineNode &child : node.children)
-      key += " " + std::to_string(shapeOf(child));
-    return shapes[&node] = numbers.emplace(key, numbers.size()).first->second;
-  }
-
   void draw(Bundle bundle, const std::string &indent) {
     text += labelOf(bundle);
-    std::vector<Bundle> below = childrenOf(bundle);
+    std::vector<Bundle> below = bundles.childrenOf(bundle);
     // What is alone in its parent, and the CPUs of a core.
     while (below.size() == 1 &&
-           (below[0].eachParent == 1 || below[0].nodes[0]->kind == "cpu")) {
+           (below[0].eachParent == 1 || below[0].node().kind == "cpu")) {
       bundle = std::move(below[0]);
       text += ", " + labelOf(bundle);
-      below = childrenOf(bundle);
+      below = bundles.childrenOf(bundle);
     }
     text += '\n';
     for (size_t i = 0; i < below.size(); ++i) {
@@ -68,32 +52,8 @@ private:
     }
   }
 
-  std::vector<Bundle> childrenOf(const Bundle &bundle) {
-    std::vector<Bundle> below;
-    const std::vector<MachineNode> &first = bundle.nodes[0]->children;
-    for (size_t i = 0; i < first.size();) {
-      size_t end = i + 1;
-      while (end < first.size() && alike(first[i], first[end]))
-        ++end;
-      Bundle &run = below.emplace_back();
-      run.eachParent = end - i;
-      // Equal nodes have equal children at the same places.
-      for (const MachineNode *node : bundle.nodes)
-        for (size_t child = i; child < end; ++child)
-          run.nodes.push_back(&node->children[child]);
-      i = end;
-    }
-    return below;
-  }
-
-  bool alike(const MachineNode &left, const MachineNode &right) const {
-    if (left.kind == "cpu" && right.kind == "cpu")
-      return true;
-    return merge && shapes.at(&left) == shapes.at(&right);
-  }
-
   std::string labelOf(const Bundle &bundle) const {
-    const MachineNode &node = *bundle.nodes[0];
+    const MachineNode &node = bundle.node();
     bool cpus = node.kind == "cpu";
     std::string label;
     if (bundle.eachParent > 1 && !cpus)
@@ -104,22 +64,6 @@ private:
     if (std::string details = detailsOf(node); !details.empty())
       label += " (" + details + ")";
     return label;
-  }
-
-  /// "0-3", or "0-1 to 6-7" for those in the first and in the last parent.
-  static std::string indexesOf(const Bundle &bundle) {
-    std::vector<int64_t> all;
-    for (const MachineNode *node : bundle.nodes)
-      if (node->index < 0)
-        return "";
-      else
-        all.push_back(node->index);
-    auto each = static_cast<ptrdiff_t>(bundle.eachParent);
-    std::string first = formatIndexes({all.begin(), all.begin() + each});
-    std::string last = formatIndexes({all.end() - each, all.end()});
-    if (each == 1 && std::is_sorted(all.begin(), all.end()))
-      return formatIndexes(all);
-    return first == last ? first : first + " to " + last;
   }
 
   static const char *colourOf(const std::string &kind) {
@@ -136,10 +80,8 @@ private:
     return std::string("\033[") + colour + "m" + part + "\033[0m";
   }
 
-  bool merge;
+  Bundles bundles;
   bool colours;
-  std::map<std::string, size_t> numbers;
-  std::map<const MachineNode *, size_t> shapes;
 };
 
 } // namespace

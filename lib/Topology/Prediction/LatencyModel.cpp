@@ -292,6 +292,11 @@ static double passedOn(double has, double asked) {
          (1 - LatencyModel::contentionLoss * (1 - has / asked));
 }
 
+/// The share of the bandwidth's term in the sum of `passedOn`.
+static double limitOf(double has, double asked) {
+  return 1 / (1 + std::pow(has / asked, LatencyModel::saturation));
+}
+
 double LatencyModel::bandwidthThatPasses(double asked, double passed) {
   constexpr double mostOfAsked = 0.99;
   passed = std::min(passed, mostOfAsked * asked);
@@ -309,14 +314,19 @@ double LatencyModel::bandwidthThatPasses(double asked, double passed) {
 
 double LatencyModel::bytesAlone(const Place &place,
                                 std::span<const size_t> memories) const {
-  const double own = place.speed * coreBytesPerSecond;
+  const double remote = remoteShareOf(place, memories);
+  return place.speed * coreBytesPerSecond / (1 - remote + remote / remoteShare);
+}
+
+double LatencyModel::remoteShareOf(const Place &place,
+                                   std::span<const size_t> memories) {
   if (memories.empty())
-    return own;
+    return 0;
   double remote = 1;
   for (size_t memory : memories)
     if (place.memory == memory)
       remote -= 1 / static_cast<double>(memories.size());
-  return own / (1 - remote + remote / remoteShare);
+  return remote;
 }
 
 bool LatencyModel::isMemory(size_t part) const {
@@ -330,23 +340,29 @@ bool LatencyModel::isInside(size_t part, size_t outer) const {
   return around.has_value();
 }
 
+bool LatencyModel::passesOn(size_t part, bool aroundMemories) const {
+  return parts[part].holdsMemories == aroundMemories && !isMemory(part);
+}
+
 std::vector<double> LatencyModel::passOn(std::vector<double> asked,
-                                         bool aroundMemories) const {
-  auto counts = [&](size_t part) {
-    return parts[part].holdsMemories == aroundMemories && !isMemory(part);
-  };
+                                         bool aroundMemories,
+                                         std::vector<double> *limits) const {
+  if (limits)
+    limits->assign(parts.size(), 0);
   std::vector<double> passed(parts.size());
   for (size_t part : inwardsOut) {
-    if (asked[part] == 0 || !counts(part))
+    if (asked[part] == 0 || !passesOn(part, aroundMemories))
       continue;
     passed[part] = passedOn(parts[part].bytesPerSecond, asked[part]);
+    if (limits)
+      (*limits)[part] = limitOf(parts[part].bytesPerSecond, asked[part]);
     if (parts[part].parent)
       asked[*parts[part].parent] += passed[part];
   }
   // What a part passes on is cut as that of the part around it.
   std::vector<double> share(parts.size(), 1);
   for (size_t part : inwardsOut | std::views::reverse) {
-    if (!counts(part))
+    if (!passesOn(part, aroundMemories))
       continue;
     if (asked[part] > 0)
       share[part] = passed[part] / asked[part];
@@ -358,7 +374,8 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked,
 
 void LatencyModel::read(std::vector<Reader> &readers,
                         const RankMemories &memories,
-                        std::span<const unsigned> threads) const {
+                        std::span<const unsigned> threads,
+                        Limits *limits) const {
   std::vector<double> asked(parts.size());
   for (Reader &reader : readers) {
     // Hardware threads of a core share what it can read.
@@ -367,7 +384,8 @@ void LatencyModel::read(std::vector<Reader> &readers,
     asked[reader.place->path.front()] = reader.bytesPerSecond;
   }
   // Through the caches to the memories,
-  std::vector<double> share = passOn(std::move(asked), false);
+  std::vector<double> share =
+      passOn(std::move(asked), false, limits ? &limits->inside : nullptr);
   asked.assign(parts.size(), 0);
   for (Reader &reader : readers) {
     reader.bytesPerSecond *= share[reader.place->path.front()];
@@ -382,6 +400,14 @@ void LatencyModel::read(std::vector<Reader> &readers,
           asked[part] > 0
               ? passedOn(parts[part].bytesPerSecond, asked[part]) / asked[part]
               : 1;
+  if (limits) {
+    limits->passedByMemory = share;
+    limits->memories.assign(parts.size(), 0);
+    for (size_t part = 0; part < parts.size(); ++part)
+      if (isMemory(part) && asked[part] > 0)
+        limits->memories[part] =
+            limitOf(parts[part].bytesPerSecond, asked[part]);
+  }
   for (Reader &reader : readers) {
     double slower = 0;
     for (size_t memory : memories[reader.rank])
@@ -390,30 +416,38 @@ void LatencyModel::read(std::vector<Reader> &readers,
       reader.bytesPerSecond *=
           static_cast<double>(memories[reader.rank].size()) / slower;
   }
-  readOverLinks(readers, memories);
+  readOverLinks(readers, memories, limits);
   // and through what is around the reader's own memory.
   std::vector<double> around(parts.size());
   for (const Reader &reader : readers)
     if (reader.place->around)
       around[*reader.place->around] += reader.bytesPerSecond;
-  share = passOn(std::move(around), true);
+  share = passOn(std::move(around), true, limits ? &limits->around : nullptr);
   for (Reader &reader : readers)
     if (reader.place->around)
       reader.bytesPerSecond *= share[*reader.place->around];
 }
 
+double LatencyModel::outsideOf(size_t part,
+                               std::span<const size_t> memories) const {
+  if (memories.empty())
+    return 0;
+  auto count = std::ranges::count_if(
+      memories, [&](size_t memory) { return !isInside(memory, part); });
+  return static_cast<double>(count) / static_cast<double>(memories.size());
+}
+
 void LatencyModel::readOverLinks(std::vector<Reader> &readers,
-                                 const RankMemories &memories) const {
+                                 const RankMemories &memories,
+                                 Limits *limits) const {
+  if (limits) {
+    limits->links.assign(parts.size(), 0);
+    limits->passedByLinks.assign(parts.size(), 1);
+  }
   for (size_t part : linked) {
-    // The share of each rank's memories that is outside of the part.
     std::vector<double> outside;
-    for (const std::vector<size_t> &own : memories) {
-      auto count = std::ranges::count_if(
-          own, [&](size_t memory) { return !isInside(memory, part); });
-      outside.push_back(own.empty() ? 0
-                                    : static_cast<double>(count) /
-                                          static_cast<double>(own.size()));
-    }
+    for (const std::vector<size_t> &own : memories)
+      outside.push_back(outsideOf(part, own));
     auto isHere = [&](const Reader &reader) {
       return outside[reader.rank] > 0 &&
              std::ranges::find(reader.place->path, part) !=
@@ -427,11 +461,90 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
       continue;
     const double share =
         passedOn(parts[part].linkBytesPerSecond, asked) / asked;
+    if (limits) {
+      limits->links[part] = limitOf(parts[part].linkBytesPerSecond, asked);
+      limits->passedByLinks[part] = share;
+    }
     for (Reader &reader : readers)
       if (isHere(reader))
         reader.bytesPerSecond /=
             1 - outside[reader.rank] + outside[reader.rank] / share;
   }
+}
+
+ReadingShares LatencyModel::sharesOf(const Reader &reader,
+                                     std::span<const size_t> memories,
+                                     const Limits &limits) const {
+  ReadingShares shares;
+  // What is not yet told of the time: what the parts before waited for.
+  double left = 1;
+  auto take = [&](const std::string &name, double share) {
+    if (left * share > 0)
+      shares[name] += left * share;
+    left *= 1 - share;
+  };
+  const std::vector<size_t> &path = reader.place->path;
+  auto takeParts = [&](bool aroundMemories, const std::vector<double> &of) {
+    for (size_t part : path | std::views::reverse)
+      if (passesOn(part, aroundMemories))
+        take(parts[part].kind + " bandwidth", of[part]);
+  };
+  takeParts(true, limits.around);
+  for (size_t part : linked | std::views::reverse) {
+    if (std::ranges::find(path, part) == path.end())
+      continue;
+    const double outside = outsideOf(part, memories);
+    const double over = outside / limits.passedByLinks[part];
+    take(parts[part].kind + " links",
+         limits.links[part] * over / (1 - outside + over));
+  }
+  // Memories are read one after the other.
+  double all = 0, limited = 0;
+  for (size_t memory : memories) {
+    const double time = 1 / limits.passedByMemory[memory];
+    all += time;
+    limited += time * limits.memories[memory];
+  }
+  if (all > 0)
+    take("numa bandwidth", limited / all);
+  takeParts(false, limits.inside);
+  const double remote = remoteShareOf(*reader.place, memories);
+  const double slowed = remote / remoteShare;
+  take("memory of other nodes", slowed / (1 - remote + slowed));
+  take("cores' own reading", 1);
+  return shares;
+}
+
+std::vector<unsigned>
+LatencyModel::threadsOf(std::span<const Reader> readers) const {
+  std::vector<unsigned> threads(parts.size());
+  for (const Reader &reader : readers)
+    ++threads[reader.place->core];
+  return threads;
+}
+
+/// Error: `memories` of another number of ranks.
+static Status checkMemories(const std::vector<RankCpus> &ranks,
+                            const LatencyModel::RankMemories &memories) {
+  if (memories.size() != ranks.size())
+    return makeError(ranks.size(), " ranks have memories for ",
+                     memories.size());
+  return {};
+}
+
+Result<ReadingShares>
+LatencyModel::readingShares(const std::vector<RankCpus> &ranks,
+                            const RankMemories &memories) const {
+  SANDWICH_ASSIGN_OR_RETURN(std::vector<Reader> readers, readersOf(ranks));
+  SANDWICH_RETURN_IF_ERROR(checkMemories(ranks, memories));
+  Limits limits;
+  read(readers, memories, threadsOf(readers), &limits);
+  const Reader &slowest =
+      *std::ranges::min_element(readers, {}, [&](const Reader &reader) {
+        return static_cast<double>(ranks[reader.rank].size()) *
+               reader.bytesPerSecond;
+      });
+  return sharesOf(slowest, memories[slowest.rank], limits);
 }
 
 Result<TeamSpeed>
@@ -443,12 +556,8 @@ LatencyModel::speedOf(const std::vector<RankCpus> &ranks) const {
 Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
                                         const RankMemories &memories) const {
   SANDWICH_ASSIGN_OR_RETURN(std::vector<Reader> readers, readersOf(ranks));
-  if (memories.size() != ranks.size())
-    return makeError(ranks.size(), " ranks have memories for ",
-                     memories.size());
-  std::vector<unsigned> threads(parts.size());
-  for (const Reader &reader : readers)
-    ++threads[reader.place->core];
+  SANDWICH_RETURN_IF_ERROR(checkMemories(ranks, memories));
+  const std::vector<unsigned> threads = threadsOf(readers);
   read(readers, memories, threads);
 
   const double ranksCount = static_cast<double>(ranks.size());

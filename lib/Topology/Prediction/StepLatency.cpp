@@ -43,15 +43,6 @@ StepWork StepWork::decode(double sequences, double cachedPositions) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// Seconds of one step. The first two grow linearly with the positions.
-struct PartTimes {
-  double computing;
-  double reading;
-  double waiting;
-};
-} // namespace
-
 /// Weights that all ranks read in a step, of which each has `copies` of those
 /// for keys and values. Columns of a matmul are divided among the threads of a
 /// rank first; where there are too few of them, threads divide the rows besides
@@ -82,8 +73,8 @@ static double readWeights(const TeamSpeed &team, const ModelWork &work,
          divided(static_cast<double>(work.vocabulary), hidden, step.logitRows);
 }
 
-static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
-                         const StepWork &step) {
+StepTime LatencyModel::stepTime(const TeamSpeed &team, const ModelWork &work,
+                                const StepWork &step) {
   const double layers = static_cast<double>(work.layers);
   // More ranks than heads of keys and values: each keeps a copy of one.
   const double copies =
@@ -98,7 +89,7 @@ static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
   const double heads =
       std::max(1.0, static_cast<double>(work.keyValueHeads) / team.ranks);
   const double barriers =
-      LatencyModel::barriersPerLayer +
+      barriersPerLayer +
       (team.threads > heads * std::max(step.logitRows, 1.0) ? 1 : 0);
   const double flops =
       2 * (step.tokens * layers * layerWeights +
@@ -110,19 +101,21 @@ static PartTimes timesOf(const TeamSpeed &team, const ModelWork &work,
           work.bytesPerKeyValue;
   const double sums =
       step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
-  const double waiting =
-      layers *
-      (barriers * team.barrierSeconds +
-       LatencyModel::allReducesPerLayer *
-           (team.allReduceSeconds + sums * team.allReduceSecondsPerByte));
-  return {flops / team.flopsPerSecond, bytes / team.bytesPerSecond, waiting};
+  StepTime time;
+  // Both grow linearly with the positions.
+  time.computing = flops / team.flopsPerSecond;
+  time.reading = bytes / team.bytesPerSecond;
+  (time.computing < time.reading ? time.computing : time.reading) *=
+      unhiddenShare;
+  time.collectives =
+      layers * allReducesPerLayer *
+      (team.allReduceSeconds + sums * team.allReduceSecondsPerByte);
+  time.barriers = layers * barriers * team.barrierSeconds;
+  time.wakeups = time.seconds() * (team.interference - 1);
+  return time;
 }
 
 double LatencyModel::stepSeconds(const TeamSpeed &team, const ModelWork &work,
                                  const StepWork &step) {
-  const PartTimes times = timesOf(team, work, step);
-  return (std::max(times.computing, times.reading) +
-          unhiddenShare * std::min(times.computing, times.reading) +
-          times.waiting) *
-         team.interference;
+  return stepTime(team, work, step).seconds();
 }

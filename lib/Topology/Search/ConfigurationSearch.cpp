@@ -9,28 +9,21 @@
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
 #include "sandwich/Support/ElapsedTime.h"
 
+#include "ClassRanking.h"
 #include "CrossSection.h"
 #include "RemoveWalk.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <sstream>
 
 using namespace sandwich;
 
-std::string_view sandwich::name(DropReason reason) {
-  switch (reason) {
-  case DropReason::OperatorLimits:
-    return "operator_limits";
-  case DropReason::NoImprovement:
-    return "no_improvement";
-  case DropReason::CannotRun:
-    return "cannot_run";
-  case DropReason::BelowTop:
-    return "below_top";
-  }
-  return "";
+PredictedTime ConfigurationEvaluator::explain(const ServiceConfiguration &) {
+  return {};
 }
 
 namespace {
@@ -42,17 +35,11 @@ public:
          const std::function<bool()> &interrupted,
          std::chrono::steady_clock::time_point start)
       : space(space), evaluator(evaluator), options(options),
-        interrupted(interrupted), start(start) {}
+        interrupted(interrupted), start(start), best(space, options.topK) {}
 
   Result<SearchResult> run();
 
 private:
-  /// A candidate for the ranking. Earlier ones come first among equals.
-  struct Ranked {
-    double milliseconds;
-    CrossSection cut;
-    std::vector<Removal> removals;
-  };
   using ProcessSets =
       std::map<unsigned, std::map<std::vector<std::vector<unsigned>>,
                                   std::vector<CrossSection>>>;
@@ -60,19 +47,13 @@ private:
   ProcessSets findProcessSets();
   Status searchSet(const std::vector<std::vector<unsigned>> &numa,
                    const std::vector<CrossSection> &cuts);
-  void rank(Ranked candidate);
+  void drop(RankedClass dropped, DropReason reason);
   void rankAll(const RemoveWalk &walk, const std::vector<CrossSection> &cuts);
   SearchResult ranking() const;
   void tellSoFar(const RemoveWalk &walk,
                  const std::vector<CrossSection> &cuts) const;
-  ServiceConfiguration describe(const CrossSection &cut,
-                                const std::vector<Removal> &removals,
-                                double milliseconds) const;
-  void drop(const CrossSection &cut, const std::vector<Removal> &removals,
-            double milliseconds, DropReason reason, const std::string &text) {
-    if (options.dropped)
-      options.dropped(describe(cut, removals, milliseconds), reason, text);
-  }
+  ConfigurationClass describe(const RankedClass &ranked) const;
+  std::string textOf(DropReason reason, const ConfigurationShape &shape) const;
 
   const SearchSpace &space;
   ConfigurationEvaluator &evaluator;
@@ -80,23 +61,46 @@ private:
   const std::function<bool()> &interrupted;
   const std::chrono::steady_clock::time_point start;
   SearchResult result;
-  std::vector<Ranked> best;
+  ClassRanking best;
+  /// Empty unless they are kept.
+  std::map<DropReason, ClassRanking> dropped;
 };
 } // namespace
 
-ServiceConfiguration Search::describe(const CrossSection &cut,
-                                      const std::vector<Removal> &removals,
-                                      double milliseconds) const {
-  auto [tree, depth] = space.tree(cut.level, cut.tiling, removals);
+ConfigurationClass Search::describe(const RankedClass &ranked) const {
+  auto [tree, depth] =
+      space.tree(ranked.cut.level, ranked.cut.tiling, ranked.removals);
   // Nothing is removed above a cross-section of the search.
-  ServiceConfiguration configuration = *crossSection(tree, depth);
-  configuration.predictedMs = milliseconds;
+  ConfigurationClass configuration{
+      *crossSection(tree, depth), ranked.equal(), {}};
+  configuration.predictedMs = ranked.milliseconds;
+  if (std::isfinite(ranked.milliseconds))
+    configuration.time = evaluator.explain(configuration);
   return configuration;
+}
+
+std::string Search::textOf(DropReason reason,
+                           const ConfigurationShape &shape) const {
+  switch (reason) {
+  case DropReason::OperatorLimits:
+    return options.limits.refuse(shape.processes).value_or("");
+  case DropReason::NoImprovement:
+    return options.leastGain > 0
+               ? "not better by more than chance or guesses than with fewer "
+                 "cores removed"
+               : "no better than with fewer cores removed";
+  case DropReason::CannotRun:
+    return "cannot run";
+  case DropReason::BelowTop:
+    return std::to_string(options.topK) + " configurations are better";
+  }
+  return "";
 }
 
 /// Cross-sections by how many processes they give and on which NUMA nodes;
 /// those that a model allows.
 Search::ProcessSets Search::findProcessSets() {
+  const AwakeMask allAwake = space.allAwake();
   ProcessSets sets;
   std::map<unsigned, std::string> refused;
   for (const CrossSection &cut : crossSections(space)) {
@@ -106,7 +110,13 @@ Search::ProcessSets Search::findProcessSets() {
     unsigned processes = cut.processes(space);
     if (auto reason = options.limits.refuse(processes)) {
       ++result.statistics.refused;
-      drop(cut, {}, 0, DropReason::OperatorLimits, *reason);
+      const size_t cores = cut.coresOfProcess(space, allAwake);
+      drop({.milliseconds = std::numeric_limits<double>::infinity(),
+            .shape = {processes, cores, cores},
+            .cut = cut,
+            .removals = {},
+            .set = 0},
+           DropReason::OperatorLimits);
       refused[processes] = std::move(*reason);
     } else {
       sets[processes][cut.numa(space)].push_back(cut);
@@ -119,19 +129,10 @@ Search::ProcessSets Search::findProcessSets() {
   return sets;
 }
 
-void Search::rank(Ranked candidate) {
-  auto place = std::upper_bound(best.begin(), best.end(), candidate,
-                                [](const Ranked &a, const Ranked &b) {
-                                  return a.milliseconds < b.milliseconds;
-                                });
-  best.insert(place, std::move(candidate));
-  if (best.size() <= options.topK)
-    return;
-  ++result.statistics.belowTop;
-  drop(best.back().cut, best.back().removals, best.back().milliseconds,
-       DropReason::BelowTop,
-       std::to_string(options.topK) + " configurations are better");
-  best.pop_back();
+void Search::drop(RankedClass one, DropReason reason) {
+  if (options.keepDropped)
+    dropped.try_emplace(reason, space, std::numeric_limits<size_t>::max())
+        .first->second.add(std::move(one));
 }
 
 /// Ranks what `walk` has evaluated of a set of processes.
@@ -139,24 +140,31 @@ void Search::rankAll(const RemoveWalk &walk,
                      const std::vector<CrossSection> &cuts) {
   SearchStatistics &statistics = result.statistics;
   statistics.equal += walk.equalTrees();
-  for (const RemoveWalk::Record &record : walk.records()) {
+  const AwakeMask allAwake = space.allAwake();
+  for (uint32_t number = 0; number < walk.records().size(); ++number) {
+    const RemoveWalk::Record &record = walk.records()[number];
     const CrossSection &cut = cuts[record.cut];
+    RankedClass one = {
+        .milliseconds = record.milliseconds,
+        .shape = {cut.processes(space), cut.coresOfProcess(space, allAwake),
+                  cut.coresOfProcess(space, walk.maskOf(number))},
+        .cut = cut,
+        .removals = record.removals,
+        .set = statistics.processSets};
     switch (record.state) {
     case RemoveWalk::State::Kept:
-      rank({record.milliseconds, cut, record.removals});
+      if (std::optional<RankedClass> last = best.add(std::move(one))) {
+        statistics.belowTop += last->members;
+        drop(std::move(*last), DropReason::BelowTop);
+      }
       break;
     case RemoveWalk::State::Discarded:
       ++statistics.noImprovement;
-      drop(cut, record.removals, record.milliseconds, DropReason::NoImprovement,
-           options.leastGain > 0
-               ? "not better by more than chance or guesses than with fewer "
-                 "cores removed"
-               : "no better than with fewer cores removed");
+      drop(std::move(one), DropReason::NoImprovement);
       break;
     case RemoveWalk::State::CannotRun:
       ++statistics.cannotRun;
-      drop(cut, record.removals, record.milliseconds, DropReason::CannotRun,
-           "cannot run");
+      drop(std::move(one), DropReason::CannotRun);
       break;
     }
   }
@@ -165,9 +173,13 @@ void Search::rankAll(const RemoveWalk &walk,
 /// What was found and ranked.
 SearchResult Search::ranking() const {
   SearchResult found = result;
-  for (const Ranked &ranked : best)
-    found.configurations.push_back(
-        describe(ranked.cut, ranked.removals, ranked.milliseconds));
+  for (const RankedClass &ranked : best.classes())
+    found.configurations.push_back(describe(ranked));
+  for (const auto &[reason, ranking] : dropped)
+    for (const RankedClass &ranked : ranking.classes())
+      found.dropped.emplace_back(describe(ranked), reason,
+                                 textOf(reason, ranked.shape));
+  std::ranges::stable_sort(found.dropped, {}, &DroppedClass::predictedMs);
   found.statistics.seconds = secondsSince(start);
   return found;
 }
@@ -177,7 +189,7 @@ SearchResult Search::ranking() const {
 void Search::tellSoFar(const RemoveWalk &walk,
                        const std::vector<CrossSection> &cuts) const {
   ConfigurationSearchOptions silent = options;
-  silent.dropped = nullptr;
+  silent.keepDropped = false;
   Search copy(space, evaluator, silent, interrupted, start);
   copy.result = result;
   copy.best = best;
@@ -279,17 +291,20 @@ sandwich::searchConfigurations(const TopoTree &tree,
 Json sandwich::toJson(const SearchResult &result) {
   const SearchStatistics &statistics = result.statistics;
   Json configurations = Json::array();
-  for (const ServiceConfiguration &configuration : result.configurations)
+  for (const ConfigurationClass &configuration : result.configurations)
     configurations.push_back(toJson(configuration));
-  return {{"configurations", std::move(configurations)},
-          {"trees", statistics.trees},
-          {"evaluated", statistics.configurations},
-          {"pruned",
-           {{"equal", statistics.equal},
-            {name(DropReason::OperatorLimits), statistics.refused},
-            {name(DropReason::NoImprovement), statistics.noImprovement},
-            {name(DropReason::CannotRun), statistics.cannotRun},
-            {name(DropReason::BelowTop), statistics.belowTop},
-            {"stopped_early", statistics.stoppedEarly}}},
-          {"seconds", statistics.seconds}};
+  Json json = {{"configurations", std::move(configurations)},
+               {"trees", statistics.trees},
+               {"evaluated", statistics.configurations},
+               {"pruned",
+                {{"equal", statistics.equal},
+                 {name(DropReason::OperatorLimits), statistics.refused},
+                 {name(DropReason::NoImprovement), statistics.noImprovement},
+                 {name(DropReason::CannotRun), statistics.cannotRun},
+                 {name(DropReason::BelowTop), statistics.belowTop},
+                 {"stopped_early", statistics.stoppedEarly}}},
+               {"seconds", statistics.seconds}};
+  for (const DroppedClass &dropped : result.dropped)
+    json["dropped"].push_back(toJson(dropped));
+  return json;
 }

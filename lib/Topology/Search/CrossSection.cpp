@@ -121,6 +121,45 @@ void SearchSpace::apply(const Removal &removal,
       mask[firstWord + position / 64] &= ~(uint64_t{1} << position % 64);
 }
 
+template <typename Step, typename Edge, typename Cut>
+void SearchSpace::walk(unsigned level, unsigned cutLevel, uint32_t tiling,
+                       const std::vector<Removal> &removals, const Step &step,
+                       const Edge &edge, const Cut &cut) const {
+  const GroupGraph &graph = machineLevels[level].graph;
+  uint32_t current = 0;
+  for (const Removal &removal : removals)
+    if (removal.level == level) {
+      step(current, graph.edges()[removal.edge].from);
+      edge(removal.edge);
+      current = graph.edges()[removal.edge].to;
+    }
+  if (level == cutLevel) {
+    step(current, tiling);
+    current = tiling;
+    cut();
+  }
+  step(current, graph.whole());
+}
+
+unsigned
+SearchSpace::transformations(unsigned cutLevel, uint32_t tiling,
+                             const std::vector<Removal> &removals) const {
+  unsigned number = removals.size();
+  for (unsigned level = 0; level < machineLevels.size(); ++level) {
+    const GroupGraph &graph = machineLevels[level].graph;
+    unsigned groupings = 0;
+    walk(
+        level, cutLevel, tiling, removals,
+        [&](uint32_t from, uint32_t to) {
+          groupings += graph.distance(from, to);
+        },
+        [&](uint32_t) { ++groupings; }, [] {});
+    // The last one makes the whole, which is the machine's own.
+    number += std::max(groupings, 1U) - 1;
+  }
+  return number;
+}
+
 std::pair<TopoTree, unsigned>
 SearchSpace::tree(unsigned cutLevel, uint32_t tiling,
                   const std::vector<Removal> &removals) const {
@@ -132,23 +171,14 @@ SearchSpace::tree(unsigned cutLevel, uint32_t tiling,
   for (unsigned level = machineLevels.size(); level-- > 0;) {
     const GroupGraph &graph = machineLevels[level].graph;
     std::vector<uint32_t> &path = paths[level];
-    uint32_t current = 0;
-    auto walkTo = [&](uint32_t next) {
-      std::vector<uint32_t> edges = graph.path(current, next);
-      path.insert(path.end(), edges.begin(), edges.end());
-      current = next;
-    };
-    for (const Removal &removal : removals)
-      if (removal.level == level) {
-        walkTo(graph.edges()[removal.edge].from);
-        path.push_back(removal.edge);
-        current = graph.edges()[removal.edge].to;
-      }
-    if (level == cutLevel) {
-      walkTo(tiling);
-      belowCut = path.size();
-    }
-    walkTo(graph.whole());
+    walk(
+        level, cutLevel, tiling, removals,
+        [&](uint32_t from, uint32_t to) {
+          std::vector<uint32_t> edges = graph.path(from, to);
+          path.insert(path.end(), edges.begin(), edges.end());
+        },
+        [&](uint32_t edge) { path.push_back(edge); },
+        [&] { belowCut = path.size(); });
     for (size_t i = 0; i + 1 < path.size(); ++i) {
       const GroupGraph::Edge &edge = graph.edges()[path[i]];
       // Edges of the graph tile, so this cannot fail.
@@ -269,6 +299,19 @@ CrossSection::numa(const SearchSpace &space) const {
     list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   return nodes;
+}
+
+unsigned CrossSection::coresOfProcess(const SearchSpace &space,
+                                      const AwakeMask &mask) const {
+  unsigned cores = 1;
+  for (unsigned deeper = level; deeper < space.levels().size(); ++deeper) {
+    const auto &[graph, firstWord] = space.levels()[deeper];
+    unsigned awake = 0;
+    for (size_t word = 0; word < (graph.arity() + 63) / 64; ++word)
+      awake += std::popcount(mask[firstWord + word]);
+    cores *= deeper == level ? awake / graph.groupCount(tiling) : awake;
+  }
+  return cores;
 }
 
 void CrossSection::cores(const SearchSpace &space, const AwakeMask &mask,

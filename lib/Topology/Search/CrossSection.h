@@ -90,9 +90,22 @@ public:
   tree(unsigned level, uint32_t tiling,
        const std::vector<Removal> &removals) const;
 
+  /// How many groups and removes that tree is made by.
+  unsigned transformations(unsigned level, uint32_t tiling,
+                           const std::vector<Removal> &removals) const;
+
 private:
   explicit SearchSpace(TopoTree fundamental)
       : fundamental(std::move(fundamental)) {}
+
+  /// Calls `step(from, to)` for each shortest path, and `edge(removal)` for
+  /// each remove in between, of which the groupings of `level` are made,
+  /// innermost first; `cut()` once those below the tiling of the cross-section
+  /// are done.
+  template <typename Step, typename Edge, typename Cut>
+  void walk(unsigned level, unsigned cutLevel, uint32_t tiling,
+            const std::vector<Removal> &removals, const Step &step,
+            const Edge &edge, const Cut &cut) const;
 
   /// The tree without groups.
   TopoTree fundamental;
@@ -113,6 +126,10 @@ struct CrossSection {
   /// The CPUs of each process, into lists of former use.
   void cores(const SearchSpace &space, const AwakeMask &mask,
              std::vector<std::vector<unsigned>> &lists) const;
+  /// How many CPUs each process has, all of them as many, if nothing at or
+  /// above the cross-section is removed.
+  unsigned coresOfProcess(const SearchSpace &space,
+                          const AwakeMask &mask) const;
   /// Whether what `removal` is made at can be below this cross-section.
   bool isAbove(const SearchSpace &space, const Removal &removal) const;
 };

@@ -8,6 +8,7 @@
 
 #include "RemoveWalk.h"
 
+#include "sandwich/Topology/Search/ConfigurationClass.h"
 #include "sandwich/Topology/Trees/Hashing.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ RemoveWalk::RemoveWalk(const SearchSpace &space,
                        const std::vector<CrossSection> &cuts, unsigned patience,
                        double leastGain,
                        const std::function<bool()> &interrupted)
-    : space(space), cuts(cuts), patience(patience), leastGain(leastGain),
+    : space(space), cuts(cuts), patience(patience),
+      leastGain(std::max(leastGain, equalPredictions)),
       interrupted(interrupted), maskWords(space.allAwake().size()) {
   for (unsigned level = 0; level < space.levels().size(); ++level) {
     const GroupGraph &graph = space.levels()[level].graph;
@@ -74,7 +76,7 @@ Result<uint32_t> RemoveWalk::evaluateOnce(uint32_t cut,
                        milliseconds, removals});
   masks.insert(masks.end(), mask.begin(), mask.end());
   recordOfHash.emplace(hash, record);
-  if (milliseconds < best) {
+  if (milliseconds < best && !areEqualPredictions(milliseconds, best)) {
     best = milliseconds;
     withoutBetter = 0;
   } else if (++withoutBetter >= patience) {

@@ -43,7 +43,8 @@ public:
     std::vector<Removal> removals;
   };
 
-  /// `cuts` are ordered by how many groupings they need. `interrupted` is asked
+  /// `cuts` are ordered by how many groupings they need. What is better by
+  /// rounding only is not better. `interrupted` is asked
   /// now and then, and ends the walk.
   RemoveWalk(const SearchSpace &space, const std::vector<CrossSection> &cuts,
              unsigned patience, double leastGain,
@@ -56,6 +57,8 @@ public:
 
   /// In the order of evaluation.
   const std::vector<Record> &records() const { return evaluated; }
+  /// Which children are awake in a record.
+  AwakeMask maskOf(uint32_t record) const;
   uint64_t equalTrees() const { return equal; }
   bool ranOutOfPatience() const { return outOfPatience; }
 
@@ -85,7 +88,6 @@ private:
                                 const std::vector<Removal> &removals,
                                 const AwakeMask &mask,
                                 const Evaluate &evaluate);
-  AwakeMask maskOf(uint32_t record) const;
   Status walkBelow(size_t begin, size_t end, const Evaluate &evaluate);
   Status extend(const Tree &tree, const Removal &removal,
                 const AwakeMask &removalMask, const Evaluate &evaluate);

@@ -20,18 +20,38 @@ bool ServiceConfiguration::operator==(const ServiceConfiguration &other) const {
          decodeCores == other.decodeCores;
 }
 
+static void add(Hasher &hasher,
+                const std::vector<std::vector<unsigned>> &lists) {
+  hasher.add(lists.size());
+  for (const std::vector<unsigned> &list : lists) {
+    hasher.add(list.size());
+    for (unsigned index : list)
+      hasher.add(index);
+  }
+}
+
 TopoHash sandwich::hash(const ServiceConfiguration &configuration) {
   Hasher hasher;
-  for (const auto *lists : {&configuration.numa, &configuration.prefillCores,
-                            &configuration.decodeCores}) {
-    hasher.add(lists->size());
-    for (const std::vector<unsigned> &list : *lists) {
-      hasher.add(list.size());
-      for (unsigned index : list)
-        hasher.add(index);
-    }
-  }
+  add(hasher, configuration.numa);
+  add(hasher, configuration.prefillCores);
+  add(hasher, configuration.decodeCores);
   return hasher.finish();
+}
+
+TopoHash sandwich::hash(const std::vector<std::vector<unsigned>> &cores) {
+  Hasher hasher;
+  add(hasher, cores);
+  return hasher.finish();
+}
+
+std::string sandwich::describe(const ConfigurationShape &shape) {
+  std::string text = std::to_string(shape.processes);
+  text += shape.processes == 1 ? " process of " : " processes of ";
+  text += std::to_string(shape.prefillCores);
+  text += shape.prefillCores == 1 ? " core" : " cores";
+  if (shape.decodeCores < shape.prefillCores)
+    text += ", " + std::to_string(shape.decodeCores) + " of them in decode";
+  return text;
 }
 
 Result<ServiceConfiguration> sandwich::crossSection(const TopoTree &tree,

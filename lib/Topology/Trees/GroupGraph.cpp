@@ -58,9 +58,12 @@ uint32_t GroupGraph::addTiling(unsigned groupCount) {
 void GroupGraph::close() {
   distances.assign(tilingCount(), tilingCount());
   lastEdges.assign(tilingCount(), 0);
+  firstEdges.assign(tilingCount(), 0);
   distances[0] = 0;
   for (uint32_t number = 0; number < edgeList.size(); ++number) {
     const Edge &edge = edgeList[number];
+    if (number == 0 || edgeList[number - 1].from != edge.from)
+      firstEdges[edge.from] = number;
     if (distances[edge.from] + 1 >= distances[edge.to])
       continue;
     distances[edge.to] = distances[edge.from] + 1;
@@ -187,6 +190,19 @@ std::vector<uint16_t> GroupGraph::childrenOf(const Edge &edge) const {
   for (uint16_t &child : children)
     child = made[child];
   return children;
+}
+
+unsigned GroupGraph::distance(uint32_t from, uint32_t to) const {
+  if (from == to)
+    return 0;
+  if (from == 0)
+    return distances[to];
+  // Most are one grouping apart, and paths take all edges to find.
+  for (size_t edge = firstEdges[from];
+       edge < edgeList.size() && edgeList[edge].from == from; ++edge)
+    if (edgeList[edge].to == to)
+      return 1;
+  return path(from, to).size();
 }
 
 std::vector<uint32_t> GroupGraph::path(uint32_t from, uint32_t to) const {

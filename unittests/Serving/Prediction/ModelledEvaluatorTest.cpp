@@ -137,6 +137,105 @@ TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
   EXPECT_NEAR(byRanks[16], byRanks[8], 0.01 * byRanks[8]);
 }
 
+//===----------------------------------------------------------------------===//
+// What limits configurations
+//===----------------------------------------------------------------------===//
+
+static ModelledEvaluator evaluatorOf(const PaperMachine &machine,
+                                     ServingTrace trace) {
+  Result<LatencyModel> model =
+      LatencyModel::create(machine.topology, machine.description,
+                           /*bf16Weights=*/false);
+  Result<TracePrediction> prediction =
+      TracePrediction::create(std::move(trace));
+  EXPECT_TRUE(model && prediction);
+  return {std::move(*model), llama1B(4), std::move(*prediction)};
+}
+
+/// A process for each node of a Kunpeng, of whose cores so many are awake.
+static ServiceConfiguration nodesOfKunpeng(unsigned awake) {
+  ServiceConfiguration configuration;
+  for (unsigned node = 0; node < 8; ++node) {
+    configuration.numa.push_back({node});
+    configuration.prefillCores.push_back(cpuRange(node * 24, 24));
+    configuration.decodeCores.push_back(cpuRange(node * 24, awake));
+  }
+  return configuration;
+}
+
+static double sumOf(const TimeParts &parts) {
+  double sum = 0;
+  for (const auto &[name, milliseconds] : parts)
+    sum += milliseconds;
+  return sum;
+}
+
+TEST(PredictedTimes, AddUpToThePrediction) {
+  PaperMachine machine = kunpeng920();
+  machine.description.wakeupsPerCorePerSecond = 10;
+  machine.description.wakeupSeconds = 1e-3;
+  Result<ServingTrace> trace = makeServingTrace("sharegpt", 32, 0, 1);
+  ASSERT_TRUE(trace);
+  ModelledEvaluator evaluator = evaluatorOf(machine, *trace);
+  for (unsigned awake : {1, 6, 18, 24}) {
+    const ServiceConfiguration configuration = nodesOfKunpeng(awake);
+    Result<double> milliseconds = evaluator.predict(configuration);
+    ASSERT_TRUE(milliseconds);
+    const PredictedTime time = evaluator.explain(configuration);
+    EXPECT_NEAR(sumOf(time.prefill) + sumOf(time.decode), *milliseconds,
+                1e-9 * *milliseconds);
+    for (const char *part : {"computing", "collectives", "barriers"})
+      EXPECT_TRUE(time.prefill.contains(part)) << part;
+    // Prefill keeps all CPUs busy, decode only if all are awake.
+    EXPECT_TRUE(time.prefill.contains("wake-ups"));
+    EXPECT_EQ(time.decode.contains("wake-ups"), awake == 24);
+    // One core waits for no other of its process.
+    EXPECT_EQ(time.decode.contains("barriers"), awake > 1);
+  }
+  ServiceConfiguration elsewhere = nodesOfKunpeng(1);
+  elsewhere.decodeCores[0] = {1000};
+  EXPECT_TRUE(evaluator.explain(elsewhere).decode.empty());
+}
+
+TEST(PredictedTimes, NameWhatLimitsAPhase) {
+  PaperMachine machine = kunpeng920();
+  Result<ServingTrace> trace = makeServingTrace("sharegpt", 32, 0, 1);
+  ASSERT_TRUE(trace);
+  auto limits = [&](unsigned awake) {
+    ModelledEvaluator evaluator = evaluatorOf(machine, *trace);
+    return evaluator.explain(nodesOfKunpeng(awake));
+  };
+  EXPECT_EQ(limitOf(limits(24).prefill), "computing");
+  machine.description.latent.clear();
+  machine.description.parts["numa"].bytesPerSecond = 30e9;
+  EXPECT_EQ(limitOf(limits(24).decode), "numa bandwidth");
+  machine.description.parts["numa"].bytesPerSecond = 1e13;
+  machine.description.coreFlopsPerSecond.f32 = 1e13;
+  EXPECT_EQ(limitOf(limits(24).decode), "cores' own reading");
+  machine.description.coreBytesPerSecond = 1e13;
+  for (auto &[kind, part] : machine.description.parts)
+    part.handoffSeconds = 1e-3;
+  EXPECT_EQ(limitOf(limits(24).decode), "barriers");
+  EXPECT_EQ(limitOf(limits(1).decode), "collectives");
+}
+
+// Requests that come meanwhile share steps, so these take less than the
+// requests wait.
+TEST(PredictedTimes, ThoseOfArrivalsAreTheSteps) {
+  Result<ServingTrace> trace = makeServingTrace("sharegpt", 16, 0, 1);
+  ASSERT_TRUE(trace);
+  for (ServingRequest &request : *trace)
+    request.arrivalSeconds = 0;
+  ModelledEvaluator evaluator = evaluatorOf(kunpeng920(), *trace);
+  const ServiceConfiguration configuration = nodesOfKunpeng(24);
+  Result<double> milliseconds = evaluator.predict(configuration);
+  ASSERT_TRUE(milliseconds);
+  const PredictedTime time = evaluator.explain(configuration);
+  EXPECT_GT(sumOf(time.prefill), 0);
+  EXPECT_GT(sumOf(time.decode), 0);
+  EXPECT_LT(sumOf(time.prefill) + sumOf(time.decode), *milliseconds);
+}
+
 /// The best configuration that the whole search finds, evaluated as the paper
 /// does: one request after the other.
 static ServiceConfiguration best(const PaperMachine &machine,

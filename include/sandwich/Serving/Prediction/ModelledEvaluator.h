@@ -14,6 +14,7 @@
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
 
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 namespace sandwich {
@@ -25,6 +26,8 @@ OperatorLimits limitsOf(const ModelWork &work);
 /// prompts count as one of as many tokens and positions.
 double predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
                    const ModelWork &work, const StepShape &shape);
+StepTime predictStepTime(const TeamSpeed &prefill, const TeamSpeed &decode,
+                         const ModelWork &work, const StepShape &shape);
 
 /// Predicts the mean latency of a trace's requests with the latency model: the
 /// latency simulation of the Sandwich paper, section 4.3.
@@ -34,6 +37,13 @@ public:
 
   /// Milliseconds from a request's arrival to its last token, in the mean.
   Result<double> predict(const ServiceConfiguration &configuration) override;
+
+  /// Of the steps of the trace, for each request: "computing", "collectives",
+  /// "barriers", "wake-ups", and what reading waits for (`ReadingShares`).
+  /// Where requests come one after the other, all of both phases add up to what
+  /// `predict` tells; those that come while others are served share steps, and
+  /// also wait.
+  PredictedTime explain(const ServiceConfiguration &configuration) override;
 
 private:
   /// What prefill with a division into processes is, and what it leaves behind.
@@ -47,8 +57,13 @@ private:
   LatencyModel model;
   ModelWork work;
   TracePrediction trace;
+  struct HashOfRanks {
+    size_t operator()(const std::vector<RankCpus> &ranks) const {
+      return hash(ranks).low;
+    }
+  };
   /// Few divisions into processes share all configurations.
-  std::map<std::vector<RankCpus>, Prefill> prefills;
+  std::unordered_map<std::vector<RankCpus>, Prefill, HashOfRanks> prefills;
   /// Seconds by the speeds in prefill and decode: parts that are alike make
   /// many configurations whose teams are equally fast.
   std::map<std::pair<TeamSpeed, TeamSpeed>, double> latencies;

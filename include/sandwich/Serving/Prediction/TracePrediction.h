@@ -78,6 +78,13 @@ public:
   ///   highest rate at which `wantedAttainment` of them do.
   double cost(const StepSeconds &seconds) const;
 
+  /// All steps that serving takes, in their order, of each instance; none where
+  /// `seconds` gives what is no number. Where requests come one after the
+  /// other, the sum of their times by the number of requests is the mean
+  /// latency; otherwise steps are shared, and requests wait besides.
+  std::vector<StepRun> stepsOf(const StepSeconds &seconds) const;
+  size_t requests() const { return trace.size(); }
+
 private:
   TracePrediction(const TracePredictionOptions &options,
                   const SchedulerOptions &scheduling)
@@ -95,6 +102,8 @@ private:
   /// Of an instance; 0: not even the lowest rate is served well.
   Result<double> rateServedWell(const StepCosts &costs,
                                 const StepSeconds &seconds) const;
+  /// The trace's requests coming at random, `rate` a second.
+  ServingTrace arriving(double rate) const;
   /// Whether `request`, which took `times`, got what it is to get.
   bool keeps(const ServingRequest &request, const RequestTimes &times) const;
 

@@ -32,7 +32,8 @@ struct TextDrawingOptions {
 /// A part that is alone in its parent stands on its parent's line, and so do
 /// the CPUs of a core. Where the tree takes more than a screen, equal
 /// neighbours are drawn once, as "6 x group 0-5 to 42-47": six in each parent,
-/// with the indexes in the first and in the last parent.
+/// with the indexes in the first and in the last parent, of long lists their
+/// beginning and end.
 std::string drawText(const Machine &machine,
                      const TextDrawingOptions &options = {});
 
@@ -40,7 +41,9 @@ std::string drawText(const Machine &machine,
 /// what there is to know about each of them as its tooltip, a legend, and what
 /// was left out. With a plan, the left half of each CPU shows prefill and the
 /// right half decode: in the colour of the process that runs on it, or hatched
-/// where it sleeps.
+/// where it sleeps. Of more than 512 CPUs, equal siblings are drawn once, as a
+/// pile with "64 x core 0-63": with a plan those only whose CPUs run the same
+/// processes and sleep alike.
 std::string drawSvg(const Machine &machine,
                     const std::optional<PlanCores> &plan = std::nullopt);
 

@@ -93,6 +93,32 @@ struct TeamSpeed {
   auto operator<=>(const TeamSpeed &) const = default;
 };
 
+/// Where the seconds of one step go, or of several; together they are what
+/// `LatencyModel::stepSeconds` predicts.
+struct StepTime {
+  /// Of computing and reading the longer, and of the shorter what the longer
+  /// does not hide.
+  double computing = 0;
+  double reading = 0;
+  /// All-reduces of the ranks, and barriers inside them.
+  double collectives = 0;
+  double barriers = 0;
+  /// What the system's own work adds to all of these.
+  double wakeups = 0;
+
+  double seconds() const {
+    return computing + reading + collectives + barriers + wakeups;
+  }
+};
+
+/// What the slowest core of a team waits for while it reads: shares of the
+/// time, which add up to 1, by name. "cores' own reading" is what a core takes
+/// for its node's memory while all others sleep, "memory of other nodes" what
+/// it takes for others; "numa bandwidth" what parts of that kind add as they do
+/// not pass on all that is asked of them, latent groups by their names; and
+/// "package links" the same of links.
+using ReadingShares = std::map<std::string, double>;
+
 /// A machine with its description, ready to tell the speed of teams. The model:
 ///
 /// * Work is divided evenly over ranks and cores; the slowest core decides.
@@ -163,9 +189,20 @@ public:
   Result<TeamSpeed> speedOf(const std::vector<RankCpus> &ranks,
                             const RankMemories &memories) const;
 
-  /// Seconds of one step.
+  /// What the rank that reads slowest, by which `speedOf` goes, waits for. A
+  /// part that passes on (asked^-s + bandwidth^-s)^(-1/s) makes reading take a
+  /// time of which each of both terms has its share of their sum, the
+  /// derivatives by both (Euler's theorem on homogeneous functions): that of
+  /// the bandwidth is the part's, that of what was asked is divided further
+  /// among the parts that asked. Errors: those of `speedOf`.
+  Result<ReadingShares> readingShares(const std::vector<RankCpus> &ranks,
+                                      const RankMemories &memories) const;
+
+  /// Seconds of one step, and where they go.
   static double stepSeconds(const TeamSpeed &team, const ModelWork &work,
                             const StepWork &step);
+  static StepTime stepTime(const TeamSpeed &team, const ModelWork &work,
+                           const StepWork &step);
 
   /// The bandwidth of a part that passes on `passed` where `asked` bytes per
   /// second are asked of it: what a measurement makes of it. A part that passes
@@ -216,6 +253,16 @@ private:
     double bytesPerSecond;
   };
 
+  /// How far each part limits what is asked of it: of the time that what it
+  /// passes on takes, the share of its bandwidth's term. By the order in which
+  /// readers meet them: parts inside memories, memories, links, and parts
+  /// around. A part's links and a memory also have the share of what is asked
+  /// that they pass on, 1 where nothing is.
+  struct Limits {
+    std::vector<double> inside, memories, links, around;
+    std::vector<double> passedByMemory, passedByLinks;
+  };
+
   LatencyModel() = default;
   /// `cores` are those met so far.
   Status addParts(const MachineNode &node,
@@ -242,20 +289,33 @@ private:
   bool isMemory(size_t part) const;
   /// Whether `part` is `outer` or inside it.
   bool isInside(size_t part, size_t outer) const;
+  /// The share of these memories that is not the one of `place`.
+  static double remoteShareOf(const Place &place,
+                              std::span<const size_t> memories);
+  /// Whether `passOn` goes through a part, around memories or inside them.
+  bool passesOn(size_t part, bool aroundMemories) const;
   /// What a core at `place` reads from these memories while all others sleep.
   double bytesAlone(const Place &place, std::span<const size_t> memories) const;
   /// The share of what its CPUs ask for that comes through each part and all
   /// around it, given what is `asked` of the smallest ones: of the parts that
-  /// hold memories, or of those that are inside a memory.
-  std::vector<double> passOn(std::vector<double> asked,
-                             bool aroundMemories) const;
+  /// hold memories, or of those that are inside a memory. `limits`, if any, is
+  /// filled in for each part.
+  std::vector<double> passOn(std::vector<double> asked, bool aroundMemories,
+                             std::vector<double> *limits) const;
   /// Fills in what each of `readers` reads; `threads` are the CPUs in use in
-  /// each core.
+  /// each core. `limits`, if any, tells what they waited for.
   void read(std::vector<Reader> &readers, const RankMemories &memories,
-            std::span<const unsigned> threads) const;
+            std::span<const unsigned> threads, Limits *limits = nullptr) const;
   /// Slows down those who read over links.
-  void readOverLinks(std::vector<Reader> &readers,
-                     const RankMemories &memories) const;
+  void readOverLinks(std::vector<Reader> &readers, const RankMemories &memories,
+                     Limits *limits) const;
+  /// The share of `memories` that is outside of `part`.
+  double outsideOf(size_t part, std::span<const size_t> memories) const;
+  /// The CPUs of the ranks in use in each core.
+  std::vector<unsigned> threadsOf(std::span<const Reader> readers) const;
+  /// Divides the time of `reader`, from what it meets last to itself.
+  ReadingShares sharesOf(const Reader &reader, std::span<const size_t> memories,
+                         const Limits &limits) const;
   /// For a line from one to another of `readers`, in the mean. `inside` has a
   /// zero for each part, and is left so.
   double handoffSeconds(std::span<const Reader> readers,

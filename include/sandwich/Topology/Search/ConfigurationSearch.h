@@ -16,13 +16,12 @@
 #ifndef SANDWICH_TOPOLOGY_SEARCH_CONFIGURATIONSEARCH_H
 #define SANDWICH_TOPOLOGY_SEARCH_CONFIGURATIONSEARCH_H
 
-#include "sandwich/Topology/Search/ServiceConfiguration.h"
+#include "sandwich/Topology/Search/ConfigurationClass.h"
 #include "sandwich/Topology/Trees/GroupEnumeration.h"
 
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sandwich {
@@ -37,23 +36,10 @@ public:
   /// Errors end the search; those of an evaluation that was interrupted as the
   /// search was let it keep what it has.
   virtual Result<double> predict(const ServiceConfiguration &configuration) = 0;
+  /// Where the predicted time of a configuration goes that `predict` was asked
+  /// about; nothing by default. Called for those only that the search tells of.
+  virtual PredictedTime explain(const ServiceConfiguration &configuration);
 };
-
-/// Why a configuration is not among the best.
-enum class DropReason {
-  /// The model cannot be divided among so many processes.
-  OperatorLimits,
-  /// Removing cores has not beaten the parent in the transformation tree by
-  /// `leastGain`, so that nothing below was looked at.
-  NoImprovement,
-  /// The evaluator said that it cannot run.
-  CannotRun,
-  /// It is a good one, but others are better.
-  BelowTop,
-};
-
-/// "operator_limits", "no_improvement", "cannot_run", "below_top".
-std::string_view name(DropReason reason);
 
 /// What the search has done.
 struct SearchStatistics {
@@ -64,7 +50,7 @@ struct SearchStatistics {
   uint64_t crossSections = 0;
   uint64_t refused = 0;
   /// Different configurations that were evaluated, and those of them that are
-  /// no candidates for the given reasons.
+  /// in none of the best classes for the given reasons.
   uint64_t configurations = 0;
   uint64_t noImprovement = 0;
   uint64_t cannotRun = 0;
@@ -98,9 +84,11 @@ struct ConfigurationSearchOptions {
   /// below 1. Where the evaluator goes by guesses, cores must not sleep for
   /// little: too many asleep cost more than too many awake.
   double leastGain = 0;
-  /// How many configurations are kept, at least 1; fewer if there are not so
-  /// many candidates.
+  /// How many classes are kept, at least 1; fewer if there are not so many
+  /// candidates.
   unsigned topK = 10;
+  /// Whether `SearchResult::dropped` is filled in.
+  bool keepDropped = false;
 
   /// Called after each evaluation.
   std::function<void(const SearchStatistics &)> progress;
@@ -111,18 +99,17 @@ struct ConfigurationSearchOptions {
   /// Asked before each evaluation, and often between them; the search ends with
   /// what it has once this returns true.
   std::function<bool()> interrupted;
-  /// Told of each configuration that is not kept, with the reason in words.
-  /// Configurations that operator limits refuse come once for each
-  /// cross-section, with all cores awake.
-  std::function<void(const ServiceConfiguration &, DropReason,
-                     const std::string &)>
-      dropped;
 };
 
 struct SearchResult {
-  /// Best first; of equally good ones those of fewer processes, then those of
-  /// fewer transformations come first.
-  std::vector<ServiceConfiguration> configurations;
+  /// One configuration for each of the best classes, best first; of equally
+  /// good ones those of fewer processes, then those of more cores awake come
+  /// first.
+  std::vector<ConfigurationClass> configurations;
+  /// The classes that are not kept, those of one reason together, by predicted
+  /// time; those without one come last. Of cross-sections that operator limits
+  /// refuse, each counts as one configuration with all cores awake.
+  std::vector<DroppedClass> dropped;
   SearchStatistics statistics;
   /// What a person should know of the search, a line each: process counts that
   /// operator limits refuse, sets of processes left early, levels with
@@ -143,7 +130,8 @@ searchConfigurations(const TopoTree &tree, ConfigurationEvaluator &evaluator,
                      const ConfigurationSearchOptions &options = {});
 
 /// `{"configurations", "trees", "evaluated", "pruned", "seconds"}` as the
-/// command line shows it; `pruned` gives numbers by reason.
+/// command line shows it; `pruned` gives numbers of configurations by reason.
+/// `dropped` beside them if any are kept.
 Json toJson(const SearchResult &result);
 
 } // namespace sandwich

@@ -26,6 +26,18 @@
 
 namespace sandwich {
 
+/// How many processes there are, and the CPUs of each in both phases: what
+/// people tell plans apart by, and all that compiled code depends on.
+struct ConfigurationShape {
+  size_t processes = 0;
+  size_t prefillCores = 0;
+  size_t decodeCores = 0;
+  auto operator<=>(const ConfigurationShape &) const = default;
+};
+
+/// "8 processes of 24 cores, 18 of them in decode".
+std::string describe(const ConfigurationShape &shape);
+
 /// Tensor-parallel processes and their cores. Lists are over processes, in the
 /// order of their first CPU in the machine; CPUs and NUMA nodes are the
 /// operating system's indexes. A list of CPUs is a set: one thread each, in the
@@ -45,12 +57,20 @@ struct ServiceConfiguration {
   double predictedMs = 0;
 
   size_t processes() const { return prefillCores.size(); }
+  /// Of the first process, as the others are like it; there is one.
+  ConfigurationShape shape() const {
+    return {processes(), prefillCores.front().size(),
+            decodeCores.front().size()};
+  }
   /// Whether the same processes run on the same CPUs in both phases.
   bool operator==(const ServiceConfiguration &other) const;
 };
 
 /// Of the CPUs and NUMA nodes, as `==` compares them.
 TopoHash hash(const ServiceConfiguration &configuration);
+
+/// Of the CPUs of each process in one phase.
+TopoHash hash(const std::vector<std::vector<unsigned>> &cores);
 
 /// The configuration of `tree` cut at `depth`, one process for each node there:
 /// decode on the leaves that are awake, prefill on those of the tree before

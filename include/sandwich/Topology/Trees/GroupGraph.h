@@ -85,6 +85,8 @@ public:
   }
   /// The fewest groupings that make a tiling of tiling 0.
   unsigned distance(uint32_t tiling) const { return distances[tiling]; }
+  /// The fewest groupings that make `to` of `from`, which reaches it.
+  unsigned distance(uint32_t from, uint32_t to) const;
   /// A shortest path between tilings of which the second is reached.
   std::vector<uint32_t> path(uint32_t from, uint32_t to) const;
 
@@ -98,6 +100,8 @@ private:
   std::vector<unsigned> distances;
   /// The last edge of a shortest path to each tiling but the first.
   std::vector<uint32_t> lastEdges;
+  /// Where the edges from each tiling begin; they stand together.
+  std::vector<uint32_t> firstEdges;
   size_t wordsPerTiling = 0;
   std::vector<uint64_t> reach;
 };

@@ -1,0 +1,32 @@
+//===- OncePerClass.cpp - One evaluation for each class -------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Topology/Search/OncePerClass.h"
+
+#include <cmath>
+#include <iterator>
+#include <limits>
+
+using namespace sandwich;
+
+Result<double>
+OncePerClass::predict(const ServiceConfiguration &configuration) {
+  SANDWICH_ASSIGN_OR_RETURN(double modelled, model.predict(configuration));
+  if (std::isnan(modelled))
+    modelled = std::numeric_limits<double>::infinity();
+  std::map<double, double> &ofShape = known[configuration.shape()];
+  auto place = ofShape.lower_bound(modelled);
+  for (auto near : {place, place == ofShape.begin() ? place : std::prev(place)})
+    if (near != ofShape.end() && areEqualPredictions(near->first, modelled)) {
+      ++sparedSoFar;
+      return near->second;
+    }
+  SANDWICH_ASSIGN_OR_RETURN(double answer, evaluator.predict(configuration));
+  ofShape.emplace(modelled, answer);
+  return answer;
+}
