@@ -20,8 +20,10 @@ OperatorLimits sandwich::limitsOf(const ModelWork &work) {
 }
 
 ModelledEvaluator::ModelledEvaluator(LatencyModel model, ModelWork work,
-                                     TracePrediction trace)
-    : model(std::move(model)), work(work), trace(std::move(trace)) {}
+                                     TracePrediction trace,
+                                     std::optional<ModelMemoryOptions> memory)
+    : model(std::move(model)), work(work), trace(std::move(trace)),
+      memory(memory) {}
 
 double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
                              const ModelWork &work, const StepShape &shape) {
@@ -40,12 +42,49 @@ double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
       shape.phase == StepPhase::Prefill ? prefill : decode, work, step);
 }
 
+Status ModelledEvaluator::placeRanks(const std::vector<RankCpus> &ranks,
+                                     Prefill &prefill) {
+  if (!memory || ranks.empty()) {
+    SANDWICH_ASSIGN_OR_RETURN(prefill.memories, model.memoriesOf(ranks));
+    return {};
+  }
+  const RankMemory needs = memoryOfRank(work, *memory, ranks.size());
+  SANDWICH_ASSIGN_OR_RETURN(
+      LatencyModel::MemoryPlacement placement,
+      model.place(ranks, bytesOfRanks(needs, ranks.size())));
+  prefill.memories = std::move(placement.memories);
+  prefill.memoryNodes = std::move(placement.nodes);
+  if (placement.shortage) {
+    prefill.shortage = describe(*placement.shortage, needs, ranks.size());
+    const double lacking =
+        placement.shortage->needed - placement.shortage->available;
+    if (lacking < leastLacking) {
+      leastLacking = lacking;
+      closest = prefill.shortage;
+    }
+  }
+  return {};
+}
+
+std::optional<std::string>
+ModelledEvaluator::whyNot(const ServiceConfiguration &configuration) {
+  Result<const Prefill *> prefill = prefillOf(configuration.prefillCores);
+  return prefill ? (*prefill)->shortage : std::nullopt;
+}
+
+Result<std::vector<std::vector<unsigned>>>
+ModelledEvaluator::memoryNodesOf(const ServiceConfiguration &configuration) {
+  SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
+                            prefillOf(configuration.prefillCores));
+  return prefill->memoryNodes;
+}
+
 Result<const ModelledEvaluator::Prefill *>
 ModelledEvaluator::prefillOf(const std::vector<RankCpus> &ranks) {
   auto known = prefills.find(ranks);
   if (known == prefills.end()) {
     Prefill prefill;
-    SANDWICH_ASSIGN_OR_RETURN(prefill.memories, model.memoriesOf(ranks));
+    SANDWICH_RETURN_IF_ERROR(placeRanks(ranks, prefill));
     SANDWICH_ASSIGN_OR_RETURN(prefill.speed,
                               model.speedOf(ranks, prefill.memories));
     known = prefills.emplace(ranks, std::move(prefill)).first;
@@ -57,6 +96,8 @@ Result<double>
 ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
   SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
                             prefillOf(configuration.prefillCores));
+  if (prefill->shortage)
+    return std::numeric_limits<double>::infinity();
   // Weights stay where the process has them, whichever of its cores sleep.
   SANDWICH_ASSIGN_OR_RETURN(
       TeamSpeed decode,

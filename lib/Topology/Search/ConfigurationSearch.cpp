@@ -153,11 +153,20 @@ void Search::rankAll(const RemoveWalk &walk,
                  "cores removed"
                : "no better than with fewer cores removed");
       break;
-    case RemoveWalk::State::CannotRun:
+    case RemoveWalk::State::CannotRun: {
       ++statistics.cannotRun;
+      // With cores removed it lacks what it lacks with all.
+      if (!record.removals.empty() && !options.dropped)
+        break;
+      const std::optional<std::string> reason =
+          evaluator.whyNot(describe(cut, record.removals, record.milliseconds));
+      if (reason &&
+          std::ranges::find(result.notes, *reason) == result.notes.end())
+        result.notes.push_back(*reason);
       drop(cut, record.removals, record.milliseconds, DropReason::CannotRun,
-           "cannot run");
+           reason.value_or("cannot run"));
       break;
+    }
     }
   }
 }

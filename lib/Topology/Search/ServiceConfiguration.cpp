@@ -20,6 +20,14 @@ bool ServiceConfiguration::operator==(const ServiceConfiguration &other) const {
          decodeCores == other.decodeCores;
 }
 
+bool ServiceConfiguration::hasOtherMemory() const {
+  for (size_t process = 0; process < memoryNodes.size(); ++process)
+    for (unsigned node : memoryNodes[process])
+      if (!std::binary_search(numa[process].begin(), numa[process].end(), node))
+        return true;
+  return false;
+}
+
 TopoHash sandwich::hash(const ServiceConfiguration &configuration) {
   Hasher hasher;
   for (const auto *lists : {&configuration.numa, &configuration.prefillCores,
@@ -88,6 +96,8 @@ Json sandwich::toJson(const ServiceConfiguration &configuration) {
                {"numa", std::move(first)}};
   if (several)
     json["numa_nodes"] = configuration.numa;
+  if (configuration.hasOtherMemory())
+    json["memory_nodes"] = configuration.memoryNodes;
   json["prefill_cores"] = configuration.prefillCores;
   json["decode_cores"] = configuration.decodeCores;
   json["predicted_ms"] = configuration.predictedMs;

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ public:
   /// Errors end the search; those of an evaluation that was interrupted as the
   /// search was let it keep what it has.
   virtual Result<double> predict(const ServiceConfiguration &configuration) = 0;
+
+  /// Why `predict` said that `configuration` cannot run, in words; nothing: the
+  /// evaluator tells that elsewhere.
+  virtual std::optional<std::string>
+  whyNot(const ServiceConfiguration &configuration) {
+    (void)configuration;
+    return std::nullopt;
+  }
 };
 
 /// Why a configuration is not among the best.
@@ -125,8 +134,8 @@ struct SearchResult {
   std::vector<ServiceConfiguration> configurations;
   SearchStatistics statistics;
   /// What a person should know of the search, a line each: process counts that
-  /// operator limits refuse, sets of processes left early, levels with
-  /// fewer groupings.
+  /// operator limits refuse, reasons of the evaluator why some cannot run, sets
+  /// of processes left early, levels with fewer groupings.
   std::vector<std::string> notes;
   bool interrupted = false;
 };

@@ -43,8 +43,13 @@ struct ServiceConfiguration {
   std::string derivation;
   unsigned depth = 0;
   double predictedMs = 0;
+  /// The NUMA nodes whose memory has something of each process, the fastest
+  /// first; empty where nobody says so. Not part of the value either.
+  std::vector<std::vector<unsigned>> memoryNodes;
 
   size_t processes() const { return prefillCores.size(); }
+  /// Whether `memoryNodes` are others than the nodes of the processes' CPUs.
+  bool hasOtherMemory() const;
   /// Whether the same processes run on the same CPUs in both phases.
   bool operator==(const ServiceConfiguration &other) const;
 };
@@ -73,7 +78,8 @@ struct OperatorLimits {
 /// As the command line shows it: `{"processes", "numa", "prefill_cores",
 /// "decode_cores", "predicted_ms", "derivation"}`. `numa` is the first NUMA
 /// node of each process; `numa_nodes` beside it has all of them if a process
-/// has more than one.
+/// has more than one, and `memory_nodes` those that have something of it if
+/// they are others.
 Json toJson(const ServiceConfiguration &configuration);
 
 } // namespace sandwich
