@@ -12,8 +12,6 @@
 #include "sandwich/Machine/Process/MemoryBinding.h"
 
 #include <gtest/gtest.h>
-#include <hwloc.h>
-#include <hwloc/memattrs.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,36 +201,4 @@ TEST_F(TwoNodesTest, WhatTheSystemRefusesIsTold) {
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().message, "there is no NUMA node 2 on this machine, "
                                    "whose nodes are 0, 1");
-}
-
-TEST_F(TwoNodesTest, MemoriesBesideANodeComeByTheirSpeed) {
-  // hwloc numbers a package's memories as they stand.
-  hwloc_topology_t topology;
-  hwloc_topology_init(&topology);
-  hwloc_topology_set_synthetic(
-      topology, "pack:2 [numa(memory=8GB)] [numa(memory=4GB)] core:2 pu:1");
-  hwloc_topology_load(topology);
-  // Of the second package's memories nothing is known.
-  for (unsigned node : {0U, 1U}) {
-    hwloc_obj_t numa = hwloc_get_numanode_obj_by_os_index(topology, node);
-    ASSERT_NE(numa, nullptr);
-    hwloc_location local{};
-    local.type = HWLOC_LOCATION_TYPE_CPUSET;
-    local.location.cpuset = numa->cpuset;
-    hwloc_memattr_set_value(topology, HWLOC_MEMATTR_ID_BANDWIDTH, numa, &local,
-                            0, 100000 * (node + 1));
-  }
-  TemporaryFolder folder;
-  const std::string file = folder.file("machine.xml");
-  ASSERT_EQ(hwloc_topology_export_xml(topology, file.c_str(), 0), 0);
-  hwloc_topology_destroy(topology);
-  ::unsetenv("HWLOC_SYNTHETIC");
-  ::setenv("HWLOC_XMLFILE", file.c_str(), 1);
-  EXPECT_EQ(memoryNodesOf(0), (std::vector<unsigned>{1, 0}));
-  EXPECT_EQ(memoryNodesOf(1), (std::vector<unsigned>{1, 0}));
-  EXPECT_EQ(memoryNodesOf(2), std::vector<unsigned>{2});
-  EXPECT_EQ(memoryNodesOf(9), std::vector<unsigned>{9});
-  const unsigned cpus[] = {0, 1};
-  EXPECT_EQ(numaNodeOf(cpus), 0u);
-  ::unsetenv("HWLOC_XMLFILE");
 }

@@ -226,12 +226,12 @@ TEST_F(MemoryPlacementTest, RanksOfOneNodeShareIt) {
   EXPECT_EQ(shares(placed.memories.weights[1]),
             (std::vector<double>{0.5, 0.5}));
   // Both together have 140 bytes, a remote node's room is none of theirs.
-  placed = place(ranks, {{60, 11}, {60, 10}, {1, 0}});
+  placed = place(ranks, {{60, 15}, {60, 10}, {1, 0}});
   ASSERT_TRUE(placed.shortage);
   EXPECT_EQ(placed.shortage->nodes, (std::vector<unsigned>{0, 2}));
   EXPECT_EQ(placed.shortage->available, 140);
   EXPECT_EQ(placed.shortage->ranks, 2u);
-  EXPECT_EQ(placed.shortage->needed, 141);
+  EXPECT_EQ(placed.shortage->needed, 145);
   EXPECT_FALSE(place(ranks, {{60, 10}, {60, 10}, {1, 0}}).shortage);
 }
 

@@ -215,7 +215,7 @@ TEST_F(SensiblePlans, HBMHasTheWeights) {
   // What HBM cannot hold is in DDR, and is read more slowly.
   const double withHBM = best.predictedMs;
   for (MachineNode &hbm : machine.memories)
-    hbm.bytes = uint64_t{1} << 30;
+    hbm.bytes = uint64_t{256} << 20;
   plan("x86-64-amx");
   EXPECT_GT(best.predictedMs, withHBM);
   EXPECT_LT(best.predictedMs, withDDR);
