@@ -339,6 +339,24 @@ Status Compilation::run(TuningSummary *summary) {
                           checkpoint, sharedObject, progress);
 }
 
+Result<int64_t> sandwich::contextOf(const CompileOptions &options,
+                                    const ModelConfig &config) {
+  if (options.contextLength &&
+      (*options.contextLength < 1 ||
+       *options.contextLength > config.maxPositionEmbeddings))
+    return makeError("a context of ", *options.contextLength,
+                     " tokens is not between 1 and the ",
+                     config.maxPositionEmbeddings, " the model was made for");
+  if (options.contextLength.value_or(0) > config.longestContext())
+    return makeError("a context of ", *options.contextLength,
+                     " tokens is beyond the model's sliding window of ",
+                     config.longestContext(),
+                     ", and attention in a window is not supported; give "
+                     "--context=",
+                     config.longestContext(), " or less");
+  return options.contextLength.value_or(config.usualContext());
+}
+
 /// Whether `plan` has so many processes, all with as many threads.
 static Status checkPlan(const PlanCores &plan, int64_t processes) {
   for (const auto *each : {&plan.prefill, &plan.decode}) {
@@ -418,19 +436,7 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("models that embed or classify run in one process and one "
                      "phase; give --threads instead of --tensor-parallel and "
                      "--plan");
-  if (options.contextLength &&
-      (*options.contextLength < 1 ||
-       *options.contextLength > config.maxPositionEmbeddings))
-    return makeError("a context of ", *options.contextLength,
-                     " tokens is not between 1 and the ",
-                     config.maxPositionEmbeddings, " the model was made for");
-  if (options.contextLength.value_or(0) > config.longestContext())
-    return makeError("a context of ", *options.contextLength,
-                     " tokens is beyond the model's sliding window of ",
-                     config.longestContext(),
-                     ", and attention in a window is not supported; give "
-                     "--context=",
-                     config.longestContext(), " or less");
+  SANDWICH_ASSIGN_OR_RETURN(const int64_t context, contextOf(options, config));
   if (!options.contextLength && config.slidingWindow)
     llvm::errs() << "warning: " << options.modelFolder << ": the context is "
                  << config.longestContext()
@@ -443,8 +449,6 @@ Status sandwich::compile(const CompileOptions &options,
     // Weights are read once for a step, which a few thousand tokens are worth
     // on every CPU.
     constexpr int64_t usualTokens = 2048;
-    const int64_t context =
-        options.contextLength.value_or(config.usualContext());
     if (options.maxTokensAreDefault)
       adapted.maxTokens = std::max(usualTokens, context);
     if (context > adapted.maxTokens)

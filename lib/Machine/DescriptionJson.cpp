@@ -427,9 +427,13 @@ Json sandwich::toJson(const MachineDescription &description) {
     json["parts"][kind] = Json::object();
     addPart(json["parts"][kind], part);
   }
-  if (!description.memories.empty())
+  // Whoever named a memory beside others in a file counts before the firmware.
+  std::map<unsigned, MachineValue> memories = description.memories;
+  memories.insert(description.besideMemories.begin(),
+                  description.besideMemories.end());
+  if (!memories.empty())
     json["memory_gb_per_second"] = Json::object();
-  for (const auto &[node, bytesPerSecond] : description.memories)
+  for (const auto &[node, bytesPerSecond] : memories)
     add(json["memory_gb_per_second"], std::to_string(node), bytesPerSecond,
         giga);
   if (!description.latent.empty())

@@ -216,12 +216,19 @@ static bool waitToRead(int end, std::chrono::milliseconds limit) {
   }
 }
 
-LoadOutcome sandwich::tryToLoad(const std::function<bool()> &load,
-                                std::chrono::milliseconds limit) {
+Result<LoadOutcome> sandwich::tryToLoad(const std::function<bool()> &load,
+                                        std::chrono::milliseconds limit) {
+  constexpr char action[] = "start the process that it is tried in";
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
-    return LoadOutcome::Refused;
+    return systemError(action);
   pid_t child = ::fork();
+  if (child < 0) {
+    Error error = systemError(action);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return error;
+  }
   if (child == 0) {
     for (int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGXCPU})
       ::signal(signal, SIG_DFL);
@@ -240,17 +247,17 @@ LoadOutcome sandwich::tryToLoad(const std::function<bool()> &load,
   char loaded = 0;
   ssize_t got = -1;
   bool tooSlow = false;
-  if (child > 0 && waitToRead(ends[0], limit)) {
+  if (waitToRead(ends[0], limit)) {
     while ((got = ::read(ends[0], &loaded, 1)) < 0 && errno == EINTR)
       ;
-  } else if (child > 0) {
+  } else {
     // It waits for something: another thread may have held a lock at the fork.
     ::kill(child, SIGKILL);
     tooSlow = true;
   }
   ::close(ends[0]);
   int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR)
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
   if (tooSlow || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
     return LoadOutcome::TooSlow;

@@ -52,8 +52,9 @@ enum class LoadOutcome {
 /// Calls `load` in a child process: hwloc 2.9 ends the process on some files
 /// that contradict themselves. What computes for more than a minute is too
 /// slow, and so is what takes longer than `limit`: a child of a process with
-/// threads may wait forever for what one of them held.
-LoadOutcome
+/// threads may wait forever for what one of them held. Error: no child process
+/// can be started, which tells nothing of the description.
+Result<LoadOutcome>
 tryToLoad(const std::function<bool()> &load,
           std::chrono::milliseconds limit = std::chrono::seconds(120));
 

@@ -46,6 +46,34 @@ CpuLimits sandwich::readCpuLimits(hwloc_topology_t topology) {
   return limits;
 }
 
+/// What the firmware says of `numa`'s memory for the cores beside it, or zero.
+/// Attributes answer for sets of CPUs, not for objects.
+static uint64_t attributeOf(hwloc_topology_t topology, hwloc_obj_t numa,
+                            std::initializer_list<hwloc_memattr_id_e> names) {
+  hwloc_location initiator;
+  initiator.type = HWLOC_LOCATION_TYPE_CPUSET;
+  initiator.location.cpuset = numa->cpuset;
+  hwloc_uint64_t value = 0;
+  for (hwloc_memattr_id_e name : names)
+    if (hwloc_memattr_get_value(topology, name, numa, &initiator, 0, &value) ==
+        0)
+      return value;
+  return 0;
+}
+
+uint64_t sandwich::bandwidthOf(hwloc_topology_t topology, hwloc_obj_t numa) {
+  // hwloc has MiB/s.
+  const uint64_t bandwidth = attributeOf(
+      topology, numa,
+      {HWLOC_MEMATTR_ID_BANDWIDTH, HWLOC_MEMATTR_ID_READ_BANDWIDTH});
+  return bandwidth < UINT64_MAX >> 20 ? bandwidth << 20 : 0;
+}
+
+uint64_t sandwich::latencyOf(hwloc_topology_t topology, hwloc_obj_t numa) {
+  return attributeOf(topology, numa,
+                     {HWLOC_MEMATTR_ID_LATENCY, HWLOC_MEMATTR_ID_READ_LATENCY});
+}
+
 std::vector<int64_t> sandwich::indexesOf(hwloc_const_bitmap_t bitmap) {
   std::vector<int64_t> indexes;
   if (hwloc_bitmap_weight(bitmap) < 0)

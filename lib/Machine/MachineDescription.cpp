@@ -48,7 +48,7 @@ static bool forEachInnermost(const MachineNode &node, std::string_view kind,
 
 /// Cores of a part, those included that this process may not use. A CPU
 /// outside any core is one.
-static uint64_t coresOf(const MachineNode &part) {
+static uint64_t countAllCores(const MachineNode &part) {
   if (part.coreCount > 0)
     return part.coreCount;
   const uint64_t cores = countParts(part, "core");
@@ -65,14 +65,17 @@ public:
         known(findKnownProcessor(machine.cpuModel)) {
     // What has the machine's memories, and how many cores the largest has.
     memoryKind = countParts(machine.root, "numa") > 0 ? "numa" : "machine";
-    // Those count too whose cores this process may not use.
-    nodes = static_cast<uint64_t>(std::ranges::count(
-        machine.memories, std::string_view("numa"), &MachineNode::kind));
+    // Those count too whose cores this process may not use, but not what cores
+    // have beside their own.
+    nodes = static_cast<uint64_t>(
+        std::ranges::count_if(machine.memories, [](const MachineNode &memory) {
+          return memory.kind == "numa" && memory.besideNodes.empty();
+        }));
     forEachInnermost(machine.root, memoryKind, [&](const MachineNode &node) {
       ++nodes;
-      coresOfNode = std::max(coresOfNode, coresOf(node));
+      coresOfNode = std::max(coresOfNode, countAllCores(node));
       forEachInnermost(node, "l3", [&](const MachineNode &slice) {
-        coresOfSlice = std::max(coresOfSlice, coresOf(slice));
+        coresOfSlice = std::max(coresOfSlice, countAllCores(slice));
       });
     });
   }
@@ -146,12 +149,18 @@ private:
                                            static_cast<double>(coresOfNode)));
       memory.bytesPerSecond.source += ", by cores of a node";
     }
-    forEachInnermost(machine.root, "numa", [&](const MachineNode &node) {
+    const auto addFirmware = [](const MachineNode &node, auto &memories) {
       if (node.bandwidth > 0 && node.index >= 0)
-        description.memories[static_cast<unsigned>(node.index)] = {
+        memories[static_cast<unsigned>(node.index)] = {
             static_cast<double>(node.bandwidth), ValueOrigin::Derived,
             "the firmware's table of memory attributes (HMAT)"};
+    };
+    forEachInnermost(machine.root, "numa", [&](const MachineNode &node) {
+      addFirmware(node, description.memories);
     });
+    for (const MachineNode &memory : machine.memories)
+      if (!memory.besideNodes.empty())
+        addFirmware(memory, description.besideMemories);
   }
 
   void describeCaches() {

@@ -41,21 +41,6 @@ static std::string kindOf(hwloc_obj_t object) {
   return kind;
 }
 
-/// What the firmware says of `numa`'s memory for the cores beside it, or zero.
-/// Attributes answer for sets of CPUs, not for objects.
-static uint64_t attributeOf(hwloc_topology_t topology, hwloc_obj_t numa,
-                            std::initializer_list<hwloc_memattr_id_e> names) {
-  hwloc_location initiator;
-  initiator.type = HWLOC_LOCATION_TYPE_CPUSET;
-  initiator.location.cpuset = numa->cpuset;
-  hwloc_uint64_t value = 0;
-  for (hwloc_memattr_id_e name : names)
-    if (hwloc_memattr_get_value(topology, name, numa, &initiator, 0, &value) ==
-        0)
-      return value;
-  return 0;
-}
-
 /// What `infos` say under `name`, or nothing.
 static std::string textIn(const hwloc_info_s *infos, unsigned count,
                           std::string_view name) {
@@ -145,6 +130,21 @@ private:
 
 } // namespace
 
+/// Adds the indexes of the NUMA nodes in `node` that hold no others.
+static bool collectMemories(const MachineNode &node,
+                            std::vector<unsigned> &indexes) {
+  bool holds = false;
+  for (const MachineNode &child : node.children)
+    holds |= collectMemories(child, indexes);
+  if (!holds && node.kind == "numa" && node.index >= 0)
+    indexes.push_back(static_cast<unsigned>(node.index));
+  return holds || node.kind == "numa";
+}
+
+static std::string nameMemories(const std::vector<unsigned> &indexes) {
+  return "numa " + formatIndexes({indexes.begin(), indexes.end()});
+}
+
 MachineNode Reader::makeCore(int64_t index, int cpu) {
   MachineNode core;
   core.kind = "core";
@@ -164,14 +164,8 @@ MachineNode Reader::convertMemory(hwloc_obj_t numa) {
   node.kind = "numa";
   node.index = numa->os_index;
   node.bytes = numa->attr->numanode.local_memory;
-  // hwloc has MiB/s.
-  uint64_t bandwidth = attributeOf(
-      topology, numa,
-      {HWLOC_MEMATTR_ID_BANDWIDTH, HWLOC_MEMATTR_ID_READ_BANDWIDTH});
-  node.bandwidth = bandwidth < UINT64_MAX >> 20 ? bandwidth << 20 : 0;
-  node.latency =
-      attributeOf(topology, numa,
-                  {HWLOC_MEMATTR_ID_LATENCY, HWLOC_MEMATTR_ID_READ_LATENCY});
+  node.bandwidth = bandwidthOf(topology, numa);
+  node.latency = latencyOf(topology, numa);
   return node;
 }
 
@@ -213,7 +207,13 @@ void Reader::addMemories(hwloc_obj_t object, std::optional<MachineNode> &node) {
       }
       continue;
     } else {
-      machine.leftOut.push_back(title + "its cores have nearer memory");
+      if (node)
+        collectMemories(*node, memory.besideNodes);
+      machine.leftOut.push_back(
+          title + "a second memory" +
+          (memory.besideNodes.empty()
+               ? ""
+               : ", of the cores of " + nameMemories(memory.besideNodes)));
     }
     machine.memories.push_back(std::move(memory));
   }

@@ -42,12 +42,18 @@ static void forEachNuma(MachineNode &node,
     forEachNuma(child, visit);
 }
 
-void sandwich::correctMemorySizes(Machine &machine, uint64_t kernelBytes) {
+/// Those in the tree and those beside it.
+static std::vector<MachineNode *> memoriesOf(Machine &machine) {
   std::vector<MachineNode *> nodes;
   auto collect = [&](MachineNode &node) { nodes.push_back(&node); };
   forEachNuma(machine.root, collect);
   for (MachineNode &memory : machine.memories)
     forEachNuma(memory, collect);
+  return nodes;
+}
+
+void sandwich::correctMemorySizes(Machine &machine, uint64_t kernelBytes) {
+  const std::vector<MachineNode *> nodes = memoriesOf(machine);
   auto total = static_cast<double>(kernelBytes);
   double sum = 0;
   for (const MachineNode *node : nodes)
@@ -105,7 +111,10 @@ readDescription(const std::string &name, const SetSource &setSource,
     return topology &&
            (convertTopology(topology.get(), machine, madeUpGroups) || true);
   };
-  switch (tryToLoad(loads)) {
+  Result<LoadOutcome> outcome = tryToLoad(loads);
+  if (!outcome)
+    return outcome.error().inContext(name);
+  switch (*outcome) {
   case LoadOutcome::Loaded:
     break;
   case LoadOutcome::Refused:
@@ -167,11 +176,16 @@ static Result<Machine> readSynthetic(const std::string &description) {
   auto setSource = [&](hwloc_topology_t topology) {
     return hwloc_topology_set_synthetic(topology, loadable.text.c_str()) == 0;
   };
-  return readDescription(
+  Result<Machine> machine = readDescription(
       shown, setSource,
       "is not a synthetic topology that hwloc knows; one reads "
       "'package:2 [numa] l3:1 core:4 pu:2', largest parts first and pu last",
       loadable.madeUpGroups);
+  // hwloc makes up a gibibyte for each memory.
+  if (machine && description.find("memory=") == std::string::npos)
+    for (MachineNode *memory : memoriesOf(*machine))
+      memory->bytes = 0;
+  return machine;
 }
 
 Result<Machine> sandwich::readMachineTopology(const std::string &source) {
@@ -214,6 +228,8 @@ Json sandwich::toJson(const MachineNode &node) {
     json["latency"] = node.latency;
   if (node.speed < 1)
     json["speed"] = node.speed;
+  if (!node.besideNodes.empty())
+    json["beside"] = node.besideNodes;
   if (!node.children.empty()) {
     json["children"] = Json::array();
     for (const MachineNode &child : node.children)

@@ -47,9 +47,9 @@ struct InstanceParts {
 
 /// The levels of `tree`, which was made of `symmetric` with such leaves, whose
 /// nodes are sockets or NUMA nodes, several of them: outermost first.
-Result<std::vector<InstanceParts>> findInstanceParts(const TopoTree &tree,
-                                                     const MachineNode &symmetric,
-                                                     TopoLeaves leaves);
+Result<std::vector<InstanceParts>>
+findInstanceParts(const TopoTree &tree, const MachineNode &symmetric,
+                  TopoLeaves leaves);
 
 } // namespace sandwich
 

@@ -10,13 +10,13 @@
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
+#include "sandwich/Machine/Indexes.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
 #include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Target/Target.h"
 #include "sandwich/Topology/Search/OncePerClass.h"
-#include "sandwich/Topology/Search/PlanFile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,6 +25,7 @@
 #include <iomanip>
 #include <limits>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -65,6 +66,40 @@ static Result<unsigned> positive(int64_t value, const char *name) {
     return makeError(name, " must be at least 1, not ", value);
   return static_cast<unsigned>(
       std::min<int64_t>(value, std::numeric_limits<unsigned>::max()));
+}
+
+/// Leaves the first `threads` CPUs of each core in `node`. Error: a core has
+/// fewer.
+static Status keepThreads(MachineNode &node, size_t threads) {
+  if (node.kind == "core") {
+    const size_t has = node.children.size();
+    if (has < threads)
+      return makeError("threads per core must be at most ", has,
+                       ", as the cores have no more, not ", threads);
+    node.children.resize(threads);
+    return {};
+  }
+  for (MachineNode &child : node.children)
+    SANDWICH_RETURN_IF_ERROR(keepThreads(child, threads));
+  return {};
+}
+
+/// The part of `machine` that plans of `options` use.
+static Result<SymmetricPart> findPart(const Machine &machine,
+                                      const PlanOptions &options) {
+  if (options.reservedCores < 0)
+    return makeError("reserved cores must be at least 0, not ",
+                     options.reservedCores);
+  SANDWICH_ASSIGN_OR_RETURN(
+      const unsigned threads,
+      positive(options.threadsPerCore, "threads per core"));
+  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
+                            largestSymmetricPart(machine.root));
+  SANDWICH_ASSIGN_OR_RETURN(
+      part, withReservedCores(machine.root, std::move(part),
+                              static_cast<uint64_t>(options.reservedCores)));
+  SANDWICH_RETURN_IF_ERROR(keepThreads(part.root, threads));
+  return part;
 }
 
 std::string_view sandwich::name(PlanEvaluator evaluator) {
@@ -161,6 +196,8 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   SANDWICH_ASSIGN_OR_RETURN(ModelConfig config,
                             readConfig(options.compile.modelFolder));
   const ModelWork work = workOf(config, options.compile);
+  SANDWICH_ASSIGN_OR_RETURN(const int64_t context,
+                            contextOf(options.compile, config));
   SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
                             findServingTrace(options.trace));
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
@@ -173,10 +210,15 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     SANDWICH_ASSIGN_OR_RETURN(
         description, readMachineDescription(*file, plan.machine, target));
   }
-  SANDWICH_ASSIGN_OR_RETURN(plan.part, largestSymmetricPart(plan.machine.root));
-  // A second thread of a core adds no arithmetic, and takes part of its caches.
+  SANDWICH_ASSIGN_OR_RETURN(plan.identity, planMachine(plan.machine));
+  SANDWICH_ASSIGN_OR_RETURN(plan.part, findPart(plan.machine, options));
+  // By default cores: a second thread of one adds no arithmetic, and takes part
+  // of its caches.
   SANDWICH_ASSIGN_OR_RETURN(
-      plan.tree, TopoTree::fromMachine(plan.part.root, TopoLeaves::Cores));
+      plan.tree,
+      TopoTree::fromMachine(plan.part.root, options.threadsPerCore > 1
+                                                ? TopoLeaves::Cpus
+                                                : TopoLeaves::Cores));
   if (options.measure) {
     SANDWICH_ASSIGN_OR_RETURN(description, options.measure(plan.machine));
   }
@@ -184,12 +226,17 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   // own work.
   SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
                             LatencyModel::create(plan.machine.root, description,
-                                                 work.hasBF16Weights()));
+                                                 work.hasBF16Weights(),
+                                                 plan.machine.memories));
   SANDWICH_ASSIGN_OR_RETURN(
       TracePrediction prediction,
       TracePrediction::create(trace,
                               {.stepTokens = options.compile.maxTokens}));
-  ModelledEvaluator modelled(std::move(model), work, std::move(prediction));
+  ModelledEvaluator modelled(
+      std::move(model), work, std::move(prediction),
+      ModelMemoryOptions{.contextTokens = context,
+                         .stepTokens = options.compile.maxTokens,
+                         .tiedEmbeddings = config.tieWordEmbeddings});
   std::unique_ptr<MeasuredEvaluator> measured;
   if (runs) {
     SANDWICH_ASSIGN_OR_RETURN(
@@ -247,6 +294,10 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     evaluator = &*oncePerClass;
   SANDWICH_ASSIGN_OR_RETURN(
       plan.search, searchConfigurations(*plan.tree, *evaluator, search));
+  for (ServiceConfiguration &configuration : plan.search.configurations) {
+    SANDWICH_ASSIGN_OR_RETURN(configuration.memoryNodes,
+                              modelled.memoryNodesOf(configuration));
+  }
   if (search.soFar)
     search.soFar(plan.search);
   if (options.evaluator == PlanEvaluator::Both && !plan.search.interrupted)
@@ -256,13 +307,16 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   if (plan.search.configurations.empty() && plan.search.interrupted)
     return makeError("interrupted before anything was ",
                      runs ? "measured" : "found");
-  if (plan.search.configurations.empty())
-    return makeError("no configuration of ", plan.tree->describe(),
-                     " can run this model",
-                     measured && !measured->notes().empty()
-                         ? ": " + measured->notes().front()
-                         : std::string());
-  return plan;
+  if (!plan.search.configurations.empty())
+    return plan;
+  std::string reason;
+  if (models && modelled.leastShortage())
+    reason =
+        ": " + *modelled.leastShortage() + "; a smaller --context takes less";
+  else if (measured && !measured->notes().empty())
+    reason = ": " + measured->notes().front();
+  return makeError("no configuration of ", plan.tree->describe(),
+                   " can run this model", reason);
 }
 
 Json sandwich::toJson(const Plan &plan) {
@@ -271,7 +325,7 @@ Json sandwich::toJson(const Plan &plan) {
   leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
                  plan.part.leftOut.end());
   json["evaluator"] = name(plan.evaluator);
-  json["machine"] = toJson(planMachine(plan.machine, *plan.tree));
+  json["machine"] = toJson(plan.identity);
   json["left_out"] = leftOut;
   json["notes"] = plan.search.notes;
   json["interrupted"] = plan.search.interrupted;
@@ -318,7 +372,8 @@ static std::string table(const std::vector<std::vector<std::string>> &lines,
 }
 
 /// What was dropped, a class on each line.
-static std::string tableOf(const std::vector<DroppedClass> &dropped) {
+static std::string tableOf(const std::vector<DroppedClass> &dropped,
+                           std::string_view leaves) {
   std::vector<std::vector<std::string>> lines = {
       {"predicted ms", "configuration", "equal", "prefill is limited by",
        "decode is limited by", "tree", "dropped because"}};
@@ -327,17 +382,36 @@ static std::string tableOf(const std::vector<DroppedClass> &dropped) {
     milliseconds << std::fixed << std::setprecision(1) << each.predictedMs;
     std::string tree = each.derivation.empty() ? "all cores" : each.derivation;
     tree += " cut at depth " + std::to_string(each.depth);
-    lines.push_back({std::isfinite(each.predictedMs) ? milliseconds.str() : "-",
-                     describe(each.shape), std::to_string(each.equal.count()),
-                     describeLimit(each.time.prefill),
-                     describeLimit(each.time.decode), std::move(tree),
-                     each.text});
+    lines.push_back(
+        {std::isfinite(each.predictedMs) ? milliseconds.str() : "-",
+         describe(each.shape, leaves), std::to_string(each.equal.count()),
+         describeLimit(each.time.prefill), describeLimit(each.time.decode),
+         std::move(tree), each.text});
   }
   return table(lines, "rlrlll");
 }
 
+/// "in memory of numa 8-15 first", where that is not what the cores' nodes are;
+/// else nothing.
+static std::string describeMemory(const ServiceConfiguration &configuration) {
+  if (!configuration.hasOtherMemory())
+    return {};
+  std::set<unsigned> nodes;
+  for (const std::vector<unsigned> &own : configuration.memoryNodes)
+    if (!own.empty())
+      nodes.insert(own.front());
+  return "in memory of numa " + formatIndexes({nodes.begin(), nodes.end()}) +
+         " first";
+}
+
+/// Whether plans use more than one thread of a core.
+static bool usesThreads(const Plan &plan) {
+  return countParts(plan.part.root, "cpu") > countParts(plan.part.root, "core");
+}
+
 std::string sandwich::explain(const Plan &plan) {
   std::ostringstream text;
+  const std::string_view leaves = usesThreads(plan) ? "CPU" : "core";
   const SearchStatistics &statistics = plan.search.statistics;
   text << plan.machine.name << ": " << plan.tree->describe() << "\n";
   for (const auto *sentences : {&plan.machine.leftOut, &plan.part.leftOut})
@@ -363,7 +437,7 @@ std::string sandwich::explain(const Plan &plan) {
     text << "  " << note << "\n";
   if (!plan.search.dropped.empty())
     text << "dropped, one line for all that are equal:\n"
-         << tableOf(plan.search.dropped);
+         << tableOf(plan.search.dropped, leaves);
   if (plan.search.interrupted)
     text << "  interrupted: the best so far\n";
   text << (plan.evaluator == PlanEvaluator::Modelled ? "rank  predicted ms"
@@ -373,7 +447,10 @@ std::string sandwich::explain(const Plan &plan) {
   for (const ConfigurationClass &configuration : plan.search.configurations) {
     text << std::setw(4) << ++rank << std::setw(14) << std::setprecision(1)
          << configuration.predictedMs << "  "
-         << describe(configuration.shape());
+         << describe(configuration.shape(), leaves);
+    if (const std::string memory = describeMemory(configuration);
+        !memory.empty())
+      text << ", " << memory;
     if (!configuration.derivation.empty())
       text << "; " << configuration.derivation;
     if (configuration.equal.count() > 0)

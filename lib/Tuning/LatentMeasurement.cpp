@@ -165,7 +165,7 @@ private:
     while (true) {
       auto inner =
           std::ranges::find_if(part->children, [&](const MachineNode &child) {
-            return hasCpu(child, cpu) && coresOf(child).size() > 1;
+            return hasCpu(child, cpu) && firstCpusOfCores(child).size() > 1;
           });
       if (inner == part->children.end())
         return *part;
@@ -177,7 +177,7 @@ private:
     auto known = crewOfCpu.find(cpus[0]);
     if (known == crewOfCpu.end()) {
       auto crew = std::make_unique<Crew>();
-      crew->cpus = coresOf(partAround(cpus[0]));
+      crew->cpus = firstCpusOfCores(partAround(cpus[0]));
       SANDWICH_ASSIGN_OR_RETURN(crew->team, createPinnedTeam(crew->cpus));
       for (unsigned cpu : crew->cpus)
         known = crewOfCpu.insert_or_assign(cpu, crew.get()).first;

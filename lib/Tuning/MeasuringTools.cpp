@@ -63,7 +63,7 @@ unsigned measuring::cpuAtEnd(const MachineNode &node, bool last) {
   return static_cast<unsigned>(part->index);
 }
 
-std::vector<unsigned> measuring::coresOf(const MachineNode &part) {
+std::vector<unsigned> measuring::firstCpusOfCores(const MachineNode &part) {
   std::vector<unsigned> cpus;
   for (const MachineNode *core : partsOf(part, "core"))
     cpus.push_back(cpuAtEnd(*core, /*last=*/false));

@@ -39,8 +39,8 @@ std::vector<const MachineNode *> partsOf(const MachineNode &node,
 /// The first or last CPU of a part.
 unsigned cpuAtEnd(const MachineNode &node, bool last);
 
-/// The first CPU of each core of a part.
-std::vector<unsigned> coresOf(const MachineNode &part);
+/// The first CPU of each core of a part, of those that this process may use.
+std::vector<unsigned> firstCpusOfCores(const MachineNode &part);
 
 bool hasCpu(const MachineNode &part, unsigned cpu);
 

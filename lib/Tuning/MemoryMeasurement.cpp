@@ -35,7 +35,7 @@ Result<AnonymousMemory> sandwich::memoryOf(const MachineNode &node) {
       AnonymousMemory memory,
       AnonymousMemory::allocate(bytes, "measuring this machine",
                                 AnonymousMemory::Fill::Wholly));
-  const std::vector<unsigned> cpus = coresOf(node);
+  const std::vector<unsigned> cpus = firstCpusOfCores(node);
   SANDWICH_ASSIGN_OR_RETURN(std::unique_ptr<PhaseTeam> team,
                             createPinnedTeam(cpus));
   // A page lies in the memory of who touches it first.
@@ -140,11 +140,11 @@ public:
     double passedByCache = 0;
     if (cache < readings.size()) {
       passedByCache = readings[cache].bytesPerSecond();
-      description.parts["l3"].bytesPerSecond =
-          measured(LatencyModel::bandwidthThatPasses(
-                       alone * static_cast<double>(coresOf(*homeCache).size()),
-                       passedByCache),
-                   "all cores of an L3 read");
+      description.parts["l3"].bytesPerSecond = measured(
+          LatencyModel::bandwidthThatPasses(
+              alone * static_cast<double>(firstCpusOfCores(*homeCache).size()),
+              passedByCache),
+          "all cores of an L3 read");
     }
     std::vector<double> bandwidths;
     for (size_t i = 0; i < nodes.size(); ++i)
@@ -184,8 +184,9 @@ private:
                                        "one core reads other nodes' memories");
     if (!homePackage)
       return;
-    const double asked = description.remoteShare * alone *
-                         static_cast<double>(coresOf(*homePackage).size());
+    const double asked =
+        description.remoteShare * alone *
+        static_cast<double>(firstCpusOfCores(*homePackage).size());
     description.parts["package"].linkBytesPerSecond =
         measured(LatencyModel::bandwidthThatPasses(
                      asked, readings[link].bytesPerSecond()),
@@ -210,7 +211,7 @@ private:
     SANDWICH_RETURN_IF_ERROR(add({cpu}, memories[home]));
     ofNodes = readings.size();
     for (size_t i = 0; i < nodes.size(); ++i)
-      SANDWICH_RETURN_IF_ERROR(add(coresOf(*nodes[i]), memories[i]));
+      SANDWICH_RETURN_IF_ERROR(add(firstCpusOfCores(*nodes[i]), memories[i]));
     ofOthers = readings.size();
     for (size_t i = 0; i < nodes.size(); ++i)
       if (i != home)
@@ -225,7 +226,7 @@ private:
     if (found == caches.end())
       return {};
     homeCache = *found;
-    return add(coresOf(*homeCache), memories[home]);
+    return add(firstCpusOfCores(*homeCache), memories[home]);
   }
 
   /// All cores of the package of the home node read a memory of another one.
@@ -236,11 +237,11 @@ private:
     if (package == packages.end())
       return {};
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (hasCpu(**package, coresOf(*nodes[i]).front()))
+      if (hasCpu(**package, firstCpusOfCores(*nodes[i]).front()))
         continue;
       homePackage = *package;
       link = readings.size();
-      return add(coresOf(**package), memories[i]);
+      return add(firstCpusOfCores(**package), memories[i]);
     }
     return {};
   }
@@ -248,7 +249,7 @@ private:
   /// What a node's caches ask of its memory if all its cores read.
   static double askedOf(const MachineNode &node, double alone,
                         double passedByCache) {
-    double asked = alone * static_cast<double>(coresOf(node).size());
+    double asked = alone * static_cast<double>(firstCpusOfCores(node).size());
     if (passedByCache > 0)
       asked = std::min(asked, passedByCache * static_cast<double>(
                                                   partsOf(node, "l3").size()));

@@ -144,8 +144,9 @@ void CommandLine::declareCompilation() {
                      "(default: 2048, or the longest text)")
       ->capture_default_str();
   app.add_option("--context", options.contextLength,
-                 "Tokens a sequence may hold (default: the model's, or its "
-                 "sliding window where that is less)");
+                 "Tokens a sequence may hold, for which plans find room in "
+                 "memory (default: the model's, or its sliding window where "
+                 "that is less)");
   app.add_option("--task", options.task,
                  "The task whose adapter is added to the weights, of models "
                  "that have adapters (jina-embeddings-v3); its prompt becomes "
@@ -287,6 +288,16 @@ void CommandLine::declarePlanning() {
                  "--evaluator=measured)")
       ->capture_default_str()
       ->group("Planning");
+  app.add_option("--reserve-cores", plan.reservedCores,
+                 "Cores that are left to the system or to a front end in both "
+                 "phases: no plan uses them")
+      ->capture_default_str()
+      ->group("Planning");
+  app.add_option("--threads-per-core", plan.threadsPerCore,
+                 "Hardware threads of each core that plans use; with more than "
+                 "one, some may sleep in decode (docs/Topology.md)")
+      ->capture_default_str()
+      ->group("Planning");
   app.add_flag("--explain", plan.keepDropped,
                "Also print which configurations were dropped, why, and what "
                "limits them")
@@ -348,7 +359,8 @@ void CommandLine::checkPlanning() const {
   if (!planOnly && planName != "auto")
     for (const char *option :
          {"--measure-machine", "--patience", "--evaluator", "--top-k",
-          "--objective", "--ttft", "--tpot", "--rate"})
+          "--objective", "--ttft", "--tpot", "--rate", "--reserve-cores",
+          "--threads-per-core"})
       if (isGiven(option))
         throw CLI::RequiresError(option, "--plan-only or --plan=auto");
   if (!planOnly && planName.empty() && isGiven("--topology"))
@@ -361,10 +373,10 @@ void CommandLine::checkPlanning() const {
   if (planOnly)
     for (const char *option :
          {"--output", "--threads", "--decode-threads", "--tensor-parallel",
-          "--plan", "--deterministic", "--max-tokens-per-step", "--context",
-          "--emit", "--ir", "--tune", "--schedules", "--strategy",
-          "--tuning-window", "--reuse-threshold", "--tuning-seconds",
-          "--tuning-report", "--loop-passes"})
+          "--plan", "--deterministic", "--max-tokens-per-step", "--emit",
+          "--ir", "--tune", "--schedules", "--strategy", "--tuning-window",
+          "--reuse-threshold", "--tuning-seconds", "--tuning-report",
+          "--loop-passes"})
       if (isGiven(option))
         throw CLI::ExcludesError(option, "--plan-only");
   const bool isGoodput = arguments.plan.objective == PlanObjective::Goodput;

@@ -123,14 +123,14 @@ static Result<PlanCores> findPlan(const Arguments &arguments) {
   return PlanCores{best.prefillCores, best.decodeCores};
 }
 
-/// "plan: 2 processes, each with 8 cores in prefill and 6 in decode"
+/// "plan: 2 processes, each with 8 threads in prefill and 6 in decode"
 static std::string describe(const PlanCores &plan) {
   const size_t processes = plan.prefill.size();
   return "plan: " + std::to_string(processes) +
          (processes == 1 ? " process with " : " processes, each with ") +
          std::to_string(plan.prefill.front().size()) +
-         " cores in prefill and " + std::to_string(plan.decode.front().size()) +
-         " in decode";
+         " threads in prefill and " +
+         std::to_string(plan.decode.front().size()) + " in decode";
 }
 
 //===----------------------------------------------------------------------===//

@@ -112,9 +112,11 @@ TEST(CpuBudgetTest, TakesTheLeastAndNamesIt) {
   EXPECT_EQ(budget.limit(), "the CPU affinity mask");
   budget.allowedCores = 4;
   EXPECT_EQ(budget.threads(), 4u);
+  EXPECT_EQ(budget.hardwareThreads(), 8u);
   EXPECT_EQ(budget.limit(), "physical cores");
   budget.quota = CgroupQuota{2.9, "cpu.max"};
   EXPECT_EQ(budget.threads(), 2u);
+  EXPECT_EQ(budget.hardwareThreads(), 2u);
   EXPECT_EQ(budget.limit(), "the cgroup quota in cpu.max");
   budget.quota->cpus = 0.1;
   EXPECT_EQ(budget.threads(), 1u);

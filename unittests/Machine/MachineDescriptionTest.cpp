@@ -135,6 +135,35 @@ TEST(MachineDescription, CountsWhatThisProcessMayNotUse) {
         << kind;
 }
 
+TEST(MachineDescription, MemoriesBesideOthersAreNoNodes) {
+  Machine machine = read("pack:2 [numa] core:8 pu:1");
+  machine.cpuModel = "Intel(R) Xeon(R) CPU Max 9480";
+  const Target target = targetOf("x86-64-amx");
+  const double alone =
+      describeMachine(machine, target).parts.at("numa").bytesPerSecond;
+  for (unsigned node : {0, 1}) {
+    MachineNode &beside = machine.memories.emplace_back();
+    beside.kind = "numa";
+    beside.index = node + 2;
+    beside.bandwidth = 600'000'000'000;
+    beside.besideNodes = {node};
+  }
+  const MachineDescription description = describeMachine(machine, target);
+  EXPECT_DOUBLE_EQ(description.parts.at("numa").bytesPerSecond, alone);
+  EXPECT_TRUE(description.memories.empty());
+  EXPECT_DOUBLE_EQ(description.besideMemories.at(2), 600e9);
+  // What a file says of all nodes is not about them; what it says of one is.
+  Result<MachineDescription> given = machineDescriptionFromJson(
+      *parseJson("{\"parts\": {\"numa\": {\"gb_per_second\": 200}}, "
+                 "\"memory_gb_per_second\": {\"3\": 500}}"),
+      description);
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_DOUBLE_EQ(given->besideMemories.at(2), 600e9);
+  const Json written = toJson(*given);
+  EXPECT_EQ(written["memory_gb_per_second"]["2"]["value"], 600);
+  EXPECT_EQ(written["memory_gb_per_second"]["3"]["value"], 500);
+}
+
 TEST(MachineDescription, FirmwareCountsBeforeCores) {
   Machine machine = read("numa:2 core:4 pu:1");
   machine.root.children[1].bandwidth = 90'000'000'000;

@@ -18,6 +18,7 @@
 #include <hwloc/distances.h>
 #include <hwloc/memattrs.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -190,6 +191,54 @@ TEST_F(MachineTopologyTest, MemoryAttributesAndDistances) {
   EXPECT_EQ(machine.distances.values,
             (std::vector<std::vector<uint64_t>>{{10, 21}, {22, 10}}));
   EXPECT_EQ(toJson(machine)["numa_distances"]["values"][0][1], 21);
+}
+
+/// Sets what the firmware says of the memory of a NUMA node, in MB/s.
+static void setBandwidth(hwloc_topology_t topology, unsigned node,
+                         uint64_t megabytes) {
+  hwloc_obj_t numa = hwloc_get_numanode_obj_by_os_index(topology, node);
+  ASSERT_NE(numa, nullptr);
+  hwloc_location local{};
+  local.type = HWLOC_LOCATION_TYPE_CPUSET;
+  local.location.cpuset = numa->cpuset;
+  hwloc_memattr_set_value(topology, HWLOC_MEMATTR_ID_BANDWIDTH, numa, &local, 0,
+                          megabytes);
+}
+
+TEST_F(MachineTopologyTest, SecondMemoriesAreBesideTheFirst) {
+  // As the HBM of a Xeon Max.
+  Machine machine = readXml(
+      exportXml("pack:2 [numa(memory=128GB)] [numa(memory=64GB)] core:2 pu:1",
+                [](auto topology) {
+                  setBandwidth(topology, 0, 200000);
+                  setBandwidth(topology, 1, 600000);
+                }));
+  EXPECT_EQ(indexesOf(machine.root, "numa"), (std::vector<int64_t>{0, 2}));
+  ASSERT_EQ(machine.memories.size(), 2u);
+  EXPECT_EQ(machine.memories[0].index, 1);
+  EXPECT_EQ(machine.memories[0].besideNodes, std::vector<unsigned>{0});
+  EXPECT_EQ(machine.memories[0].bandwidth, uint64_t{600000} << 20);
+  EXPECT_EQ(machine.memories[1].besideNodes, std::vector<unsigned>{2});
+  ASSERT_EQ(machine.leftOut.size(), 2u);
+  EXPECT_TRUE(
+      machine.leftOut[0].ends_with(": a second memory, of the cores of numa 0"))
+      << machine.leftOut[0];
+  EXPECT_EQ(toJson(machine)["memories"][1]["beside"][0], 2);
+  // One for several nodes.
+  machine = readXml(exportXml("pack:1 [numa] die:2 [numa] core:2 pu:1"));
+  ASSERT_EQ(machine.memories.size(), 1u);
+  EXPECT_EQ(machine.memories[0].besideNodes.size(), 2u);
+}
+
+TEST_F(MachineTopologyTest, NobodyMakesUpMemory) {
+  auto bytesIn = [](const char *description) {
+    Result<Machine> machine =
+        readMachineTopology(std::string("synthetic:") + description);
+    EXPECT_TRUE(machine) << description;
+    return machine->root.children[0].bytes;
+  };
+  EXPECT_EQ(bytesIn("numa:2 core:2 pu:1"), 0u);
+  EXPECT_EQ(bytesIn("numa:2(memory=4096) core:2 pu:1"), 4096u);
 }
 
 TEST_F(MachineTopologyTest, CpusOutsideTheCpusetOfAFile) {
@@ -479,13 +528,13 @@ TEST(DivideSiblings, PutsGroupsBetweenManyAndTheirParent) {
 
 TEST(TryToLoad, EndsAChildThatHangsOrCrashes) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(tryToLoad([] { return true; }), LoadOutcome::Loaded);
-  EXPECT_EQ(tryToLoad([] { return false; }), LoadOutcome::Refused);
-  EXPECT_EQ(tryToLoad([]() -> bool { std::abort(); }), LoadOutcome::Refused);
-  EXPECT_EQ(tryToLoad([] { return ::raise(SIGXCPU) != 0; }),
+  EXPECT_EQ(*tryToLoad([] { return true; }), LoadOutcome::Loaded);
+  EXPECT_EQ(*tryToLoad([] { return false; }), LoadOutcome::Refused);
+  EXPECT_EQ(*tryToLoad([]() -> bool { std::abort(); }), LoadOutcome::Refused);
+  EXPECT_EQ(*tryToLoad([] { return ::raise(SIGXCPU) != 0; }),
             LoadOutcome::TooSlow);
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(tryToLoad(
+  EXPECT_EQ(*tryToLoad(
                 [] {
                   while (::pause() != 0) {
                   }
@@ -496,4 +545,19 @@ TEST(TryToLoad, EndsAChildThatHangsOrCrashes) {
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, milliseconds(50));
   EXPECT_LT(took, std::chrono::seconds(30));
+}
+
+TEST(TryToLoad, TellsThatNoProcessCanBeStarted) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Result<LoadOutcome> outcome = tryToLoad([] { return true; });
+  const std::string message = errorOf("synthetic:core:2 pu:1");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().message, "cannot start the process that it is "
+                                     "tried in: Too many open files");
+  EXPECT_EQ(message, "synthetic:core:2 pu:1: " + outcome.error().message);
 }

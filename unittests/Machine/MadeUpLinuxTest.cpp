@@ -9,6 +9,7 @@
 #include "TemporaryFolder.h"
 #include "sandwich/Machine/MachineTopology.h"
 #include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Machine/Process/MemoryBinding.h"
 #include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <gtest/gtest.h>
@@ -47,18 +48,21 @@ protected:
     addNode(0, mask(all), 8, "10 40");
     addNode(1, mask({}), 16, "40 10");
     write("/sys/devices/system/node/online", "0-1");
-    std::string initiators =
-        "/sys/devices/system/node/node0/access0/initiators/";
-    write(initiators + "node0/online", "1");
-    write(initiators + "read_bandwidth", "90000");
-    write(initiators + "write_bandwidth", "70000");
-    write(initiators + "read_latency", "95");
-    write(initiators + "write_latency", "95");
+    addAccess(0, 90000, 70000, 95);
     write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Made-up CPU");
   }
   void TearDown() override {
     ::unsetenv("HWLOC_FSROOT");
     ::unsetenv("HWLOC_COMPONENTS");
+  }
+
+  /// Adds a memory of 4 GiB beside node 0's, twice as fast.
+  void addFastMemory() {
+    addNode(0, mask(all), 8, "10 40 15");
+    addNode(1, mask({}), 16, "40 10 45");
+    addNode(2, mask({}), 4, "15 45 10");
+    write("/sys/devices/system/node/online", "0-2");
+    addAccess(2, 180000, 140000, 120);
   }
 
   /// Puts the process into a cgroup with these CPUs.
@@ -72,6 +76,18 @@ protected:
   }
 
 private:
+  /// What the firmware says of `node` for the CPUs of node 0: MB/s and
+  /// nanoseconds.
+  void addAccess(unsigned node, unsigned reading, unsigned writing,
+                 unsigned latency) {
+    const std::string path = "/sys/devices/system/node/node" +
+                             std::to_string(node) + "/access0/initiators/";
+    write(path + "node0/online", "1");
+    write(path + "read_bandwidth", std::to_string(reading));
+    write(path + "write_bandwidth", std::to_string(writing));
+    write(path + "read_latency", std::to_string(latency));
+    write(path + "write_latency", std::to_string(latency));
+  }
   void write(const std::string &path, const std::string &text) {
     std::filesystem::path full = folder.path() + path;
     std::filesystem::create_directories(full.parent_path());
@@ -153,6 +169,26 @@ TEST_F(MadeUpLinuxTest, AHybridMachine) {
   EXPECT_EQ(countParts(part->root, "core"), 4u);
   EXPECT_EQ(part->leftOut, Strings{"cores 0,1 (CPUs 0-3): faster than the 4 "
                                    "cores used, which do more together"});
+}
+
+TEST_F(MadeUpLinuxTest, AFastMemoryBesideANodes) {
+  addFastMemory();
+  Result<Machine> machine = readMachineTopology();
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(countParts(machine->root, "numa"), 1u);
+  ASSERT_EQ(machine->memories.size(), 2u);
+  const MachineNode *fast = &machine->memories.front();
+  if (fast->index != 2)
+    ++fast;
+  EXPECT_EQ(fast->index, 2);
+  EXPECT_EQ(fast->besideNodes, std::vector<unsigned>{0});
+  EXPECT_EQ(fast->bandwidth, uint64_t{160000} << 20);
+  // What is bound to the node goes there first.
+  EXPECT_EQ(memoryNodesOf(0), (std::vector<unsigned>{2, 0}));
+  EXPECT_EQ(memoryNodesOf(1), std::vector<unsigned>{1});
+  EXPECT_EQ(memoryNodesOf(9), std::vector<unsigned>{9});
+  const unsigned cpus[] = {0, 5};
+  EXPECT_EQ(numaNodeOf(cpus), 0u);
 }
 
 TEST_F(MadeUpLinuxTest, ACgroupsCpuset) {

@@ -134,15 +134,15 @@ TEST(MemoryLimitsTest, ThisMachineHasMemoryAndPerhapsALimitOfAddresses) {
 
 TEST(MemoryBindingTest, TellsWherePagesAre) {
   std::vector<std::byte> memory(size_t{1} << 22, std::byte{1});
-  std::optional<PagePlaces> places = placesOf(memory, 0, 50);
+  std::optional<PagePlaces> places = placesOf(memory, {{0}}, 50);
   if (!places)
     GTEST_SKIP() << "the kernel does not tell here";
   EXPECT_EQ(places->present, 50u);
   // On a node that no machine has, nothing is.
-  places = placesOf(memory, 1023, 50);
+  places = placesOf(memory, {{1023}}, 50);
   ASSERT_TRUE(places);
   EXPECT_EQ(places->elsewhere, 50u);
-  places = placesOf({}, 0);
+  places = placesOf({}, {{0}});
   ASSERT_TRUE(places);
   EXPECT_EQ(places->present, 0u);
 }
@@ -163,7 +163,7 @@ protected:
   static Result<std::optional<std::string>> bind(unsigned node) {
     static std::vector<std::byte> memory(size_t{1} << 22, std::byte{1});
     std::span<const std::byte> areas[] = {memory, {}};
-    return bindMemory(areas, node);
+    return bindMemory(areas, {{node}});
   }
 };
 } // namespace

@@ -593,6 +593,37 @@ TEST(ConfigurationSearch, EvaluatorsMayFailOrRefuse) {
     EXPECT_LT(awake(configuration), 3u);
 }
 
+TEST(ConfigurationSearch, AsksWhyAConfigurationCannotRun) {
+  class Small : public ConfigurationEvaluator {
+    Result<double> predict(const ServiceConfiguration &configuration) override {
+      return configuration.processes() < 4
+                 ? std::numeric_limits<double>::infinity()
+                 : 1.0;
+    }
+    std::optional<std::string>
+    whyNot(const ServiceConfiguration &configuration) override {
+      return std::to_string(configuration.processes()) + " are too few";
+    }
+  } evaluator;
+  std::vector<std::string> reasons;
+  ConfigurationSearchOptions options;
+  options.dropped = [&](const ServiceConfiguration &configuration,
+                        DropReason reason, const std::string &text) {
+    if (reason != DropReason::CannotRun)
+      return;
+    EXPECT_LT(configuration.processes(), 4u);
+    reasons.push_back(text);
+  };
+  auto result = searchConfigurations(makeFlat(4), evaluator, options);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->configurations.front().processes(), 4u);
+  EXPECT_EQ(reasons.size(), result->statistics.cannotRun);
+  EXPECT_EQ(reasons.front(), "1 are too few");
+  // A person hears of each once.
+  EXPECT_EQ(result->notes,
+            (std::vector<std::string>{"1 are too few", "2 are too few"}));
+}
+
 TEST(ConfigurationSearch, EndsWithWhatItHasWhenInterrupted) {
   TestEvaluator evaluator(fewerIsBetter);
   ConfigurationSearchOptions options;

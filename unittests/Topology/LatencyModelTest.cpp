@@ -127,6 +127,162 @@ TEST_F(LatencyModelTest, WeightsStayWhereTheProcessIs) {
             "1 ranks have memories for 2");
 }
 
+/// Two sockets with 100 bytes of DDR and 40 of a faster memory each: NUMA nodes
+/// 0 and 1, and 2 and 3 beside them.
+static Machine machineWithHBM() {
+  Result<Machine> machine =
+      readMachineTopology("synthetic:pack:2 [numa(memory=100)] core:4 pu:1");
+  EXPECT_TRUE(machine) << errorOf(machine);
+  for (unsigned node : {0, 1}) {
+    MachineNode &beside = machine->memories.emplace_back();
+    beside.kind = "numa";
+    beside.index = node + 2;
+    beside.bytes = 40;
+    beside.besideNodes = {node};
+  }
+  return *std::move(machine);
+}
+
+class MemoryPlacementTest : public LatencyModelTest {
+protected:
+  void SetUp() override {
+    values = ordinaryMachine();
+    values.coreBytesPerSecond = 10e9;
+    values.remoteShare = 0.5;
+    values.parts = {{"numa", {20e9, 100e-9}}};
+    values.besideMemories = {{2, 200e9}, {3, 200e9}};
+    machine = machineWithHBM();
+    create();
+  }
+  void create() {
+    Result<LatencyModel> created = LatencyModel::create(
+        machine.root, values, /*bf16Weights=*/false, machine.memories);
+    ASSERT_TRUE(created) << errorOf(created);
+    model.emplace(std::move(*created));
+  }
+  LatencyModel::MemoryPlacement place(const std::vector<RankCpus> &ranks,
+                                      const std::vector<RankBytes> &bytes) {
+    auto placed = model->place(ranks, bytes);
+    EXPECT_TRUE(placed) << errorOf(placed);
+    return *placed;
+  }
+  TeamSpeed speedOf(const std::vector<RankCpus> &ranks,
+                    const std::vector<RankBytes> &bytes) {
+    Result<TeamSpeed> team =
+        model->speedOf(ranks, place(ranks, bytes).memories);
+    EXPECT_TRUE(team) << errorOf(team);
+    return *team;
+  }
+  static std::vector<double> shares(const LatencyModel::MemoryShares &of) {
+    std::vector<double> result;
+    for (auto [memory, share] : of)
+      result.push_back(share);
+    return result;
+  }
+  using Nodes = std::vector<std::vector<unsigned>>;
+
+  Machine machine;
+  MachineDescription values;
+};
+
+TEST_F(MemoryPlacementTest, FillsTheFastestFirst) {
+  const std::vector<RankCpus> ranks = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+  // All of it in HBM: as fast as that is.
+  auto placed = place(ranks, {{30, 10}, {20, 10}});
+  EXPECT_FALSE(placed.shortage);
+  EXPECT_EQ(placed.nodes, (Nodes{{2}, {3}}));
+  EXPECT_EQ(placed.memories.weights, placed.memories.cache);
+  EXPECT_GT(speedOf(ranks, {{30, 10}, {20, 10}}).bytesPerSecond, 79e9);
+  EXPECT_LT(speed(ranks).bytesPerSecond, 40e9);
+  // The weights fit, and a quarter of the rest beside them.
+  placed = place(ranks, {{38, 8}, {38, 8}});
+  EXPECT_EQ(placed.nodes, (Nodes{{2, 0}, {3, 1}}));
+  EXPECT_EQ(shares(placed.memories.weights[0]), std::vector<double>{1});
+  EXPECT_EQ(shares(placed.memories.cache[1]),
+            (std::vector<double>{0.25, 0.75}));
+  const TeamSpeed team = speedOf(ranks, {{38, 8}, {38, 8}});
+  EXPECT_GT(team.bytesPerSecond, 79e9);
+  EXPECT_GT(team.cacheSlowdown, 1.3);
+  EXPECT_LT(team.cacheSlowdown, 2.1);
+  // Nor do the weights.
+  placed = place(ranks, {{80, 1}, {80, 1}});
+  EXPECT_EQ(shares(placed.memories.weights[0]),
+            (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(shares(placed.memories.cache[0]), std::vector<double>{1});
+  EXPECT_FALSE(placed.shortage);
+}
+
+TEST_F(MemoryPlacementTest, RanksOfOneNodeShareIt) {
+  const std::vector<RankCpus> ranks = {{0, 1}, {2, 3}, {4, 5, 6, 7}};
+  // The weights of both come before the cache of either.
+  auto placed = place(ranks, {{30, 20}, {10, 20}, {10, 20}});
+  EXPECT_FALSE(placed.shortage);
+  EXPECT_EQ(shares(placed.memories.weights[0]), std::vector<double>{1});
+  EXPECT_EQ(placed.nodes, (Nodes{{2, 0}, {2, 0}, {3}}));
+  // Who asks for more gets more.
+  placed = place(ranks, {{60, 0}, {20, 0}, {1, 0}});
+  EXPECT_EQ(shares(placed.memories.weights[0]),
+            (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(shares(placed.memories.weights[1]),
+            (std::vector<double>{0.5, 0.5}));
+  // Both together have 140 bytes, a remote node's room is none of theirs.
+  placed = place(ranks, {{60, 15}, {60, 10}, {1, 0}});
+  ASSERT_TRUE(placed.shortage);
+  EXPECT_EQ(placed.shortage->nodes, (std::vector<unsigned>{0, 2}));
+  EXPECT_EQ(placed.shortage->available, 140);
+  EXPECT_EQ(placed.shortage->ranks, 2u);
+  EXPECT_EQ(placed.shortage->needed, 145);
+  EXPECT_FALSE(place(ranks, {{60, 10}, {60, 10}, {1, 0}}).shortage);
+}
+
+TEST_F(MemoryPlacementTest, ARankInTwoNodesIsBoundToNone) {
+  const std::vector<RankCpus> ranks = {{0, 1, 2, 3, 4, 5, 6, 7}};
+  auto placed = place(ranks, {{60, 40}});
+  EXPECT_EQ(placed.nodes, (Nodes{{0, 1}}));
+  EXPECT_EQ(shares(placed.memories.weights[0]),
+            (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(placed.memories.weights, placed.memories.cache);
+  EXPECT_FALSE(place(ranks, {{150, 50}}).shortage);
+  placed = place(ranks, {{150, 60}});
+  ASSERT_TRUE(placed.shortage);
+  EXPECT_EQ(placed.shortage->nodes, (std::vector<unsigned>{0, 1}));
+  // Half of it does not fit into a small node, but into both.
+  machine.root.children[0].children[0].bytes = 20;
+  create();
+  placed = place(ranks, {{80, 0}});
+  EXPECT_FALSE(placed.shortage);
+  EXPECT_EQ(shares(placed.memories.weights[0]),
+            (std::vector<double>{0.25, 0.75}));
+}
+
+TEST_F(MemoryPlacementTest, WhatIsNotKnownLimitsNothingAndIsNotUsed) {
+  const std::vector<RankCpus> ranks = {{0, 1, 2, 3}};
+  values.besideMemories.clear();
+  create();
+  EXPECT_EQ(place(ranks, {{50, 50}}).nodes, Nodes{{0}});
+  EXPECT_TRUE(place(ranks, {{50, 51}}).shortage);
+  // A slow one is used last.
+  values.besideMemories = {{2, 5e9}};
+  create();
+  EXPECT_EQ(place(ranks, {{50, 50}}).nodes, Nodes{{0}});
+  EXPECT_EQ(place(ranks, {{50, 51}}).nodes, (Nodes{{0, 2}}));
+  machine.root.children[0].children[0].bytes = 0;
+  create();
+  EXPECT_FALSE(place(ranks, {{1e15, 1e15}}).shortage);
+  EXPECT_EQ(errorOf(model->place(ranks, {})), "1 ranks have bytes for 0");
+  EXPECT_EQ(errorOf(model->place({{99}}, std::vector<RankBytes>(1))),
+            "CPU 99 is not in the topology");
+}
+
+TEST_F(LatencyModelTest, ASecondThreadOfACoreAddsABarriersTurn) {
+  use("numa:1 core:4 pu:2", ordinaryMachine());
+  const TeamSpeed cores = speed({{0, 2, 4, 6}});
+  const TeamSpeed threads = speed({cpuRange(0, 8)});
+  EXPECT_DOUBLE_EQ(threads.flopsPerSecond, cores.flopsPerSecond);
+  EXPECT_DOUBLE_EQ(threads.bytesPerSecond, cores.bytesPerSecond);
+  EXPECT_GT(threads.barrierSeconds, cores.barrierSeconds);
+}
+
 TEST_F(LatencyModelTest, WhatIsAroundMemoriesLimitsItsReaders) {
   MachineDescription values = ordinaryMachine();
   values.coreBytesPerSecond = 10e9;

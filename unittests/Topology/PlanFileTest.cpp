@@ -29,8 +29,7 @@ protected:
     return *readMachineTopology("synthetic:" + description);
   }
   static PlanMachine identityOf(const Machine &machine) {
-    return planMachine(machine,
-                       *TopoTree::fromMachine(machine.root, TopoLeaves::Cores));
+    return *planMachine(machine);
   }
   /// A plan of the CPUs 0 and 1 that was made for `made`.
   static std::string planFor(const Machine &made) {

@@ -284,3 +284,71 @@ TEST(SymmetricPartTest, IsQuickOnUnevenMachines) {
   ASSERT_TRUE(part);
   EXPECT_TRUE(shapeOf(part->root));
 }
+
+namespace {
+/// What remains of a symmetric machine.
+SymmetricPart reserve(const MachineNode &machine, uint64_t count) {
+  Result<SymmetricPart> part =
+      withReservedCores(machine, *largestSymmetricPart(machine), count);
+  EXPECT_TRUE(part) << (part ? "" : part.error().message);
+  return part ? *part : SymmetricPart();
+}
+} // namespace
+
+TEST(ReservedCoresTest, TheFirstOfEachPart) {
+  int cpu = 0;
+  MachineNode machine = node("machine", {});
+  for (int package = 0; package < 2; ++package)
+    machine.children.push_back(node("package", cores(4, 2, cpu), package));
+  EXPECT_TRUE(reserve(machine, 0).leftOut.empty());
+  SymmetricPart part = reserve(machine, 2);
+  EXPECT_EQ(cpusOf(part.root),
+            (std::vector<int64_t>{2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(part.leftOut, Strings{"2 cores (CPUs 0,1,8,9): 2 cores reserved"});
+  // One more must go for the packages to stay alike.
+  part = reserve(machine, 1);
+  EXPECT_EQ(cpusOf(part.root).size(), 12u);
+  EXPECT_EQ(part.leftOut, Strings{"2 cores (CPUs 0,1,8,9): 1 core reserved, "
+                                  "and as many of each part"});
+  // Two of each rather than one package.
+  part = reserve(machine, 4);
+  EXPECT_EQ(part.root.children.size(), 2u);
+  EXPECT_EQ(cpusOf(part.root).size(), 8u);
+  // One core of each of two packages is less than a package with three.
+  part = reserve(machine, 5);
+  EXPECT_EQ(part.root.children.size(), 1u);
+  EXPECT_EQ(cpusOf(part.root), (std::vector<int64_t>{10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(cpusOf(reserve(machine, 7).root), (std::vector<int64_t>{14, 15}));
+}
+
+TEST(ReservedCoresTest, WhatIsLeftOutAnywayComesFirst) {
+  int cpu = 0;
+  MachineNode machine = node("machine", {});
+  machine.children.push_back(node("package", cores(4, 1, cpu), 0));
+  machine.children.push_back(node("package", cores(6, 1, cpu), 1));
+  const SymmetricPart whole = *largestSymmetricPart(machine);
+  ASSERT_EQ(cpusOf(whole.root).size(), 8u);
+  SymmetricPart part = reserve(machine, 2);
+  EXPECT_EQ(toJson(part.root), toJson(whole.root));
+  ASSERT_EQ(part.leftOut.size(), 2u);
+  EXPECT_EQ(part.leftOut[1],
+            "2 cores reserved: of those that plans leave out anyway");
+  part = reserve(machine, 4);
+  EXPECT_EQ(cpusOf(part.root).size(), 6u);
+  EXPECT_EQ(part.leftOut[1], "2 cores (CPUs 0,4): 4 cores reserved");
+}
+
+TEST(ReservedCoresTest, OneCoreMustRemain) {
+  int cpu = 0;
+  const MachineNode machine = node("machine", cores(4, 2, cpu));
+  const SymmetricPart part = *largestSymmetricPart(machine);
+  EXPECT_EQ(cpusOf(withReservedCores(machine, part, 3)->root),
+            (std::vector<int64_t>{6, 7}));
+  for (uint64_t count : {uint64_t{4}, UINT64_MAX}) {
+    Result<SymmetricPart> none = withReservedCores(machine, part, count);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().message,
+              "cannot reserve " + std::to_string(count) +
+                  " of 4 cores: at least one must remain for the model");
+  }
+}

@@ -21,6 +21,8 @@
 
 namespace sandwich {
 
+struct ModelConfig;
+
 /// What compilation ends with, in order of the line.
 enum class Emit { ModelIR, ScheduleIR, LoopIR, LLVMIR, Assembly, Artifact };
 
@@ -114,6 +116,11 @@ struct CompileOptions {
 
 /// Error: an element type of `options` is not one of those above.
 Status checkElementTypes(const CompileOptions &options);
+
+/// The tokens of a sequence of a model: as `CompileOptions::contextLength` asks
+/// for them, else the model's usual ones. Error: the model has not so many.
+Result<int64_t> contextOf(const CompileOptions &options,
+                          const ModelConfig &config);
 
 /// Stages that whoever ends a compilation early may want to know: schedules
 /// are measured, and added to the database; text goes to standard output; the

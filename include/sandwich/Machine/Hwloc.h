@@ -45,6 +45,13 @@ struct CpuLimits {
 
 CpuLimits readCpuLimits(hwloc_topology_t topology);
 
+/// What the firmware says of the memory of `numa` for the cores beside it, in
+/// bytes per second; zero where it does not tell.
+uint64_t bandwidthOf(hwloc_topology_t topology, hwloc_obj_t numa);
+
+/// The same in nanoseconds.
+uint64_t latencyOf(hwloc_topology_t topology, hwloc_obj_t numa);
+
 /// The indexes in a finite bitmap; none of an infinite one.
 std::vector<int64_t> indexesOf(hwloc_const_bitmap_t bitmap);
 

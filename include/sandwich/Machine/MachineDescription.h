@@ -120,6 +120,9 @@ struct MachineDescription {
   /// The bandwidths of each NUMA node's memory in bytes per second, by its
   /// index; where absent, that of `parts["numa"]`.
   std::map<unsigned, MachineValue> memories;
+  /// The same of memories that cores have beside that of their node: what is
+  /// said of all nodes is not about them. Nothing is assumed of these.
+  std::map<unsigned, MachineValue> besideMemories;
   std::vector<LatentGroup> latent;
   /// How often the system's own work wakes up on each core, and how long it
   /// then keeps a CPU. Nothing is assumed of it: it differs more between two

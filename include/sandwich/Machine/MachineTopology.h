@@ -53,6 +53,9 @@ struct MachineNode {
   /// does not tell where they are. Both zero in a machine that was not read.
   uint64_t firstCore = 0;
   uint64_t coreCount = 0;
+  /// Of a memory outside the tree: the indexes of the NUMA nodes in the tree
+  /// whose cores have it beside their own. None where the system tells nothing.
+  std::vector<unsigned> besideNodes;
   std::vector<MachineNode> children;
 };
 
@@ -99,8 +102,10 @@ inline constexpr char syntheticPrefix[] = "synthetic:";
 /// The host has the CPUs that the calling thread may run on: online, in the
 /// cgroup's cpuset and in the affinity mask. Of another machine the cpuset in
 /// its file counts. Caches, packages and all else without such a CPU are not in
-/// the tree. Errors: hwloc cannot read it; it has no CPU, or none that may be
-/// used; more than `maxTopologyCpus`.
+/// the tree. Memories of a description in words that tells no size of any have
+/// none. Errors: hwloc cannot read it; it has no CPU, or none that may be
+/// used; more than `maxTopologyCpus`; no child process can be started to try a
+/// description in.
 Result<Machine> readMachineTopology(const std::string &source = "host");
 
 /// The same, of the text of an XML file, which `name` is.
@@ -116,8 +121,8 @@ void correctMemorySizes(Machine &machine, uint64_t kernelBytes);
 /// How many parts of `kind` there are in `node`, itself included.
 uint64_t countParts(const MachineNode &node, std::string_view kind);
 
-/// `{"kind", "index", "bytes", "bandwidth", "latency", "speed", "children"}`,
-/// without what is not known or is as everywhere.
+/// `{"kind", "index", "bytes", "bandwidth", "latency", "speed", "beside",
+/// "children"}`, without what is not known or is as everywhere.
 Json toJson(const MachineNode &node);
 
 /// `{"name", "cpu_model", "topology", "memories", "numa_distances",

@@ -14,6 +14,7 @@
 #include "sandwich/Serving/Prediction/TracePrediction.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
+#include "sandwich/Topology/Search/PlanFile.h"
 #include "sandwich/Topology/Trees/SymmetricPart.h"
 
 #include <functional>
@@ -60,6 +61,10 @@ struct PlanOptions {
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
   int64_t patience = 200;
+  /// Cores that no plan uses in either phase (`withReservedCores`).
+  int64_t reservedCores = 0;
+  /// Hardware threads of each core that plans use: the first ones.
+  int64_t threadsPerCore = 1;
   /// Called often with what is being done, and how much of it is, from 0 to 1:
   /// while configurations are searched, the share of process counts and NUMA
   /// assignments.
@@ -75,16 +80,23 @@ struct PlanOptions {
 struct Plan {
   PlanEvaluator evaluator = PlanEvaluator::Modelled;
   Machine machine;
+  /// What plans may use: without reserved cores, and of each core the threads
+  /// that were asked for.
   SymmetricPart part;
   std::optional<TopoTree> tree;
+  /// Of the whole machine, whatever of it the plan uses.
+  PlanMachine identity;
   SearchResult search;
 };
 
 /// Searches the service configurations of a machine for a model. `stop` is
 /// asked now and then; the plan then has what was found so far. Errors: the
 /// model's configuration, the topology, the parameters or the trace cannot be
-/// read; top-k or patience are not positive; another machine's configurations
-/// are to be run; those of `MeasuredEvaluator`.
+/// read; top-k, patience or threads per core are not positive; more cores are
+/// reserved, or more threads of each core asked for, than there are; the model
+/// has no context of so many tokens; its ranks fit into no memory, however many
+/// they are; another machine's configurations are to be run; those of
+/// `MeasuredEvaluator`.
 Result<Plan> searchPlan(const PlanOptions &options,
                         const std::function<bool()> &stop = {});
 

@@ -67,9 +67,12 @@ static unsigned quotaThreads(const CgroupQuota &quota) {
 }
 
 unsigned CpuBudget::threads() const {
-  unsigned count = std::min(allowedCpus, allowedCores);
-  if (quota)
-    count = std::min(count, quotaThreads(*quota));
+  return std::min(hardwareThreads(), std::max(allowedCores, 1u));
+}
+
+unsigned CpuBudget::hardwareThreads() const {
+  const unsigned count =
+      quota ? std::min(allowedCpus, quotaThreads(*quota)) : allowedCpus;
   return std::max(count, 1u);
 }
 

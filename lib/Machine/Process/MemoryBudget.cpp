@@ -9,6 +9,8 @@
 #include "sandwich/Machine/Process/MemoryBudget.h"
 
 #include "Cgroup.h"
+#include "sandwich/Machine/Indexes.h"
+#include "sandwich/Machine/Process/MemoryBinding.h"
 
 #include <charconv>
 #include <fstream>
@@ -76,19 +78,25 @@ static std::optional<MemoryLimit> readCgroup(const CgroupFolder &folder) {
                      "in the cgroup limit of " + file};
 }
 
-/// What is free on a NUMA node.
-static std::optional<MemoryLimit> readNode(unsigned node,
-                                           const std::string &root) {
-  std::string path = root + "/sys/devices/system/node/node" +
-                     std::to_string(node) + "/meminfo";
-  std::optional<uint64_t> available = readField(path, "MemFree:");
-  if (!available)
-    return std::nullopt;
-  for (const char *list : {"Active(file):", "Inactive(file):"})
-    *available += readField(path, list).value_or(0);
-  return MemoryLimit{.available = *available,
-                     .where = "on NUMA node " + std::to_string(node),
-                     .numaNode = node};
+/// What is free on `memories`, which are those of a NUMA node.
+static std::optional<MemoryLimit>
+readNode(unsigned node, const std::vector<unsigned> &memories,
+         const std::string &root) {
+  MemoryLimit limit{.where = memories.size() == 1 ? "on NUMA node "
+                                                  : "on NUMA nodes ",
+                    .numaNode = node};
+  limit.where += formatIndexes({memories.begin(), memories.end()});
+  for (unsigned memory : memories) {
+    std::string path = root + "/sys/devices/system/node/node" +
+                       std::to_string(memory) + "/meminfo";
+    std::optional<uint64_t> available = readField(path, "MemFree:");
+    if (!available)
+      return std::nullopt;
+    for (const char *list : {"Active(file):", "Inactive(file):"})
+      *available += readField(path, list).value_or(0);
+    limit.available += *available;
+  }
+  return limit;
 }
 
 /// What is left of the address space, if that is limited.
@@ -119,7 +127,9 @@ sandwich::readMemoryLimits(const std::vector<unsigned> &numaNodes,
   for (const CgroupFolder &folder : cgroupFolders(root, "memory"))
     add(readCgroup(folder));
   for (unsigned node : numaNodes)
-    add(readNode(node, root));
+    add(readNode(
+        node, root.empty() ? memoryNodesOf(node) : std::vector<unsigned>{node},
+        root));
   if (root.empty())
     add(readAddressSpace());
   return limits;

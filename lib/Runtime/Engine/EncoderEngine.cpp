@@ -168,15 +168,17 @@ EncoderEngine::create(Artifact artifact, const EncoderEngineOptions &options) {
   loading.progress = options.progress;
   SANDWICH_ASSIGN_OR_RETURN(WeightStorage weights,
                             artifact.loadWeights(loading));
-  std::optional<unsigned> node = options.numaNode;
-  if (!node && !options.cpus.empty())
-    node = numaNodeOf(options.cpus);
-  if (node) {
+  std::vector<unsigned> nodes;
+  if (options.numaNode)
+    nodes = {*options.numaNode};
+  else if (std::optional<unsigned> node = numaNodeOf(options.cpus))
+    nodes = memoryNodesOf(*node);
+  if (!nodes.empty()) {
     std::span<const std::byte> areas[] = {weights.bytes(), cache.contents(),
                                           workspace.contents(),
                                           rows.contents()};
     SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> refusal,
-                              bindMemory(areas, *node));
+                              bindMemory(areas, nodes));
     if (refusal)
       report(options.log, LogLevel::Warning, *refusal);
   }

@@ -132,7 +132,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Artifact artifact,
     SANDWICH_RETURN_IF_ERROR(artifact.verifyWeights(options.progress));
   if (options.numaNode)
     // Nothing to bind yet, but a node that is not there is an error already.
-    SANDWICH_RETURN_IF_ERROR(bindMemory({}, *options.numaNode));
+    SANDWICH_RETURN_IF_ERROR(bindMemory({}, {{*options.numaNode}}));
   EngineOptions kept = options;
   kept.log = {};
   kept.progress = {};

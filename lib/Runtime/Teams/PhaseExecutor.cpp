@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Machine/Process/CpuBudget.h"
 #include "sandwich/Machine/Process/MemoryBinding.h"
+#include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Runtime/Teams/TeamStep.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/HugePages.h"
@@ -20,9 +21,6 @@
 #include <csetjmp>
 
 using namespace sandwich;
-
-/// Logits of a long prompt are handed over in pieces of at most this size.
-static constexpr uint64_t maxLogitsBytes = uint64_t{64} << 20;
 
 Result<StepBuffers> sandwich::stepBuffers(const Artifact &artifact) {
   const proto::Phase &prefill = artifact.prefill();
@@ -110,20 +108,25 @@ PhaseExecutor::create(const Artifact &artifact,
   limits.tokens = limits.logitRows = artifact.maxDecodeSequences();
   executor->phaseLimits.decode = limits;
   executor->communicator = options.communicator;
-  std::optional<unsigned> node = options.numaNode;
-  if (!node && (plan || ranks > 1))
-    node = numaNodeOf(executor->teams.cpus);
-  if (node)
-    SANDWICH_RETURN_IF_ERROR(executor->bindTo(*node, options.log));
+  std::vector<unsigned> nodes;
+  if (options.numaNode)
+    nodes = {*options.numaNode};
+  else if (plan || ranks > 1)
+    if (std::optional<unsigned> node = numaNodeOf(executor->teams.cpus))
+      nodes = memoryNodesOf(*node);
+  if (!nodes.empty())
+    SANDWICH_RETURN_IF_ERROR(executor->bindTo(nodes, options.log));
   return executor;
 }
 
-Status PhaseExecutor::bindTo(unsigned node, const LogCallback &log) const {
+Status PhaseExecutor::bindTo(std::span<const unsigned> nodes,
+                             const LogCallback &log) const {
+  // The weights come first, as they are read most.
   std::span<const std::byte> areas[] = {storage.bytes(), cache.bytes(),
                                         workspace.contents(),
                                         logitMemory.contents()};
   SANDWICH_ASSIGN_OR_RETURN(std::optional<std::string> refusal,
-                            bindMemory(areas, node));
+                            bindMemory(areas, nodes));
   if (refusal)
     report(log, LogLevel::Warning, *refusal);
   return {};

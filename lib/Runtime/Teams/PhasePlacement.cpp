@@ -142,16 +142,24 @@ sandwich::createPhaseTeams(const Artifact &artifact, const CpuBudget &budget,
   PhaseCpus cpus = choosePhaseCpus(artifact, budget, plan, process, processes);
   prefill.cpus = std::move(cpus.prefill);
   decode.cpus = std::move(cpus.decode);
-  prefill.oversubscribed = decode.oversubscribed = threads > budget.threads();
+  // A plan may have a thread on each hardware thread of a core.
+  const bool usesSiblings = plan && !cpus.forbidden &&
+                            threads > budget.threads() &&
+                            threads <= budget.hardwareThreads();
+  const bool oversubscribed = threads > budget.threads() && !usesSiblings;
+  prefill.oversubscribed = decode.oversubscribed = oversubscribed;
 
   const std::string allowance =
-      std::to_string(budget.threads()) + " (limited by " + budget.limit() + ")";
+      usesSiblings
+          ? std::to_string(budget.hardwareThreads()) + ", several on each core"
+          : std::to_string(budget.threads()) + " (limited by " +
+                budget.limit() + ")";
   if (cpus.forbidden)
     report(log, LogLevel::Warning,
            artifact.path() + ": its plan uses CPU " +
                std::to_string(*cpus.forbidden) +
                ", which this process may not; threads run on other cores");
-  if (threads > budget.threads())
+  if (oversubscribed)
     report(log, LogLevel::Warning,
            artifact.path() + ": was compiled for " + std::to_string(threads) +
                " threads, but this process may use " + allowance +

@@ -22,8 +22,11 @@ OperatorLimits sandwich::limitsOf(const ModelWork &work) {
 }
 
 ModelledEvaluator::ModelledEvaluator(LatencyModel model, ModelWork work,
-                                     TracePrediction trace)
-    : model(std::move(model)), work(work), trace(std::move(trace)) {}
+                                     TracePrediction trace,
+                                     std::optional<ModelMemoryOptions> memory,
+                                     std::vector<OtherInstance> others)
+    : model(std::move(model)), work(work), trace(std::move(trace)),
+      memory(memory), others(std::move(others)) {}
 
 StepTime sandwich::predictStepTime(const TeamSpeed &prefill,
                                    const TeamSpeed &decode,
@@ -49,14 +52,94 @@ double sandwich::predictStep(const TeamSpeed &prefill, const TeamSpeed &decode,
   return predictStepTime(prefill, decode, work, shape).seconds();
 }
 
+Status ModelledEvaluator::placeRanks(const std::vector<RankCpus> &ranks,
+                                     Prefill &prefill) {
+  const std::vector<RankCpus> all = allBusy(ranks);
+  if (!memory || ranks.empty()) {
+    SANDWICH_ASSIGN_OR_RETURN(prefill.memories, model.memoriesOf(all));
+    return {};
+  }
+  const RankMemory needs = memoryOfRank(work, *memory, ranks.size());
+  SANDWICH_ASSIGN_OR_RETURN(
+      LatencyModel::MemoryPlacement placement,
+      model.place(all, bytesOfRanks(needs, all.size())));
+  prefill.memories = std::move(placement.memories);
+  prefill.memoryNodes = std::move(placement.nodes);
+  prefill.memoryNodes.resize(ranks.size());
+  if (placement.shortage) {
+    prefill.shortage = describe(*placement.shortage, needs, all.size());
+    const double lacking =
+        placement.shortage->needed - placement.shortage->available;
+    if (lacking < leastLacking) {
+      leastLacking = lacking;
+      closest = prefill.shortage;
+    }
+  }
+  return {};
+}
+
+std::vector<RankCpus>
+ModelledEvaluator::allBusy(const std::vector<RankCpus> &ranks) const {
+  std::vector<RankCpus> all = ranks;
+  if (trace.servesAtOnce())
+    for (const OtherInstance &other : others)
+      for (RankCpus &rank : other(ranks))
+        all.push_back(std::move(rank));
+  return all;
+}
+
+Result<TeamSpeed> ModelledEvaluator::speedOf(
+    const std::vector<RankCpus> &ranks,
+    const LatencyModel::RankMemories &memories) const {
+  const std::vector<RankCpus> all = allBusy(ranks);
+  SANDWICH_ASSIGN_OR_RETURN(TeamSpeed everybody, model.speedOf(all, memories));
+  if (all.size() == ranks.size())
+    return everybody;
+  // The ranks of an instance wait for each other only.
+  LatencyModel::RankMemories own = memories;
+  own.weights.resize(ranks.size());
+  own.cache.resize(ranks.size());
+  SANDWICH_ASSIGN_OR_RETURN(TeamSpeed team, model.speedOf(ranks, own));
+  const double share =
+      static_cast<double>(ranks.size()) / static_cast<double>(all.size());
+  team.flopsPerSecond = share * everybody.flopsPerSecond;
+  team.bytesPerSecond = share * everybody.bytesPerSecond;
+  team.cacheSlowdown = everybody.cacheSlowdown;
+  team.interference = everybody.interference;
+  return team;
+}
+
+Result<double> ModelledEvaluator::stepMilliseconds(
+    const ServiceConfiguration &configuration, const StepShape &shape) {
+  SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
+                            prefillOf(configuration.prefillCores));
+  SANDWICH_ASSIGN_OR_RETURN(
+      TeamSpeed decode,
+      speedOf(configuration.decodeCores, prefill->memories));
+  return millisecondsPerSecond *
+         predictStep(prefill->speed, decode, work, shape);
+}
+
+std::optional<std::string>
+ModelledEvaluator::whyNot(const ServiceConfiguration &configuration) {
+  Result<const Prefill *> prefill = prefillOf(configuration.prefillCores);
+  return prefill ? (*prefill)->shortage : std::nullopt;
+}
+
+Result<std::vector<std::vector<unsigned>>>
+ModelledEvaluator::memoryNodesOf(const ServiceConfiguration &configuration) {
+  SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
+                            prefillOf(configuration.prefillCores));
+  return prefill->memoryNodes;
+}
+
 Result<const ModelledEvaluator::Prefill *>
 ModelledEvaluator::prefillOf(const std::vector<RankCpus> &ranks) {
   auto known = prefills.find(ranks);
   if (known == prefills.end()) {
     Prefill prefill;
-    SANDWICH_ASSIGN_OR_RETURN(prefill.memories, model.memoriesOf(ranks));
-    SANDWICH_ASSIGN_OR_RETURN(prefill.speed,
-                              model.speedOf(ranks, prefill.memories));
+    SANDWICH_RETURN_IF_ERROR(placeRanks(ranks, prefill));
+    SANDWICH_ASSIGN_OR_RETURN(prefill.speed, speedOf(ranks, prefill.memories));
     known = prefills.emplace(ranks, std::move(prefill)).first;
   }
   return &known->second;
@@ -66,10 +149,12 @@ Result<double>
 ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
   SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
                             prefillOf(configuration.prefillCores));
+  if (prefill->shortage)
+    return std::numeric_limits<double>::infinity();
   // Weights stay where the process has them, whichever of its cores sleep.
   SANDWICH_ASSIGN_OR_RETURN(
       TeamSpeed decode,
-      model.speedOf(configuration.decodeCores, prefill->memories));
+      speedOf(configuration.decodeCores, prefill->memories));
   const auto [known, isNew] =
       latencies.try_emplace({prefill->speed, decode}, 0.0);
   if (isNew)
@@ -86,11 +171,11 @@ ModelledEvaluator::explain(const ServiceConfiguration &configuration) {
   if (!prefill)
     return {};
   const LatencyModel::RankMemories &memories = (*prefill)->memories;
-  Result<TeamSpeed> decode = model.speedOf(configuration.decodeCores, memories);
+  Result<TeamSpeed> decode = speedOf(configuration.decodeCores, memories);
   Result<ReadingShares> prefillReading =
-      model.readingShares(configuration.prefillCores, memories);
+      model.readingShares(allBusy(configuration.prefillCores), memories);
   Result<ReadingShares> decodeReading =
-      model.readingShares(configuration.decodeCores, memories);
+      model.readingShares(allBusy(configuration.decodeCores), memories);
   if (!decode || !prefillReading || !decodeReading)
     return {};
   auto timeOf = [&](const StepShape &shape) {

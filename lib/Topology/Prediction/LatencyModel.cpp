@@ -39,11 +39,13 @@ Status LatencyModel::addParts(const MachineNode &node,
   if (auto known = description.parts.find(node.kind);
       known != description.parts.end())
     part.set(known->second);
-  if (node.kind == "numa") {
-    if (auto memory =
-            description.memories.find(static_cast<unsigned>(node.index));
-        node.index >= 0 && memory != description.memories.end())
+  if (node.kind == "numa" && node.index >= 0) {
+    part.index = static_cast<unsigned>(node.index);
+    if (auto memory = description.memories.find(part.index);
+        memory != description.memories.end())
       part.bytesPerSecond = memory->second;
+    if (node.bytes > 0)
+      part.bytes = static_cast<double>(node.bytes);
   }
   // A CPU outside any core is one.
   if (node.kind == "core" ||
@@ -157,7 +159,8 @@ Status LatencyModel::putAround(const std::vector<Place *> &members, size_t part,
 
 Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
                                           const MachineDescription &description,
-                                          bool bf16Weights) {
+                                          bool bf16Weights,
+                                          std::span<const MachineNode> beside) {
   LatencyModel model;
   model.coreFlopsPerSecond = description.coreFlopsPerSecond.of(bf16Weights);
   model.coreBytesPerSecond = description.coreBytesPerSecond;
@@ -174,7 +177,44 @@ Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
   for (const LatentGroup &group : description.latent)
     SANDWICH_RETURN_IF_ERROR(model.addLatentGroups(group));
   model.linkParts();
+  for (const MachineNode &memory : beside)
+    model.addBeside(memory, description);
   return model;
+}
+
+void LatencyModel::addBeside(const MachineNode &memory,
+                             const MachineDescription &description) {
+  if (memory.kind != "numa" || memory.index < 0)
+    return;
+  Part part;
+  part.kind = memory.kind;
+  part.index = static_cast<unsigned>(memory.index);
+  const MachineValue *bandwidth = nullptr;
+  for (const auto *known : {&description.besideMemories, &description.memories})
+    if (auto found = known->find(part.index); found != known->end())
+      bandwidth = &found->second;
+  for (size_t node = 0; node < parts.size(); ++node)
+    if (isMemory(node) && parts[node].besideNodes.empty() &&
+        std::ranges::find(memory.besideNodes, parts[node].index) !=
+            memory.besideNodes.end())
+      part.besideNodes.push_back(node);
+  if (!bandwidth || part.besideNodes.empty())
+    return;
+  part.bytesPerSecond = *bandwidth;
+  if (memory.bytes > 0)
+    part.bytes = static_cast<double>(memory.bytes);
+  part.parent = parts[part.besideNodes.front()].parent;
+  while (part.parent &&
+         !std::ranges::all_of(part.besideNodes, [&](size_t node) {
+           return isInside(node, *part.parent);
+         }))
+    part.parent = parts[*part.parent].parent;
+  part.depth = part.parent ? parts[*part.parent].depth + 1 : 0;
+  // Nothing is read through it to another memory, so its place among the parts
+  // does not matter.
+  inwardsOut.push_back(parts.size());
+  beside.push_back(parts.size());
+  parts.push_back(std::move(part));
 }
 
 void LatencyModel::linkParts() {
@@ -247,9 +287,9 @@ LatencyModel::readersOf(const std::vector<RankCpus> &ranks) const {
   return readers;
 }
 
-Result<LatencyModel::RankMemories>
-LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
-  RankMemories memories;
+Result<std::vector<std::vector<size_t>>>
+LatencyModel::nodesOf(const std::vector<RankCpus> &ranks) const {
+  std::vector<std::vector<size_t>> nodes;
   for (const RankCpus &rank : ranks) {
     std::set<size_t> own;
     for (unsigned cpu : rank) {
@@ -257,8 +297,22 @@ LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
       if (place->memory)
         own.insert(*place->memory);
     }
-    memories.emplace_back(own.begin(), own.end());
+    nodes.emplace_back(own.begin(), own.end());
   }
+  return nodes;
+}
+
+Result<LatencyModel::RankMemories>
+LatencyModel::memoriesOf(const std::vector<RankCpus> &ranks) const {
+  SANDWICH_ASSIGN_OR_RETURN(const std::vector<std::vector<size_t>> nodes,
+                            nodesOf(ranks));
+  RankMemories memories;
+  for (const std::vector<size_t> &own : nodes) {
+    MemoryShares &shares = memories.weights.emplace_back();
+    for (size_t node : own)
+      shares.push_back({node, 1 / static_cast<double>(own.size())});
+  }
+  memories.cache = memories.weights;
   return memories;
 }
 
@@ -312,20 +366,27 @@ double LatencyModel::bandwidthThatPasses(double asked, double passed) {
   return high;
 }
 
+bool LatencyModel::isLocal(const Place &place, size_t memory) const {
+  const std::vector<size_t> &nodes = parts[memory].besideNodes;
+  return place.memory &&
+         (*place.memory == memory ||
+          std::ranges::find(nodes, *place.memory) != nodes.end());
+}
+
 double LatencyModel::bytesAlone(const Place &place,
-                                std::span<const size_t> memories) const {
+                                const MemoryShares &memories) const {
   const double remote = remoteShareOf(place, memories);
   return place.speed * coreBytesPerSecond / (1 - remote + remote / remoteShare);
 }
 
 double LatencyModel::remoteShareOf(const Place &place,
-                                   std::span<const size_t> memories) {
+                                   const MemoryShares &memories) const {
   if (memories.empty())
     return 0;
   double remote = 1;
-  for (size_t memory : memories)
-    if (place.memory == memory)
-      remote -= 1 / static_cast<double>(memories.size());
+  for (auto [memory, share] : memories)
+    if (isLocal(place, memory))
+      remote -= share;
   return remote;
 }
 
@@ -373,7 +434,7 @@ std::vector<double> LatencyModel::passOn(std::vector<double> asked,
 }
 
 void LatencyModel::read(std::vector<Reader> &readers,
-                        const RankMemories &memories,
+                        const std::vector<MemoryShares> &memories,
                         std::span<const unsigned> threads,
                         Limits *limits) const {
   std::vector<double> asked(parts.size());
@@ -389,9 +450,8 @@ void LatencyModel::read(std::vector<Reader> &readers,
   asked.assign(parts.size(), 0);
   for (Reader &reader : readers) {
     reader.bytesPerSecond *= share[reader.place->path.front()];
-    const std::vector<size_t> &own = memories[reader.rank];
-    for (size_t memory : own)
-      asked[memory] += reader.bytesPerSecond / static_cast<double>(own.size());
+    for (auto [memory, part] : memories[reader.rank])
+      asked[memory] += reader.bytesPerSecond * part;
   }
   // which a core reads one after the other,
   for (size_t part = 0; part < parts.size(); ++part)
@@ -410,11 +470,10 @@ void LatencyModel::read(std::vector<Reader> &readers,
   }
   for (Reader &reader : readers) {
     double slower = 0;
-    for (size_t memory : memories[reader.rank])
-      slower += 1 / share[memory];
+    for (auto [memory, part] : memories[reader.rank])
+      slower += part / share[memory];
     if (slower > 0)
-      reader.bytesPerSecond *=
-          static_cast<double>(memories[reader.rank].size()) / slower;
+      reader.bytesPerSecond /= slower;
   }
   readOverLinks(readers, memories, limits);
   // and through what is around the reader's own memory.
@@ -429,16 +488,16 @@ void LatencyModel::read(std::vector<Reader> &readers,
 }
 
 double LatencyModel::outsideOf(size_t part,
-                               std::span<const size_t> memories) const {
-  if (memories.empty())
-    return 0;
-  auto count = std::ranges::count_if(
-      memories, [&](size_t memory) { return !isInside(memory, part); });
-  return static_cast<double>(count) / static_cast<double>(memories.size());
+                               const MemoryShares &memories) const {
+  double outside = 0;
+  for (auto [memory, share] : memories)
+    if (!isInside(memory, part))
+      outside += share;
+  return outside;
 }
 
 void LatencyModel::readOverLinks(std::vector<Reader> &readers,
-                                 const RankMemories &memories,
+                                 const std::vector<MemoryShares> &memories,
                                  Limits *limits) const {
   if (limits) {
     limits->links.assign(parts.size(), 0);
@@ -446,7 +505,7 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
   }
   for (size_t part : linked) {
     std::vector<double> outside;
-    for (const std::vector<size_t> &own : memories)
+    for (const MemoryShares &own : memories)
       outside.push_back(outsideOf(part, own));
     auto isHere = [&](const Reader &reader) {
       return outside[reader.rank] > 0 &&
@@ -472,8 +531,20 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
   }
 }
 
+double LatencyModel::bytesOfSlowest(std::span<const Reader> readers,
+                                    const std::vector<RankCpus> &ranks) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const RankCpus &cpus : ranks) {
+    for (const Reader &reader : readers.first(cpus.size()))
+      slowest = std::min(slowest, static_cast<double>(cpus.size()) *
+                                      reader.bytesPerSecond);
+    readers = readers.subspan(cpus.size());
+  }
+  return slowest;
+}
+
 ReadingShares LatencyModel::sharesOf(const Reader &reader,
-                                     std::span<const size_t> memories,
+                                     const MemoryShares &memories,
                                      const Limits &limits) const {
   ReadingShares shares;
   // What is not yet told of the time: what the parts before waited for.
@@ -500,8 +571,8 @@ ReadingShares LatencyModel::sharesOf(const Reader &reader,
   }
   // Memories are read one after the other.
   double all = 0, limited = 0;
-  for (size_t memory : memories) {
-    const double time = 1 / limits.passedByMemory[memory];
+  for (auto [memory, share] : memories) {
+    const double time = share / limits.passedByMemory[memory];
     all += time;
     limited += time * limits.memories[memory];
   }
@@ -526,9 +597,10 @@ LatencyModel::threadsOf(std::span<const Reader> readers) const {
 /// Error: `memories` of another number of ranks.
 static Status checkMemories(const std::vector<RankCpus> &ranks,
                             const LatencyModel::RankMemories &memories) {
-  if (memories.size() != ranks.size())
+  if (memories.weights.size() != ranks.size() ||
+      memories.cache.size() != ranks.size())
     return makeError(ranks.size(), " ranks have memories for ",
-                     memories.size());
+                     memories.weights.size());
   return {};
 }
 
@@ -538,13 +610,13 @@ LatencyModel::readingShares(const std::vector<RankCpus> &ranks,
   SANDWICH_ASSIGN_OR_RETURN(std::vector<Reader> readers, readersOf(ranks));
   SANDWICH_RETURN_IF_ERROR(checkMemories(ranks, memories));
   Limits limits;
-  read(readers, memories, threadsOf(readers), &limits);
+  read(readers, memories.weights, threadsOf(readers), &limits);
   const Reader &slowest =
       *std::ranges::min_element(readers, {}, [&](const Reader &reader) {
         return static_cast<double>(ranks[reader.rank].size()) *
                reader.bytesPerSecond;
       });
-  return sharesOf(slowest, memories[slowest.rank], limits);
+  return sharesOf(slowest, memories.weights[slowest.rank], limits);
 }
 
 Result<TeamSpeed>
@@ -558,13 +630,18 @@ Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
   SANDWICH_ASSIGN_OR_RETURN(std::vector<Reader> readers, readersOf(ranks));
   SANDWICH_RETURN_IF_ERROR(checkMemories(ranks, memories));
   const std::vector<unsigned> threads = threadsOf(readers);
-  read(readers, memories, threads);
+  read(readers, memories.weights, threads);
 
   const double ranksCount = static_cast<double>(ranks.size());
   TeamSpeed team;
   team.ranks = ranksCount;
   team.flopsPerSecond = std::numeric_limits<double>::infinity();
-  double slowestRank = std::numeric_limits<double>::infinity();
+  const double slowestRank = bytesOfSlowest(readers, ranks);
+  if (memories.cache != memories.weights) {
+    std::vector<Reader> ofCache = readers;
+    read(ofCache, memories.cache, threads);
+    team.cacheSlowdown = slowestRank / bytesOfSlowest(ofCache, ranks);
+  }
   std::vector<unsigned> inside(parts.size());
   std::vector<Reader> leaders;
   std::span<const Reader> others = readers;
@@ -572,15 +649,11 @@ Result<TeamSpeed> LatencyModel::speedOf(const std::vector<RankCpus> &ranks,
     std::span<const Reader> rank = others.first(cpus.size());
     others = others.subspan(cpus.size());
     const double size = static_cast<double>(cpus.size());
-    double slowestReading = std::numeric_limits<double>::infinity();
     double slowestComputing = std::numeric_limits<double>::infinity();
-    for (const Reader &reader : rank) {
-      slowestReading = std::min(slowestReading, reader.bytesPerSecond);
+    for (const Reader &reader : rank)
       slowestComputing =
           std::min(slowestComputing, reader.place->speed * coreFlopsPerSecond /
                                          threads[reader.place->core]);
-    }
-    slowestRank = std::min(slowestRank, size * slowestReading);
     team.flopsPerSecond =
         std::min(team.flopsPerSecond, ranksCount * size * slowestComputing);
     team.threads = std::max(team.threads, size);

@@ -98,7 +98,7 @@ StepTime LatencyModel::stepTime(const TeamSpeed &team, const ModelWork &work,
   const double bytes =
       readWeights(team, work, step, copies) * work.bytesPerWeight +
       step.cachedPositions * layers * copies * work.keyValueElements() *
-          work.bytesPerKeyValue;
+          work.bytesPerKeyValue * team.cacheSlowdown;
   const double sums =
       step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
   StepTime time;

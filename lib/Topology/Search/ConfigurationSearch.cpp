@@ -53,7 +53,8 @@ private:
   void tellSoFar(const RemoveWalk &walk,
                  const std::vector<CrossSection> &cuts) const;
   ConfigurationClass describe(const RankedClass &ranked) const;
-  std::string textOf(DropReason reason, const ConfigurationShape &shape) const;
+  std::string textOf(DropReason reason,
+                     const ConfigurationClass &configuration) const;
 
   const SearchSpace &space;
   ConfigurationEvaluator &evaluator;
@@ -80,17 +81,17 @@ ConfigurationClass Search::describe(const RankedClass &ranked) const {
 }
 
 std::string Search::textOf(DropReason reason,
-                           const ConfigurationShape &shape) const {
+                           const ConfigurationClass &configuration) const {
   switch (reason) {
   case DropReason::OperatorLimits:
-    return options.limits.refuse(shape.processes).value_or("");
+    return options.limits.refuse(configuration.processes()).value_or("");
   case DropReason::NoImprovement:
     return options.leastGain > 0
                ? "not better by more than chance or guesses than with fewer "
                  "cores removed"
                : "no better than with fewer cores removed";
   case DropReason::CannotRun:
-    return "cannot run";
+    return evaluator.whyNot(configuration).value_or("cannot run");
   case DropReason::BelowTop:
     return std::to_string(options.topK) + " configurations are better";
   }
@@ -164,6 +165,11 @@ void Search::rankAll(const RemoveWalk &walk,
       break;
     case RemoveWalk::State::CannotRun:
       ++statistics.cannotRun;
+      // With cores removed it lacks what it lacks with all.
+      if (record.removals.empty())
+        if (std::optional<std::string> reason = evaluator.whyNot(describe(one)))
+          if (std::ranges::find(result.notes, *reason) == result.notes.end())
+            result.notes.push_back(std::move(*reason));
       drop(std::move(one), DropReason::CannotRun);
       break;
     }
@@ -176,9 +182,11 @@ SearchResult Search::ranking() const {
   for (const RankedClass &ranked : best.classes())
     found.configurations.push_back(describe(ranked));
   for (const auto &[reason, ranking] : dropped)
-    for (const RankedClass &ranked : ranking.classes())
-      found.dropped.emplace_back(describe(ranked), reason,
-                                 textOf(reason, ranked.shape));
+    for (const RankedClass &ranked : ranking.classes()) {
+      const ConfigurationClass configuration = describe(ranked);
+      found.dropped.emplace_back(configuration, reason,
+                                 textOf(reason, configuration));
+    }
   std::ranges::stable_sort(found.dropped, {}, &DroppedClass::predictedMs);
   found.statistics.seconds = secondsSince(start);
   return found;

@@ -17,8 +17,9 @@ using namespace sandwich;
 Result<double>
 OncePerClass::predict(const ServiceConfiguration &configuration) {
   SANDWICH_ASSIGN_OR_RETURN(double modelled, model.predict(configuration));
-  if (std::isnan(modelled))
-    modelled = std::numeric_limits<double>::infinity();
+  // What does not fit need not be tried.
+  if (!std::isfinite(modelled))
+    return std::numeric_limits<double>::infinity();
   std::map<double, double> &ofShape = known[configuration.shape()];
   auto place = ofShape.lower_bound(modelled);
   for (auto near : {place, place == ofShape.begin() ? place : std::prev(place)})

@@ -49,6 +49,14 @@ PlanMachine sandwich::planMachine(const Machine &machine,
           used.describe(), digits};
 }
 
+Result<PlanMachine> sandwich::planMachine(const Machine &machine) {
+  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
+                            largestSymmetricPart(machine.root));
+  SANDWICH_ASSIGN_OR_RETURN(
+      TopoTree tree, TopoTree::fromMachine(part.root, TopoLeaves::Cores));
+  return planMachine(machine, tree);
+}
+
 Json sandwich::toJson(const PlanMachine &machine) {
   return {{"name", machine.name},
           {"description", machine.description},
@@ -64,11 +72,7 @@ static Status checkMachine(const Json &json, const Machine &machine) {
     if (!made.is_object() || !made.contains(member) ||
         !made[member].is_string())
       return makeError("machine.", member, " is absent or no text");
-  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
-                            largestSymmetricPart(machine.root));
-  SANDWICH_ASSIGN_OR_RETURN(
-      TopoTree tree, TopoTree::fromMachine(part.root, TopoLeaves::Cores));
-  const PlanMachine own = planMachine(machine, tree);
+  SANDWICH_ASSIGN_OR_RETURN(const PlanMachine own, planMachine(machine));
   if (made["hash"] == own.hash)
     return {};
   const auto name = printable(made["name"].get<std::string>());

@@ -20,6 +20,14 @@ bool ServiceConfiguration::operator==(const ServiceConfiguration &other) const {
          decodeCores == other.decodeCores;
 }
 
+bool ServiceConfiguration::hasOtherMemory() const {
+  for (size_t process = 0; process < memoryNodes.size(); ++process)
+    for (unsigned node : memoryNodes[process])
+      if (!std::binary_search(numa[process].begin(), numa[process].end(), node))
+        return true;
+  return false;
+}
+
 static void add(Hasher &hasher,
                 const std::vector<std::vector<unsigned>> &lists) {
   hasher.add(lists.size());
@@ -44,11 +52,16 @@ TopoHash sandwich::hash(const std::vector<std::vector<unsigned>> &cores) {
   return hasher.finish();
 }
 
-std::string sandwich::describe(const ConfigurationShape &shape) {
-  std::string text = std::to_string(shape.processes);
+std::string sandwich::describe(const ConfigurationShape &shape,
+                               std::string_view leaves) {
+  std::string text;
+  if (shape.instances > 1)
+    text = std::to_string(shape.instances) + " instances of ";
+  text += std::to_string(shape.processes);
   text += shape.processes == 1 ? " process of " : " processes of ";
   text += std::to_string(shape.prefillCores);
-  text += shape.prefillCores == 1 ? " core" : " cores";
+  text.append(" ").append(leaves);
+  text += shape.prefillCores == 1 ? "" : "s";
   if (shape.decodeCores < shape.prefillCores)
     text += ", " + std::to_string(shape.decodeCores) + " of them in decode";
   return text;
@@ -108,6 +121,8 @@ Json sandwich::toJson(const ServiceConfiguration &configuration) {
                {"numa", std::move(first)}};
   if (several)
     json["numa_nodes"] = configuration.numa;
+  if (configuration.hasOtherMemory())
+    json["memory_nodes"] = configuration.memoryNodes;
   json["prefill_cores"] = configuration.prefillCores;
   json["decode_cores"] = configuration.decodeCores;
   json["predicted_ms"] = configuration.predictedMs;

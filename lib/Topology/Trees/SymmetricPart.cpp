@@ -107,6 +107,29 @@ static void collectCpus(const MachineNode &node, std::vector<int64_t> &cpus) {
     collectCpus(child, cpus);
 }
 
+static std::string countOf(size_t count, const std::string &kind) {
+  return std::to_string(count) + " " + kind + (count == 1 ? "" : "s");
+}
+
+/// "core 7 (CPU 7)", "packages 1-3 (CPUs 8-19)", "2 l3s (CPUs 4-7)".
+static std::string describe(const std::vector<const MachineNode *> &nodes) {
+  std::vector<int64_t> indexes;
+  std::vector<int64_t> cpus;
+  for (const MachineNode *node : nodes) {
+    if (node->index >= 0)
+      indexes.push_back(node->index);
+    collectCpus(*node, cpus);
+  }
+  const std::string &kind = nodes[0]->kind;
+  if (kind == "cpu")
+    return formatCpus(cpus);
+  bool unique = std::set(indexes.begin(), indexes.end()).size() == nodes.size();
+  std::string name = countOf(nodes.size(), kind);
+  if (unique)
+    name = kind + (nodes.size() == 1 ? " " : "s ") + formatIndexes(indexes);
+  return name + " (" + formatCpus(cpus) + ")";
+}
+
 namespace {
 
 using Classes =
@@ -252,30 +275,6 @@ private:
     return "built unlike the " + used + " cores used, which lie in " + kinds;
   }
 
-  static std::string countOf(size_t count, const std::string &kind) {
-    return std::to_string(count) + " " + kind + (count == 1 ? "" : "s");
-  }
-
-  /// "core 7 (CPU 7)", "packages 1-3 (CPUs 8-19)", "2 l3s (CPUs 4-7)".
-  static std::string describe(const std::vector<const MachineNode *> &nodes) {
-    std::vector<int64_t> indexes;
-    std::vector<int64_t> cpus;
-    for (const MachineNode *node : nodes) {
-      if (node->index >= 0)
-        indexes.push_back(node->index);
-      collectCpus(*node, cpus);
-    }
-    const std::string &kind = nodes[0]->kind;
-    if (kind == "cpu")
-      return formatCpus(cpus);
-    bool unique =
-        std::set(indexes.begin(), indexes.end()).size() == nodes.size();
-    std::string name = countOf(nodes.size(), kind);
-    if (unique)
-      name = kind + (nodes.size() == 1 ? " " : "s ") + formatIndexes(indexes);
-    return name + " (" + formatCpus(cpus) + ")";
-  }
-
   /// Gives all nodes of a level the least that one of them has.
   static void equalize(const std::vector<MachineNode *> &level,
                        std::vector<std::string> &notes) {
@@ -331,4 +330,111 @@ sandwich::largestSymmetricPart(const MachineNode &machine) {
   if (!bestPaths)
     return makeError("the machine has no CPU");
   return Extractor(*bestPaths, best).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Reserved cores
+//===----------------------------------------------------------------------===//
+
+/// How many children the nodes of each level above the cores have.
+static std::vector<size_t> aritiesOf(const MachineNode &symmetric) {
+  std::vector<size_t> arities;
+  for (const MachineNode *node = &symmetric;
+       node->kind != "core" && !node->children.empty();
+       node = &node->children.front())
+    arities.push_back(node->children.size());
+  return arities;
+}
+
+namespace {
+
+/// Finds how many children the nodes of each level keep, so that at most so
+/// many cores remain.
+class ReservedShape {
+public:
+  ReservedShape(const std::vector<size_t> &arities, size_t mostCores)
+      : arities(arities), mostCores(mostCores), current(arities) {
+    choose(0, 1);
+  }
+
+  /// Empty if not even one core may remain.
+  const std::vector<size_t> &kept() const { return best; }
+
+private:
+  /// Chooses for `level` and all below it, where `nodes` remain above.
+  void choose(size_t level, size_t nodes) {
+    if (level == arities.size()) {
+      // What keeps more parts at the top comes first.
+      if (nodes <= mostCores && nodes > bestCores) {
+        bestCores = nodes;
+        best = current;
+      }
+      return;
+    }
+    for (size_t arity = arities[level]; arity > 0; --arity) {
+      current[level] = arity;
+      choose(level + 1, nodes * arity);
+    }
+  }
+
+  const std::vector<size_t> &arities;
+  const size_t mostCores;
+  std::vector<size_t> current, best;
+  size_t bestCores = 0;
+};
+
+} // namespace
+
+static void collectCores(const MachineNode &node,
+                         std::vector<const MachineNode *> &cores) {
+  if (node.kind == "core")
+    cores.push_back(&node);
+  for (const MachineNode &child : node.children)
+    collectCores(child, cores);
+}
+
+/// `node` with the last `kept[level]` children of each node from `level` on;
+/// adds the cores of the others to `taken`.
+static MachineNode keepLast(const MachineNode &node,
+                            const std::vector<size_t> &kept, size_t level,
+                            std::vector<const MachineNode *> &taken) {
+  if (level == kept.size())
+    return node;
+  MachineNode copy = node;
+  copy.children.clear();
+  const size_t first = node.children.size() - kept[level];
+  for (size_t i = 0; i < node.children.size(); ++i)
+    if (i < first)
+      collectCores(node.children[i], taken);
+    else
+      copy.children.push_back(
+          keepLast(node.children[i], kept, level + 1, taken));
+  return copy;
+}
+
+Result<SymmetricPart> sandwich::withReservedCores(const MachineNode &machine,
+                                                  SymmetricPart part,
+                                                  uint64_t cores) {
+  const uint64_t all = countParts(machine, "core");
+  if (cores >= all)
+    return makeError("cannot reserve ", cores, " of ", all,
+                     all == 1 ? " core" : " cores",
+                     ": at least one must remain for the model");
+  if (cores == 0)
+    return part;
+  const uint64_t used = countParts(part.root, "core");
+  const std::string asked = countOf(cores, "core") + " reserved";
+  if (all - used >= cores) {
+    part.leftOut.push_back(asked + ": of those that plans leave out anyway");
+    return part;
+  }
+  const ReservedShape shape(aritiesOf(part.root), all - cores);
+  std::vector<const MachineNode *> taken;
+  MachineNode rest = keepLast(part.root, shape.kept(), 0, taken);
+  part.leftOut.push_back(describe(taken) + ": " + asked +
+                         (used - countParts(rest, "core") > cores - (all - used)
+                              ? ", and as many of each part"
+                              : ""));
+  part.root = std::move(rest);
+  return part;
 }

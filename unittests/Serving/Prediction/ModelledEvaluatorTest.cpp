@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 using namespace sandwich;
@@ -52,6 +53,42 @@ TEST(PredictStep, IsAStepOfTheModel) {
   EXPECT_DOUBLE_EQ(
       seconds(piece),
       LatencyModel::stepSeconds(prefill, work, {21, attended + 11, 131, 2}));
+}
+
+TEST(ModelledEvaluator, RefusesWhatDoesNotFit) {
+  Result<Machine> machine =
+      readMachineTopology("synthetic:numa:2(memory=2147483648) core:4 pu:1");
+  ASSERT_TRUE(machine) << machine.error().message;
+  const MachineDescription description =
+      describeMachine(*machine, *getTarget("x86-64-avx2"));
+  const auto evaluatorFor = [&](int64_t contextTokens) {
+    return ModelledEvaluator(
+        *LatencyModel::create(machine->root, description,
+                              /*bf16Weights=*/true),
+        llama1B(2), *TracePrediction::create(*findServingTrace("sharegpt")),
+        ModelMemoryOptions{.contextTokens = contextTokens});
+  };
+  ServiceConfiguration oneNode;
+  oneNode.prefillCores = oneNode.decodeCores = {cpuRange(0, 4)};
+  ServiceConfiguration both;
+  both.prefillCores = both.decodeCores = {cpuRange(0, 4), cpuRange(4, 4)};
+  // 2.5 GiB of weights need both nodes.
+  ModelledEvaluator evaluator = evaluatorFor(512);
+  EXPECT_TRUE(std::isfinite(*evaluator.predict(both)));
+  EXPECT_EQ(evaluator.whyNot(both), std::nullopt);
+  EXPECT_EQ(evaluator.leastShortage(), std::nullopt);
+  EXPECT_TRUE(std::isinf(*evaluator.predict(oneNode)));
+  ASSERT_TRUE(evaluator.whyNot(oneNode));
+  EXPECT_TRUE(evaluator.whyNot(oneNode)->ends_with("but numa 0 has 2 GiB"))
+      << *evaluator.whyNot(oneNode);
+  EXPECT_EQ(evaluator.leastShortage(), evaluator.whyNot(oneNode));
+  EXPECT_EQ(*evaluator.memoryNodesOf(both),
+            (std::vector<std::vector<unsigned>>{{0}, {1}}));
+  // 1.5 GiB of keys and values fit nowhere; who lacks less is told.
+  ModelledEvaluator longer = evaluatorFor(8192);
+  EXPECT_TRUE(std::isinf(*longer.predict(oneNode)));
+  EXPECT_TRUE(std::isinf(*longer.predict(both)));
+  EXPECT_EQ(longer.leastShortage(), longer.whyNot(both));
 }
 
 //===----------------------------------------------------------------------===//

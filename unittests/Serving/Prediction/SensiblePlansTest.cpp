@@ -39,19 +39,20 @@ protected:
     Result<MachineDescription> description = machineDescriptionFromJson(
         *parseJson(json), describeMachine(machine, *getTarget(target)));
     ASSERT_TRUE(description) << description.error().message;
-    Result<SymmetricPart> part = largestSymmetricPart(machine.root);
+    Result<SymmetricPart> part = withReservedCores(
+        machine.root, *largestSymmetricPart(machine.root), reserved);
     ASSERT_TRUE(part) << part.error().message;
     Result<TopoTree> tree =
         TopoTree::fromMachine(part->root, TopoLeaves::Cores);
-    Result<LatencyModel> model =
-        LatencyModel::create(machine.root, *description, /*bf16Weights=*/true);
+    Result<LatencyModel> model = LatencyModel::create(
+        machine.root, *description, /*bf16Weights=*/true, machine.memories);
     Result<ServingTrace> trace = findServingTrace("sharegpt");
     ASSERT_TRUE(tree && model && trace);
     Result<TracePrediction> prediction = TracePrediction::create(*trace);
     ASSERT_TRUE(prediction) << prediction.error().message;
-    const ModelWork work = llama1B(2);
-    ModelledEvaluator evaluator(std::move(*model), work,
-                                std::move(*prediction));
+    ModelledEvaluator evaluator(
+        std::move(*model), work, std::move(*prediction),
+        ModelMemoryOptions{.contextTokens = contextTokens});
     ConfigurationSearchOptions options;
     options.limits = limitsOf(work);
     options.leastGain = 0.05;
@@ -59,7 +60,10 @@ protected:
     Result<SearchResult> result =
         searchConfigurations(*tree, evaluator, options);
     ASSERT_TRUE(result) << result.error().message;
+    notes = result->notes;
+    ASSERT_FALSE(result->configurations.empty());
     best = result->configurations.front();
+    best.memoryNodes = *evaluator.memoryNodesOf(best);
   }
 
   static std::set<unsigned> cpus(const std::vector<std::vector<unsigned>> &of) {
@@ -81,7 +85,11 @@ protected:
   }
 
   Machine machine;
+  ModelWork work = llama1B(2);
+  int64_t contextTokens = 4096;
+  uint64_t reserved = 0;
   ServiceConfiguration best;
+  std::vector<std::string> notes;
 };
 
 } // namespace
@@ -176,4 +184,85 @@ TEST_F(SensiblePlans, EfficiencyCoresSlowATeamDown) {
   EXPECT_DOUBLE_EQ(flops({0, 1, 2, 3, 4, 5, 6, 7}) * 0.75,
                    flops({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   EXPECT_DOUBLE_EQ(flops({8, 9}), flops({0}));
+}
+
+TEST_F(SensiblePlans, HBMHasTheWeights) {
+  // A Xeon Max in flat mode: 64 GiB of HBM beside 128 GiB of DDR in each
+  // socket.
+  read("pack:2 [numa(memory=137438953472)] l3:1 core:56 pu:1");
+  machine.cpuModel = "Intel(R) Xeon(R) CPU Max 9480";
+  plan("x86-64-amx");
+  const double withDDR = best.predictedMs;
+  for (unsigned node : {0, 1}) {
+    MachineNode &hbm = machine.memories.emplace_back();
+    hbm.kind = "numa";
+    hbm.index = node + 2;
+    hbm.bytes = uint64_t{64} << 30;
+    hbm.bandwidth = 600'000'000'000;
+    hbm.besideNodes = {node};
+  }
+  plan("x86-64-amx");
+  EXPECT_EQ(prefill().size(), 112u);
+  EXPECT_EQ(partsAwake(decode(), 56), 2u);
+  EXPECT_LT(best.predictedMs, 0.8 * withDDR);
+  // A process over both sockets would be bound to no memory.
+  for (size_t process = 0; process < best.processes(); ++process) {
+    ASSERT_EQ(best.numa[process].size(), 1u);
+    EXPECT_EQ(best.memoryNodes[process],
+              std::vector<unsigned>{best.numa[process].front() + 2});
+  }
+  EXPECT_TRUE(best.hasOtherMemory());
+  // What HBM cannot hold is in DDR, and is read more slowly.
+  const double withHBM = best.predictedMs;
+  for (MachineNode &hbm : machine.memories)
+    hbm.bytes = uint64_t{256} << 20;
+  plan("x86-64-amx");
+  EXPECT_GT(best.predictedMs, withHBM);
+  EXPECT_LT(best.predictedMs, withDDR);
+  for (size_t process = 0; process < best.processes(); ++process)
+    EXPECT_EQ(best.memoryNodes[process].size(), 2u);
+}
+
+TEST_F(SensiblePlans, ReservedCoresAreInNoPlan) {
+  read("pack:2 [numa(memory=274877906944)] l3:1 core:32 pu:1");
+  const char *busy = R"({"wakeups_per_core_per_second": 10, "wakeup_ms": 1})";
+  plan("x86-64-amx", busy);
+  EXPECT_EQ(prefill().size(), 64u);
+  // Of all cores one would have to sleep in decode for the system's work.
+  reserved = 4;
+  plan("x86-64-amx", busy);
+  EXPECT_EQ(prefill().size(), 60u);
+  for (unsigned cpu : {0, 1, 32, 33})
+    EXPECT_FALSE(prefill().contains(cpu)) << cpu;
+  EXPECT_EQ(partsAwake(decode(), 32), 2u);
+}
+
+TEST_F(SensiblePlans, AModelLargerThanANodeUsesSeveral) {
+  // 2.5 GiB of weights and 768 MiB of keys and values in nodes of 2 GiB.
+  read("pack:2 numa:2(memory=2147483648) core:8 pu:1");
+  plan("x86-64-avx512");
+  EXPECT_GE(best.processes(), 2u);
+  EXPECT_EQ(prefill().size(), 32u);
+  std::set<unsigned> nodes;
+  for (const std::vector<unsigned> &own : best.memoryNodes)
+    nodes.insert(own.begin(), own.end());
+  EXPECT_GE(nodes.size(), 2u);
+  EXPECT_FALSE(best.hasOtherMemory());
+  // In a machine of one such node nothing fits.
+  read("[numa(memory=2147483648)] core:8 pu:1");
+  Result<TopoTree> tree =
+      TopoTree::fromMachine(machine.root, TopoLeaves::Cores);
+  ModelledEvaluator evaluator(
+      *LatencyModel::create(machine.root,
+                            describeMachine(machine, *getTarget("x86-64-avx2")),
+                            /*bf16Weights=*/true),
+      work, *TracePrediction::create(*findServingTrace("sharegpt")),
+      ModelMemoryOptions{.contextTokens = contextTokens});
+  Result<SearchResult> result = searchConfigurations(*tree, evaluator);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->configurations.empty());
+  ASSERT_FALSE(result->notes.empty());
+  EXPECT_NE(result->notes.front().find("but numa 0 has 2 GiB"),
+            std::string::npos)
+      << result->notes.front();
 }

@@ -51,6 +51,9 @@ struct CpuBudget {
 
   /// The default thread count, at least 1. A quota is rounded down.
   unsigned threads() const;
+  /// The most threads that can run at a time, one on each CPU: of cores with
+  /// several hardware threads all of them. At least 1.
+  unsigned hardwareThreads() const;
   /// The CPUs to keep a team of `threads` threads on, one for each. None where
   /// the team leaves a core free, or has more threads than there are CPUs:
   /// every other process and model would choose the same ones, so such a team

@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+///
+/// \file
+/// A NUMA node is bound to with all the memories that its cores have at hand:
+/// its own and, on some machines, others beside it, as HBM beside DDR, of which
+/// the fastest is filled first.
+///
+//===----------------------------------------------------------------------===//
 
 #ifndef SANDWICH_MACHINE_PROCESS_MEMORYBINDING_H
 #define SANDWICH_MACHINE_PROCESS_MEMORYBINDING_H
@@ -16,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace sandwich {
 
@@ -23,22 +31,33 @@ namespace sandwich {
 struct PagePlaces {
   /// Pages that were asked about and are in memory.
   uint64_t present = 0;
-  /// Those of them on another node.
+  /// Those of them on other nodes.
   uint64_t elsewhere = 0;
 };
 
-/// Asks the kernel (move_pages) on which nodes at most `samples` pages lie that
-/// are spread evenly over `memory`. Nothing where it does not tell.
+/// Asks the kernel (move_pages) whether pages are on one of `nodes`: at most
+/// `samples` of them that are spread evenly over `memory`. Nothing where it
+/// does not tell.
 std::optional<PagePlaces> placesOf(std::span<const std::byte> memory,
-                                   unsigned node, size_t samples = 256);
+                                   std::span<const unsigned> nodes,
+                                   size_t samples = 256);
 
-/// Binds the `areas` to NUMA node `node` (an operating-system index): pages
-/// that come are taken there, and those that are in memory and belong to this
-/// process alone move there. A sample of the pages is verified afterwards.
-/// Returns what the system refused or did not do, for a warning. On a machine
-/// of one node there is nothing to do. Error: there is no such node.
+/// The NUMA node `node` (an operating-system index) and those whose memory its
+/// cores have beside its own, the fastest first as the firmware tells. What it
+/// does not tell the bandwidth of is left out, but for the node itself, which
+/// is then the first.
+std::vector<unsigned> memoryNodesOf(unsigned node);
+
+/// Binds the `areas` to NUMA nodes (operating-system indexes), of which there
+/// is one at least: pages that come are taken from the first as long as it has
+/// room, then from those near it, and those that are in memory and belong to
+/// this process alone move there. A sample of the pages is verified afterwards
+/// to be on one of `nodes`. Returns what the system refused or did not do, for
+/// a warning. On a machine of one node there is nothing to do. Error: there is
+/// no such node.
 Result<std::optional<std::string>>
-bindMemory(std::span<const std::span<const std::byte>> areas, unsigned node);
+bindMemory(std::span<const std::span<const std::byte>> areas,
+           std::span<const unsigned> nodes);
 
 /// The NUMA node that all of `cpus` (operating-system indexes) belong to, on a
 /// machine of several; nothing if there is no such node.

@@ -34,7 +34,7 @@ struct MemoryLimit {
   /// Whether mapped files count against it, even if they take no memory. Such a
   /// limit is one of each process; the others are of all together.
   bool countsMappedFiles = false;
-  /// The NUMA node that it is about.
+  /// The NUMA node that it is about, with the memories beside it.
   std::optional<unsigned> numaNode = {};
   /// Among how many what is left is to be divided, who asks included.
   uint64_t sharers = 1;
@@ -45,10 +45,12 @@ struct MemoryLimit {
 /// - in each cgroup that sets a limit (v2: `memory.max`, v1:
 ///   `memory.limit_in_bytes`), the limit without the use of it that is no page
 ///   of a file;
-/// - on each of `numaNodes`, what is free or holds pages of files there;
+/// - on each of `numaNodes`, with the memories beside it (`memoryNodesOf`),
+///   what is free or holds pages of files there;
 /// - with a limit on the address space, what of it is not used.
 /// What cannot be read limits nothing. Paths are looked up under `root`, which
-/// is "" but in tests; with another one the address space is not asked about.
+/// is "" but in tests; with another one the address space is not asked about,
+/// nor what is beside a node.
 std::vector<MemoryLimit>
 readMemoryLimits(const std::vector<unsigned> &numaNodes = {},
                  const std::string &root = "");

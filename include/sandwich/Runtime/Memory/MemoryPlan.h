@@ -26,6 +26,9 @@
 
 namespace sandwich {
 
+/// Logits of a long prompt are handed over in pieces of at most this size.
+inline constexpr uint64_t maxLogitsBytes = uint64_t{64} << 20;
+
 /// What a model takes. Sizes are bytes of one process, a rank, unless they say
 /// otherwise.
 struct MemoryNeeds {

@@ -137,7 +137,8 @@ private:
   PhaseExecutor(WeightStorage storage, PhaseLibrary phases)
       : storage(std::move(storage)), phases(std::move(phases)) {}
 
-  Status bindTo(unsigned node, const LogCallback &log) const;
+  /// `nodes` as `bindMemory` takes them.
+  Status bindTo(std::span<const unsigned> nodes, const LogCallback &log) const;
 
   WeightStorage storage;
   PhaseLibrary phases;

@@ -84,6 +84,10 @@ public:
   /// latency; otherwise steps are shared, and requests wait besides.
   std::vector<StepRun> stepsOf(const StepSeconds &seconds) const;
   size_t requests() const { return trace.size(); }
+  /// Whether instances serve at the same time.
+  bool servesAtOnce() const {
+    return arrives || options.objective != PlanObjective::Latency;
+  }
 
 private:
   TracePrediction(const TracePredictionOptions &options,

@@ -89,6 +89,9 @@ struct TeamSpeed {
   double allReduceSecondsPerByte = 0;
   /// By how much all is slower since the system's own work finds no idle CPU.
   double interference = 1;
+  /// How much longer a byte of the KV cache takes than one of the weights,
+  /// where they lie in different memories.
+  double cacheSlowdown = 1;
 
   auto operator<=>(const TeamSpeed &) const = default;
 };
@@ -119,6 +122,25 @@ struct StepTime {
 /// "package links" the same of links.
 using ReadingShares = std::map<std::string, double>;
 
+/// Bytes that a rank keeps in memory.
+struct RankBytes {
+  double weights = 0;
+  /// The KV cache, and what a step computes with.
+  double others = 0;
+
+  double sum() const { return weights + others; }
+};
+
+/// Ranks that the memories where they must lie cannot hold.
+struct MemoryShortage {
+  /// The NUMA nodes that they share, ascending, and their bytes.
+  std::vector<unsigned> nodes;
+  double available = 0;
+  /// How many ranks lie there, and their bytes.
+  size_t ranks = 0;
+  double needed = 0;
+};
+
 /// A machine with its description, ready to tell the speed of teams. The model:
 ///
 /// * Work is divided evenly over ranks and cores; the slowest core decides.
@@ -128,6 +150,8 @@ using ReadingShares = std::map<std::string, double>;
 ///   on (see `saturation` and `contentionLoss`), and all of them get the same
 ///   share of what they ask for. Latent groups are parts like others. What is
 ///   read from memories outside a part comes in over its links.
+/// * Hardware threads of a core share what it computes and reads, so that a
+///   second one adds nothing but its turn at each barrier.
 /// * Of computing and reading the longer counts, and a part of the shorter (see
 ///   `unhiddenShare`).
 /// * A barrier hands one cache line from core to core, once for each, in any
@@ -163,23 +187,58 @@ public:
   static constexpr int allReducesPerLayer = 2;
 
   /// Of a NUMA node's bandwidth, `description.memories` tells, else
-  /// `description.parts`. `bf16Weights` is the type of matmuls.
+  /// `description.parts`. Of `beside`, the memories outside the tree, those
+  /// count that cores of `machine` have beside their own and whose bandwidth
+  /// `description` tells. `bf16Weights` is the type of matmuls.
   ///
   /// Errors: a machine without CPUs, two CPUs of one index, a latent group
   /// whose `inside` the machine does not have or whose cores do not divide
   /// those of that part.
   static Result<LatencyModel> create(const MachineNode &machine,
                                      const MachineDescription &description,
-                                     bool bf16Weights);
+                                     bool bf16Weights,
+                                     std::span<const MachineNode> beside = {});
 
-  /// Where the weights and caches of some ranks lie; numbers of this model.
-  /// None for a rank if the machine has no NUMA nodes.
-  using RankMemories = std::vector<std::vector<size_t>>;
+  /// A share of what a rank reads, and the number of the memory that it lies
+  /// in.
+  struct MemoryShare {
+    size_t memory;
+    double share;
+    bool operator==(const MemoryShare &) const = default;
+  };
+  /// Of one rank, adding up to 1; empty if the machine has no NUMA nodes.
+  using MemoryShares = std::vector<MemoryShare>;
+  /// [rank] Where the weights and caches of some ranks lie.
+  struct RankMemories {
+    std::vector<MemoryShares> weights, cache;
+  };
 
   /// The weights of ranks that own these CPUs lie evenly in the memories of the
   /// NUMA nodes that the CPUs are in, whichever of them sleep later. Error: a
   /// CPU that the machine does not have.
   Result<RankMemories> memoriesOf(const std::vector<RankCpus> &ranks) const;
+
+  /// What became of laying ranks into memories.
+  struct MemoryPlacement {
+    RankMemories memories;
+    /// [rank] The indexes of the NUMA nodes that have something of it, the
+    /// fastest first.
+    std::vector<std::vector<unsigned>> nodes;
+    /// The ranks that lack the most, if some do not fit.
+    std::optional<MemoryShortage> shortage;
+  };
+
+  /// Lays `bytes[rank]` of ranks that own these CPUs into memories, as far as
+  /// these have room; a memory of unknown size holds everything. As the runtime
+  /// binds them: all of a rank that is inside one NUMA node goes to the fastest
+  /// memory of the node's cores, and what does not fit to the next; first the
+  /// weights of all ranks, then the rest. Ranks that ask one memory for more
+  /// than it has get the same share of what they ask for. A rank in several
+  /// nodes is bound nowhere: it lies evenly in their own memories, or where
+  /// these have room. Errors: a CPU that the machine does not have, `bytes` of
+  /// another number of ranks.
+  Result<MemoryPlacement> place(const std::vector<RankCpus> &ranks,
+                                std::span<const RankBytes> bytes) const;
 
   /// The speed of `ranks` whose weights lie in `memories`, else where the CPUs
   /// are. What is asked of a memory counts where it lies, whoever reads it.
@@ -224,6 +283,11 @@ private:
     size_t depth = 0;
     /// Whether NUMA nodes are inside it.
     bool holdsMemories = false;
+    /// Of a NUMA node: the system's index, and what its memory holds.
+    unsigned index = 0;
+    double bytes = std::numeric_limits<double>::infinity();
+    /// Of a memory outside the tree: the NUMA nodes that have it beside theirs.
+    std::vector<size_t> besideNodes;
     /// As those of `MachineNode`; in a machine that was not read, of the cores
     /// that it has.
     uint64_t firstCore = 0;
@@ -269,6 +333,10 @@ private:
                   const MachineDescription &description,
                   std::vector<size_t> &around, double speed, uint64_t &cores);
   Status addLatentGroups(const LatentGroup &group);
+  /// Adds a memory outside the tree of which all is known that plans need. It
+  /// is in the smallest part around all the nodes that have it.
+  void addBeside(const MachineNode &memory,
+                 const MachineDescription &description);
   /// Adds `part` to the paths of `members`, which are in the part `inside`,
   /// around the parts that have no others, of which `cpusOfPart` tells how many
   /// each has. Error: a part has some of them and others besides.
@@ -289,13 +357,20 @@ private:
   bool isMemory(size_t part) const;
   /// Whether `part` is `outer` or inside it.
   bool isInside(size_t part, size_t outer) const;
-  /// The share of these memories that is not the one of `place`.
-  static double remoteShareOf(const Place &place,
-                              std::span<const size_t> memories);
+  /// Whether `memory` is that of the place's node, or beside it.
+  bool isLocal(const Place &place, size_t memory) const;
+  /// The NUMA nodes that each rank's CPUs are in. Error: a CPU that the machine
+  /// does not have.
+  Result<std::vector<std::vector<size_t>>>
+  nodesOf(const std::vector<RankCpus> &ranks) const;
+  /// The memory of `node` and those beside it, the fastest first.
+  std::vector<size_t> fastestFirst(size_t node) const;
+  /// The share of these memories that is not of the place's node.
+  double remoteShareOf(const Place &place, const MemoryShares &memories) const;
   /// Whether `passOn` goes through a part, around memories or inside them.
   bool passesOn(size_t part, bool aroundMemories) const;
   /// What a core at `place` reads from these memories while all others sleep.
-  double bytesAlone(const Place &place, std::span<const size_t> memories) const;
+  double bytesAlone(const Place &place, const MemoryShares &memories) const;
   /// The share of what its CPUs ask for that comes through each part and all
   /// around it, given what is `asked` of the smallest ones: of the parts that
   /// hold memories, or of those that are inside a memory. `limits`, if any, is
@@ -304,17 +379,22 @@ private:
                              std::vector<double> *limits) const;
   /// Fills in what each of `readers` reads; `threads` are the CPUs in use in
   /// each core. `limits`, if any, tells what they waited for.
-  void read(std::vector<Reader> &readers, const RankMemories &memories,
+  void read(std::vector<Reader> &readers,
+            const std::vector<MemoryShares> &memories,
             std::span<const unsigned> threads, Limits *limits = nullptr) const;
   /// Slows down those who read over links.
-  void readOverLinks(std::vector<Reader> &readers, const RankMemories &memories,
+  void readOverLinks(std::vector<Reader> &readers,
+                     const std::vector<MemoryShares> &memories,
                      Limits *limits) const;
   /// The share of `memories` that is outside of `part`.
-  double outsideOf(size_t part, std::span<const size_t> memories) const;
+  double outsideOf(size_t part, const MemoryShares &memories) const;
   /// The CPUs of the ranks in use in each core.
   std::vector<unsigned> threadsOf(std::span<const Reader> readers) const;
+  /// What the slowest rank reads if all of its CPUs wait for the slowest.
+  static double bytesOfSlowest(std::span<const Reader> readers,
+                               const std::vector<RankCpus> &ranks);
   /// Divides the time of `reader`, from what it meets last to itself.
-  ReadingShares sharesOf(const Reader &reader, std::span<const size_t> memories,
+  ReadingShares sharesOf(const Reader &reader, const MemoryShares &memories,
                          const Limits &limits) const;
   /// For a line from one to another of `readers`, in the mean. `inside` has a
   /// zero for each part, and is left so.
@@ -329,8 +409,9 @@ private:
   std::vector<Part> parts;
   /// All of `parts`, each before the one around it.
   std::vector<size_t> inwardsOut;
-  /// Those of them that have links of a known bandwidth.
-  std::vector<size_t> linked;
+  /// Those of them that have links of a known bandwidth, and those that are
+  /// memories outside the tree.
+  std::vector<size_t> linked, beside;
   /// By the CPU's index, ascending.
   std::vector<Place> places;
 };

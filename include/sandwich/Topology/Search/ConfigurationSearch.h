@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,14 @@ public:
   /// Where the predicted time of a configuration goes that `predict` was asked
   /// about; nothing by default. Called for those only that the search tells of.
   virtual PredictedTime explain(const ServiceConfiguration &configuration);
+
+  /// Why `predict` said that `configuration` cannot run, in words; nothing: the
+  /// evaluator tells that elsewhere.
+  virtual std::optional<std::string>
+  whyNot(const ServiceConfiguration &configuration) {
+    (void)configuration;
+    return std::nullopt;
+  }
 };
 
 /// What the search has done.
@@ -112,8 +121,8 @@ struct SearchResult {
   std::vector<DroppedClass> dropped;
   SearchStatistics statistics;
   /// What a person should know of the search, a line each: process counts that
-  /// operator limits refuse, sets of processes left early, levels with
-  /// fewer groupings.
+  /// operator limits refuse, reasons of the evaluator why some cannot run, sets
+  /// of processes left early, levels with fewer groupings.
   std::vector<std::string> notes;
   bool interrupted = false;
 };

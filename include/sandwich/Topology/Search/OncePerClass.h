@@ -25,11 +25,17 @@ public:
   OncePerClass(ConfigurationEvaluator &model, ConfigurationEvaluator &evaluator)
       : model(model), evaluator(evaluator) {}
 
-  /// What `evaluator` says. Errors: of both.
+  /// What `evaluator` says, infinity where the model does. Errors: of both.
   Result<double> predict(const ServiceConfiguration &configuration) override;
   /// What the model says.
   PredictedTime explain(const ServiceConfiguration &configuration) override {
     return model.explain(configuration);
+  }
+  /// The model's reason, else the evaluator's.
+  std::optional<std::string>
+  whyNot(const ServiceConfiguration &configuration) override {
+    std::optional<std::string> reason = model.whyNot(configuration);
+    return reason ? reason : evaluator.whyNot(configuration);
   }
 
   /// How many configurations were given the answer for another one.

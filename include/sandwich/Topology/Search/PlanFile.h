@@ -32,8 +32,14 @@ struct PlanMachine {
   std::string hash;
 };
 
-/// `tree` is of the part of `machine` that plans use, cores being its leaves.
+/// `tree` is of the largest symmetric part of `machine`, cores being its
+/// leaves.
 PlanMachine planMachine(const Machine &machine, const TopoTree &tree);
+
+/// The same for the machine's own tree. Whoever reads a plan makes this of the
+/// machine that it runs on, so it does not tell how much of the machine a plan
+/// uses. Errors: those of `largestSymmetricPart` and `TopoTree::fromMachine`.
+Result<PlanMachine> planMachine(const Machine &machine);
 
 /// {"name", "description", "hash"}.
 Json toJson(const PlanMachine &machine);

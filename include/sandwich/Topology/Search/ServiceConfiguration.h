@@ -20,8 +20,10 @@
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/Trees/TopoTree.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sandwich {
@@ -29,14 +31,18 @@ namespace sandwich {
 /// How many processes there are, and the CPUs of each in both phases: what
 /// people tell plans apart by, and all that compiled code depends on.
 struct ConfigurationShape {
+  size_t instances = 1;
+  /// Of an instance.
   size_t processes = 0;
   size_t prefillCores = 0;
   size_t decodeCores = 0;
   auto operator<=>(const ConfigurationShape &) const = default;
 };
 
-/// "8 processes of 24 cores, 18 of them in decode".
-std::string describe(const ConfigurationShape &shape);
+/// "8 processes of 24 cores, 18 of them in decode", or "2 instances of 1
+/// process of 24 cores", where `leaves` are "core".
+std::string describe(const ConfigurationShape &shape,
+                     std::string_view leaves = "core");
 
 /// Tensor-parallel processes and their cores. Lists are over processes, in the
 /// order of their first CPU in the machine; CPUs and NUMA nodes are the
@@ -55,13 +61,23 @@ struct ServiceConfiguration {
   std::string derivation;
   unsigned depth = 0;
   double predictedMs = 0;
+  /// The NUMA nodes whose memory has something of each process, the fastest
+  /// first; empty where nobody says so. Not part of the value either.
+  std::vector<std::vector<unsigned>> memoryNodes;
+
+  /// Where several instances of the model serve requests by themselves, each
+  /// with the processes of one of these, on parts of the machine that are alike;
+  /// the first is this one. Empty where there is one. Not part of the value.
+  std::vector<ServiceConfiguration> instances;
 
   size_t processes() const { return prefillCores.size(); }
   /// Of the first process, as the others are like it; there is one.
   ConfigurationShape shape() const {
-    return {processes(), prefillCores.front().size(),
-            decodeCores.front().size()};
+    return {std::max<size_t>(instances.size(), 1), processes(),
+            prefillCores.front().size(), decodeCores.front().size()};
   }
+  /// Whether `memoryNodes` are others than the nodes of the processes' CPUs.
+  bool hasOtherMemory() const;
   /// Whether the same processes run on the same CPUs in both phases.
   bool operator==(const ServiceConfiguration &other) const;
 };
@@ -93,7 +109,8 @@ struct OperatorLimits {
 /// As the command line shows it: `{"processes", "numa", "prefill_cores",
 /// "decode_cores", "predicted_ms", "derivation"}`. `numa` is the first NUMA
 /// node of each process; `numa_nodes` beside it has all of them if a process
-/// has more than one.
+/// has more than one, and `memory_nodes` those that have something of it if
+/// they are others.
 Json toJson(const ServiceConfiguration &configuration);
 
 } // namespace sandwich

@@ -57,6 +57,21 @@ struct SymmetricPart {
 /// Error: the tree has no CPU.
 Result<SymmetricPart> largestSymmetricPart(const MachineNode &machine);
 
+/// `part`, the largest symmetric one of `machine`, without so many cores that
+/// at least `cores` of the machine are left to others: the system, or a front
+/// end.
+///
+/// Cores that are not in `part` count first. Of the others go the first
+/// children of each node of a level, as many of each, since interrupts and
+/// daemons keep to the first cores where nobody says otherwise. The levels are
+/// chosen such that the most cores remain, and of equals such that the most
+/// parts remain at the topmost level where they differ: one core of each of two
+/// packages rather than one package.
+///
+/// Error: no core would remain.
+Result<SymmetricPart> withReservedCores(const MachineNode &machine,
+                                        SymmetricPart part, uint64_t cores);
+
 } // namespace sandwich
 
 #endif // SANDWICH_TOPOLOGY_TREES_SYMMETRICPART_H
