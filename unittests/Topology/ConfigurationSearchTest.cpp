@@ -443,6 +443,40 @@ TEST(ConfigurationSearch, EqualOnesMayLieOnOtherNodes) {
   EXPECT_EQ(both.differBy(), "stride and NUMA nodes");
 }
 
+// Each class has all that have its shape, told apart by where its processes
+// are, and the simplest of them stands for it.
+TEST(ConfigurationSearch, ClassesCountAllOfTheirShape) {
+  const TopoTree tree = makeTree({{"numa", 4}, {"cpu", 4}});
+  auto simplicity = [](const ServiceConfiguration &configuration) {
+    return std::ranges::count(configuration.derivation, '(');
+  };
+  // Awake in fewer cores is better in any case, and no two are equal.
+  TestEvaluator different([](const ServiceConfiguration &configuration) {
+    return static_cast<double>(awake(configuration)) +
+           1e-9 * scattered(configuration);
+  });
+  auto each = searchConfigurations(tree, different, exhaustive());
+  TestEvaluator evaluator(fewerIsBetter);
+  auto classes = searchConfigurations(tree, evaluator, exhaustive());
+  ASSERT_TRUE(each && classes);
+  EXPECT_EQ(each->configurations.size(), different.calls);
+  std::set<std::string_view> differences;
+  for (const ConfigurationClass &one : classes->configurations) {
+    uint64_t byStride = 0, byNodes = 0;
+    for (const ConfigurationClass &other : each->configurations)
+      if (other.shape() == one.shape()) {
+        ++(other.numa == one.numa ? byStride : byNodes);
+        EXPECT_GE(simplicity(other), simplicity(one))
+            << one.derivation << ", " << other.derivation;
+      }
+    EXPECT_EQ(one.equal.byStride + 1, byStride) << one.derivation;
+    EXPECT_EQ(one.equal.byNodes, byNodes) << one.derivation;
+    differences.insert(one.equal.differBy());
+  }
+  EXPECT_EQ(differences, (std::set<std::string_view>{"", "stride", "NUMA nodes",
+                                                     "stride and NUMA nodes"}));
+}
+
 TEST(ConfigurationSearch, TellsWhatLimitsConfigurations) {
   TestEvaluator evaluator(fewerIsBetter);
   std::set<Layout> explained;

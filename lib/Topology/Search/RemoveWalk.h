@@ -43,9 +43,9 @@ public:
     std::vector<Removal> removals;
   };
 
-  /// `cuts` are ordered by how many groupings they need. What is better by
-  /// rounding only is not better. `interrupted` is asked
-  /// now and then, and ends the walk.
+  /// `cuts` are ordered by how many groupings they need. What is better by no
+  /// more than rounding (`equalPredictions`) is not better. `interrupted` is
+  /// asked now and then, and ends the walk.
   RemoveWalk(const SearchSpace &space, const std::vector<CrossSection> &cuts,
              unsigned patience, double leastGain,
              const std::function<bool()> &interrupted);

@@ -110,7 +110,8 @@ std::optional<std::string> OperatorLimits::refuse(unsigned processes) const {
   return std::nullopt;
 }
 
-Json sandwich::toJson(const ServiceConfiguration &configuration) {
+/// Where the processes of an instance are.
+static Json placesOf(const ServiceConfiguration &configuration) {
   Json first = Json::array();
   bool several = false;
   for (const std::vector<unsigned> &nodes : configuration.numa) {
@@ -125,6 +126,13 @@ Json sandwich::toJson(const ServiceConfiguration &configuration) {
     json["memory_nodes"] = configuration.memoryNodes;
   json["prefill_cores"] = configuration.prefillCores;
   json["decode_cores"] = configuration.decodeCores;
+  return json;
+}
+
+Json sandwich::toJson(const ServiceConfiguration &configuration) {
+  Json json = placesOf(configuration);
+  for (const ServiceConfiguration &instance : configuration.instances)
+    json["instances"].push_back(placesOf(instance));
   json["predicted_ms"] = configuration.predictedMs;
   json["derivation"] = configuration.derivation;
   return json;

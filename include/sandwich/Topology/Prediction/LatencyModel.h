@@ -252,8 +252,9 @@ public:
   /// part that passes on (asked^-s + bandwidth^-s)^(-1/s) makes reading take a
   /// time of which each of both terms has its share of their sum, the
   /// derivatives by both (Euler's theorem on homogeneous functions): that of
-  /// the bandwidth is the part's, that of what was asked is divided further
-  /// among the parts that asked. Errors: those of `speedOf`.
+  /// the bandwidth is the part's, that of what was asked is divided further by
+  /// the part that asked. What contention loses goes in the same shares.
+  /// Errors: those of `speedOf`.
   Result<ReadingShares> readingShares(const std::vector<RankCpus> &ranks,
                                       const RankMemories &memories) const;
 

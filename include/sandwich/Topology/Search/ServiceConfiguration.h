@@ -31,11 +31,11 @@ namespace sandwich {
 /// How many processes there are, and the CPUs of each in both phases: what
 /// people tell plans apart by, and all that compiled code depends on.
 struct ConfigurationShape {
-  size_t instances = 1;
   /// Of an instance.
   size_t processes = 0;
   size_t prefillCores = 0;
   size_t decodeCores = 0;
+  size_t instances = 1;
   auto operator<=>(const ConfigurationShape &) const = default;
 };
 
@@ -73,8 +73,8 @@ struct ServiceConfiguration {
   size_t processes() const { return prefillCores.size(); }
   /// Of the first process, as the others are like it; there is one.
   ConfigurationShape shape() const {
-    return {std::max<size_t>(instances.size(), 1), processes(),
-            prefillCores.front().size(), decodeCores.front().size()};
+    return {processes(), prefillCores.front().size(),
+            decodeCores.front().size(), std::max<size_t>(instances.size(), 1)};
   }
   /// Whether `memoryNodes` are others than the nodes of the processes' CPUs.
   bool hasOtherMemory() const;
@@ -110,7 +110,8 @@ struct OperatorLimits {
 /// "decode_cores", "predicted_ms", "derivation"}`. `numa` is the first NUMA
 /// node of each process; `numa_nodes` beside it has all of them if a process
 /// has more than one, and `memory_nodes` those that have something of it if
-/// they are others.
+/// they are others. `instances` lists those of several instances, each with its
+/// own `numa` and cores.
 Json toJson(const ServiceConfiguration &configuration);
 
 } // namespace sandwich
