@@ -301,11 +301,11 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   if (!plan.search.configurations.empty())
     return plan;
   std::string reason;
-  if (models && modelled.leastShortage())
+  if (measured && !measured->notes().empty())
+    reason = ": " + measured->notes().front();
+  else if (models && modelled.leastShortage())
     reason =
         ": " + *modelled.leastShortage() + "; a smaller --context takes less";
-  else if (measured && !measured->notes().empty())
-    reason = ": " + measured->notes().front();
   return makeError("no configuration of ", plan.tree->describe(),
                    " can run this model", reason);
 }
