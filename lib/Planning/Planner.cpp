@@ -84,22 +84,62 @@ static Status keepThreads(MachineNode &node, size_t threads) {
   return {};
 }
 
-/// The part of `machine` that plans of `options` use.
-static Result<SymmetricPart> findPart(const Machine &machine,
-                                      const PlanOptions &options) {
+/// The parts of `machine` that plans of `options` may use, of which one is
+/// chosen.
+static Result<std::vector<SymmetricPart>>
+findParts(const Machine &machine, const PlanOptions &options) {
   if (options.reservedCores < 0)
     return makeError("reserved cores must be at least 0, not ",
                      options.reservedCores);
   SANDWICH_ASSIGN_OR_RETURN(
       const unsigned threads,
       positive(options.threadsPerCore, "threads per core"));
-  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart part,
+  SANDWICH_ASSIGN_OR_RETURN(SymmetricPart whole,
                             largestSymmetricPart(machine.root));
   SANDWICH_ASSIGN_OR_RETURN(
-      part, withReservedCores(machine.root, std::move(part),
-                              static_cast<uint64_t>(options.reservedCores)));
-  SANDWICH_RETURN_IF_ERROR(keepThreads(part.root, threads));
-  return part;
+      std::vector<SymmetricPart> parts,
+      partsWithReservedCores(machine.root, whole,
+                             static_cast<uint64_t>(options.reservedCores)));
+  for (SymmetricPart &part : parts)
+    SANDWICH_RETURN_IF_ERROR(keepThreads(part.root, threads));
+  return parts;
+}
+
+/// Makes `part` that of `plan`.
+static Status usePart(SymmetricPart part, const PlanOptions &options,
+                      Plan &plan) {
+  plan.part = std::move(part);
+  // By default cores: a second thread of one adds no arithmetic, and takes part
+  // of its caches.
+  SANDWICH_ASSIGN_OR_RETURN(
+      plan.tree,
+      TopoTree::fromMachine(plan.part.root, options.threadsPerCore > 1
+                                                ? TopoLeaves::Cpus
+                                                : TopoLeaves::Cores));
+  return {};
+}
+
+/// Makes that of `parts` the plan's whose best configuration is the fastest; of
+/// equals, and if none can run, the first.
+static Status useFastest(const std::vector<SymmetricPart> &parts,
+                         const PlanOptions &options,
+                         ConfigurationEvaluator &evaluator,
+                         ConfigurationSearchOptions search, Plan &plan) {
+  search.topK = 1;
+  double least = std::numeric_limits<double>::infinity();
+  const SymmetricPart *fastest = &parts.front();
+  for (const SymmetricPart &part : parts) {
+    SANDWICH_RETURN_IF_ERROR(usePart(part, options, plan));
+    SANDWICH_ASSIGN_OR_RETURN(
+        SearchResult found,
+        searchConfigurations(*plan.tree, evaluator, search));
+    if (!found.configurations.empty() &&
+        found.configurations.front().predictedMs < least) {
+      least = found.configurations.front().predictedMs;
+      fastest = &part;
+    }
+  }
+  return usePart(*fastest, options, plan);
 }
 
 std::string_view sandwich::name(PlanEvaluator evaluator) {
@@ -211,14 +251,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
         description, readMachineDescription(*file, plan.machine, target));
   }
   SANDWICH_ASSIGN_OR_RETURN(plan.identity, planMachine(plan.machine));
-  SANDWICH_ASSIGN_OR_RETURN(plan.part, findPart(plan.machine, options));
-  // By default cores: a second thread of one adds no arithmetic, and takes part
-  // of its caches.
-  SANDWICH_ASSIGN_OR_RETURN(
-      plan.tree,
-      TopoTree::fromMachine(plan.part.root, options.threadsPerCore > 1
-                                                ? TopoLeaves::Cpus
-                                                : TopoLeaves::Cores));
+  SANDWICH_ASSIGN_OR_RETURN(const std::vector<SymmetricPart> parts,
+                            findParts(plan.machine, options));
+  SANDWICH_RETURN_IF_ERROR(usePart(parts.front(), options, plan));
   if (options.measure) {
     SANDWICH_ASSIGN_OR_RETURN(description, options.measure(plan.machine));
   }
@@ -249,6 +284,9 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     search.leastGain = description.isKnown() ? measuredGain : guessedGain;
   search.limits = limitsOf(work);
   search.interrupted = stop;
+  if (models && parts.size() > 1)
+    SANDWICH_RETURN_IF_ERROR(
+        useFastest(parts, options, modelled, search, plan));
   if (options.progress && models)
     search.progress = [&](const SearchStatistics &statistics) {
       options.progress("searching configurations",
@@ -310,11 +348,11 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
   if (!plan.search.configurations.empty())
     return plan;
   std::string reason;
-  if (models && modelled.leastShortage())
+  if (measured && !measured->notes().empty())
+    reason = ": " + measured->notes().front();
+  else if (models && modelled.leastShortage())
     reason =
         ": " + *modelled.leastShortage() + "; a smaller --context takes less";
-  else if (measured && !measured->notes().empty())
-    reason = ": " + measured->notes().front();
   return makeError("no configuration of ", plan.tree->describe(),
                    " can run this model", reason);
 }

@@ -24,8 +24,9 @@ static DeviceBatch batchOf(std::vector<std::vector<int32_t>> texts) {
 
 TEST(EmbeddingProtocolTest, RequestsAreOfTheirApi) {
   const DeviceBatch batch = batchOf({{1, 22, 333}, {4}});
-  EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI, RemoteEncoding::Base64,
-                                 "a \"model\"", batch),
+  EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI,
+                                 RemoteEncoding::Base64, "a \"model\"",
+                                 batch),
             R"({"model":"a \"model\"","encoding_format":"base64",)"
             R"("input":[[1,22,333],[4]]})");
   EXPECT_EQ(makeEmbeddingRequest(EmbeddingApi::OpenAI, RemoteEncoding::Float,

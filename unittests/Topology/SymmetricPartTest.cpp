@@ -286,12 +286,12 @@ TEST(SymmetricPartTest, IsQuickOnUnevenMachines) {
 }
 
 namespace {
-/// What remains of a symmetric machine.
+/// What remains of a machine if the most cores do.
 SymmetricPart reserve(const MachineNode &machine, uint64_t count) {
-  Result<SymmetricPart> part =
-      withReservedCores(machine, *largestSymmetricPart(machine), count);
-  EXPECT_TRUE(part) << (part ? "" : part.error().message);
-  return part ? *part : SymmetricPart();
+  Result<std::vector<SymmetricPart>> parts =
+      partsWithReservedCores(machine, *largestSymmetricPart(machine), count);
+  EXPECT_TRUE(parts) << (parts ? "" : parts.error().message);
+  return parts ? parts->front() : SymmetricPart();
 }
 } // namespace
 
@@ -309,7 +309,7 @@ TEST(ReservedCoresTest, TheFirstOfEachPart) {
   part = reserve(machine, 1);
   EXPECT_EQ(cpusOf(part.root).size(), 12u);
   EXPECT_EQ(part.leftOut, Strings{"2 cores (CPUs 0,1,8,9): 1 core reserved, "
-                                  "and as many of each part"});
+                                  "and others for all parts to stay alike"});
   // Two of each rather than one package.
   part = reserve(machine, 4);
   EXPECT_EQ(part.root.children.size(), 2u);
@@ -342,13 +342,42 @@ TEST(ReservedCoresTest, OneCoreMustRemain) {
   int cpu = 0;
   const MachineNode machine = node("machine", cores(4, 2, cpu));
   const SymmetricPart part = *largestSymmetricPart(machine);
-  EXPECT_EQ(cpusOf(withReservedCores(machine, part, 3)->root),
-            (std::vector<int64_t>{6, 7}));
+  EXPECT_EQ(cpusOf(reserve(machine, 3).root), (std::vector<int64_t>{6, 7}));
   for (uint64_t count : {uint64_t{4}, UINT64_MAX}) {
-    Result<SymmetricPart> none = withReservedCores(machine, part, count);
+    auto none = partsWithReservedCores(machine, part, count);
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().message,
               "cannot reserve " + std::to_string(count) +
                   " of 4 cores: at least one must remain for the model");
   }
+}
+
+TEST(ReservedCoresTest, OffersWhatProcessesMayDivide) {
+  // Two sockets of an EPYC: L3s of eight cores.
+  int cpu = 0;
+  MachineNode machine = node("machine", {});
+  for (int package = 0; package < 2; ++package) {
+    machine.children.push_back(node("package", {}, package));
+    for (int slice = 0; slice < 8; ++slice)
+      machine.children.back().children.push_back(node("l3", cores(8, 1, cpu)));
+  }
+  Result<std::vector<SymmetricPart>> parts =
+      partsWithReservedCores(machine, *largestSymmetricPart(machine), 2);
+  ASSERT_TRUE(parts) << parts.error().message;
+  std::vector<std::vector<size_t>> shapes;
+  for (const SymmetricPart &part : *parts) {
+    EXPECT_TRUE(shapeOf(part.root));
+    const MachineNode &package = part.root.children[0];
+    shapes.push_back({part.root.children.size(), package.children.size(),
+                      package.children[0].children.size()});
+  }
+  EXPECT_EQ(shapes, (std::vector<std::vector<size_t>>{
+                        {2, 8, 7}, {2, 7, 8}, {2, 8, 6}, {1, 8, 8}, {2, 8, 4}}))
+      << testing::PrintToString(shapes);
+  // Of a machine of which no two parts are compared 16 divide what remains.
+  MachineNode large = node("machine", cores(2048, 1, cpu));
+  parts = partsWithReservedCores(large, *largestSymmetricPart(large), 3);
+  ASSERT_TRUE(parts);
+  ASSERT_EQ(parts->size(), 1u);
+  EXPECT_EQ(cpusOf(parts->front().root).size(), 2032u);
 }

@@ -61,7 +61,8 @@ struct PlanOptions {
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
   int64_t patience = 200;
-  /// Cores that no plan uses in either phase (`withReservedCores`).
+  /// Cores that no plan uses in either phase (`partsWithReservedCores`). Which
+  /// they are the latency model decides, if it judges; else the most remain.
   int64_t reservedCores = 0;
   /// Hardware threads of each core that plans use: the first ones.
   int64_t threadsPerCore = 1;

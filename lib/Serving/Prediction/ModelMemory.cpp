@@ -12,8 +12,10 @@
 #include "sandwich/Runtime/Memory/BlockPool.h"
 #include "sandwich/Runtime/Memory/MemoryPlan.h"
 #include "sandwich/Support/ByteSize.h"
+#include "sandwich/Support/TensorParallelism.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace sandwich;
 
@@ -21,6 +23,12 @@ using namespace sandwich;
 static std::string format(double bytes) {
   constexpr double most = 0x1p63;
   return formatBytes(static_cast<uint64_t>(std::min(bytes, most)));
+}
+
+/// `bytes` of a region of the weights, of which several ranks have their own.
+static double alignRegion(double bytes, size_t ranks) {
+  constexpr auto alignment = static_cast<double>(weightRegionAlignment);
+  return ranks > 1 ? std::ceil(bytes / alignment) * alignment : bytes;
 }
 
 RankMemory sandwich::memoryOfRank(const ModelWork &work,
@@ -37,10 +45,13 @@ RankMemory sandwich::memoryOfRank(const ModelWork &work,
   // one rank also multiplies with where both are the same; several have shards
   // for that.
   const bool oneTable = options.tiedEmbeddings && ranks == 1;
-  memory.commonWeights = table + (2 * layers + 1) * hidden * sizeof(float);
-  memory.weights = (layers * work.layerWeights() * work.bytesPerWeight +
-                    (oneTable ? 0 : table)) /
-                   count;
+  memory.commonWeights =
+      alignRegion(table + (2 * layers + 1) * hidden * sizeof(float), ranks);
+  memory.weights =
+      alignRegion((layers * work.layerWeights() * work.bytesPerWeight +
+                   (oneTable ? 0 : table)) /
+                      count,
+                  ranks);
   const auto cachedTokens = static_cast<double>(
       BlockPool::blocksFor(static_cast<uint64_t>(options.contextTokens)) *
       SANDWICH_KV_BLOCK_TOKENS);
@@ -50,15 +61,15 @@ RankMemory sandwich::memoryOfRank(const ModelWork &work,
       1 / static_cast<double>(std::max<int64_t>(work.keyValueHeads, 1)));
   memory.kvCache = cachedTokens * layers * work.keyValueElements() *
                    work.bytesPerKeyValue * shareOfCache;
-  // Between operators lie the residual stream and, one after the other, a
-  // rank's part of what attention and the feed-forward block make, in f32; of
-  // several ranks also their sum.
-  const double widest = std::max(work.queryElements() + work.keyValueElements(),
-                                 static_cast<double>(work.intermediateSize)) /
-                        count;
+  // Between operators lie the residual stream, of several ranks its sum, or
+  // what is made of it by a norm, and, one after the other, a rank's part of
+  // what attention and the feed-forward block make, in f32.
+  const double widest =
+      std::max(work.queryElements() + work.keyValueElements(),
+               2 * static_cast<double>(work.intermediateSize)) /
+      count;
   const auto tokens = static_cast<double>(options.stepTokens);
-  const double workspace =
-      tokens * sizeof(float) * (hidden * (ranks > 1 ? 2 : 1) + widest);
+  const double workspace = tokens * sizeof(float) * (2 * hidden + widest);
   const double logits =
       std::max(rowBytes, std::min(tokens * rowBytes,
                                   static_cast<double>(maxLogitsBytes)));

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -348,27 +349,49 @@ static std::vector<size_t> aritiesOf(const MachineNode &symmetric) {
 
 namespace {
 
-/// Finds how many children the nodes of each level keep, so that at most so
-/// many cores remain.
-class ReservedShape {
+/// Children that the nodes of each level keep, and the cores that remain.
+struct KeptShape {
+  std::vector<size_t> kept;
+  size_t cores = 0;
+};
+
+/// Finds shapes that keep at most so many cores.
+class ReservedShapes {
 public:
-  ReservedShape(const std::vector<size_t> &arities, size_t mostCores)
-      : arities(arities), mostCores(mostCores), current(arities) {
+  ReservedShapes(const std::vector<size_t> &arities, size_t mostCores)
+      : arities(arities), mostCores(mostCores), current(arities),
+        ofLevel(arities.size()), ofMultiple(std::size(multiples)) {
     choose(0, 1);
   }
 
-  /// Empty if not even one core may remain.
-  const std::vector<size_t> &kept() const { return best; }
+  /// The most cores first.
+  std::vector<KeptShape> all() const {
+    std::vector<KeptShape> shapes = {most};
+    for (const auto *group : {&ofLevel, &ofMultiple})
+      for (const KeptShape &shape : *group)
+        if (shape.cores * 2 >= most.cores &&
+            std::ranges::find(shapes, shape.kept, &KeptShape::kept) ==
+                shapes.end())
+          shapes.push_back(shape);
+    std::ranges::stable_sort(shapes, std::ranges::greater(), &KeptShape::cores);
+    return shapes;
+  }
+
+  /// The best for a machine whose parts nobody compares.
+  const KeptShape &usual() const {
+    constexpr size_t share = 16;
+    const KeptShape &even = ofMultiple.back();
+    return even.cores * share >= most.cores * (share - 1) ? even : most;
+  }
 
 private:
+  static constexpr size_t multiples[] = {2, 4, 8, 16};
+
   /// Chooses for `level` and all below it, where `nodes` remain above.
   void choose(size_t level, size_t nodes) {
     if (level == arities.size()) {
-      // What keeps more parts at the top comes first.
-      if (nodes <= mostCores && nodes > bestCores) {
-        bestCores = nodes;
-        best = current;
-      }
+      if (nodes <= mostCores)
+        consider(nodes);
       return;
     }
     for (size_t arity = arities[level]; arity > 0; --arity) {
@@ -377,10 +400,33 @@ private:
     }
   }
 
+  void consider(size_t cores) {
+    // What keeps more parts at the top comes first.
+    const auto offer = [&](KeptShape &best) {
+      if (cores > best.cores)
+        best = {current, cores};
+    };
+    offer(most);
+    size_t changes = 0, last = 0, common = 0;
+    for (size_t level = 0; level < arities.size(); ++level)
+      if (current[level] < arities[level]) {
+        ++changes;
+        last = level;
+        common = std::gcd(common, current[level]);
+      }
+    if (changes == 1)
+      offer(ofLevel[last]);
+    for (size_t i = 0; i < std::size(multiples); ++i)
+      if (common % multiples[i] == 0)
+        offer(ofMultiple[i]);
+  }
+
   const std::vector<size_t> &arities;
   const size_t mostCores;
-  std::vector<size_t> current, best;
-  size_t bestCores = 0;
+  std::vector<size_t> current;
+  KeptShape most;
+  /// By the only level that gives cores, and by `multiples`.
+  std::vector<KeptShape> ofLevel, ofMultiple;
 };
 
 } // namespace
@@ -412,29 +458,36 @@ static MachineNode keepLast(const MachineNode &node,
   return copy;
 }
 
-Result<SymmetricPart> sandwich::withReservedCores(const MachineNode &machine,
-                                                  SymmetricPart part,
-                                                  uint64_t cores) {
+Result<std::vector<SymmetricPart>>
+sandwich::partsWithReservedCores(const MachineNode &machine,
+                                 const SymmetricPart &part, uint64_t cores) {
   const uint64_t all = countParts(machine, "core");
   if (cores >= all)
     return makeError("cannot reserve ", cores, " of ", all,
                      all == 1 ? " core" : " cores",
                      ": at least one must remain for the model");
   if (cores == 0)
-    return part;
+    return std::vector{part};
   const uint64_t used = countParts(part.root, "core");
   const std::string asked = countOf(cores, "core") + " reserved";
   if (all - used >= cores) {
-    part.leftOut.push_back(asked + ": of those that plans leave out anyway");
-    return part;
+    SymmetricPart whole = part;
+    whole.leftOut.push_back(asked + ": of those that plans leave out anyway");
+    return std::vector{std::move(whole)};
   }
-  const ReservedShape shape(aritiesOf(part.root), all - cores);
-  std::vector<const MachineNode *> taken;
-  MachineNode rest = keepLast(part.root, shape.kept(), 0, taken);
-  part.leftOut.push_back(describe(taken) + ": " + asked +
-                         (used - countParts(rest, "core") > cores - (all - used)
-                              ? ", and as many of each part"
-                              : ""));
-  part.root = std::move(rest);
-  return part;
+  const std::vector<size_t> arities = aritiesOf(part.root);
+  const ReservedShapes shapes(arities, all - cores);
+  std::vector<SymmetricPart> parts;
+  for (const KeptShape &shape :
+       used > maxComparedCores ? std::vector{shapes.usual()} : shapes.all()) {
+    std::vector<const MachineNode *> taken;
+    SymmetricPart &rest = parts.emplace_back();
+    rest.root = keepLast(part.root, shape.kept, 0, taken);
+    rest.leftOut = part.leftOut;
+    rest.leftOut.push_back(describe(taken) + ": " + asked +
+                           (all - shape.cores > cores
+                                ? ", and others for all parts to stay alike"
+                                : ""));
+  }
+  return parts;
 }

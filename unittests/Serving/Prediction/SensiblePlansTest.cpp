@@ -39,11 +39,11 @@ protected:
     Result<MachineDescription> description = machineDescriptionFromJson(
         *parseJson(json), describeMachine(machine, *getTarget(target)));
     ASSERT_TRUE(description) << description.error().message;
-    Result<SymmetricPart> part = withReservedCores(
+    Result<std::vector<SymmetricPart>> parts = partsWithReservedCores(
         machine.root, *largestSymmetricPart(machine.root), reserved);
-    ASSERT_TRUE(part) << part.error().message;
+    ASSERT_TRUE(parts) << parts.error().message;
     Result<TopoTree> tree =
-        TopoTree::fromMachine(part->root, TopoLeaves::Cores);
+        TopoTree::fromMachine(parts->front().root, TopoLeaves::Cores);
     Result<LatencyModel> model = LatencyModel::create(
         machine.root, *description, /*bf16Weights=*/true, machine.memories);
     Result<ServingTrace> trace = findServingTrace("sharegpt");

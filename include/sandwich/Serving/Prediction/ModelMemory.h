@@ -43,7 +43,7 @@ struct RankMemory {
   /// embedding table.
   double commonWeights = 0;
   double kvCache = 0;
-  /// The workspace of a step, logits, and the program: no less than they take.
+  /// The workspace of a step, logits, and the program, estimated.
   double buffers = 0;
   /// For which `kvCache` has room.
   int64_t contextTokens = 0;

@@ -57,20 +57,29 @@ struct SymmetricPart {
 /// Error: the tree has no CPU.
 Result<SymmetricPart> largestSymmetricPart(const MachineNode &machine);
 
-/// `part`, the largest symmetric one of `machine`, without so many cores that
-/// at least `cores` of the machine are left to others: the system, or a front
-/// end.
+/// Ways to leave at least `cores` cores of `machine` to others, the system or a
+/// front end, of which `part` is the largest symmetric part: what of it
+/// remains, the most cores first.
 ///
 /// Cores that are not in `part` count first. Of the others go the first
 /// children of each node of a level, as many of each, since interrupts and
-/// daemons keep to the first cores where nobody says otherwise. The levels are
-/// chosen such that the most cores remain, and of equals such that the most
-/// parts remain at the topmost level where they differ: one core of each of two
-/// packages rather than one package.
+/// daemons keep to the first cores where nobody says otherwise. Which number of
+/// cores can be divided among processes only a model can tell: 63 of 64 are one
+/// process for most. So beside what keeps the most cores there is what keeps
+/// the most if only one level gives some, for each level, and if those that do
+/// keep a multiple of 2, 4, 8 or 16 children; nothing twice, and nothing with
+/// less than half of the most cores. Of equals those that keep the most parts
+/// at the topmost level where they differ: one core of each of two packages
+/// rather than one package. Of more than `maxComparedCores` cores there is one
+/// way, with a multiple of 16 if that costs no more than a sixteenth.
 ///
 /// Error: no core would remain.
-Result<SymmetricPart> withReservedCores(const MachineNode &machine,
-                                        SymmetricPart part, uint64_t cores);
+Result<std::vector<SymmetricPart>>
+partsWithReservedCores(const MachineNode &machine, const SymmetricPart &part,
+                       uint64_t cores);
+
+/// Of larger machines no two parts are compared, as each takes seconds.
+inline constexpr uint64_t maxComparedCores = 1024;
 
 } // namespace sandwich
 
