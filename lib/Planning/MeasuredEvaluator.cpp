@@ -47,12 +47,22 @@ medianOfRounds(const std::function<Result<double>()> &round) {
   return median(std::move(values));
 }
 
+/// `trace`, whose requests come at once where their objective lets them be
+/// served together.
+static ServingTrace steppedTrace(ServingTrace trace,
+                                 const TracePredictionOptions &serving) {
+  if (serving.objective != PlanObjective::Latency)
+    for (ServingRequest &request : trace)
+      request.arrivalSeconds = 0;
+  return trace;
+}
+
 /// A configuration that is loaded.
 class MeasuredEvaluator::Candidate {
 public:
   static Result<std::unique_ptr<Candidate>>
   load(Artifact artifact, const PlanCores &cores, const ServingTrace &requests,
-       const std::function<bool()> &stop) {
+       TracePredictionOptions serving, const std::function<bool()> &stop) {
     // Otherwise there would be no position to decode from.
     const uint64_t context = artifact.manifest().model().context_length();
     if (context < 2)
@@ -61,8 +71,8 @@ public:
     ServingTrace trace = fitTrace(requests, context).requests;
     const auto maxBatch = static_cast<int64_t>(
         std::min<uint64_t>(artifact.maxDecodeSequences(), usualMaxBatch));
-    const StepGrid grid =
-        stepGridFor(trace, static_cast<int64_t>(context), maxBatch);
+    const StepGrid grid = stepGridFor(steppedTrace(trace, serving),
+                                      static_cast<int64_t>(context), maxBatch);
     EngineOptions options;
     options.plan = cores;
     options.kvCacheTokens = StepMeasurement::cacheTokens(grid);
@@ -72,19 +82,18 @@ public:
                               Engine::create(std::move(artifact), options));
     SANDWICH_ASSIGN_OR_RETURN(StepMeasurement measurement,
                               StepMeasurement::create(*engine, grid, stop));
+    serving.maxBatch = maxBatch;
+    serving.stepTokens =
+        static_cast<int64_t>(engine->limits(PhaseKind::Prefill).tokens);
     SANDWICH_ASSIGN_OR_RETURN(
         TracePrediction prediction,
-        TracePrediction::create(
-            std::move(trace),
-            {.maxBatch = maxBatch,
-             .stepTokens = static_cast<int64_t>(
-                 engine->limits(PhaseKind::Prefill).tokens)}));
+        TracePrediction::create(std::move(trace), serving));
     return std::unique_ptr<Candidate>(new Candidate(
         std::move(engine), std::move(measurement), std::move(prediction)));
   }
 
-  /// The trace's mean latency in seconds with steps measured once.
-  Result<double> latency() {
+  /// What serving the trace costs in seconds with steps measured once.
+  Result<double> cost() {
     SANDWICH_ASSIGN_OR_RETURN(InterpolatedSteps steps, measurement.measure());
     return trace.cost(
         [&](const StepShape &shape) { return steps.seconds(shape); });
@@ -181,13 +190,13 @@ Result<double> MeasuredEvaluator::evaluate(const PlanCores &cores) {
   SANDWICH_ASSIGN_OR_RETURN(Artifact artifact, Artifact::open(path));
   SANDWICH_ASSIGN_OR_RETURN(
       std::unique_ptr<Candidate> candidate,
-      Candidate::load(std::move(artifact), cores, trace,
+      Candidate::load(std::move(artifact), cores, trace, options.serving,
                       [this] { return !report("loading", 0); }));
   if (!reference) {
     SANDWICH_ASSIGN_OR_RETURN(
         double seconds, medianOfRounds([&]() -> Result<double> {
           SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
-          return candidate->latency();
+          return candidate->cost();
         }));
     reference.reset(
         new Reference{std::move(candidate), shapeOf(cores), seconds});
@@ -196,12 +205,12 @@ Result<double> MeasuredEvaluator::evaluate(const PlanCores &cores) {
   SANDWICH_ASSIGN_OR_RETURN(
       double ratio, medianOfRounds([&]() -> Result<double> {
         SANDWICH_RETURN_IF_ERROR(report("measuring", 0));
-        Result<double> known = reference->candidate->latency();
+        Result<double> known = reference->candidate->cost();
         if (!known) {
           referenceFailed = true;
           return known.error();
         }
-        SANDWICH_ASSIGN_OR_RETURN(double seconds, candidate->latency());
+        SANDWICH_ASSIGN_OR_RETURN(double seconds, candidate->cost());
         return seconds / *known;
       }));
   return reference->seconds * ratio;

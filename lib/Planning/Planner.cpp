@@ -8,6 +8,8 @@
 
 #include "sandwich/Planning/Planner.h"
 
+#include "InstanceParts.h"
+
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Machine/Indexes.h"
@@ -105,53 +107,11 @@ findParts(const Machine &machine, const PlanOptions &options) {
   return parts;
 }
 
-/// Makes `part` that of `plan`.
-static Status usePart(SymmetricPart part, const PlanOptions &options,
-                      Plan &plan) {
-  plan.part = std::move(part);
-  // By default cores: a second thread of one adds no arithmetic, and takes part
-  // of its caches.
-  SANDWICH_ASSIGN_OR_RETURN(
-      plan.tree,
-      TopoTree::fromMachine(plan.part.root, options.threadsPerCore > 1
-                                                ? TopoLeaves::Cpus
-                                                : TopoLeaves::Cores));
-  return {};
-}
-
-/// Makes that of `parts` the plan's whose best configuration is the fastest; of
-/// equals, and if none can run, the first.
-static Status useFastest(const std::vector<SymmetricPart> &parts,
-                         const PlanOptions &options,
-                         ConfigurationEvaluator &evaluator,
-                         ConfigurationSearchOptions search, Plan &plan) {
-  search.topK = 1;
-  double least = std::numeric_limits<double>::infinity();
-  const SymmetricPart *fastest = &parts.front();
-  for (const SymmetricPart &part : parts) {
-    SANDWICH_RETURN_IF_ERROR(usePart(part, options, plan));
-    SANDWICH_ASSIGN_OR_RETURN(
-        SearchResult found,
-        searchConfigurations(*plan.tree, evaluator, search));
-    if (!found.configurations.empty() &&
-        found.configurations.front().predictedMs < least) {
-      least = found.configurations.front().predictedMs;
-      fastest = &part;
-    }
-  }
-  return usePart(*fastest, options, plan);
-}
-
-std::string_view sandwich::name(PlanEvaluator evaluator) {
-  switch (evaluator) {
-  case PlanEvaluator::Modelled:
-    return "modelled";
-  case PlanEvaluator::Measured:
-    return "measured";
-  case PlanEvaluator::Both:
-    return "both";
-  }
-  return "";
+/// How configurations serve the trace.
+static TracePredictionOptions servingOf(const PlanOptions &options) {
+  return {.stepTokens = options.compile.maxTokens,
+          .objective = options.objective,
+          .objectives = options.objectives};
 }
 
 /// The evaluator that runs configurations.
@@ -160,6 +120,7 @@ makeMeasuredEvaluator(const PlanOptions &options, ServingTrace trace,
                       const std::function<bool()> &stop) {
   MeasuredEvaluatorOptions measuring;
   measuring.compile = options.compile;
+  measuring.serving = servingOf(options);
   if (const std::string &output = options.compile.output; !output.empty())
     measuring.folder = std::filesystem::absolute(output).parent_path();
   measuring.progress = [&options, stop](std::string_view stage,
@@ -223,118 +184,383 @@ static Status checkRunsHere(const PlanOptions &options) {
   return {};
 }
 
-Result<Plan> sandwich::searchPlan(const PlanOptions &options,
-                                  const std::function<bool()> &stop) {
-  SANDWICH_RETURN_IF_ERROR(checkElementTypes(options.compile));
-  const bool runs = options.evaluator != PlanEvaluator::Modelled;
-  if (runs)
-    SANDWICH_RETURN_IF_ERROR(checkRunsHere(options));
+namespace {
+
+/// One search; its parts share what was read and found.
+class PlanSearch {
+public:
+  PlanSearch(const PlanOptions &options, const std::function<bool()> &stop)
+      : options(options), stop(stop) {}
+
+  Result<Plan> run();
+
+private:
+  /// Sockets or NUMA nodes as instances, and who judges them.
+  struct Instances {
+    InstanceParts parts;
+    std::unique_ptr<ModelledEvaluator> evaluator;
+  };
+
+  /// By default cores: a second thread of one adds no arithmetic, and takes
+  /// part of its caches.
+  TopoLeaves leaves() const {
+    return options.threadsPerCore > 1 ? TopoLeaves::Cpus : TopoLeaves::Cores;
+  }
+  bool runs() const { return options.evaluator != PlanEvaluator::Modelled; }
+  /// Whether the model ranks all.
+  bool models() const { return options.evaluator != PlanEvaluator::Measured; }
+
+  Status readModel();
+  Status readMachine();
+  Status readOptions();
+  Status makeEvaluators();
+  /// Makes `part` the plan's.
+  Status usePart(SymmetricPart part);
+  /// The same of that of `parts` whose best configuration is the fastest; of
+  /// equals, and if none can run, the first.
+  Status useFastestPart();
+  /// Who judges `instances` of the model, the others where `others` say.
+  Result<std::unique_ptr<ModelledEvaluator>>
+  modelledEvaluator(int64_t instances,
+                    std::vector<ModelledEvaluator::OtherInstance> others);
+  /// Searches `tree`, whose configurations `evaluator` predicts.
+  Result<SearchResult> searchTree(const TopoTree &tree,
+                                  ModelledEvaluator &evaluator);
+  Status searchInstances();
+  /// Adds what was found of `instances` to what is ranked already.
+  Status add(SearchResult found, const Instances &instances);
+  /// Who judged `configuration`.
+  ModelledEvaluator &judgeOf(const ServiceConfiguration &configuration) const;
+  Status predictSteps();
+  Status findSwitchingGain();
+  void addNotes(SearchResult &found) const;
+  void tellSoFar(const SearchResult &found) const;
+  /// Why there is no plan.
+  Error nothingFound() const;
+
+  const PlanOptions &options;
+  const std::function<bool()> &stop;
+  ModelConfig config;
+  ModelWork work;
+  int64_t context = 0;
+  ServingTrace trace;
+  MachineDescription description;
+  /// Those that plans may use.
+  std::vector<SymmetricPart> parts;
+  std::optional<LatencyModel> model;
   ConfigurationSearchOptions search;
-  SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
-  SANDWICH_ASSIGN_OR_RETURN(search.patience,
-                            positive(options.patience, "patience"));
-  SANDWICH_ASSIGN_OR_RETURN(ModelConfig config,
-                            readConfig(options.compile.modelFolder));
-  const ModelWork work = workOf(config, options.compile);
-  SANDWICH_ASSIGN_OR_RETURN(const int64_t context,
-                            contextOf(options.compile, config));
-  SANDWICH_ASSIGN_OR_RETURN(ServingTrace trace,
-                            findServingTrace(options.trace));
-  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
+  std::unique_ptr<ModelledEvaluator> modelled;
+  std::unique_ptr<MeasuredEvaluator> measured;
+  std::vector<Instances> instances;
+  uint64_t spared = 0;
   Plan plan;
-  plan.evaluator = options.evaluator;
+};
+
+} // namespace
+
+Status PlanSearch::readModel() {
+  SANDWICH_ASSIGN_OR_RETURN(config, readConfig(options.compile.modelFolder));
+  work = workOf(config, options.compile);
+  SANDWICH_ASSIGN_OR_RETURN(context, contextOf(options.compile, config));
+  SANDWICH_ASSIGN_OR_RETURN(trace, findServingTrace(options.trace));
+  if (options.requestsPerSecond) {
+    constexpr uint64_t seed = 1;
+    SANDWICH_ASSIGN_OR_RETURN(
+        trace,
+        drawArrivals(std::move(trace), *options.requestsPerSecond, seed));
+  }
+  return {};
+}
+
+Status PlanSearch::readMachine() {
+  SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.compile.target));
   SANDWICH_ASSIGN_OR_RETURN(plan.machine,
                             readMachineTopology(options.topology));
-  MachineDescription description = describeMachine(plan.machine, target);
+  description = describeMachine(plan.machine, target);
   if (const auto &file = options.compile.machineParameters) {
     SANDWICH_ASSIGN_OR_RETURN(
         description, readMachineDescription(*file, plan.machine, target));
   }
   SANDWICH_ASSIGN_OR_RETURN(plan.identity, planMachine(plan.machine));
-  SANDWICH_ASSIGN_OR_RETURN(const std::vector<SymmetricPart> parts,
-                            findParts(plan.machine, options));
-  SANDWICH_RETURN_IF_ERROR(usePart(parts.front(), options, plan));
+  SANDWICH_ASSIGN_OR_RETURN(parts, findParts(plan.machine, options));
+  SANDWICH_RETURN_IF_ERROR(usePart(parts.front()));
   if (options.measure) {
     SANDWICH_ASSIGN_OR_RETURN(description, options.measure(plan.machine));
   }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
-  SANDWICH_ASSIGN_OR_RETURN(LatencyModel model,
+  SANDWICH_ASSIGN_OR_RETURN(model,
                             LatencyModel::create(plan.machine.root, description,
                                                  work.hasBF16Weights(),
                                                  plan.machine.memories));
-  SANDWICH_ASSIGN_OR_RETURN(
-      TracePrediction prediction,
-      TracePrediction::create(trace,
-                              {.stepTokens = options.compile.maxTokens}));
-  ModelledEvaluator modelled(
-      std::move(model), work, std::move(prediction),
-      ModelMemoryOptions{.contextTokens = context,
-                         .stepTokens = options.compile.maxTokens,
-                         .tiedEmbeddings = config.tieWordEmbeddings});
-  std::unique_ptr<MeasuredEvaluator> measured;
-  if (runs) {
-    SANDWICH_ASSIGN_OR_RETURN(
-        measured, makeMeasuredEvaluator(options, std::move(trace), stop));
+  return {};
+}
+
+Status PlanSearch::usePart(SymmetricPart part) {
+  plan.part = std::move(part);
+  SANDWICH_ASSIGN_OR_RETURN(plan.tree,
+                            TopoTree::fromMachine(plan.part.root, leaves()));
+  return {};
+}
+
+Status PlanSearch::useFastestPart() {
+  ConfigurationSearchOptions one = search;
+  one.topK = 1;
+  one.keepDropped = false;
+  double least = std::numeric_limits<double>::infinity();
+  const SymmetricPart *fastest = &parts.front();
+  for (const SymmetricPart &part : parts) {
+    SANDWICH_RETURN_IF_ERROR(usePart(part));
+    SANDWICH_ASSIGN_OR_RETURN(SearchResult found,
+                              searchConfigurations(*plan.tree, *modelled, one));
+    if (!found.configurations.empty() &&
+        found.configurations.front().predictedMs < least) {
+      least = found.configurations.front().predictedMs;
+      fastest = &part;
+    }
   }
-  const bool models = options.evaluator != PlanEvaluator::Measured;
-  // About what the model knows of a measured machine, and of others.
-  constexpr double measuredGain = 0.01, guessedGain = 0.05;
-  if (models)
-    search.leastGain = description.isKnown() ? measuredGain : guessedGain;
-  search.limits = limitsOf(work);
+  return usePart(*fastest);
+}
+
+Status PlanSearch::readOptions() {
+  SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
+  SANDWICH_ASSIGN_OR_RETURN(search.patience,
+                            positive(options.patience, "patience"));
   search.interrupted = stop;
-  if (models && parts.size() > 1)
-    SANDWICH_RETURN_IF_ERROR(
-        useFastest(parts, options, modelled, search, plan));
-  if (options.progress && models)
-    search.progress = [&](const SearchStatistics &statistics) {
+  search.keepDropped = options.keepDropped;
+  if (options.progress && models())
+    search.progress = [this](const SearchStatistics &statistics) {
       options.progress("searching configurations",
                        static_cast<double>(statistics.processSets) /
                            static_cast<double>(statistics.processSetsInAll));
     };
-  search.keepDropped = options.keepDropped;
-  std::optional<OncePerClass> oncePerClass;
-  if (!models)
-    oncePerClass.emplace(modelled, *measured);
-  const auto addNotes = [&](SearchResult &found) {
-    if (measured)
-      for (const std::string &note : measured->notes())
-        found.notes.push_back(note);
-    if (!models && oncePerClass->spared() > 0)
-      found.notes.push_back(
-          std::to_string(oncePerClass->spared()) +
-          " configurations were not run, as others were that are equal " +
-          (description.isKnown()
-               ? "to the latency model"
-               : "by guesses: the speed of the machine's parts was not "
-                 "measured (--measure-machine)"));
-    if (models && !description.isKnown())
-      found.notes.emplace_back(
-          runs ? "the speed of the machine's parts was not measured, so what "
+  if (options.evaluator == PlanEvaluator::Measured)
+    search.soFar = [this](const SearchResult &found) { tellSoFar(found); };
+  return {};
+}
+
+Result<std::unique_ptr<ModelledEvaluator>> PlanSearch::modelledEvaluator(
+    int64_t count, std::vector<ModelledEvaluator::OtherInstance> others) {
+  TracePredictionOptions serving = servingOf(options);
+  serving.instances = count;
+  SANDWICH_ASSIGN_OR_RETURN(TracePrediction prediction,
+                            TracePrediction::create(trace, serving));
+  return std::make_unique<ModelledEvaluator>(
+      *model, work, std::move(prediction),
+      ModelMemoryOptions{.contextTokens = context,
+                         .stepTokens = options.compile.maxTokens,
+                         .tiedEmbeddings = config.tieWordEmbeddings},
+      std::move(others));
+}
+
+Status PlanSearch::makeEvaluators() {
+  SANDWICH_ASSIGN_OR_RETURN(modelled, modelledEvaluator(1, {}));
+  if (runs()) {
+    SANDWICH_ASSIGN_OR_RETURN(measured,
+                              makeMeasuredEvaluator(options, trace, stop));
+  }
+  search.limits = limitsOf(work);
+  // About what the model knows of a measured machine, and of others.
+  constexpr double measuredGain = 0.01, guessedGain = 0.05;
+  if (models())
+    search.leastGain = description.isKnown() ? measuredGain : guessedGain;
+  return {};
+}
+
+Result<SearchResult> PlanSearch::searchTree(const TopoTree &tree,
+                                            ModelledEvaluator &evaluator) {
+  if (models())
+    return searchConfigurations(tree, evaluator, search);
+  OncePerClass once(evaluator, *measured);
+  Result<SearchResult> found = searchConfigurations(tree, once, search);
+  spared += once.spared();
+  return found;
+}
+
+/// Sockets and NUMA nodes that are alike can each serve the model by itself.
+Status PlanSearch::searchInstances() {
+  SANDWICH_ASSIGN_OR_RETURN(
+      std::vector<InstanceParts> levels,
+      findInstanceParts(*plan.tree, plan.part.root, leaves()));
+  for (InstanceParts &parts : levels) {
+    std::vector<ModelledEvaluator::OtherInstance> others;
+    auto shared = std::make_shared<const InstanceParts>(parts);
+    for (size_t part = 1; part < parts.count(); ++part)
+      others.emplace_back([shared, part](const std::vector<RankCpus> &ranks) {
+        return shared->move(ranks, part);
+      });
+    SANDWICH_ASSIGN_OR_RETURN(
+        std::unique_ptr<ModelledEvaluator> evaluator,
+        modelledEvaluator(static_cast<int64_t>(parts.count()),
+                          std::move(others)));
+    if (runs() && evaluator->isBesideBusyInstances()) {
+      plan.search.notes.emplace_back(
+          "several instances at once are predicted only, not run, and so not "
+          "compared with what is run");
+      return {};
+    }
+    if (plan.search.interrupted)
+      return {};
+    Instances each{std::move(parts), std::move(evaluator)};
+    SANDWICH_ASSIGN_OR_RETURN(SearchResult found,
+                              searchTree(each.parts.tree, *each.evaluator));
+    instances.push_back(std::move(each));
+    SANDWICH_RETURN_IF_ERROR(add(std::move(found), instances.back()));
+  }
+  return {};
+}
+
+Status PlanSearch::add(SearchResult found, const Instances &of) {
+  SearchResult &all = plan.search;
+  const InstanceParts &parts = of.parts;
+  const std::string each = "an instance on each " + parts.kind;
+  for (ConfigurationClass &configuration : found.configurations) {
+    for (size_t part = 0; part < parts.count(); ++part)
+      configuration.instances.push_back(parts.move(configuration, part));
+    configuration.derivation = each +
+                               (configuration.derivation.empty() ? "" : "; ") +
+                               configuration.derivation;
+    all.configurations.push_back(std::move(configuration));
+  }
+  // What does without cores for little is no gain.
+  std::ranges::stable_sort(
+      all.configurations, {}, [&](const ConfigurationClass &configuration) {
+        return configuration.instances.empty()
+                   ? configuration.predictedMs
+                   : configuration.predictedMs / (1 - search.leastGain);
+      });
+  while (all.configurations.size() > search.topK) {
+    const ConfigurationClass &last = all.configurations.back();
+    all.statistics.belowTop += 1 + last.equal.count();
+    if (options.keepDropped)
+      all.dropped.emplace_back(last, DropReason::BelowTop,
+                               std::to_string(search.topK) +
+                                   " configurations are better");
+    all.configurations.pop_back();
+  }
+  for (DroppedClass &dropped : found.dropped) {
+    dropped.shape.instances = parts.count();
+    all.dropped.push_back(std::move(dropped));
+  }
+  std::ranges::stable_sort(all.dropped, {}, &DroppedClass::predictedMs);
+  for (std::string &note : found.notes)
+    if (std::ranges::find(all.notes, note) == all.notes.end())
+      all.notes.push_back(std::move(note));
+  all.statistics += found.statistics;
+  all.interrupted |= found.interrupted;
+  return {};
+}
+
+ModelledEvaluator &
+PlanSearch::judgeOf(const ServiceConfiguration &configuration) const {
+  for (const Instances &each : instances)
+    if (each.parts.count() == configuration.instances.size())
+      return *each.evaluator;
+  return *modelled;
+}
+
+/// What steps of the best plan should take.
+Status PlanSearch::predictSteps() {
+  const ConfigurationClass &best = plan.search.configurations.front();
+  ModelledEvaluator &judge = judgeOf(best);
+  std::vector<StepShape> shapes;
+  for (uint64_t tokens : {128, 512})
+    if (tokens <= static_cast<uint64_t>(options.compile.maxTokens))
+      shapes.emplace_back(StepShape{.phase = StepPhase::Prefill})
+          .addPiece(0, tokens);
+  constexpr uint64_t positions = 128;
+  for (unsigned sequences : {1, 8, 32})
+    for (StepShape &shape = shapes.emplace_back();
+         shape.decodeSequences < sequences;)
+      shape.addDecode(positions);
+  for (const StepShape &shape : shapes) {
+    SANDWICH_ASSIGN_OR_RETURN(const double milliseconds,
+                              judge.stepMilliseconds(best, shape));
+    plan.steps.push_back({shape, milliseconds});
+  }
+  return {};
+}
+
+/// Compares the best plan with those that use the same cores in both phases.
+Status PlanSearch::findSwitchingGain() {
+  const ConfigurationClass &best = plan.search.configurations.front();
+  double single = std::numeric_limits<double>::infinity();
+  for (const ConfigurationClass &each : plan.search.configurations)
+    if (each.prefillCores == each.decodeCores)
+      single = std::min(single, each.predictedMs);
+  ModelledEvaluator &judge = judgeOf(best);
+  for (const auto *cores : {&best.prefillCores, &best.decodeCores}) {
+    ServiceConfiguration same = best;
+    same.prefillCores = same.decodeCores = *cores;
+    SANDWICH_ASSIGN_OR_RETURN(const double milliseconds, judge.predict(same));
+    single = std::min(single, milliseconds);
+  }
+  plan.switchingGain = 1 - std::min(best.predictedMs, single) / single;
+  return {};
+}
+
+void PlanSearch::addNotes(SearchResult &found) const {
+  if (measured)
+    for (const std::string &note : measured->notes())
+      found.notes.push_back(note);
+  if (spared > 0)
+    found.notes.push_back(
+        std::to_string(spared) +
+        " configurations were not run, as others were that are equal " +
+        (description.isKnown()
+             ? "to the latency model"
+             : "by guesses: the speed of the machine's parts was not "
+               "measured (--measure-machine)"));
+  if (models() && !description.isKnown())
+    found.notes.emplace_back(
+        runs() ? "the speed of the machine's parts was not measured, so what "
                  "was run was chosen by guesses (--measure-machine)"
                : "the speed of the machine's parts was not measured, so times "
                  "are guesses (--measure-machine)");
-  };
-  const auto tellSoFar = [&](const SearchResult &found) {
-    if (!options.measured || found.configurations.empty())
-      return;
-    Plan soFar = plan;
-    soFar.search = found;
-    soFar.search.interrupted = true;
-    addNotes(soFar.search);
-    options.measured(soFar);
-  };
-  if (options.evaluator == PlanEvaluator::Measured)
-    search.soFar = tellSoFar;
-  ConfigurationEvaluator *evaluator = &modelled;
-  if (oncePerClass)
-    evaluator = &*oncePerClass;
-  SANDWICH_ASSIGN_OR_RETURN(
-      plan.search, searchConfigurations(*plan.tree, *evaluator, search));
-  for (ServiceConfiguration &configuration : plan.search.configurations) {
+}
+
+void PlanSearch::tellSoFar(const SearchResult &found) const {
+  if (!options.measured || found.configurations.empty())
+    return;
+  Plan soFar = plan;
+  soFar.search = found;
+  soFar.search.interrupted = true;
+  addNotes(soFar.search);
+  options.measured(soFar);
+}
+
+Error PlanSearch::nothingFound() const {
+  if (plan.search.interrupted)
+    return makeError("interrupted before anything was ",
+                     runs() ? "measured" : "found");
+  std::string reason;
+  if (models() && modelled->leastShortage())
+    reason =
+        ": " + *modelled->leastShortage() + "; a smaller --context takes less";
+  else if (measured && !measured->notes().empty())
+    reason = ": " + measured->notes().front();
+  return makeError("no configuration of ", plan.tree->describe(),
+                   " can run this model", reason);
+}
+
+Result<Plan> PlanSearch::run() {
+  plan.evaluator = options.evaluator;
+  plan.objective = options.objective;
+  SANDWICH_RETURN_IF_ERROR(readOptions());
+  SANDWICH_RETURN_IF_ERROR(readModel());
+  SANDWICH_RETURN_IF_ERROR(readMachine());
+  SANDWICH_RETURN_IF_ERROR(makeEvaluators());
+  if (models() && parts.size() > 1)
+    SANDWICH_RETURN_IF_ERROR(useFastestPart());
+  SANDWICH_ASSIGN_OR_RETURN(plan.search, searchTree(*plan.tree, *modelled));
+  SANDWICH_RETURN_IF_ERROR(searchInstances());
+  for (ConfigurationClass &configuration : plan.search.configurations) {
     SANDWICH_ASSIGN_OR_RETURN(configuration.memoryNodes,
-                              modelled.memoryNodesOf(configuration));
+                              modelled->memoryNodesOf(configuration));
+    for (ServiceConfiguration &instance : configuration.instances) {
+      SANDWICH_ASSIGN_OR_RETURN(instance.memoryNodes,
+                                modelled->memoryNodesOf(instance));
+    }
   }
   if (search.soFar)
     search.soFar(plan.search);
@@ -342,163 +568,18 @@ Result<Plan> sandwich::searchPlan(const PlanOptions &options,
     SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, options, stop,
                                      [&] { tellSoFar(plan.search); }));
   addNotes(plan.search);
-  if (plan.search.configurations.empty() && plan.search.interrupted)
-    return makeError("interrupted before anything was ",
-                     runs ? "measured" : "found");
-  if (!plan.search.configurations.empty())
-    return plan;
-  std::string reason;
-  if (measured && !measured->notes().empty())
-    reason = ": " + measured->notes().front();
-  else if (models && modelled.leastShortage())
-    reason =
-        ": " + *modelled.leastShortage() + "; a smaller --context takes less";
-  return makeError("no configuration of ", plan.tree->describe(),
-                   " can run this model", reason);
+  if (plan.search.configurations.empty())
+    return nothingFound();
+  SANDWICH_RETURN_IF_ERROR(predictSteps());
+  if (!runs())
+    SANDWICH_RETURN_IF_ERROR(findSwitchingGain());
+  return std::move(plan);
 }
 
-Json sandwich::toJson(const Plan &plan) {
-  Json json = toJson(plan.search);
-  std::vector<std::string> leftOut = plan.machine.leftOut;
-  leftOut.insert(leftOut.end(), plan.part.leftOut.begin(),
-                 plan.part.leftOut.end());
-  json["evaluator"] = name(plan.evaluator);
-  json["machine"] = toJson(plan.identity);
-  json["left_out"] = leftOut;
-  json["notes"] = plan.search.notes;
-  json["interrupted"] = plan.search.interrupted;
-  return json;
-}
-
-/// "numa bandwidth 83%": what takes the longest of a phase, and how much of it.
-static std::string describeLimit(const TimeParts &parts) {
-  const std::string limit = limitOf(parts);
-  if (limit.empty())
-    return "-";
-  double all = 0;
-  for (const auto &[name, milliseconds] : parts)
-    all += milliseconds;
-  return limit + " " +
-         std::to_string(std::lround(100 * parts.at(limit) / all)) + "%";
-}
-
-/// "and 9 equal to it, by stride"
-static std::string describeEqual(const EqualConfigurations &equal) {
-  return "and " + std::to_string(equal.count()) + " equal to it, by " +
-         std::string(equal.differBy());
-}
-
-/// Lines of cells, in columns as wide as their widest cell. `alignment` has an
-/// 'l' or 'r' for each column but the last, to which side its cells are moved.
-static std::string table(const std::vector<std::vector<std::string>> &lines,
-                         std::string_view alignment) {
-  std::vector<size_t> widths(alignment.size());
-  for (const std::vector<std::string> &line : lines)
-    for (size_t column = 0; column < widths.size(); ++column)
-      widths[column] = std::max(widths[column], line[column].size());
-  std::string text;
-  for (const std::vector<std::string> &line : lines) {
-    for (size_t column = 0; column < widths.size(); ++column) {
-      const std::string space(widths[column] - line[column].size(), ' ');
-      text += alignment[column] == 'r' ? space + line[column]
-                                       : line[column] + space;
-      text += "  ";
-    }
-    text += line.back() + "\n";
-  }
-  return text;
-}
-
-/// What was dropped, a class on each line.
-static std::string tableOf(const std::vector<DroppedClass> &dropped,
-                           std::string_view leaves) {
-  std::vector<std::vector<std::string>> lines = {
-      {"predicted ms", "configuration", "equal", "prefill is limited by",
-       "decode is limited by", "tree", "dropped because"}};
-  for (const DroppedClass &each : dropped) {
-    std::ostringstream milliseconds;
-    milliseconds << std::fixed << std::setprecision(1) << each.predictedMs;
-    std::string tree = each.derivation.empty() ? "all cores" : each.derivation;
-    tree += " cut at depth " + std::to_string(each.depth);
-    lines.push_back(
-        {std::isfinite(each.predictedMs) ? milliseconds.str() : "-",
-         describe(each.shape, leaves), std::to_string(each.equal.count()),
-         describeLimit(each.time.prefill), describeLimit(each.time.decode),
-         std::move(tree), each.text});
-  }
-  return table(lines, "rlrlll");
-}
-
-/// "in memory of numa 8-15 first", where that is not what the cores' nodes are;
-/// else nothing.
-static std::string describeMemory(const ServiceConfiguration &configuration) {
-  if (!configuration.hasOtherMemory())
-    return {};
-  std::set<unsigned> nodes;
-  for (const std::vector<unsigned> &own : configuration.memoryNodes)
-    if (!own.empty())
-      nodes.insert(own.front());
-  return "in memory of numa " + formatIndexes({nodes.begin(), nodes.end()}) +
-         " first";
-}
-
-/// Whether plans use more than one thread of a core.
-static bool usesThreads(const Plan &plan) {
-  return countParts(plan.part.root, "cpu") > countParts(plan.part.root, "core");
-}
-
-std::string sandwich::explain(const Plan &plan) {
-  std::ostringstream text;
-  const std::string_view leaves = usesThreads(plan) ? "CPU" : "core";
-  const SearchStatistics &statistics = plan.search.statistics;
-  text << plan.machine.name << ": " << plan.tree->describe() << "\n";
-  for (const auto *sentences : {&plan.machine.leftOut, &plan.part.leftOut})
-    for (const std::string &sentence : *sentences)
-      text << "  left out: " << sentence << "\n";
-  text << statistics.trees << " trees by group, cut "
-       << statistics.crossSections << " times: " << statistics.configurations
-       << " configurations evaluated in " << std::fixed << std::setprecision(2)
-       << statistics.seconds << " s\n";
-  const std::pair<uint64_t, const char *> pruned[] = {
-      {statistics.refused, "cross-sections that the model's operators refuse"},
-      {statistics.equal, "equal to one that was met"},
-      {statistics.noImprovement,
-       "no better than with more cores awake, and all below them"},
-      {statistics.cannotRun, "cannot run"},
-      {statistics.belowTop, "good, but others are better"},
-      {statistics.stoppedEarly,
-       "sets of processes left early, their patience spent"}};
-  for (auto [number, reason] : pruned)
-    if (number > 0)
-      text << "  " << number << " " << reason << "\n";
-  for (const std::string &note : plan.search.notes)
-    text << "  " << note << "\n";
-  if (!plan.search.dropped.empty())
-    text << "dropped, one line for all that are equal:\n"
-         << tableOf(plan.search.dropped, leaves);
-  if (plan.search.interrupted)
-    text << "  interrupted: the best so far\n";
-  text << (plan.evaluator == PlanEvaluator::Modelled ? "rank  predicted ms"
-                                                     : "rank   measured ms")
-       << "  configuration\n";
-  size_t rank = 0;
-  for (const ConfigurationClass &configuration : plan.search.configurations) {
-    text << std::setw(4) << ++rank << std::setw(14) << std::setprecision(1)
-         << configuration.predictedMs << "  "
-         << describe(configuration.shape(), leaves);
-    if (const std::string memory = describeMemory(configuration);
-        !memory.empty())
-      text << ", " << memory;
-    if (!configuration.derivation.empty())
-      text << "; " << configuration.derivation;
-    if (configuration.equal.count() > 0)
-      text << ", " << describeEqual(configuration.equal);
-    text << "\n";
-    const auto &[prefill, decode] = configuration.time;
-    if (!prefill.empty() || !decode.empty())
-      text << std::string(20, ' ') << "limits: prefill by "
-           << describeLimit(prefill) << ", decode by " << describeLimit(decode)
-           << "\n";
-  }
-  return text.str();
+Result<Plan> sandwich::searchPlan(const PlanOptions &options,
+                                  const std::function<bool()> &stop) {
+  SANDWICH_RETURN_IF_ERROR(checkElementTypes(options.compile));
+  if (options.evaluator != PlanEvaluator::Modelled)
+    SANDWICH_RETURN_IF_ERROR(checkRunsHere(options));
+  return PlanSearch(options, stop).run();
 }

@@ -10,6 +10,7 @@
 #define SANDWICH_PLANNING_MEASUREDEVALUATOR_H
 
 #include "sandwich/Compiler/Compiler.h"
+#include "sandwich/Serving/Prediction/TracePrediction.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Support/ServingTrace.h"
 #include "sandwich/Topology/Search/ConfigurationSearch.h"
@@ -26,6 +27,8 @@ struct MeasuredEvaluatorOptions {
   /// the numbers of threads and ranks; the output is the evaluator's own.
   /// Without tuning, the cost model's schedules run.
   CompileOptions compile;
+  /// How the trace is served; an artifact's own limits count before those.
+  TracePredictionOptions serving;
   /// Where the artifacts lie meanwhile, two at a time, each as large as the
   /// model; empty for the system's folder for such files.
   std::string folder;
@@ -50,11 +53,11 @@ public:
   create(MeasuredEvaluatorOptions options, ServingTrace trace);
   ~MeasuredEvaluator() override;
 
-  /// Milliseconds from a request's arrival to its last token, in the mean, of
-  /// the trace cut to the model's context (`fitTrace`); infinity for one that
-  /// does not compile, load or run, of which `notes` then tells. The first one
-  /// that runs is the reference. Errors: the reference ended while another was
-  /// measured beside it; the progress callback's.
+  /// What `TracePrediction::cost` tells, in milliseconds, of the trace cut to
+  /// the model's context (`fitTrace`); infinity for one that does not compile,
+  /// load or run, of which `notes` then tells. The first one that runs is the
+  /// reference. Errors: the reference ended while another was measured beside
+  /// it; the progress callback's.
   Result<double> predict(const ServiceConfiguration &configuration) override;
 
   /// Why configurations could not run, a line each.

@@ -77,6 +77,11 @@ struct PlanOptions {
   bool keepDropped = false;
 };
 
+struct PredictedStep {
+  StepShape shape;
+  double milliseconds = 0;
+};
+
 /// What the search saw and found.
 struct Plan {
   PlanEvaluator evaluator = PlanEvaluator::Modelled;
@@ -88,6 +93,13 @@ struct Plan {
   /// Of the whole machine, whatever of it the plan uses.
   PlanMachine identity;
   SearchResult search;
+  PlanObjective objective = PlanObjective::Latency;
+  /// What the latency model says of a few steps of the best configuration.
+  std::vector<PredictedStep> steps;
+  /// By what share the best configuration is better than the better one of
+  /// those with the same cores in both phases; nothing where they are not
+  /// predicted.
+  std::optional<double> switchingGain;
 };
 
 /// Searches the service configurations of a machine for a model. `stop` is
@@ -103,6 +115,9 @@ Result<Plan> searchPlan(const PlanOptions &options,
 
 /// "modelled", "measured", "both".
 std::string_view name(PlanEvaluator evaluator);
+
+/// "latency", "throughput", "goodput".
+std::string_view name(PlanObjective objective);
 
 /// The object that `--plan-only --json` prints.
 Json toJson(const Plan &plan);

@@ -60,9 +60,8 @@ Status ModelledEvaluator::placeRanks(const std::vector<RankCpus> &ranks,
     return {};
   }
   const RankMemory needs = memoryOfRank(work, *memory, ranks.size());
-  SANDWICH_ASSIGN_OR_RETURN(
-      LatencyModel::MemoryPlacement placement,
-      model.place(all, bytesOfRanks(needs, all.size())));
+  SANDWICH_ASSIGN_OR_RETURN(LatencyModel::MemoryPlacement placement,
+                            model.place(all, bytesOfRanks(needs, all.size())));
   prefill.memories = std::move(placement.memories);
   prefill.memoryNodes = std::move(placement.nodes);
   prefill.memoryNodes.resize(ranks.size());
@@ -88,9 +87,9 @@ ModelledEvaluator::allBusy(const std::vector<RankCpus> &ranks) const {
   return all;
 }
 
-Result<TeamSpeed> ModelledEvaluator::speedOf(
-    const std::vector<RankCpus> &ranks,
-    const LatencyModel::RankMemories &memories) const {
+Result<TeamSpeed>
+ModelledEvaluator::speedOf(const std::vector<RankCpus> &ranks,
+                           const LatencyModel::RankMemories &memories) const {
   const std::vector<RankCpus> all = allBusy(ranks);
   SANDWICH_ASSIGN_OR_RETURN(TeamSpeed everybody, model.speedOf(all, memories));
   if (all.size() == ranks.size())
@@ -109,13 +108,13 @@ Result<TeamSpeed> ModelledEvaluator::speedOf(
   return team;
 }
 
-Result<double> ModelledEvaluator::stepMilliseconds(
-    const ServiceConfiguration &configuration, const StepShape &shape) {
+Result<double>
+ModelledEvaluator::stepMilliseconds(const ServiceConfiguration &configuration,
+                                    const StepShape &shape) {
   SANDWICH_ASSIGN_OR_RETURN(const Prefill *prefill,
                             prefillOf(configuration.prefillCores));
   SANDWICH_ASSIGN_OR_RETURN(
-      TeamSpeed decode,
-      speedOf(configuration.decodeCores, prefill->memories));
+      TeamSpeed decode, speedOf(configuration.decodeCores, prefill->memories));
   return millisecondsPerSecond *
          predictStep(prefill->speed, decode, work, shape);
 }
@@ -153,8 +152,7 @@ ModelledEvaluator::predict(const ServiceConfiguration &configuration) {
     return std::numeric_limits<double>::infinity();
   // Weights stay where the process has them, whichever of its cores sleep.
   SANDWICH_ASSIGN_OR_RETURN(
-      TeamSpeed decode,
-      speedOf(configuration.decodeCores, prefill->memories));
+      TeamSpeed decode, speedOf(configuration.decodeCores, prefill->memories));
   const auto [known, isNew] =
       latencies.try_emplace({prefill->speed, decode}, 0.0);
   if (isNew)

@@ -105,7 +105,7 @@ fillClass(Filler &filler, const std::vector<std::vector<size_t>> &nodes,
 /// nothing.
 static LatencyModel::MemoryShares
 sharesOfBytes(const std::map<size_t, double> &amounts,
-         const std::vector<size_t> &choices) {
+              const std::vector<size_t> &choices) {
   double sum = 0;
   for (auto [memory, bytes] : amounts)
     sum += bytes;

@@ -26,6 +26,22 @@ PredictedTime ConfigurationEvaluator::explain(const ServiceConfiguration &) {
   return {};
 }
 
+SearchStatistics &SearchStatistics::operator+=(const SearchStatistics &other) {
+  // Trees may be as many as there are numbers.
+  trees = other.trees > std::numeric_limits<uint64_t>::max() - trees
+              ? std::numeric_limits<uint64_t>::max()
+              : trees + other.trees;
+  for (auto count :
+       {&SearchStatistics::crossSections, &SearchStatistics::refused,
+        &SearchStatistics::configurations, &SearchStatistics::noImprovement,
+        &SearchStatistics::cannotRun, &SearchStatistics::belowTop,
+        &SearchStatistics::equal, &SearchStatistics::processSets,
+        &SearchStatistics::processSetsInAll, &SearchStatistics::stoppedEarly})
+    this->*count += other.*count;
+  seconds += other.seconds;
+  return *this;
+}
+
 namespace {
 /// One search; its parts share the statistics and the best so far.
 class Search {

@@ -66,6 +66,11 @@ public:
   Result<double> stepMilliseconds(const ServiceConfiguration &configuration,
                                   const StepShape &shape);
 
+  /// Whether there are other instances, and they serve at the same time.
+  bool isBesideBusyInstances() const {
+    return !others.empty() && trace.servesAtOnce();
+  }
+
   /// What a rank needs and what there is.
   std::optional<std::string>
   whyNot(const ServiceConfiguration &configuration) override;

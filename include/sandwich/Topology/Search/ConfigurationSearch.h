@@ -72,6 +72,9 @@ struct SearchStatistics {
   uint64_t processSetsInAll = 0;
   uint64_t stoppedEarly = 0;
   double seconds = 0;
+
+  /// Those of two searches.
+  SearchStatistics &operator+=(const SearchStatistics &other);
 };
 
 struct SearchResult;

@@ -66,8 +66,9 @@ struct ServiceConfiguration {
   std::vector<std::vector<unsigned>> memoryNodes;
 
   /// Where several instances of the model serve requests by themselves, each
-  /// with the processes of one of these, on parts of the machine that are alike;
-  /// the first is this one. Empty where there is one. Not part of the value.
+  /// with the processes of one of these, on parts of the machine that are
+  /// alike; the first is this one. Empty where there is one. Not part of the
+  /// value.
   std::vector<ServiceConfiguration> instances;
 
   size_t processes() const { return prefillCores.size(); }
