@@ -143,11 +143,12 @@ static std::string table(const std::vector<std::vector<std::string>> &lines,
   return text;
 }
 
-/// What was dropped, a class on each line.
+/// What was dropped, a class on each line, with times that `evaluator` told.
 static std::string tableOf(const std::vector<DroppedClass> &dropped,
-                           std::string_view leaves) {
+                           PlanEvaluator evaluator, std::string_view leaves) {
   std::vector<std::vector<std::string>> lines = {
-      {"predicted ms", "configuration", "equal", "prefill is limited by",
+      {evaluator == PlanEvaluator::Measured ? "measured ms" : "predicted ms",
+       "configuration", "equal", "prefill is limited by",
        "decode is limited by", "tree", "dropped because"}};
   for (const DroppedClass &each : dropped) {
     std::ostringstream milliseconds;
@@ -209,7 +210,7 @@ std::string sandwich::explain(const Plan &plan) {
     text << "  " << note << "\n";
   if (!plan.search.dropped.empty())
     text << "dropped, one line for all that are equal:\n"
-         << tableOf(plan.search.dropped, leaves);
+         << tableOf(plan.search.dropped, plan.evaluator, leaves);
   if (plan.search.interrupted)
     text << "  interrupted: the best so far\n";
   text << (plan.evaluator == PlanEvaluator::Modelled ? "rank  predicted ms"

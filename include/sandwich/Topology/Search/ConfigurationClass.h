@@ -108,7 +108,7 @@ struct DroppedClass {
 /// As of a `ServiceConfiguration`, with `equal`, the number of others in the
 /// class, and `equal_by`, in what they differ. Where it is known also `limits`
 /// and `time_ms`, each with `prefill` and `decode`: what takes the longest, and
-/// what takes how long.
+/// what takes how long, as predicted also where `predicted_ms` was measured.
 Json toJson(const ConfigurationClass &configuration);
 
 /// `{"derivation", "depth", "reason", "processes", "prefill_cores",

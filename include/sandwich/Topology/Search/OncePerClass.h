@@ -27,7 +27,7 @@ public:
 
   /// What `evaluator` says, infinity where the model does. Errors: of both.
   Result<double> predict(const ServiceConfiguration &configuration) override;
-  /// What the model says.
+  /// What the model says of its own prediction.
   PredictedTime explain(const ServiceConfiguration &configuration) override {
     return model.explain(configuration);
   }
