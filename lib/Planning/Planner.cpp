@@ -539,6 +539,8 @@ Error PlanSearch::nothingFound() const {
         ": " + *modelled->leastShortage() + "; a smaller --context takes less";
   else if (measured && !measured->notes().empty())
     reason = ": " + measured->notes().front();
+  else if (options.objective == PlanObjective::Goodput)
+    reason = ": none serves nine of ten requests as --ttft and --tpot say";
   return makeError("no configuration of ", plan.tree->describe(),
                    " can run this model", reason);
 }

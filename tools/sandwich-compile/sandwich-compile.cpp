@@ -120,6 +120,12 @@ static Result<PlanCores> findPlan(const Arguments &arguments) {
   if (plan.search.interrupted)
     return makeError(interruptedMessage());
   const ServiceConfiguration &best = plan.search.configurations.front();
+  if (best.instances.size() > 1 && !arguments.quiet)
+    std::fprintf(
+        stderr,
+        "plan: one of %zu instances that each have cores of their own; "
+        "--plan-only --json tells which\n",
+        best.instances.size());
   return PlanCores{best.prefillCores, best.decodeCores};
 }
 

@@ -91,6 +91,49 @@ TEST(ModelledEvaluator, RefusesWhatDoesNotFit) {
   EXPECT_EQ(longer.leastShortage(), longer.whyNot(both));
 }
 
+/// A second instance doubles what is done where each node reads its own memory,
+/// and hardly adds anything where both nodes hang on one bandwidth.
+TEST(ModelledEvaluator, InstancesShareWhatIsAroundThem) {
+  Result<Machine> machine = readMachineTopology("synthetic:numa:2 core:4 pu:1");
+  ASSERT_TRUE(machine) << machine.error().message;
+  MachineDescription description =
+      describeMachine(*machine, *getTarget("x86-64-avx2"));
+  ServiceConfiguration first;
+  first.prefillCores = first.decodeCores = {cpuRange(0, 4)};
+  const auto costOf = [&](int64_t instances, PlanObjective objective) {
+    std::vector<ModelledEvaluator::OtherInstance> others;
+    if (instances == 2)
+      others.emplace_back([](const std::vector<RankCpus> &ranks) {
+        std::vector<RankCpus> moved = ranks;
+        for (RankCpus &rank : moved)
+          for (unsigned &cpu : rank)
+            cpu += 4;
+        return moved;
+      });
+    ModelledEvaluator evaluator(
+        *LatencyModel::create(machine->root, description, /*bf16Weights=*/true),
+        llama1B(2),
+        *TracePrediction::create(
+            ServingTrace(8, {100, 50, {}}),
+            {.objective = objective, .instances = instances}),
+        std::nullopt, std::move(others));
+    EXPECT_EQ(evaluator.isBesideBusyInstances(),
+              instances == 2 && objective == PlanObjective::Throughput);
+    return *evaluator.predict(first);
+  };
+  const double alone = costOf(1, PlanObjective::Throughput);
+  EXPECT_NEAR(costOf(2, PlanObjective::Throughput), alone / 2, 0.02 * alone);
+  // One request after the other finds nobody else busy.
+  EXPECT_EQ(costOf(2, PlanObjective::Latency),
+            costOf(1, PlanObjective::Latency));
+  description.parts["machine"].bytesPerSecond = 5e9;
+  const double narrow = costOf(1, PlanObjective::Throughput);
+  const double shared = costOf(2, PlanObjective::Throughput);
+  EXPECT_GT(narrow, 2 * alone);
+  EXPECT_GT(shared, 0.8 * narrow);
+  EXPECT_LT(shared, 1.05 * narrow);
+}
+
 //===----------------------------------------------------------------------===//
 // The machines of the Sandwich paper
 //===----------------------------------------------------------------------===//
