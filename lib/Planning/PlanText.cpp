@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "sandwich/Machine/Indexes.h"
 #include "sandwich/Planning/Planner.h"
 
 #include <algorithm>
