@@ -118,8 +118,9 @@ static Status usePart(SymmetricPart part, const PlanOptions &options,
   return {};
 }
 
-/// Makes that of `parts` the plan's whose best configuration is the fastest; of
-/// equals, and if none can run, the first.
+/// Makes that of `parts` the plan's whose best configuration is the fastest; if
+/// none can run, the first. What has fewer cores than one before must be faster
+/// by `search.leastGain`, as what lets them sleep must be.
 static Status useFastest(const std::vector<SymmetricPart> &parts,
                          const PlanOptions &options,
                          ConfigurationEvaluator &evaluator,
@@ -133,7 +134,8 @@ static Status useFastest(const std::vector<SymmetricPart> &parts,
         SearchResult found,
         searchConfigurations(*plan.tree, evaluator, search));
     if (!found.configurations.empty() &&
-        found.configurations.front().predictedMs < least) {
+        found.configurations.front().predictedMs <
+            (1 - search.leastGain) * least) {
       least = found.configurations.front().predictedMs;
       fastest = &part;
     }
