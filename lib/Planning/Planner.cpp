@@ -216,8 +216,9 @@ private:
   Status makeEvaluators();
   /// Makes `part` the plan's.
   Status usePart(SymmetricPart part);
-  /// The same of that of `parts` whose best configuration is the fastest; of
-  /// equals, and if none can run, the first.
+  /// The same of that of `parts` whose best configuration is the fastest; if
+  /// none can run, the first. What has fewer cores than one before must be
+  /// faster by `leastGain`, as what lets them sleep must be.
   Status useFastestPart();
   /// Who judges `instances` of the model, the others where `others` say.
   Result<std::unique_ptr<ModelledEvaluator>>
@@ -314,7 +315,8 @@ Status PlanSearch::useFastestPart() {
     SANDWICH_ASSIGN_OR_RETURN(SearchResult found,
                               searchConfigurations(*plan.tree, *modelled, one));
     if (!found.configurations.empty() &&
-        found.configurations.front().predictedMs < least) {
+        found.configurations.front().predictedMs <
+            (1 - search.leastGain) * least) {
       least = found.configurations.front().predictedMs;
       fastest = &part;
     }
@@ -414,21 +416,30 @@ Status PlanSearch::add(SearchResult found, const Instances &of) {
   SearchResult &all = plan.search;
   const InstanceParts &parts = of.parts;
   const std::string each = "an instance on each " + parts.kind;
+  // Where an instance is busy while the others sleep, it must gain as much as
+  // what lets cores sleep must.
+  double enough = std::numeric_limits<double>::infinity();
+  if (!of.evaluator->isBesideBusyInstances() && !all.configurations.empty())
+    enough = all.configurations.front().predictedMs;
   for (ConfigurationClass &configuration : found.configurations) {
     for (size_t part = 0; part < parts.count(); ++part)
       configuration.instances.push_back(parts.move(configuration, part));
     configuration.derivation = each +
                                (configuration.derivation.empty() ? "" : "; ") +
                                configuration.derivation;
+    if (configuration.predictedMs < enough &&
+        configuration.predictedMs > (1 - search.leastGain) * enough) {
+      all.statistics.noImprovement += 1 + configuration.equal.count();
+      if (options.keepDropped)
+        all.dropped.emplace_back(configuration, DropReason::NoImprovement,
+                                 "not better by more than chance or guesses "
+                                 "than the whole machine");
+      continue;
+    }
     all.configurations.push_back(std::move(configuration));
   }
-  // What does without cores for little is no gain.
-  std::ranges::stable_sort(
-      all.configurations, {}, [&](const ConfigurationClass &configuration) {
-        return configuration.instances.empty()
-                   ? configuration.predictedMs
-                   : configuration.predictedMs / (1 - search.leastGain);
-      });
+  std::ranges::stable_sort(all.configurations, {},
+                           &ConfigurationClass::predictedMs);
   while (all.configurations.size() > search.topK) {
     const ConfigurationClass &last = all.configurations.back();
     all.statistics.belowTop += 1 + last.equal.count();

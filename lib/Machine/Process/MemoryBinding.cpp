@@ -158,6 +158,7 @@ std::vector<unsigned> sandwich::memoryNodesOf(unsigned node) {
   std::ranges::stable_sort(memories, std::ranges::greater(),
                            &std::pair<uint64_t, unsigned>::first);
   std::vector<unsigned> nodes;
+  nodes.reserve(memories.size());
   for (auto [ignored, index] : memories)
     nodes.push_back(index);
   return nodes;
