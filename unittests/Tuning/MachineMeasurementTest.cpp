@@ -78,7 +78,7 @@ TEST(MachineMeasurement, CpusThatMayNotBeUsedAreErrors) {
 
 TEST(MachineMeasurement, ProbesPairsOfCores) {
   Machine machine = read("host");
-  std::vector<unsigned> cpus = measuring::coresOf(machine.root);
+  std::vector<unsigned> cpus = measuring::firstCpusOfCores(machine.root);
   if (cpus.size() < 2)
     GTEST_SKIP() << "this process may use only one core";
   cpus.resize(2);
