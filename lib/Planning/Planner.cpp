@@ -457,6 +457,8 @@ Status PlanSearch::add(SearchResult found, const Instances &of) {
   for (std::string &note : found.notes)
     if (std::ranges::find(all.notes, note) == all.notes.end())
       all.notes.push_back(std::move(note));
+  // Its trees are parts of those of the whole machine.
+  found.statistics.trees = found.statistics.crossSections = 0;
   all.statistics += found.statistics;
   all.interrupted |= found.interrupted;
   return {};

@@ -73,7 +73,7 @@ struct SearchStatistics {
   uint64_t stoppedEarly = 0;
   double seconds = 0;
 
-  /// Those of two searches.
+  /// Those of two searches together.
   SearchStatistics &operator+=(const SearchStatistics &other);
 };
 
