@@ -5,19 +5,19 @@
 """Compares what the latency model says of steps with what they take here.
 
     compare_predictions.py MODEL [MODEL...] [--dtype=bf16|f32] [--rounds=5]
-        [--machine=FILE.json]
 
-Measures the machine (or reads what was measured before), plans each model with it,
-compiles the plan, and runs prompts of 128 and 512 tokens and decode steps of 1, 8
-and 32 sequences that hold 128 tokens each, the steps that a plan's JSON predicts.
-Prints the predicted milliseconds, the median over rounds of those measured, and
-their ratio. Run it on an idle machine.
+Each round measures the machine, predicts with it, and runs prompts of 128 and 512
+tokens and decode steps of 1, 8 and 32 sequences that hold 128 tokens each, the
+steps that a plan's JSON predicts; so both see the machine at about the same time.
+Prints the medians over rounds of the predicted and of the measured milliseconds,
+and of their ratio within a round. Run it on an idle machine.
 """
 import argparse
 import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 
 TOKENS = 32
@@ -27,7 +27,8 @@ CONTEXT = 128 - TOKENS // 2
 
 def run(*command):
     """The object of JSON that `command` prints."""
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
     return json.loads(done.stdout)
 
 
@@ -41,23 +42,52 @@ def test_of(step):
     return name, step["sequences"]
 
 
-def measure(artifact, steps, rounds):
-    """The median milliseconds of each of `steps`."""
-    prompts = sorted(step["tokens"] for step in steps
-                     if step["phase"] == "prefill")
+def measure(artifact, steps):
+    """The milliseconds of each of `steps`."""
+    prompts = [step["tokens"] for step in steps if step["phase"] == "prefill"]
     sequences = [step["sequences"] for step in steps
                  if step["phase"] == "decode"]
-    speeds = {}
-    for _ in range(rounds):
-        result = run("sandwich-run", "bench", artifact, "--json", "-r", "1",
-                     "-p", ",".join(map(str, prompts)), "-n", str(TOKENS),
-                     "--context", str(CONTEXT),
-                     "-s", ",".join(map(str, sequences)))
-        for test in result["results"]:
-            speeds.setdefault(test["test"], []).append(
-                test["tokens_per_second"])
-    return [1000 * tokens / statistics.median(speeds[name])
+    result = run("sandwich-run", "bench", artifact, "--json", "-r", "1",
+                 "-p", ",".join(map(str, prompts)), "-n", str(TOKENS),
+                 "--context", str(CONTEXT),
+                 "-s", ",".join(map(str, sequences)))
+    speeds = {test["test"]: test["tokens_per_second"]
+              for test in result["results"]}
+    return [1000 * tokens / speeds[name]
             for name, tokens in map(test_of, steps)]
+
+
+def compare(model, dtype, rounds, folder):
+    """Prints the comparison of one model."""
+    machine = os.path.join(folder, "machine.json")
+    cores = os.path.join(folder, "plan.json")
+    artifact = os.path.join(folder, "model.sandwich")
+    predicted, measured = {}, {}
+    for number in range(rounds):
+        plan = run("sandwich-compile", model, "--plan-only", "--json",
+                   f"--dtype={dtype}", "--top-k=1",
+                   f"--measure-machine={machine}")
+        if "instances" in plan["configurations"][0]:
+            sys.exit("the best plan has several instances, which is not what "
+                     "would be measured")
+        if number == 0:
+            with open(cores, "w", encoding="utf-8") as file:
+                json.dump(plan, file)
+            subprocess.run(
+                ["sandwich-compile", model, "--quiet", "-o", artifact,
+                 f"--dtype={dtype}", f"--plan={cores}"], check=True)
+        for step, taken in zip(plan["steps"],
+                               measure(artifact, plan["steps"])):
+            name = test_of(step)[0]
+            predicted.setdefault(name, []).append(step["predicted_ms"])
+            measured.setdefault(name, []).append(taken)
+    print(f"{model}, {dtype}, median of {rounds} rounds:")
+    for name, times in predicted.items():
+        ratio = statistics.median(
+            time / taken for time, taken in zip(times, measured[name]))
+        print(f"  {name:12} predicted {statistics.median(times):8.2f} ms, "
+              f"measured {statistics.median(measured[name]):8.2f} ms, "
+              f"ratio {ratio:.3f}", flush=True)
 
 
 def main():
@@ -66,32 +96,10 @@ def main():
     parser.add_argument("models", nargs="+")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--machine")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        machine = arguments.machine
-        for model in arguments.models:
-            source = f"--machine-parameters={machine}"
-            if not machine:
-                machine = os.path.join(folder, "machine.json")
-                source = f"--measure-machine={machine}"
-            plan = run("sandwich-compile", model, "--plan-only", "--json",
-                       f"--dtype={arguments.dtype}", source)
-            cores = os.path.join(folder, "plan.json")
-            with open(cores, "w", encoding="utf-8") as file:
-                json.dump(plan, file)
-            artifact = os.path.join(folder, "model.sandwich")
-            subprocess.run(
-                ["sandwich-compile", model, "--quiet", "-o", artifact,
-                 f"--dtype={arguments.dtype}", f"--plan={cores}",
-                 f"--machine-parameters={machine}"], check=True)
-            measured = measure(artifact, plan["steps"], arguments.rounds)
-            print(f"{model}, {arguments.dtype}:", flush=True)
-            for step, milliseconds in zip(plan["steps"], measured):
-                predicted = step["predicted_ms"]
-                print(f"  {test_of(step)[0]:12} predicted {predicted:8.2f} ms, "
-                      f"measured {milliseconds:8.2f} ms, "
-                      f"{predicted / milliseconds:.3f}", flush=True)
+    for model in arguments.models:
+        with tempfile.TemporaryDirectory() as folder:
+            compare(model, arguments.dtype, arguments.rounds, folder)
 
 
 if __name__ == "__main__":

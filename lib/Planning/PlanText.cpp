@@ -55,6 +55,10 @@ Json sandwich::toJson(const Plan &plan) {
   json["notes"] = plan.search.notes;
   json["interrupted"] = plan.search.interrupted;
   json["objective"] = name(plan.objective);
+  json["predicted_ms_of"] = plan.objective == PlanObjective::Latency ? "request"
+                            : plan.objective == PlanObjective::Throughput
+                                ? "token"
+                                : "good request";
   if (plan.switchingGain)
     json["switching_gain"] = *plan.switchingGain;
   for (const auto &[shape, milliseconds] : plan.steps)

@@ -381,6 +381,8 @@ Result<SearchResult> PlanSearch::searchTree(const TopoTree &tree,
 
 /// Sockets and NUMA nodes that are alike can each serve the model by itself.
 Status PlanSearch::searchInstances() {
+  // Whoever interrupts it gets what was found before.
+  search.soFar = nullptr;
   SANDWICH_ASSIGN_OR_RETURN(
       std::vector<InstanceParts> levels,
       findInstanceParts(*plan.tree, plan.part.root, leaves()));
@@ -451,6 +453,8 @@ Status PlanSearch::add(SearchResult found, const Instances &of) {
   }
   for (DroppedClass &dropped : found.dropped) {
     dropped.shape.instances = parts.count();
+    dropped.derivation =
+        each + (dropped.derivation.empty() ? "" : "; ") + dropped.derivation;
     all.dropped.push_back(std::move(dropped));
   }
   std::ranges::stable_sort(all.dropped, {}, &DroppedClass::predictedMs);
@@ -553,7 +557,10 @@ Error PlanSearch::nothingFound() const {
   else if (measured && !measured->notes().empty())
     reason = ": " + measured->notes().front();
   else if (options.objective == PlanObjective::Goodput)
-    reason = ": none serves nine of ten requests as --ttft and --tpot say";
+    reason = trace.front().arrivalSeconds
+                 ? ": no request gets what --ttft and --tpot say"
+                 : ": none serves nine of ten requests as --ttft and --tpot "
+                   "say";
   return makeError("no configuration of ", plan.tree->describe(),
                    " can run this model", reason);
 }
@@ -568,17 +575,21 @@ Result<Plan> PlanSearch::run() {
   if (models() && parts.size() > 1)
     SANDWICH_RETURN_IF_ERROR(useFastestPart());
   SANDWICH_ASSIGN_OR_RETURN(plan.search, searchTree(*plan.tree, *modelled));
+  if (search.soFar)
+    search.soFar(plan.search);
   SANDWICH_RETURN_IF_ERROR(searchInstances());
   for (ConfigurationClass &configuration : plan.search.configurations) {
-    SANDWICH_ASSIGN_OR_RETURN(configuration.memoryNodes,
-                              modelled->memoryNodesOf(configuration));
+    SANDWICH_ASSIGN_OR_RETURN(
+        configuration.memoryNodes,
+        judgeOf(configuration).memoryNodesOf(configuration));
+    // The others are like the first, but for the numbers of their nodes.
     for (ServiceConfiguration &instance : configuration.instances) {
       SANDWICH_ASSIGN_OR_RETURN(instance.memoryNodes,
                                 modelled->memoryNodesOf(instance));
     }
   }
-  if (search.soFar)
-    search.soFar(plan.search);
+  if (options.evaluator == PlanEvaluator::Measured)
+    tellSoFar(plan.search);
   if (options.evaluator == PlanEvaluator::Both && !plan.search.interrupted)
     SANDWICH_RETURN_IF_ERROR(runBest(plan, *measured, options, stop,
                                      [&] { tellSoFar(plan.search); }));

@@ -55,8 +55,8 @@ static StepCosts initialCosts(Engine &engine, const ServiceOptions &options) {
     if (Result<StepCosts> measured =
             measureStepCosts(engine, {.seconds = options.measuringSeconds}))
       return *measured;
-  if (Result<StepCosts> predicted = predictStepCosts(
-          engine.artifact(), limitsOf(engine, options.maxSequences)))
+  if (Result<StepCosts> predicted =
+          predictStepCosts(engine, limitsOf(engine, options.maxSequences)))
     return *predicted;
   return assumedStepCosts();
 }

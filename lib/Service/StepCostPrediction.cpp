@@ -11,13 +11,14 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Machine/Process/CpuBudget.h"
-#include "sandwich/Runtime/Teams/PhasePlacement.h"
 #include "sandwich/Serving/Prediction/StepCostPrediction.h"
 #include "sandwich/Target/Target.h"
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 using namespace sandwich;
 
@@ -39,12 +40,34 @@ static ModelWork workOf(const proto::Manifest &manifest) {
   return work;
 }
 
-/// Of the plan, else the first that this process may use. Error: it may use
-/// fewer than the artifact has threads.
-static Result<PlanCores> coresOf(const Artifact &artifact) {
-  if (std::optional<PlanCores> plan = planOf(artifact))
-    return *plan;
+/// The CPUs of a team whose threads have one each; nothing of others.
+static std::optional<std::vector<unsigned>> cpusOf(const TeamPlacement &team) {
+  std::vector<unsigned> cpus;
+  for (const std::vector<unsigned> &thread : team) {
+    if (thread.size() != 1)
+      return std::nullopt;
+    cpus.push_back(thread.front());
+  }
+  return cpus;
+}
+
+/// Where the threads of `engine` are, else the first cores that it may use.
+/// Error: it may use fewer than it has threads.
+static Result<PlanCores> coresOf(const Engine &engine) {
+  PlanCores cores;
+  for (const RankPlacement &rank : engine.rankPlacement()) {
+    std::optional<std::vector<unsigned>> prefill = cpusOf(rank.prefill);
+    std::optional<std::vector<unsigned>> decode = cpusOf(rank.decode);
+    if (!prefill || !decode)
+      break;
+    cores.prefill.push_back(std::move(*prefill));
+    cores.decode.push_back(std::move(*decode));
+  }
+  const Artifact &artifact = engine.artifact();
   const size_t ranks = artifact::ranks(artifact.manifest());
+  if (cores.prefill.size() == ranks)
+    return cores;
+  cores = {};
   const size_t prefill = artifact.prefill().threads();
   const size_t decode = artifact.decode().threads();
   SANDWICH_ASSIGN_OR_RETURN(const CpuBudget budget, readCpuBudget());
@@ -52,7 +75,6 @@ static Result<PlanCores> coresOf(const Artifact &artifact) {
   if (budget.cpus.size() / each < ranks)
     return makeError(ranks, " processes of ", each, " threads have ",
                      budget.cpus.size(), " CPUs");
-  PlanCores cores;
   for (size_t rank = 0; rank < ranks; ++rank) {
     const auto first = budget.cpus.begin() + static_cast<long>(rank * each);
     cores.prefill.emplace_back(first, first + static_cast<long>(prefill));
@@ -61,11 +83,11 @@ static Result<PlanCores> coresOf(const Artifact &artifact) {
   return cores;
 }
 
-Result<StepCosts> sandwich::predictStepCosts(const Artifact &artifact,
+Result<StepCosts> sandwich::predictStepCosts(const Engine &engine,
                                              const SchedulerLimits &limits) {
-  const proto::Manifest &manifest = artifact.manifest();
+  const proto::Manifest &manifest = engine.artifact().manifest();
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(manifest.target().name()));
-  SANDWICH_ASSIGN_OR_RETURN(PlanCores cores, coresOf(artifact));
+  SANDWICH_ASSIGN_OR_RETURN(PlanCores cores, coresOf(engine));
   SANDWICH_ASSIGN_OR_RETURN(Machine machine, readMachineTopology("host"));
   const ModelWork work = workOf(manifest);
   SANDWICH_ASSIGN_OR_RETURN(

@@ -9,18 +9,18 @@
 #ifndef SANDWICH_LIB_SERVICE_STEPCOSTPREDICTION_H
 #define SANDWICH_LIB_SERVICE_STEPCOSTPREDICTION_H
 
-#include "sandwich/Artifact/Artifact.h"
+#include "sandwich/Runtime/Engine/Engine.h"
 #include "sandwich/Serving/Scheduler.h"
 #include "sandwich/Serving/StepCostModel.h"
 #include "sandwich/Support/Result.h"
 
 namespace sandwich {
 
-/// What the latency model says of an artifact's steps on this machine, of which
-/// nothing need be measured: on the cores of its plan, else on the first that
-/// this process may use. Errors: the machine cannot be read, or has not as many
-/// cores.
-Result<StepCosts> predictStepCosts(const Artifact &artifact,
+/// What the latency model says of an engine's steps on this machine, of which
+/// nothing need be measured: where its threads are, else on the first cores
+/// that this process may use. Errors: the machine cannot be read, or has not as
+/// many cores.
+Result<StepCosts> predictStepCosts(const Engine &engine,
                                    const SchedulerLimits &limits);
 
 } // namespace sandwich

@@ -46,7 +46,8 @@ static bool wantsColours() {
 static Status writeSvg(const Arguments &arguments, const Machine &machine) {
   std::optional<PlanCores> plan;
   if (!arguments.planPath.empty()) {
-    SANDWICH_ASSIGN_OR_RETURN(plan, readPlanCores(arguments.planPath, machine));
+    SANDWICH_ASSIGN_OR_RETURN(plan, readPlanCores(arguments.planPath, machine,
+                                                  /*instance=*/std::nullopt));
   }
   const std::string read[] = {arguments.planPath, arguments.source};
   SANDWICH_RETURN_IF_ERROR(checkOutputPlace(arguments.svgPath, {"", read}));

@@ -68,6 +68,15 @@ TEST_F(PlanFileTest, ReadsTheInstanceThatIsMeant) {
   EXPECT_EQ(second->prefill, (std::vector<std::vector<unsigned>>{{2, 3}}));
   EXPECT_EQ(second->decode, (std::vector<std::vector<unsigned>>{{2}}));
   EXPECT_EQ(instance(two, 0)->prefill.front().front(), 0U);
+  // All of them, for a picture.
+  Result<PlanCores> all =
+      readPlanCores(folder.write("plan.json", two), machine, std::nullopt);
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->prefill, (std::vector<std::vector<unsigned>>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(all->decode, (std::vector<std::vector<unsigned>>{{0}, {2}}));
+  EXPECT_EQ(readPlanCores(folder.write("plan.json", one), machine, std::nullopt)
+                ->prefill.size(),
+            1U);
   auto errorFor = [&](const std::string &text, unsigned number) {
     Result<PlanCores> plan = instance(text, number);
     return plan ? ""

@@ -50,17 +50,6 @@ static SchedulerOptions schedulingOf(const ServingTrace &trace,
   return scheduling;
 }
 
-/// The requests of each of `instances` that get those of `trace` in turn.
-static std::vector<ServingTrace> inTurn(const ServingTrace &trace,
-                                        int64_t instances) {
-  const size_t count = std::min(static_cast<size_t>(instances),
-                                std::max<size_t>(1, trace.size()));
-  std::vector<ServingTrace> shares(count);
-  for (size_t i = 0; i < trace.size(); ++i)
-    shares[i % count].push_back(trace[i]);
-  return shares;
-}
-
 Result<TracePrediction>
 TracePrediction::create(ServingTrace trace,
                         const TracePredictionOptions &options) {
@@ -91,8 +80,6 @@ TracePrediction::create(ServingTrace trace,
   prediction.arrives = !trace.empty() && trace.front().arrivalSeconds;
   if (prediction.arrives || options.objective == PlanObjective::Goodput)
     prediction.runs.clear();
-  if (prediction.arrives && options.objective != PlanObjective::Throughput)
-    prediction.shares = inTurn(trace, options.instances);
   prediction.trace = std::move(trace);
   return prediction;
 }
@@ -130,12 +117,29 @@ double TracePrediction::cost(const StepSeconds &seconds) const {
   return std::isfinite(cost) ? cost : infinite;
 }
 
+Result<std::vector<RequestTimes>> TracePrediction::serveInTurn(
+    const ServingTrace &requests, const StepSeconds &seconds,
+    const std::function<void(const StepRun &run)> &onRun) const {
+  const StepCosts costs = sampleStepCosts(seconds, scheduling.limits);
+  const auto instances = static_cast<size_t>(options.instances);
+  std::vector<RequestTimes> times(requests.size());
+  for (size_t instance = 0; instance < instances; ++instance) {
+    ServingTrace own;
+    for (size_t i = instance; i < requests.size(); i += instances)
+      own.push_back(requests[i]);
+    SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> served,
+                              serve(own, costs, seconds, onRun));
+    for (size_t i = 0; i < served.size(); ++i)
+      times[instance + i * instances] = served[i];
+  }
+  return times;
+}
+
 double TracePrediction::meanLatency(const StepSeconds &seconds) const {
   double total = 0;
-  for (const ServingTrace &share : shares) {
+  if (arrives) {
     // Error: times that no scheduler could go by.
-    Result<std::vector<RequestTimes>> served =
-        serve(share, sampleStepCosts(seconds, scheduling.limits), seconds);
+    Result<std::vector<RequestTimes>> served = serveInTurn(trace, seconds);
     if (!served)
       return infinite;
     for (const RequestTimes &times : *served)
@@ -147,8 +151,7 @@ double TracePrediction::meanLatency(const StepSeconds &seconds) const {
 }
 
 double TracePrediction::secondsPerToken(const StepSeconds &seconds) const {
-  Result<std::vector<RequestTimes>> served =
-      serve(trace, sampleStepCosts(seconds, scheduling.limits), seconds);
+  Result<std::vector<RequestTimes>> served = serveInTurn(trace, seconds);
   if (!served)
     return infinite;
   double end = 0, tokens = 0;
@@ -156,7 +159,7 @@ double TracePrediction::secondsPerToken(const StepSeconds &seconds) const {
     end = std::max(end, (*served)[i].lastToken);
     tokens += static_cast<double>(trace[i].generatedTokens());
   }
-  return end / tokens / static_cast<double>(options.instances);
+  return end / tokens;
 }
 
 bool TracePrediction::keeps(const ServingRequest &request,
@@ -176,16 +179,15 @@ ServingTrace TracePrediction::arriving(double rate) const {
 }
 
 Result<double>
-TracePrediction::rateServedWell(const StepCosts &costs,
-                                const StepSeconds &seconds) const {
+TracePrediction::rateServedWell(const StepSeconds &seconds) const {
   GoodputOptions search;
   search.attainment = wantedAttainment;
   search.precision = 1.01;
   search.leastRequests = search.mostRequests = trace.size();
-  // What an instance computes in the mean, if it gets one after the other, is
-  // of the right order of magnitude.
+  // What is computed in the mean, one request after the other, is of the right
+  // order of magnitude.
   SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> alone,
-                            serve(trace, costs, seconds));
+                            serveInTurn(trace, seconds));
   const double end = alone.back().lastToken;
   if (end > 0 && std::isfinite(end))
     search.firstRate = std::clamp(static_cast<double>(trace.size()) / end,
@@ -194,7 +196,7 @@ TracePrediction::rateServedWell(const StepCosts &costs,
                                 const KeptObserver &observe) -> Status {
     const ServingTrace requests = arriving(rate);
     SANDWICH_ASSIGN_OR_RETURN(std::vector<RequestTimes> served,
-                              serve(requests, costs, seconds));
+                              serveInTurn(requests, seconds));
     for (size_t i = 0; i < requests.size(); ++i)
       if (!observe(keeps(requests[i], served[i])))
         break;
@@ -206,24 +208,25 @@ TracePrediction::rateServedWell(const StepCosts &costs,
 
 double
 TracePrediction::secondsPerKeptRequest(const StepSeconds &seconds) const {
-  const StepCosts costs = sampleStepCosts(seconds, scheduling.limits);
+  ServingTrace requests = trace;
   if (!arrives) {
-    Result<double> rate = rateServedWell(costs, seconds);
-    return rate ? 1 / (*rate * static_cast<double>(options.instances))
-                : infinite;
-  }
-  double end = 0, kept = 0;
-  for (const ServingTrace &share : shares) {
-    Result<std::vector<RequestTimes>> served = serve(share, costs, seconds);
-    if (!served)
+    Result<double> rate = rateServedWell(seconds);
+    if (!rate || *rate == 0)
       return infinite;
-    for (size_t i = 0; i < share.size(); ++i) {
-      const RequestTimes &times = (*served)[i];
-      end = std::max(end, times.arrival);
-      if (std::isfinite(times.lastToken))
-        end = std::max(end, times.lastToken);
-      kept += keeps(share[i], times) ? 1 : 0;
-    }
+    requests = arriving(*rate);
+  }
+  Result<std::vector<RequestTimes>> served = serveInTurn(requests, seconds);
+  if (!served)
+    return infinite;
+  // A trace ends before queues fill where it comes fast enough, so what counts
+  // is when all was served.
+  double end = 0, kept = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const RequestTimes &times = (*served)[i];
+    end = std::max(end, times.arrival);
+    if (std::isfinite(times.lastToken))
+      end = std::max(end, times.lastToken);
+    kept += keeps(requests[i], times) ? 1 : 0;
   }
   return end / kept;
 }
@@ -232,20 +235,16 @@ std::vector<StepRun>
 TracePrediction::stepsOf(const StepSeconds &seconds) const {
   if (trace.empty() || !runs.empty())
     return runs;
-  const StepCosts costs = sampleStepCosts(seconds, scheduling.limits);
-  std::vector<ServingTrace> served = shares;
+  ServingTrace requests = trace;
   if (!arrives) {
-    Result<double> rate = rateServedWell(costs, seconds);
+    Result<double> rate = rateServedWell(seconds);
     if (!rate || *rate == 0)
       return {};
-    served = {arriving(*rate)};
-  } else if (served.empty()) {
-    served = {trace};
+    requests = arriving(*rate);
   }
   std::vector<StepRun> steps;
-  for (const ServingTrace &requests : served)
-    if (!serve(requests, costs, seconds,
-               [&](const StepRun &run) { steps.push_back(run); }))
-      return {};
+  if (!serveInTurn(requests, seconds,
+                   [&](const StepRun &run) { steps.push_back(run); }))
+    return {};
   return steps;
 }

@@ -33,8 +33,7 @@ Status LatencyModel::addParts(const MachineNode &node,
                               std::vector<size_t> &around, double speed,
                               uint64_t &cores) {
   const size_t number = parts.size();
-  Part part;
-  part.kind = node.kind;
+  Part part(node.kind);
   part.firstCore = node.coreCount > 0 ? node.firstCore : cores;
   if (auto known = description.parts.find(node.kind);
       known != description.parts.end())
@@ -120,8 +119,7 @@ Status LatencyModel::addLatentGroups(const LatentGroup &group) {
       ++cpusOfPart[part];
   for (const auto &[where, members] : groups) {
     const size_t number = parts.size();
-    Part part;
-    part.kind = group.name;
+    Part part(group.name);
     part.set(group.parameters);
     parts.push_back(std::move(part));
     SANDWICH_RETURN_IF_ERROR(
@@ -186,8 +184,7 @@ void LatencyModel::addBeside(const MachineNode &memory,
                              const MachineDescription &description) {
   if (memory.kind != "numa" || memory.index < 0)
     return;
-  Part part;
-  part.kind = memory.kind;
+  Part part(memory.kind);
   part.index = static_cast<unsigned>(memory.index);
   const MachineValue *bandwidth = nullptr;
   for (const auto *known : {&description.besideMemories, &description.memories})
@@ -225,7 +222,7 @@ void LatencyModel::linkParts() {
       if (i + 1 == path.size())
         continue;
       parts[path[i]].parent = path[i + 1];
-      if (parts[path[i]].kind == "numa" || parts[path[i]].holdsMemories)
+      if (parts[path[i]].isNuma || parts[path[i]].holdsMemories)
         parts[path[i + 1]].holdsMemories = true;
     }
   }
@@ -391,7 +388,7 @@ double LatencyModel::remoteShareOf(const Place &place,
 }
 
 bool LatencyModel::isMemory(size_t part) const {
-  return parts[part].kind == "numa" && !parts[part].holdsMemories;
+  return parts[part].isNuma && !parts[part].holdsMemories;
 }
 
 bool LatencyModel::isInside(size_t part, size_t outer) const {
@@ -503,19 +500,24 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
     limits->links.assign(parts.size(), 0);
     limits->passedByLinks.assign(parts.size(), 1);
   }
+  // Machines may have many sockets, each of which has few of the readers.
+  std::vector<std::vector<Reader *>> within(parts.size());
+  for (Reader &reader : readers)
+    for (size_t part : reader.place->path)
+      if (std::isfinite(parts[part].linkBytesPerSecond))
+        within[part].push_back(&reader);
+  std::vector<double> outside;
   for (size_t part : linked) {
-    std::vector<double> outside;
-    for (const MemoryShares &own : memories)
-      outside.push_back(outsideOf(part, own));
-    auto isHere = [&](const Reader &reader) {
-      return outside[reader.rank] > 0 &&
-             std::ranges::find(reader.place->path, part) !=
-                 reader.place->path.end();
-    };
+    outside.clear();
     double asked = 0;
-    for (const Reader &reader : readers)
-      if (isHere(reader))
-        asked += reader.bytesPerSecond * outside[reader.rank];
+    const Reader *before = nullptr;
+    for (const Reader *reader : within[part]) {
+      outside.push_back(before && before->rank == reader->rank
+                            ? outside.back()
+                            : outsideOf(part, memories[reader->rank]));
+      asked += reader->bytesPerSecond * outside.back();
+      before = reader;
+    }
     if (asked == 0)
       continue;
     const double share =
@@ -524,10 +526,8 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
       limits->links[part] = limitOf(parts[part].linkBytesPerSecond, asked);
       limits->passedByLinks[part] = share;
     }
-    for (Reader &reader : readers)
-      if (isHere(reader))
-        reader.bytesPerSecond /=
-            1 - outside[reader.rank] + outside[reader.rank] / share;
+    for (size_t i = 0; i < outside.size(); ++i)
+      within[part][i]->bytesPerSecond /= 1 - outside[i] + outside[i] / share;
   }
 }
 

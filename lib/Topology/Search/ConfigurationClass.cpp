@@ -80,6 +80,8 @@ Json sandwich::toJson(const DroppedClass &dropped) {
                {"processes", dropped.shape.processes},
                {"prefill_cores", dropped.shape.prefillCores},
                {"decode_cores", dropped.shape.decodeCores}};
+  if (dropped.shape.instances > 1)
+    json["instances"] = dropped.shape.instances;
   if (std::isfinite(dropped.predictedMs))
     json["predicted_ms"] = dropped.predictedMs;
   addTo(json, dropped.equal, dropped.time);

@@ -232,10 +232,10 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
   RemoveWalk walk(space, cuts, options.patience, options.leastGain,
                   interrupted);
   auto evaluate = [&](const CrossSection &cut,
-                      const AwakeMask &mask) -> Result<double> {
+                      const AwakeMask &mask) -> Result<RemoveWalk::Answer> {
     if (interrupted()) {
       walk.stop();
-      return 0.0;
+      return RemoveWalk::Answer();
     }
     if (options.soFar && statistics.configurations > 0)
       tellSoFar(walk, cuts);
@@ -248,12 +248,14 @@ Status Search::searchSet(const std::vector<std::vector<unsigned>> &numa,
     // Evaluations that take long hear of it, too.
     if (!milliseconds && interrupted())
       walk.stop();
+    if (!milliseconds && !interrupted())
+      return milliseconds.error();
     if (!milliseconds)
-      return interrupted() ? Result<double>(0.0) : milliseconds;
+      return RemoveWalk::Answer();
     ++statistics.configurations;
     if (options.progress)
       options.progress(statistics);
-    return milliseconds;
+    return RemoveWalk::Answer{*milliseconds, evaluator.knewLast()};
   };
   SANDWICH_RETURN_IF_ERROR(walk.run(evaluate));
   ++statistics.processSets;

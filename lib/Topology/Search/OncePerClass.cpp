@@ -16,6 +16,7 @@ using namespace sandwich;
 
 Result<double>
 OncePerClass::predict(const ServiceConfiguration &configuration) {
+  lastWasKnown = false;
   SANDWICH_ASSIGN_OR_RETURN(double modelled, model.predict(configuration));
   // What does not fit need not be tried.
   if (!std::isfinite(modelled))
@@ -25,6 +26,7 @@ OncePerClass::predict(const ServiceConfiguration &configuration) {
   for (auto near : {place, place == ofShape.begin() ? place : std::prev(place)})
     if (near != ofShape.end() && areEqualPredictions(near->first, modelled)) {
       ++sparedSoFar;
+      lastWasKnown = true;
       return near->second;
     }
   SANDWICH_ASSIGN_OR_RETURN(double answer, evaluator.predict(configuration));

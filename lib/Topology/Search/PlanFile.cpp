@@ -141,18 +141,12 @@ static Result<const Json *> findInstance(const Json &best, unsigned instance,
   return &instances[instance];
 }
 
-static Result<PlanCores> readCores(const Json &json, const Machine &machine,
-                                   unsigned instance) {
-  SANDWICH_RETURN_IF_ERROR(checkMachine(json, machine));
-  if (!json.is_object() || !json.contains("configurations") ||
-      !json["configurations"].is_array() || json["configurations"].empty())
-    return makeError("configurations is no list with a plan");
+/// The cores of an instance of `best`, which are among `cpus`.
+static Result<PlanCores> readInstance(const Json &best, unsigned instance,
+                                      const std::set<unsigned> &cpus) {
   std::string place;
-  SANDWICH_ASSIGN_OR_RETURN(
-      const Json *cores,
-      findInstance(json["configurations"].front(), instance, place));
-  std::set<unsigned> cpus;
-  collectCpus(machine.root, cpus);
+  SANDWICH_ASSIGN_OR_RETURN(const Json *cores,
+                            findInstance(best, instance, place));
   PlanCores plan;
   SANDWICH_ASSIGN_OR_RETURN(
       plan.prefill, readProcesses(*cores, place, "prefill_cores", cpus));
@@ -170,9 +164,34 @@ static Result<PlanCores> readCores(const Json &json, const Machine &machine,
   return plan;
 }
 
+static Result<PlanCores> readCores(const Json &json, const Machine &machine,
+                                   std::optional<unsigned> instance) {
+  SANDWICH_RETURN_IF_ERROR(checkMachine(json, machine));
+  if (!json.is_object() || !json.contains("configurations") ||
+      !json["configurations"].is_array() || json["configurations"].empty())
+    return makeError("configurations is no list with a plan");
+  const Json &best = json["configurations"].front();
+  std::set<unsigned> cpus;
+  collectCpus(machine.root, cpus);
+  if (instance)
+    return readInstance(best, *instance, cpus);
+  const bool several = best.is_object() && best.contains("instances") &&
+                       best["instances"].is_array();
+  const size_t count = several ? best["instances"].size() : 1;
+  PlanCores all;
+  for (size_t each = 0; each < std::max<size_t>(count, 1); ++each) {
+    SANDWICH_ASSIGN_OR_RETURN(
+        PlanCores one, readInstance(best, static_cast<unsigned>(each), cpus));
+    for (auto [from, to] : {std::pair(&one.prefill, &all.prefill),
+                            std::pair(&one.decode, &all.decode)})
+      to->insert(to->end(), from->begin(), from->end());
+  }
+  return all;
+}
+
 Result<PlanCores> sandwich::readPlanCores(const std::string &path,
                                           const Machine &machine,
-                                          unsigned instance) {
+                                          std::optional<unsigned> instance) {
   SANDWICH_ASSIGN_OR_RETURN(std::string text, readTextFile(path, maxPlanBytes));
   Result<Json> json = parseJson(text);
   if (!json)

@@ -65,7 +65,8 @@ Result<uint32_t> RemoveWalk::evaluateOnce(uint32_t cut,
       ++equal;
       return it->second;
     }
-  SANDWICH_ASSIGN_OR_RETURN(double milliseconds, evaluate(cuts[cut], mask));
+  SANDWICH_ASSIGN_OR_RETURN(const Answer answer, evaluate(cuts[cut], mask));
+  double milliseconds = answer.milliseconds;
   uint32_t record = evaluated.size();
   if (stopped)
     return record;
@@ -79,7 +80,7 @@ Result<uint32_t> RemoveWalk::evaluateOnce(uint32_t cut,
   if (milliseconds < best && !areEqualPredictions(milliseconds, best)) {
     best = milliseconds;
     withoutBetter = 0;
-  } else if (++withoutBetter >= patience) {
+  } else if (!answer.wasKnown && ++withoutBetter >= patience) {
     outOfPatience = stopped = true;
   }
   return record;

@@ -29,8 +29,14 @@ namespace sandwich {
 /// these.
 class RemoveWalk {
 public:
+  /// The milliseconds of a configuration, and whether they were known, so that
+  /// patience does not count them.
+  struct Answer {
+    double milliseconds = 0;
+    bool wasKnown = false;
+  };
   using Evaluate =
-      std::function<Result<double>(const CrossSection &, const AwakeMask &)>;
+      std::function<Result<Answer>(const CrossSection &, const AwakeMask &)>;
 
   /// Kept if it was, in any of the trees that have this configuration.
   enum class State { Kept, Discarded, CannotRun };

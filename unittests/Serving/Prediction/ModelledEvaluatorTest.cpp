@@ -115,7 +115,7 @@ TEST(ModelledEvaluator, InstancesShareWhatIsAroundThem) {
         llama1B(2),
         *TracePrediction::create(
             ServingTrace(8, {100, 50, {}}),
-            {.objective = objective, .instances = instances}),
+            {.maxBatch = 1, .objective = objective, .instances = instances}),
         std::nullopt, std::move(others));
     EXPECT_EQ(evaluator.isBesideBusyInstances(),
               instances == 2 && objective == PlanObjective::Throughput);

@@ -8,6 +8,10 @@
 
 #include "sandwich/Serving/Prediction/TracePrediction.h"
 
+#include "sandwich/Serving/Prediction/ModelledEvaluator.h"
+#include "sandwich/Serving/Prediction/StepCostPrediction.h"
+#include "sandwich/Target/Target.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -142,10 +146,12 @@ TEST(TracePrediction, CountsTokensOfFullInstances) {
   const ServingTrace four(4, {10, 5, {}});
   TracePredictionOptions options = {.objective = PlanObjective::Throughput};
   EXPECT_NEAR(costOf(four, second, options), 5.0 / 20, 1e-9);
-  // Each instance has as many.
+  // Steps take as long for two requests each.
   options.instances = 2;
-  EXPECT_NEAR(costOf(four, second, options), 2.5 / 20, 1e-9);
-  // One after the other.
+  EXPECT_NEAR(costOf(four, second, options), 5.0 / 20, 1e-9);
+  // One after the other, by one instance and by two.
+  options.maxBatch = 1;
+  EXPECT_NEAR(costOf(four, second, options), 10.0 / 20, 1e-9);
   EXPECT_NEAR(costOf(four, second,
                      {.maxBatch = 1, .objective = PlanObjective::Throughput}),
               1, 1e-9);
@@ -185,9 +191,15 @@ TEST(TracePrediction, FindsTheHighestRateThatIsServedWell) {
                                     .objective = PlanObjective::Goodput,
                                     .objectives = {.firstToken = 1.5}};
   const double cost = costOf(trace, second, options);
-  EXPECT_NEAR(1 / cost, 0.1111, 0.01);
+  EXPECT_NEAR(0.9 / cost, 0.1, 0.01);
+  // Four instances in turn get four times as many, and less by chance.
   options.instances = 4;
-  EXPECT_NEAR(costOf(trace, second, options), cost / 4, 1e-9);
+  EXPECT_LT(costOf(trace, second, options), cost / 4);
+  // A request that nobody waits for ends the trace, not its rate.
+  options = {.objective = PlanObjective::Goodput,
+             .objectives = {.firstToken = 1000}};
+  EXPECT_NEAR(costOf(ServingTrace(64, {10, 5, {}}), second, options), 8.0 / 64,
+              0.06);
   // No rate is good enough.
   options.objectives.firstToken = 0.5;
   EXPECT_EQ(costOf(trace, second, options), INFINITY);
@@ -226,4 +238,43 @@ TEST(TracePrediction, RefusesStepsThatHoldNothing) {
   EXPECT_NE(messageOf({.objective = PlanObjective::Goodput,
                        .objectives = {.firstToken = -1}}),
             "");
+}
+
+/// What a scheduler begins with is what the latency model says of each step.
+TEST(StepCostPrediction, TellsWhatTheLatencyModelSays) {
+  Result<Machine> machine = readMachineTopology("synthetic:numa:2 core:4 pu:1");
+  ASSERT_TRUE(machine) << machine.error().message;
+  Result<LatencyModel> model = LatencyModel::create(
+      machine->root, describeMachine(*machine, *getTarget("x86-64-avx2")),
+      /*bf16Weights=*/true);
+  ASSERT_TRUE(model) << model.error().message;
+  ModelWork work;
+  work.layers = 2;
+  work.hiddenSize = 256;
+  work.intermediateSize = 512;
+  work.queryHeads = work.keyValueHeads = 4;
+  work.headDim = 64;
+  work.vocabulary = 1000;
+  const PlanCores cores = {.prefill = {{0, 1, 2, 3}, {4, 5, 6, 7}},
+                           .decode = {{0, 1}, {4, 5}}};
+  const SchedulerLimits limits = {
+      .prefill = {512, 16, 16}, .decode = {16, 16, 16}, .contextLength = 2048};
+  Result<StepCosts> costs = predictStepCosts(*model, work, cores, limits);
+  ASSERT_TRUE(costs) << costs.error().message;
+  EXPECT_EQ(costs->prefill.back().tokens, 512U);
+  EXPECT_EQ(costs->decode.back().tokens, 16U);
+  Result<StepCostModel> scheduler = StepCostModel::create(*costs);
+  ASSERT_TRUE(scheduler) << scheduler.error().message;
+  const TeamSpeed prefill = *model->speedOf(cores.prefill);
+  const TeamSpeed decode =
+      *model->speedOf(cores.decode, *model->memoriesOf(cores.prefill));
+  StepShape prompt = {.phase = StepPhase::Prefill}, streams;
+  prompt.addPiece(0, 512);
+  for (int i = 0; i < 16; ++i)
+    streams.addDecode(100);
+  for (const StepShape &shape : {prompt, streams})
+    EXPECT_NEAR(scheduler->seconds(shape),
+                predictStep(prefill, decode, work, shape),
+                0.02 * scheduler->seconds(shape));
+  EXPECT_FALSE(predictStepCosts(*model, work, {{{99}}, {{99}}}, limits));
 }

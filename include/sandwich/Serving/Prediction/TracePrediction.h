@@ -72,10 +72,10 @@ public:
   /// positions that sequences read.
   ///
   /// * Latency: from a request's arrival to its last token, in the mean.
-  /// * Throughput: for each token that all instances generate.
-  /// * Goodput: for each request of all instances that gets what it is to get:
-  ///   as the trace's requests arrive, or where they have no times, at the
-  ///   highest rate at which `wantedAttainment` of them do.
+  /// * Throughput: for each token, until all are generated.
+  /// * Goodput: for each request that gets what it is to get, until all are
+  ///   served: as the trace's requests arrive, or where they have no times, at
+  ///   the highest rate at which `wantedAttainment` of them do.
   double cost(const StepSeconds &seconds) const;
 
   /// All steps that serving takes, in their order, of each instance; none where
@@ -99,13 +99,16 @@ private:
   serve(const ServingTrace &requests, const StepCosts &costs,
         const StepSeconds &seconds,
         const std::function<void(const StepRun &run)> &onRun = {}) const;
+  /// The same by all instances, which get the requests in turn.
+  Result<std::vector<RequestTimes>>
+  serveInTurn(const ServingTrace &requests, const StepSeconds &seconds,
+              const std::function<void(const StepRun &run)> &onRun = {}) const;
   /// What `cost` is by each objective.
   double meanLatency(const StepSeconds &seconds) const;
   double secondsPerToken(const StepSeconds &seconds) const;
   double secondsPerKeptRequest(const StepSeconds &seconds) const;
-  /// Of an instance; 0: not even the lowest rate is served well.
-  Result<double> rateServedWell(const StepCosts &costs,
-                                const StepSeconds &seconds) const;
+  /// The highest rate that is; 0: not even the lowest.
+  Result<double> rateServedWell(const StepSeconds &seconds) const;
   /// The trace's requests coming at random, `rate` a second.
   ServingTrace arriving(double rate) const;
   /// Whether `request`, which took `times`, got what it is to get.
@@ -118,8 +121,6 @@ private:
   ServingTrace trace;
   /// Whether its requests have times.
   bool arrives = false;
-  /// Where they do, unless all are there at once: those of each instance.
-  std::vector<ServingTrace> shares;
   /// Where they come one after the other, all steps in their order.
   std::vector<StepRun> runs;
 };

@@ -26,6 +26,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sandwich {
@@ -272,8 +273,13 @@ public:
 private:
   /// A part of the machine, or a latent group.
   struct Part {
+    explicit Part(std::string name)
+        : kind(std::move(name)), isNuma(kind == "numa") {}
+
     /// "core", "l3", ..., or the latent group's name.
     std::string kind;
+    /// What is asked of each part often.
+    bool isNuma;
     double bytesPerSecond = std::numeric_limits<double>::infinity();
     double linkBytesPerSecond = std::numeric_limits<double>::infinity();
     /// Its own, else that of the part around it.

@@ -41,6 +41,10 @@ public:
   /// about; nothing by default. Called for those only that the search tells of.
   virtual PredictedTime explain(const ServiceConfiguration &configuration);
 
+  /// Whether the last answer of `predict` was one it had given already, for a
+  /// configuration that is equal; patience does not count it then.
+  virtual bool knewLast() const { return false; }
+
   /// Why `predict` said that `configuration` cannot run, in words; nothing: the
   /// evaluator tells that elsewhere.
   virtual std::optional<std::string>

@@ -38,6 +38,8 @@ public:
     return reason ? reason : evaluator.whyNot(configuration);
   }
 
+  bool knewLast() const override { return lastWasKnown; }
+
   /// How many configurations were given the answer for another one.
   uint64_t spared() const { return sparedSoFar; }
 
@@ -47,6 +49,7 @@ private:
   /// Of each shape, by what the model says, what the evaluator said.
   std::map<ConfigurationShape, std::map<double, double>> known;
   uint64_t sparedSoFar = 0;
+  bool lastWasKnown = false;
 };
 
 } // namespace sandwich

@@ -15,6 +15,7 @@
 #include "sandwich/Support/Result.h"
 #include "sandwich/Topology/Trees/TopoTree.h"
 
+#include <optional>
 #include <string>
 
 namespace sandwich {
@@ -46,13 +47,13 @@ Json toJson(const PlanMachine &machine);
 
 /// The cores of the first configuration in the file `path`, which `toJson` of a
 /// plan wrote; of several instances of the model those of `instance`, counted
-/// from 0. Errors name the file and field: no plan, one for another machine
-/// than `machine` (the error names both), no such instance, processes that
-/// differ between the phases or have no cores, a CPU that `machine` does not
-/// have or that is there twice. A plan without the member "machine" is judged
-/// by its CPUs alone.
+/// from 0, or if it is nothing the processes of all. Errors name the file and
+/// field: no plan, one for another machine than `machine` (the error names
+/// both), no such instance, processes that differ between the phases or have no
+/// cores, a CPU that `machine` does not have or that is there twice. A plan
+/// without the member "machine" is judged by its CPUs alone.
 Result<PlanCores> readPlanCores(const std::string &path, const Machine &machine,
-                                unsigned instance = 0);
+                                std::optional<unsigned> instance = 0U);
 
 } // namespace sandwich
 
