@@ -43,34 +43,61 @@ StepWork StepWork::decode(double sequences, double cachedPositions) {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Weights that all ranks read in a step, of which each has `copies` of those
-/// for keys and values. Columns of a matmul are divided among the threads of a
-/// rank first; where there are too few of them, threads divide the rows besides
-/// and read the same weights, which hardly any cache spares the memory.
-static double readWeights(const TeamSpeed &team, const ModelWork &work,
-                          const StepWork &step, double copies) {
+namespace {
+/// Operations that read and compute at the same time, of all ranks together.
+struct Overlapping {
+  double flops = 0;
+  double bytes = 0;
+};
+} // namespace
+
+/// How often the weights of a matmul are read that has `columns` in each rank.
+/// Columns are divided among the threads of a rank first; where there are too
+/// few of them, threads divide the `rows` besides and read the same weights,
+/// which hardly any cache spares the memory.
+static double timesRead(const TeamSpeed &team, double columns, double rows) {
   // Fewer are no work for a thread: a panel of the widest packings.
   constexpr double leastColumns = 32;
+  const double rowGroups = std::ceil(team.threads * leastColumns / columns);
+  return std::max(1.0, std::min(rowGroups, rows));
+}
+
+/// The matmuls of all layers, where each rank has `copies` of the weights for
+/// keys and values.
+static Overlapping layersOf(const TeamSpeed &team, const ModelWork &work,
+                            const StepWork &step, double copies) {
   const auto hidden = static_cast<double>(work.hiddenSize);
   const auto inner = static_cast<double>(work.intermediateSize);
-  auto weights = [&](double columns, double depth, double columnsOfRank,
-                     double rows) {
-    const double rowGroups =
-        std::ceil(team.threads * leastColumns / columnsOfRank);
-    return columns * depth * std::max(1.0, std::min(rowGroups, rows));
-  };
-  auto divided = [&](double columns, double depth, double rows) {
-    return weights(columns, depth, columns / team.ranks, rows);
-  };
+  const auto layers = static_cast<double>(work.layers);
   const double queries = work.queryElements();
-  const double tokens = step.tokens;
-  return static_cast<double>(work.layers) *
-             (divided(queries + copies * work.keyValueElements(), hidden,
-                      tokens) +
-              weights(hidden, queries, hidden, tokens) +
-              divided(2 * inner, hidden, tokens) +
-              weights(hidden, inner, hidden, tokens)) +
-         divided(static_cast<double>(work.vocabulary), hidden, step.logitRows);
+  const double ofAttention = queries + copies * work.keyValueElements();
+  auto read = [&](double columns, double depth, double columnsOfRank) {
+    return columns * depth * timesRead(team, columnsOfRank, step.tokens);
+  };
+  const double weights = read(ofAttention, hidden, ofAttention / team.ranks) +
+                         read(hidden, queries, hidden) +
+                         read(2 * inner, hidden, 2 * inner / team.ranks) +
+                         read(hidden, inner, hidden);
+  return {2 * step.tokens * layers *
+              (work.layerWeights() +
+               (copies - 1) * hidden * work.keyValueElements()),
+          layers * weights * work.bytesPerWeight};
+}
+
+static Overlapping logitsOf(const TeamSpeed &team, const ModelWork &work,
+                            const StepWork &step) {
+  const double columns = static_cast<double>(work.vocabulary) / team.ranks;
+  return {2 * step.logitRows * work.logitWeights(),
+          work.logitWeights() * timesRead(team, columns, step.logitRows) *
+              work.bytesPerWeight};
+}
+
+static Overlapping attentionOf(const TeamSpeed &team, const ModelWork &work,
+                               const StepWork &step, double copies) {
+  const auto layers = static_cast<double>(work.layers);
+  return {4 * step.attendedPositions * layers * work.queryElements(),
+          step.cachedPositions * layers * copies * work.keyValueElements() *
+              work.bytesPerKeyValue * team.cacheSlowdown};
 }
 
 StepTime LatencyModel::stepTime(const TeamSpeed &team, const ModelWork &work,
@@ -80,10 +107,6 @@ StepTime LatencyModel::stepTime(const TeamSpeed &team, const ModelWork &work,
   const double copies =
       std::max(1.0, team.ranks / static_cast<double>(
                                      std::max<int64_t>(work.keyValueHeads, 1)));
-  const double layerWeights =
-      work.layerWeights() + (copies - 1) *
-                                static_cast<double>(work.hiddenSize) *
-                                work.keyValueElements();
   // Sequences whose positions are divided among several threads for each head
   // need one barrier more, before their parts are added.
   const double heads =
@@ -91,22 +114,20 @@ StepTime LatencyModel::stepTime(const TeamSpeed &team, const ModelWork &work,
   const double barriers =
       barriersPerLayer +
       (team.threads > heads * std::max(step.logitRows, 1.0) ? 1 : 0);
-  const double flops =
-      2 * (step.tokens * layers * layerWeights +
-           step.logitRows * work.logitWeights()) +
-      4 * step.attendedPositions * layers * work.queryElements();
-  const double bytes =
-      readWeights(team, work, step, copies) * work.bytesPerWeight +
-      step.cachedPositions * layers * copies * work.keyValueElements() *
-          work.bytesPerKeyValue * team.cacheSlowdown;
   const double sums =
       step.tokens * static_cast<double>(work.hiddenSize) * sizeof(float);
   StepTime time;
-  // Both grow linearly with the positions.
-  time.computing = flops / team.flopsPerSecond;
-  time.reading = bytes / team.bytesPerSecond;
-  (time.computing < time.reading ? time.computing : time.reading) *=
-      unhiddenShare;
+  // All grow linearly with the positions. Barriers are between them, so that
+  // none hides what another one reads.
+  for (const Overlapping &operations :
+       {layersOf(team, work, step, copies), logitsOf(team, work, step),
+        attentionOf(team, work, step, copies)}) {
+    double computing = operations.flops / team.flopsPerSecond;
+    double reading = operations.bytes / team.bytesPerSecond;
+    (computing < reading ? computing : reading) *= unhiddenShare;
+    time.computing += computing;
+    time.reading += reading;
+  }
   time.collectives =
       layers * allReducesPerLayer *
       (team.allReduceSeconds + sums * team.allReduceSecondsPerByte);

@@ -154,7 +154,7 @@ struct MemoryShortage {
 /// * Hardware threads of a core share what it computes and reads, so that a
 ///   second one adds nothing but its turn at each barrier.
 /// * Of computing and reading the longer counts, and a part of the shorter (see
-///   `unhiddenShare`).
+///   `unhiddenShare`): of the layers' matmuls, of logits and of attention each.
 /// * A barrier hands one cache line from core to core, once for each, in any
 ///   order.
 /// * An all-reduce is the rank-shifted one of section 6.2: every rank reads its
