@@ -214,6 +214,8 @@ private:
   Status readMachine();
   Status readOptions();
   Status makeEvaluators();
+  /// Where nobody said otherwise.
+  unsigned usualPatience() const;
   /// Makes `part` the plan's.
   Status usePart(SymmetricPart part);
   /// The same of that of `parts` whose best configuration is the fastest; if
@@ -326,8 +328,12 @@ Status PlanSearch::useFastestPart() {
 
 Status PlanSearch::readOptions() {
   SANDWICH_ASSIGN_OR_RETURN(search.topK, positive(options.topK, "top-k"));
-  SANDWICH_ASSIGN_OR_RETURN(search.patience,
-                            positive(options.patience, "patience"));
+  if (options.patience) {
+    SANDWICH_ASSIGN_OR_RETURN(search.patience,
+                              positive(*options.patience, "patience"));
+  }
+  constexpr unsigned leastClasses = 5;
+  search.leastClasses = leastClasses;
   search.interrupted = stop;
   search.keepDropped = options.keepDropped;
   if (options.progress && models())
@@ -355,7 +361,18 @@ Result<std::unique_ptr<ModelledEvaluator>> PlanSearch::modelledEvaluator(
       std::move(others));
 }
 
+unsigned PlanSearch::usualPatience() const {
+  constexpr unsigned whereMeasured = 10, whereModelled = 200, least = 20;
+  constexpr unsigned manyCores = 2048;
+  if (!models())
+    return whereMeasured;
+  const unsigned cores = std::max(plan.tree->leafCount(), manyCores);
+  return std::max(whereModelled * manyCores / cores, least);
+}
+
 Status PlanSearch::makeEvaluators() {
+  if (!options.patience)
+    search.patience = usualPatience();
   SANDWICH_ASSIGN_OR_RETURN(modelled, modelledEvaluator(1, {}));
   if (runs()) {
     SANDWICH_ASSIGN_OR_RETURN(measured,

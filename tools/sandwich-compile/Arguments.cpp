@@ -284,9 +284,8 @@ void CommandLine::declarePlanning() {
       ->group("Planning");
   app.add_option("--patience", plan.patience,
                  "Evaluations without a better configuration after which a "
-                 "division into processes is left (10 with "
-                 "--evaluator=measured)")
-      ->capture_default_str()
+                 "division into processes is left (default: 200, fewer on more "
+                 "than 2,048 cores, 10 with --evaluator=measured)")
       ->group("Planning");
   app.add_option("--reserve-cores", plan.reservedCores,
                  "Cores that are left to the system or to a front end in both "
@@ -335,11 +334,6 @@ void CommandLine::parse(int argc, char **argv) {
   checkPlanning();
   checkTuning();
   checkOutput();
-  // Each evaluation takes seconds then.
-  constexpr int64_t measuredPatience = 10;
-  if (arguments.plan.evaluator == PlanEvaluator::Measured &&
-      !isGiven("--patience"))
-    arguments.plan.patience = measuredPatience;
   arguments.plan.trace = arguments.compile.trace.value_or(arguments.plan.trace);
 }
 

@@ -248,6 +248,37 @@ TEST(ConfigurationSearch, DiscardsWhatDoesNotBeatItsParent) {
             evaluator.calls);
 }
 
+/// Two processes are better than one, and sleeping cores gain nothing.
+TEST(ConfigurationSearch, FillsAShortRankingWithWhatGainedTooLittle) {
+  TestEvaluator evaluator([](const ServiceConfiguration &configuration) {
+    const double asleep = 8.0 - awake(configuration);
+    return configuration.processes() > 2
+               ? std::numeric_limits<double>::infinity()
+               : 10.0 - static_cast<double>(configuration.processes()) + asleep;
+  });
+  ConfigurationSearchOptions options;
+  auto few = searchConfigurations(makeFlat(8), evaluator, options);
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->configurations.size(), 2U);
+  options.leastClasses = 5;
+  options.keepDropped = true;
+  auto filled = searchConfigurations(makeFlat(8), evaluator, options);
+  ASSERT_TRUE(filled);
+  ASSERT_EQ(filled->configurations.size(), 5U);
+  EXPECT_TRUE(std::ranges::is_sorted(filled->configurations, {},
+                                     &ConfigurationClass::predictedMs));
+  EXPECT_EQ(filled->configurations.front().processes(), 2U);
+  EXPECT_EQ(awake(filled->configurations.front()), 8U);
+  EXPECT_EQ(membersOf(*filled) + filled->statistics.noImprovement,
+            membersOf(*few) + few->statistics.noImprovement);
+  EXPECT_EQ(membersOf(*filled, DropReason::NoImprovement),
+            filled->statistics.noImprovement);
+  options.topK = 3;
+  EXPECT_EQ(searchConfigurations(makeFlat(8), evaluator, options)
+                ->configurations.size(),
+            3U);
+}
+
 TEST(ConfigurationSearch, AppliesOperatorLimits) {
   ConfigurationSearchOptions options = exhaustive();
   options.limits.queryHeads = 32;

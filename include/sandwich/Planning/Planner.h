@@ -60,7 +60,9 @@ struct PlanOptions {
   /// Classes of configurations that are kept.
   int64_t topK = 10;
   /// Evaluations without a better one before a set of processes is left.
-  int64_t patience = 200;
+  /// By default 10 where configurations are run, else 200, or fewer where there
+  /// are more than 2,048 cores, each of which costs time in each evaluation.
+  std::optional<int64_t> patience;
   /// Cores that no plan uses in either phase (`partsWithReservedCores`). Which
   /// they are the latency model decides, if it judges; else the most remain.
   int64_t reservedCores = 0;

@@ -241,6 +241,9 @@ void LatencyModel::linkParts() {
       auto found = std::ranges::find_if(place.path, is);
       return found == place.path.end() ? std::nullopt : std::optional(*found);
     };
+    for (size_t link = 0; link < linked.size(); ++link)
+      if (std::ranges::find(place.path, linked[link]) != place.path.end())
+        place.links.push_back(link);
     place.core = first([&](size_t part) {
                    return parts[part].kind == "core";
                  }).value_or(place.path.front());
@@ -337,6 +340,8 @@ double LatencyModel::handoffSeconds(std::span<const Reader> readers,
 /// What a part passes on of `asked` bytes per second, if it can `has`.
 static double passedOn(double has, double asked) {
   constexpr double s = LatencyModel::saturation;
+  if (std::isinf(has))
+    return asked;
   if (asked <= has)
     return asked * std::pow(std::pow(asked / has, s) + 1, -1 / s);
   return has * std::pow(std::pow(has / asked, s) + 1, -1 / s) *
@@ -501,17 +506,17 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
     limits->passedByLinks.assign(parts.size(), 1);
   }
   // Machines may have many sockets, each of which has few of the readers.
-  std::vector<std::vector<Reader *>> within(parts.size());
+  std::vector<std::vector<Reader *>> within(linked.size());
   for (Reader &reader : readers)
-    for (size_t part : reader.place->path)
-      if (std::isfinite(parts[part].linkBytesPerSecond))
-        within[part].push_back(&reader);
+    for (size_t link : reader.place->links)
+      within[link].push_back(&reader);
   std::vector<double> outside;
-  for (size_t part : linked) {
+  for (size_t link = 0; link < linked.size(); ++link) {
+    const size_t part = linked[link];
     outside.clear();
     double asked = 0;
     const Reader *before = nullptr;
-    for (const Reader *reader : within[part]) {
+    for (const Reader *reader : within[link]) {
       outside.push_back(before && before->rank == reader->rank
                             ? outside.back()
                             : outsideOf(part, memories[reader->rank]));
@@ -527,7 +532,7 @@ void LatencyModel::readOverLinks(std::vector<Reader> &readers,
       limits->passedByLinks[part] = share;
     }
     for (size_t i = 0; i < outside.size(); ++i)
-      within[part][i]->bytesPerSecond /= 1 - outside[i] + outside[i] / share;
+      within[link][i]->bytesPerSecond /= 1 - outside[i] + outside[i] / share;
   }
 }
 

@@ -51,7 +51,8 @@ public:
          const std::function<bool()> &interrupted,
          std::chrono::steady_clock::time_point start)
       : space(space), evaluator(evaluator), options(options),
-        interrupted(interrupted), start(start), best(space, options.topK) {}
+        interrupted(interrupted), start(start), best(space, options.topK),
+        notBetter(space, mostNotBetter) {}
 
   Result<SearchResult> run();
 
@@ -65,6 +66,7 @@ private:
                    const std::vector<CrossSection> &cuts);
   void drop(RankedClass dropped, DropReason reason);
   void rankAll(const RemoveWalk &walk, const std::vector<CrossSection> &cuts);
+  std::vector<RankedClass> rankedClasses() const;
   SearchResult ranking() const;
   void tellSoFar(const RemoveWalk &walk,
                  const std::vector<CrossSection> &cuts) const;
@@ -79,6 +81,9 @@ private:
   const std::chrono::steady_clock::time_point start;
   SearchResult result;
   ClassRanking best;
+  /// Of those without improvement the best, should the ranking be short.
+  static constexpr size_t mostNotBetter = 64;
+  ClassRanking notBetter;
   /// Empty unless they are kept.
   std::map<DropReason, ClassRanking> dropped;
 };
@@ -177,6 +182,7 @@ void Search::rankAll(const RemoveWalk &walk,
       break;
     case RemoveWalk::State::Discarded:
       ++statistics.noImprovement;
+      (void)notBetter.add(one);
       drop(std::move(one), DropReason::NoImprovement);
       break;
     case RemoveWalk::State::CannotRun:
@@ -192,13 +198,39 @@ void Search::rankAll(const RemoveWalk &walk,
   }
 }
 
+/// The best classes, and where these are few those that gained too little, as
+/// `leastClasses` says.
+std::vector<RankedClass> Search::rankedClasses() const {
+  std::vector<RankedClass> classes = best.classes();
+  const size_t wanted = std::min<size_t>(options.topK, options.leastClasses);
+  if (classes.empty())
+    return classes;
+  const double least = classes.front().milliseconds;
+  for (const RankedClass &each : notBetter.classes())
+    if (classes.size() < wanted && each.milliseconds >= least)
+      classes.push_back(each);
+  std::ranges::stable_sort(classes, {}, &RankedClass::milliseconds);
+  return classes;
+}
+
 /// What was found and ranked.
 SearchResult Search::ranking() const {
   SearchResult found = result;
-  for (const RankedClass &ranked : best.classes())
+  const std::vector<RankedClass> classes = rankedClasses();
+  const auto isRanked = [&](const RankedClass &one) {
+    return std::ranges::any_of(classes, [&](const RankedClass &each) {
+      return each.shape == one.shape && each.milliseconds == one.milliseconds;
+    });
+  };
+  for (const RankedClass &ranked : classes)
     found.configurations.push_back(describe(ranked));
+  for (const RankedClass &ranked : notBetter.classes())
+    if (isRanked(ranked))
+      found.statistics.noImprovement -= ranked.members;
   for (const auto &[reason, ranking] : dropped)
     for (const RankedClass &ranked : ranking.classes()) {
+      if (reason == DropReason::NoImprovement && isRanked(ranked))
+        continue;
       const ConfigurationClass configuration = describe(ranked);
       found.dropped.emplace_back(configuration, reason,
                                  textOf(reason, configuration));

@@ -309,6 +309,8 @@ private:
     unsigned cpu = 0;
     /// The parts that it is in, smallest first.
     std::vector<size_t> path;
+    /// Those of them that have links, by their number in `linked`.
+    std::vector<size_t> links;
     /// Its core, or itself outside of any.
     size_t core = 0;
     /// The memory of its node, and the smallest part that holds memories.

@@ -103,6 +103,10 @@ struct ConfigurationSearchOptions {
   /// How many classes are kept, at least 1; fewer if there are not so many
   /// candidates.
   unsigned topK = 10;
+  /// Where there are fewer candidates than this and `topK`, the best classes of
+  /// those without improvement are ranked with them, unless they seem better
+  /// than the best, for people and evaluators to choose from.
+  unsigned leastClasses = 0;
   /// Whether `SearchResult::dropped` is filled in.
   bool keepDropped = false;
 
