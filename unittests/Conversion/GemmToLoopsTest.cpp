@@ -96,6 +96,8 @@ public:
 
 private:
   int64_t packedRow(int64_t row) const;
+  /// Of one layer, in whole cache lines.
+  int64_t biasBytes() const { return roundUp(test.n * 4, 64); }
   double sum(int64_t row, int64_t column, double &magnitude) const;
 
   const MatmulCase &test;
@@ -145,7 +147,7 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
       resultOffset(inputBytes(test)),
       residualOffset(resultOffset + rowsBytes(test)),
       partialSumsOffset(residualOffset + rowsBytes(test)),
-      weights(2 * weightBytes + test.n * 4),
+      weights(2 * weightBytes + 2 * biasBytes()),
       workspace(partialSumsOffset + partialSumsBytes(test)) {
   Numbers numbers(test.n * 1000 + test.k);
   auto fill = [&](std::vector<float> &values, size_t size, bool bf16) {
@@ -171,8 +173,12 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
           weight[row * test.k + k]);
     }
   }
+  unsigned char *biases = weights.data() + 2 * weightBytes;
+  for (int64_t i = 0; i < 2 * biasBytes() / elementBytes(false); ++i)
+    put(biases, i, false, NAN);
   for (int64_t i = 0; i < test.n; ++i)
-    put(weights.data() + 2 * weightBytes, i, false, bias[i]);
+    put(biases + std::max<int64_t>(test.layer, 0) * biasBytes(), i, false,
+        bias[i]);
   step.weights = weights.data();
   step.workspace = workspace.data();
   reset();
@@ -226,9 +232,14 @@ std::string MatmulMemory::source() const {
   if (layers)
     out << " stride " << weightBytes;
   out << "\n";
-  if (test.bias)
-    out << "lm.weight @b : tensor<" << test.n << "xf32> from [\"b\"] at "
-        << 2 * weightBytes << "\n";
+  if (test.bias) {
+    out << "lm.weight @b : tensor<" << test.n << "xf32>"
+        << (layers ? " layers 2 from [\"b.{}\"] at " : " from [\"b\"] at ")
+        << 2 * weightBytes;
+    if (layers)
+      out << " stride " << biasBytes();
+    out << "\n";
+  }
   out << "func.func @program(" << programArguments() << ") attributes {"
       << programAttribute(test.threads, maxTokens) << "} {\n"
       << "  %c0 = arith.constant 0 : index\n"
