@@ -12,7 +12,6 @@
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
-#include "sandwich/Machine/Indexes.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
 #include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 #include "sandwich/Support/ElapsedTime.h"
@@ -24,11 +23,8 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <iomanip>
 #include <limits>
 #include <memory>
-#include <set>
-#include <sstream>
 #include <utility>
 
 using namespace sandwich;

@@ -12,6 +12,8 @@
 #include "sandwich/Serving/Prediction/StepCostPrediction.h"
 #include "sandwich/Target/Target.h"
 
+#include "PaperMachines.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -248,13 +250,7 @@ TEST(StepCostPrediction, TellsWhatTheLatencyModelSays) {
       machine->root, describeMachine(*machine, *getTarget("x86-64-avx2")),
       /*bf16Weights=*/true);
   ASSERT_TRUE(model) << model.error().message;
-  ModelWork work;
-  work.layers = 24;
-  work.hiddenSize = 2048;
-  work.intermediateSize = 5504;
-  work.queryHeads = work.keyValueHeads = 16;
-  work.headDim = 128;
-  work.vocabulary = 32000;
+  const ModelWork work = test::llama1B(2);
   const PlanCores cores = {.prefill = {{0, 1, 2, 3}, {4, 5, 6, 7}},
                            .decode = {{0, 1}, {4, 5}}};
   const SchedulerLimits limits = {
