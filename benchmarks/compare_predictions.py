@@ -6,11 +6,14 @@
 
     compare_predictions.py MODEL [MODEL...] [--dtype=bf16|f32] [--rounds=5]
 
-Each round measures the machine, predicts with it, and runs prompts of 128 and 512
-tokens and decode steps of 1, 8 and 32 sequences that hold 128 tokens each, the
-steps that a plan's JSON predicts; so both see the machine at about the same time.
-Prints the medians over rounds of the predicted and of the measured milliseconds,
-and of their ratio within a round. Run it on an idle machine.
+The steps are those that a plan's JSON predicts: prompts of 128 and 512 tokens, and
+decode steps of 1, 8 and 32 sequences that hold 128 tokens each. The machine is
+measured, and the step predicted with it, before and after each step that is run. A
+shared machine is another one at times (what two cores of a virtual one read may jump
+by two thirds for seconds), so a run counts only where both predictions agree; it is
+repeated until each step has its rounds. Prints the medians over rounds of the
+predicted and of the measured milliseconds, and of their ratio within a round, and
+how many runs did not count. Run it on an idle machine.
 """
 import argparse
 import json
@@ -23,6 +26,10 @@ import tempfile
 TOKENS = 32
 # Sequences hold 128 tokens on average while they generate.
 CONTEXT = 128 - TOKENS // 2
+# By what share two predictions of a step may differ where the machine was the same.
+AGREE = 0.05
+# Runs for each round before the machine is called too unsteady.
+TRIES = 8
 
 
 def run(*command):
@@ -42,19 +49,49 @@ def test_of(step):
     return name, step["sequences"]
 
 
-def measure(artifact, steps):
-    """The milliseconds of each of `steps`."""
-    prompts = [step["tokens"] for step in steps if step["phase"] == "prefill"]
-    sequences = [step["sequences"] for step in steps
-                 if step["phase"] == "decode"]
-    result = run("sandwich-run", "bench", artifact, "--json", "-r", "1",
-                 "-p", ",".join(map(str, prompts)), "-n", str(TOKENS),
-                 "--context", str(CONTEXT),
-                 "-s", ",".join(map(str, sequences)))
-    speeds = {test["test"]: test["tokens_per_second"]
-              for test in result["results"]}
-    return [1000 * tokens / speeds[name]
-            for name, tokens in map(test_of, steps)]
+def measure(artifact, step):
+    """The milliseconds of `step`."""
+    if step["phase"] == "prefill":
+        tests = ["-p", str(step["tokens"]), "-n", "0"]
+    else:
+        tests = ["-p", "0", "-n", str(TOKENS), "--context", str(CONTEXT),
+                 "-s", str(step["sequences"])]
+    result = run("sandwich-run", "bench", artifact, "--json", "-r", "1", *tests)
+    name, tokens = test_of(step)
+    (test,) = result["results"]
+    assert test["test"] == name, test
+    return 1000 * tokens / test["tokens_per_second"]
+
+
+def predict(model, dtype, machine):
+    """The best plan, and its steps by name, for the machine as it is now."""
+    plan = run("sandwich-compile", model, "--plan-only", "--json",
+               f"--dtype={dtype}", "--top-k=1", f"--measure-machine={machine}")
+    if "instances" in plan["configurations"][0]:
+        sys.exit("the best plan has several instances, which is not what would "
+                 "be measured")
+    return plan, {test_of(step)[0]: step for step in plan["steps"]}
+
+
+class Comparison:
+    """What was predicted and measured of one step, in milliseconds."""
+
+    def __init__(self):
+        self.predicted, self.measured = [], []
+        self.dropped = 0
+
+    def add(self, before, after, measured):
+        """Counts a run between two predictions if they agree."""
+        if abs(before - after) > AGREE * min(before, after):
+            self.dropped += 1
+            return
+        self.predicted.append((before + after) / 2)
+        self.measured.append(measured)
+
+    def ratio(self):
+        return statistics.median(
+            predicted / measured
+            for predicted, measured in zip(self.predicted, self.measured))
 
 
 def compare(model, dtype, rounds, folder):
@@ -62,32 +99,32 @@ def compare(model, dtype, rounds, folder):
     machine = os.path.join(folder, "machine.json")
     cores = os.path.join(folder, "plan.json")
     artifact = os.path.join(folder, "model.sandwich")
-    predicted, measured = {}, {}
-    for number in range(rounds):
-        plan = run("sandwich-compile", model, "--plan-only", "--json",
-                   f"--dtype={dtype}", "--top-k=1",
-                   f"--measure-machine={machine}")
-        if "instances" in plan["configurations"][0]:
-            sys.exit("the best plan has several instances, which is not what "
-                     "would be measured")
-        if number == 0:
-            with open(cores, "w", encoding="utf-8") as file:
-                json.dump(plan, file)
-            subprocess.run(
-                ["sandwich-compile", model, "--quiet", "-o", artifact,
-                 f"--dtype={dtype}", f"--plan={cores}"], check=True)
-        for step, taken in zip(plan["steps"],
-                               measure(artifact, plan["steps"])):
-            name = test_of(step)[0]
-            predicted.setdefault(name, []).append(step["predicted_ms"])
-            measured.setdefault(name, []).append(taken)
-    print(f"{model}, {dtype}, median of {rounds} rounds:")
-    for name, times in predicted.items():
-        ratio = statistics.median(
-            time / taken for time, taken in zip(times, measured[name]))
-        print(f"  {name:12} predicted {statistics.median(times):8.2f} ms, "
-              f"measured {statistics.median(measured[name]):8.2f} ms, "
-              f"ratio {ratio:.3f}", flush=True)
+    plan, before = predict(model, dtype, machine)
+    with open(cores, "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    subprocess.run(["sandwich-compile", model, "--quiet", "-o", artifact,
+                    f"--dtype={dtype}", f"--plan={cores}"], check=True)
+    _, before = predict(model, dtype, machine)
+    print(f"{model}, {dtype}, medians of {rounds} rounds:")
+    for name in before:
+        comparison = Comparison()
+        for _ in range(TRIES * rounds):
+            taken = measure(artifact, before[name])
+            _, after = predict(model, dtype, machine)
+            comparison.add(before[name]["predicted_ms"],
+                           after[name]["predicted_ms"], taken)
+            before = after
+            if len(comparison.measured) == rounds:
+                break
+        else:
+            sys.exit(f"{name}: the machine was seldom the same before and after "
+                     f"a run ({len(comparison.measured)} of {TRIES * rounds} "
+                     "times)")
+        print(f"  {name:12} predicted "
+              f"{statistics.median(comparison.predicted):8.2f} ms, measured "
+              f"{statistics.median(comparison.measured):8.2f} ms, ratio "
+              f"{comparison.ratio():.3f}, {comparison.dropped} runs dropped",
+              flush=True)
 
 
 def main():

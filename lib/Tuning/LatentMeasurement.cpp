@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -282,6 +283,6 @@ Status sandwich::measureLatentGroups(const MachineNode &machine,
           ValueOrigin::Measured, "whole groups read beside spread cores"};
     result.description.latent.push_back(std::move(found.group));
   }
-  result.notes = std::move(search.notes);
+  std::ranges::move(search.notes, std::back_inserter(result.notes));
   return {};
 }

@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iomanip>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 using namespace sandwich;
@@ -86,11 +88,15 @@ public:
       reader.emplace(*team, team->size(), piece);
     const double seconds = reader->seconds(piece);
     position += pieceBytes;
-    best = std::max(best, static_cast<double>(pieceBytes) / seconds);
+    samples.push_back(static_cast<double>(pieceBytes) / seconds);
   }
 
-  /// Of all samples.
-  double bytesPerSecond() const { return best; }
+  /// What it mostly reads: where neighbours share the memory, the fastest
+  /// sample tells what these cores seldom get.
+  double bytesPerSecond() const { return median(samples); }
+
+  /// Of each sample, in order.
+  const std::vector<double> &sampled() const { return samples; }
 
 private:
   explicit Reading(const AnonymousMemory &memory) : memory(&memory) {}
@@ -100,7 +106,7 @@ private:
   std::optional<MemoryReader> reader;
   uint64_t pieceBytes = 0;
   uint64_t position = 0;
-  double best = 0;
+  std::vector<double> samples;
 };
 
 /// What reads the memory of a machine's NUMA nodes, with how many cores.
@@ -147,10 +153,13 @@ public:
           "all cores of an L3 read");
     }
     std::vector<double> bandwidths;
-    for (size_t i = 0; i < nodes.size(); ++i)
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Reading &reading = readings[ofNodes + i];
       bandwidths.push_back(LatencyModel::bandwidthThatPasses(
-          askedOf(*nodes[i], alone, passedByCache),
-          readings[ofNodes + i].bytesPerSecond()));
+          askedOf(*nodes[i], alone, passedByCache), reading.bytesPerSecond()));
+      if (std::optional<std::string> note = unsteadyReading(reading.sampled()))
+        result.notes.push_back(*std::move(note));
+    }
     const char *how = "all cores of each node read";
     description.parts[nodes[home]->kind].bytesPerSecond =
         measured(median(bandwidths), how);
@@ -271,6 +280,23 @@ private:
 };
 
 } // namespace
+
+std::optional<std::string>
+sandwich::unsteadyReading(const std::vector<double> &bytesPerSecond) {
+  const double slow = quantile(bytesPerSecond, 0.1);
+  const double fast = quantile(bytesPerSecond, 0.9);
+  // A core that now and then is interrupted moves them by less.
+  constexpr double steady = 1.25;
+  if (fast <= steady * slow)
+    return std::nullopt;
+  std::ostringstream note;
+  note << std::fixed << std::setprecision(0) << "reading memory with all cores "
+       << "moved between " << slow / 1e9 << " and " << fast / 1e9
+       << " GB/s: other programs or virtual machines read, too, or the host "
+          "moves this one's CPUs; predictions hold for "
+       << median(bytesPerSecond) / 1e9 << " GB/s";
+  return note.str();
+}
 
 Status sandwich::measureMemory(const MachineNode &machine,
                                MachineMeasurement &result,

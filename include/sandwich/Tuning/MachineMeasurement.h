@@ -22,6 +22,7 @@
 #include "sandwich/Support/Result.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,8 @@ struct MachineMeasurement {
   /// What could not be measured, so that what `describeMachine` tells is kept,
   /// and why; a sentence each.
   std::vector<std::string> unmeasured;
-  /// What was seen of cores that share something, but no value tells; a sentence
-  /// each.
+  /// What was seen, but no value tells, as of cores that share something or of
+  /// reading that was unsteady; a sentence each.
   std::vector<std::string> notes;
 };
 
@@ -83,13 +84,18 @@ struct SystemWork {
 Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
                                      const MeasurementProgress &progress = {});
 
+/// A sentence that tells of samples of what the same cores read, at least one,
+/// if they differ by more than the machine's own work explains.
+std::optional<std::string>
+unsteadyReading(const std::vector<double> &bytesPerSecond);
+
 /// The description of `machine`, which must be the host as
 /// `readMachineTopology` shows it to this process; of a core only the first CPU
-/// works. Bandwidths are the best of many
-/// rounds, in each of which all readings take their turn: other guests and
-/// processes take bandwidth away for seconds, and nothing ever adds any.
-/// Errors: those of `getTarget("host")`; too little memory; a CPU that this
-/// process may not use; that of `progress`.
+/// works. Bandwidths are medians of many rounds, in each of which all readings
+/// take their turn: where other guests take bandwidth away for seconds, that is
+/// what a server gets there mostly, and a note tells of it. Errors: those of
+/// `getTarget("host")`; too little memory; a CPU that this process may not use;
+/// that of `progress`.
 Result<MachineMeasurement>
 measureMachine(const Machine &machine,
                const MeasurementProgress &progress = {});
