@@ -12,9 +12,13 @@
 #   haproxy, nginx the proxies are installed
 #   containers     SANDWICH_TEST_CONTAINERS is set, this is root, and buildah and
 #                  debootstrap are installed
+#   aarch64        this is such a machine, or qemu-aarch64 is installed and the
+#                  preset runtime-aarch64 was built beside this one; or its
+#                  folder is the value of SANDWICH_TEST_AARCH64
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
+import platform
 import shutil
 import subprocess
 
@@ -91,6 +95,25 @@ if config.sandwich_has_mpi:
             shell=True, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL).returncode == 0:
         config.available_features.add("hosts")
+
+# Variables tell qemu-user where libraries are, and in tests which CPU it is.
+aarch64 = os.environ.get("SANDWICH_TEST_AARCH64",
+                         config.sandwich_binary + "/../runtime-aarch64")
+if platform.machine() == "aarch64":
+    config.available_features.add("aarch64")
+    config.environment["SANDWICH_RUN_AARCH64"] = "sandwich-run"
+elif shutil.which("qemu-aarch64") and os.path.exists(
+        aarch64 + "/bin/sandwich-run"):
+    config.available_features.add("aarch64")
+    config.environment["SANDWICH_RUN_AARCH64"] = (
+        "qemu-aarch64 " + os.path.realpath(aarch64) + "/bin/sandwich-run")
+    with open(aarch64 + "/CMakeCache.txt", encoding="utf-8") as cache:
+        for line in cache:
+            if line.startswith("SANDWICH_SYSROOT:"):
+                config.environment["QEMU_LD_PREFIX"] = os.path.realpath(
+                    line.split("=", 1)[1].strip())
+config.substitutions.append(
+    ("%run_aarch64", config.environment.get("SANDWICH_RUN_AARCH64", "")))
 
 cpu = set()
 try:

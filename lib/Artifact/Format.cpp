@@ -672,9 +672,17 @@ Result<proto::Manifest> artifact::parseManifest(std::string_view bytes) {
 Status artifact::checkCpuFeatures(const proto::Target &target,
                                   const CpuFeatures &available) {
   std::string missing;
-  for (const std::string &feature : target.cpu_features())
-    if (!available.has(feature))
-      missing += (missing.empty() ? "" : ", ") + feature;
+  for (const std::string &name : target.cpu_features()) {
+    const std::optional<CpuFeature> feature = cpuFeatureNamed(name);
+    if (feature && architectureOf(*feature) != hostArchitecture)
+      return makeError("this artifact, made for ", target.name(),
+                       ", is for CPUs of ",
+                       sandwich::name(architectureOf(*feature)),
+                       ", and this one is ", sandwich::name(hostArchitecture),
+                       "; compile it again with --target=host");
+    if (!available.has(name))
+      missing += (missing.empty() ? "" : ", ") + name;
+  }
   if (missing.empty())
     return {};
   return makeError("this artifact, made for ", target.name(), ", needs ",

@@ -10,6 +10,7 @@
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Support/CheckedMath.h"
+#include "sandwich/Target/CpuFeatures.h"
 
 #include <elf.h>
 #include <unistd.h>
@@ -96,6 +97,16 @@ static std::string printable(std::string_view name) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
   return "\"" + text + "\"";
+}
+
+static std::string nameOfMachine(Elf64_Half machine) {
+  switch (machine) {
+  case EM_X86_64:
+    return std::string(name(CpuArchitecture::X86_64));
+  case EM_AARCH64:
+    return std::string(name(CpuArchitecture::AArch64));
+  }
+  return "ELF machine " + std::to_string(machine);
 }
 
 static Error damaged(const char *what) {
@@ -185,9 +196,14 @@ private:
     header = take<Elf64_Ehdr>(file, 0);
     if (header.e_ident[EI_CLASS] != ELFCLASS64 ||
         header.e_ident[EI_DATA] != ELFDATA2LSB ||
-        header.e_ident[EI_VERSION] != EV_CURRENT || header.e_type != ET_DYN ||
-        header.e_machine != nativeMachine)
-      return makeError("is no shared object of this machine's architecture");
+        header.e_ident[EI_VERSION] != EV_CURRENT || header.e_type != ET_DYN)
+      return makeError("is no shared object of a machine of 64 bits");
+    if (header.e_machine != nativeMachine)
+      return makeError("is a shared object for ",
+                       nameOfMachine(header.e_machine),
+                       ", and this machine is ", name(hostArchitecture),
+                       "; compile the model again with "
+                       "--target=host");
     if (header.e_phentsize != sizeof(Elf64_Phdr) ||
         header.e_phnum > maxProgramHeaders)
       return damaged("its program headers are none");

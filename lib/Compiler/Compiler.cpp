@@ -419,10 +419,6 @@ Status sandwich::compile(const CompileOptions &options,
     return makeError("the budget for tuning must be positive, not ",
                      *options.tuningSeconds, " seconds");
   SANDWICH_ASSIGN_OR_RETURN(Target target, getTarget(options.target));
-  if (target.architecture != CpuArchitecture::X86_64)
-    return makeError("cannot compile a model for ", target.name,
-                     ": only micro-kernels have been made for its "
-                     "architecture; models compile for x86-64");
   if (!options.loopPasses.empty())
     SANDWICH_RETURN_IF_ERROR(checkPassPipeline(options.loopPasses));
   SANDWICH_RETURN_IF_ERROR(progress("reading the checkpoint", 0));

@@ -7,99 +7,79 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Target/CpuFeatures.h"
+#include "Detection.h"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <string>
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 using namespace sandwich;
 
 namespace {
 
-enum class Register : uint8_t { EAX, EBX, ECX, EDX };
-
-/// Bits of XCR0: the register state that the operating system saves. An
-/// instruction on registers it does not save faults, whatever CPUID tells.
-enum RegisterState : uint32_t {
-  noState = 0,
-  avxState = 0x6,
-  avx512State = avxState | 0xe0,
-  tileState = 0x60000,
-};
-
-/// In place of a leaf of CPUID: features of other architectures. The real leaf
-/// 0 tells of none.
-constexpr uint32_t notOnX86 = 0;
-
-/// Where CPUID tells about a feature.
-struct FeatureDescription {
+/// What LLVM calls a feature, and whose it is.
+struct FeatureName {
   CpuFeature feature;
   std::string_view name;
-  uint32_t leaf;
-  uint32_t subleaf;
-  Register reg;
-  uint8_t bit;
-  RegisterState state;
+  CpuArchitecture architecture = CpuArchitecture::X86_64;
 };
 
-using enum Register;
 using F = CpuFeature;
+using enum CpuArchitecture;
 
 /// In the order of the enumeration.
-constexpr std::array<FeatureDescription, numCpuFeatures> descriptions = {{
-    {F::SSE3, "sse3", 1, 0, ECX, 0, noState},
-    {F::SSSE3, "ssse3", 1, 0, ECX, 9, noState},
-    {F::SSE4_1, "sse4.1", 1, 0, ECX, 19, noState},
-    {F::SSE4_2, "sse4.2", 1, 0, ECX, 20, noState},
-    {F::POPCNT, "popcnt", 1, 0, ECX, 23, noState},
-    {F::CX16, "cx16", 1, 0, ECX, 13, noState},
-    {F::SAHF, "sahf", 0x80000001, 0, ECX, 0, noState},
-    {F::MOVBE, "movbe", 1, 0, ECX, 22, noState},
-    {F::LZCNT, "lzcnt", 0x80000001, 0, ECX, 5, noState},
-    {F::BMI, "bmi", 7, 0, EBX, 3, noState},
-    {F::BMI2, "bmi2", 7, 0, EBX, 8, noState},
-    {F::AVX, "avx", 1, 0, ECX, 28, avxState},
-    {F::F16C, "f16c", 1, 0, ECX, 29, avxState},
-    {F::FMA, "fma", 1, 0, ECX, 12, avxState},
-    {F::AVX2, "avx2", 7, 0, EBX, 5, avxState},
-    {F::AVX512F, "avx512f", 7, 0, EBX, 16, avx512State},
-    {F::AVX512CD, "avx512cd", 7, 0, EBX, 28, avx512State},
-    {F::AVX512BW, "avx512bw", 7, 0, EBX, 30, avx512State},
-    {F::AVX512DQ, "avx512dq", 7, 0, EBX, 17, avx512State},
-    {F::AVX512VL, "avx512vl", 7, 0, EBX, 31, avx512State},
-    {F::AVX512IFMA, "avx512ifma", 7, 0, EBX, 21, avx512State},
-    {F::AVX512VBMI, "avx512vbmi", 7, 0, ECX, 1, avx512State},
-    {F::AVX512VBMI2, "avx512vbmi2", 7, 0, ECX, 6, avx512State},
-    {F::AVX512VNNI, "avx512vnni", 7, 0, ECX, 11, avx512State},
-    {F::AVX512BITALG, "avx512bitalg", 7, 0, ECX, 12, avx512State},
-    {F::AVX512VPOPCNTDQ, "avx512vpopcntdq", 7, 0, ECX, 14, avx512State},
-    {F::AVX512BF16, "avx512bf16", 7, 1, EAX, 5, avx512State},
-    {F::AVX512FP16, "avx512fp16", 7, 0, EDX, 23, avx512State},
-    {F::AVXVNNI, "avxvnni", 7, 1, EAX, 4, avxState},
-    {F::AVXVNNIINT8, "avxvnniint8", 7, 1, EDX, 4, avxState},
-    {F::AVXVNNIINT16, "avxvnniint16", 7, 1, EDX, 10, avxState},
-    {F::AVXIFMA, "avxifma", 7, 1, EAX, 23, avxState},
-    {F::AVXNECONVERT, "avxneconvert", 7, 1, EDX, 5, avxState},
-    {F::AMX_TILE, "amx-tile", 7, 0, EDX, 24, tileState},
-    {F::AMX_INT8, "amx-int8", 7, 0, EDX, 25, tileState},
-    {F::AMX_BF16, "amx-bf16", 7, 0, EDX, 22, tileState},
-    {F::AMX_FP16, "amx-fp16", 7, 1, EAX, 21, tileState},
-    {F::AMX_COMPLEX, "amx-complex", 7, 1, EDX, 8, tileState},
-    {F::ARM_BF16, "bf16", notOnX86, 0, EAX, 0, noState},
+constexpr std::array<FeatureName, numCpuFeatures> featureNames = {{
+    {F::SSE3, "sse3"},
+    {F::SSSE3, "ssse3"},
+    {F::SSE4_1, "sse4.1"},
+    {F::SSE4_2, "sse4.2"},
+    {F::POPCNT, "popcnt"},
+    {F::CX16, "cx16"},
+    {F::SAHF, "sahf"},
+    {F::MOVBE, "movbe"},
+    {F::LZCNT, "lzcnt"},
+    {F::BMI, "bmi"},
+    {F::BMI2, "bmi2"},
+    {F::AVX, "avx"},
+    {F::F16C, "f16c"},
+    {F::FMA, "fma"},
+    {F::AVX2, "avx2"},
+    {F::AVX512F, "avx512f"},
+    {F::AVX512CD, "avx512cd"},
+    {F::AVX512BW, "avx512bw"},
+    {F::AVX512DQ, "avx512dq"},
+    {F::AVX512VL, "avx512vl"},
+    {F::AVX512IFMA, "avx512ifma"},
+    {F::AVX512VBMI, "avx512vbmi"},
+    {F::AVX512VBMI2, "avx512vbmi2"},
+    {F::AVX512VNNI, "avx512vnni"},
+    {F::AVX512BITALG, "avx512bitalg"},
+    {F::AVX512VPOPCNTDQ, "avx512vpopcntdq"},
+    {F::AVX512BF16, "avx512bf16"},
+    {F::AVX512FP16, "avx512fp16"},
+    {F::AVXVNNI, "avxvnni"},
+    {F::AVXVNNIINT8, "avxvnniint8"},
+    {F::AVXVNNIINT16, "avxvnniint16"},
+    {F::AVXIFMA, "avxifma"},
+    {F::AVXNECONVERT, "avxneconvert"},
+    {F::AMX_TILE, "amx-tile"},
+    {F::AMX_INT8, "amx-int8"},
+    {F::AMX_BF16, "amx-bf16"},
+    {F::AMX_FP16, "amx-fp16"},
+    {F::AMX_COMPLEX, "amx-complex"},
+    {F::ARM_NEON, "neon", AArch64},
+    {F::ARM_FULLFP16, "fullfp16", AArch64},
+    {F::ARM_DOTPROD, "dotprod", AArch64},
+    {F::ARM_I8MM, "i8mm", AArch64},
+    {F::ARM_BF16, "bf16", AArch64},
+    {F::ARM_SVE, "sve", AArch64},
+    {F::ARM_SVE2, "sve2", AArch64},
 }};
 
 constexpr bool inOrderOfEnumeration() {
-  for (size_t i = 0; i < descriptions.size(); ++i)
-    if (static_cast<size_t>(descriptions[i].feature) != i)
+  for (size_t i = 0; i < featureNames.size(); ++i)
+    if (static_cast<size_t>(featureNames[i].feature) != i)
       return false;
   return true;
 }
@@ -107,13 +87,27 @@ static_assert(inOrderOfEnumeration());
 
 } // namespace
 
+std::string_view sandwich::name(CpuArchitecture architecture) {
+  switch (architecture) {
+  case X86_64:
+    return "x86-64";
+  case AArch64:
+    return "aarch64";
+  }
+  __builtin_unreachable();
+}
+
+CpuArchitecture sandwich::architectureOf(CpuFeature feature) {
+  return featureNames[static_cast<size_t>(feature)].architecture;
+}
+
 std::string_view sandwich::cpuFeatureName(CpuFeature feature) {
-  return descriptions[static_cast<size_t>(feature)].name;
+  return featureNames[static_cast<size_t>(feature)].name;
 }
 
 std::optional<CpuFeature> sandwich::cpuFeatureNamed(std::string_view name) {
-  auto found = std::ranges::find(descriptions, name, &FeatureDescription::name);
-  if (found == descriptions.end())
+  auto found = std::ranges::find(featureNames, name, &FeatureName::name);
+  if (found == featureNames.end())
     return std::nullopt;
   return found->feature;
 }
@@ -125,143 +119,24 @@ bool CpuFeatures::has(std::string_view name) const {
 
 std::vector<std::string_view> CpuFeatures::names() const {
   std::vector<std::string_view> result;
-  for (const FeatureDescription &description : descriptions)
+  for (const FeatureName &description : featureNames)
     if (has(description.feature))
       result.push_back(description.name);
   return result;
 }
 
-//===----------------------------------------------------------------------===//
-// CPUID
-//===----------------------------------------------------------------------===//
-
-#if defined(__x86_64__)
-
-namespace {
-
-/// EAX, EBX, ECX, EDX of a CPUID leaf; all zero if the CPU has no such leaf.
-std::array<uint32_t, 4> queryCpuid(uint32_t leaf, uint32_t subleaf) {
-  std::array<uint32_t, 4> registers = {};
-  if (!__get_cpuid_count(leaf, subleaf, &registers[0], &registers[1],
-                         &registers[2], &registers[3]))
-    return {};
-  // Leaf 7 tells its highest subleaf; above it the registers are undefined.
-  if (leaf == 7 && subleaf > 0 && subleaf > queryCpuid(7, 0)[0])
-    return {};
-  return registers;
-}
-
-uint32_t savedRegisterState() {
-  constexpr uint32_t osxsave = 1u << 27;
-  if (!(queryCpuid(1, 0)[2] & osxsave))
-    return 0;
-  uint32_t low, high;
-  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return low;
-}
-
-bool cpuOffers(const FeatureDescription &description) {
-  auto registers = queryCpuid(description.leaf, description.subleaf);
-  return registers[static_cast<size_t>(description.reg)] >> description.bit & 1;
-}
-
-Status askForTileState() {
-  if (!cpuOffers(descriptions[static_cast<size_t>(F::AMX_TILE)]))
-    return makeError("this CPU has no AMX tile registers");
-  if ((savedRegisterState() & tileState) != tileState)
-    return makeError("the operating system does not save AMX tile registers");
-  constexpr long requestPermission = 0x1023; // ARCH_REQ_XCOMP_PERM
-  constexpr long tileData = 18;              // XFEATURE_XTILEDATA
-  if (::syscall(SYS_arch_prctl, requestPermission, tileData) != 0)
-    return makeError("the kernel does not permit AMX tile registers: ",
-                     std::strerror(errno));
-  return {};
-}
-
-CpuFeatures detectFeatures() {
-  CpuFeatures result;
-  uint32_t saved = savedRegisterState();
-  for (const FeatureDescription &description : descriptions) {
-    if (description.leaf == notOnX86 || !cpuOffers(description) ||
-        (saved & description.state) != description.state)
-      continue;
-    if (description.state == tileState && !requestTileState())
-      continue;
-    result.insert(description.feature);
-  }
-  return result;
-}
-
-/// The caches that `leaf`, which has the layout of leaf 4, enumerates.
-CacheSizes cachesFromCpuid(uint32_t leaf) {
-  CacheSizes sizes;
-  constexpr uint32_t maxCaches = 16;
-  for (uint32_t index = 0; index < maxCaches; ++index) {
-    auto [eax, ebx, ecx, edx] = queryCpuid(leaf, index);
-    uint32_t type = eax & 0x1f, level = eax >> 5 & 7;
-    if (type == 0)
-      break;
-    uint64_t bytes = (uint64_t(ebx >> 22) + 1) * ((ebx >> 12 & 0x3ff) + 1) *
-                     ((ebx & 0xfff) + 1) * (uint64_t(ecx) + 1);
-    constexpr uint32_t data = 1, unified = 3;
-    if (level == 1 && type == data)
-      sizes.level1Data = bytes;
-    else if (level == 2 && type == unified)
-      sizes.level2 = bytes;
-    else if (level == 3 && type == unified)
-      sizes.level3 = bytes;
-  }
-  return sizes;
-}
-
-CacheSizes cachesFromCpuid() {
-  // AMD leaves leaf 4 empty and has the same layout elsewhere.
-  CacheSizes sizes = cachesFromCpuid(4);
-  constexpr uint32_t topologyExtensions = 1u << 22;
-  if (!sizes.level1Data && queryCpuid(0x80000001, 0)[2] & topologyExtensions)
-    sizes = cachesFromCpuid(0x8000001d);
-  return sizes;
-}
-
-std::string readCpuModel() {
-  constexpr uint32_t firstLeaf = 0x80000002, lastLeaf = 0x80000004;
-  std::string text;
-  for (uint32_t leaf = firstLeaf; leaf <= lastLeaf; ++leaf)
-    for (uint32_t characters : queryCpuid(leaf, 0))
-      for (int shift = 0; shift < 32; shift += 8)
-        if (char c = static_cast<char>(characters >> shift); c >= ' ')
-          text += c;
-  size_t first = text.find_first_not_of(' ');
-  if (first == text.npos)
-    return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-} // namespace
-
-#else
-
-static Status askForTileState() {
-  return makeError("this CPU has no AMX tile registers");
-}
-static CpuFeatures detectFeatures() { return {}; }
-static CacheSizes cachesFromCpuid() { return {}; }
-static std::string readCpuModel() { return {}; }
-
-#endif
-
 Status sandwich::requestTileState() {
-  static const Status answer = askForTileState();
+  static const Status answer = detection::askForTileState();
   return answer;
 }
 
 const CpuFeatures &CpuFeatures::host() {
-  static const CpuFeatures features = detectFeatures();
+  static const CpuFeatures features = detection::features();
   return features;
 }
 
 const std::string &sandwich::hostCpuModel() {
-  static const std::string model = readCpuModel();
+  static const std::string model = detection::cpuModel();
   return model;
 }
 
@@ -295,7 +170,7 @@ static void addCachesFromSysfs(CacheSizes &sizes) {
 
 const CacheSizes &CacheSizes::host() {
   static const CacheSizes sizes = [] {
-    CacheSizes result = cachesFromCpuid();
+    CacheSizes result = detection::caches();
     if (!result.level1Data || !result.level2)
       addCachesFromSysfs(result);
     return result;

@@ -58,7 +58,7 @@ const std::vector<NamedTarget> &namedTargets() {
        MatrixISA::X86_AVX512_BF16,
        {AVX512VNNI, AVX512BF16}},
       {"x86-64-amx", X86_64, MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
-      {"aarch64-neon", AArch64, MatrixISA::ARM_NEON_F32, {}},
+      {"aarch64-neon", AArch64, MatrixISA::ARM_NEON_F32, {ARM_NEON}},
       {"aarch64-neon-bf16", AArch64, MatrixISA::ARM_NEON_BF16, {ARM_BF16}},
   };
   return targets;
@@ -182,7 +182,7 @@ std::vector<std::string> sandwich::targetNames() {
 Result<Target> sandwich::getTarget(std::string_view name) {
   if (name == "host") {
     for (size_t index = namedTargets().size(); index-- > 0;) {
-      if (namedTargets()[index].architecture != CpuArchitecture::X86_64)
+      if (namedTargets()[index].architecture != hostArchitecture)
         continue;
       Target target = makeTarget(index);
       if (!CpuFeatures::host().hasAll(target.features))

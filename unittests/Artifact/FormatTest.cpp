@@ -539,6 +539,8 @@ TEST(Format, ChecksTheVersionOfSandwich) {
 }
 
 TEST(Format, NamesMissingCpuFeatures) {
+  if (hostArchitecture != CpuArchitecture::X86_64)
+    GTEST_SKIP() << "the features are of x86-64";
   proto::Target target;
   target.set_name("x86-64-amx");
   target.add_cpu_features("avx2");
@@ -552,6 +554,21 @@ TEST(Format, NamesMissingCpuFeatures) {
             "with --target=host");
   target.mutable_cpu_features()->DeleteSubrange(1, 2);
   EXPECT_TRUE(checkCpuFeatures(target, {CpuFeature::AVX2}));
+}
+
+TEST(Format, NamesTheArchitectureOfOtherCpus) {
+  const bool onX86 = hostArchitecture == CpuArchitecture::X86_64;
+  proto::Target target;
+  target.set_name("other");
+  target.add_cpu_features(onX86 ? "neon" : "avx2");
+  Status status = checkCpuFeatures(target, CpuFeatures::host());
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            onX86
+                ? "this artifact, made for other, is for CPUs of aarch64, and "
+                  "this one is x86-64; compile it again with --target=host"
+                : "this artifact, made for other, is for CPUs of x86-64, and "
+                  "this one is aarch64; compile it again with --target=host");
 }
 
 TEST(Format, JsonHasTheFields) {

@@ -161,12 +161,25 @@ TEST(SharedObject, RefusesOtherFiles) {
            +[](Elf64_Ehdr &header) { header.e_ident[EI_CLASS] = ELFCLASS32; },
            +[](Elf64_Ehdr &header) { header.e_ident[EI_DATA] = ELFDATA2MSB; },
            +[](Elf64_Ehdr &header) { header.e_type = ET_EXEC; },
-           +[](Elf64_Ehdr &header) { header.e_machine = EM_RISCV; },
        }) {
     std::string file = objectNamed("PLAIN");
     change(Headers(file).header());
+    EXPECT_EQ(refusal(file), "is no shared object of a machine of 64 bits");
+  }
+}
+
+TEST(SharedObject, NamesTheMachineOfAnother) {
+  const bool onX86 = hostArchitecture == CpuArchitecture::X86_64;
+  const std::pair<Elf64_Half, std::string> others[] = {
+      {onX86 ? EM_AARCH64 : EM_X86_64, onX86 ? "aarch64" : "x86-64"},
+      {EM_RISCV, "ELF machine 243"}};
+  for (const auto &[machine, name] : others) {
+    std::string file = objectNamed("PLAIN");
+    Headers(file).header().e_machine = machine;
     EXPECT_EQ(refusal(file),
-              "is no shared object of this machine's architecture");
+              "is a shared object for " + name + ", and this machine is " +
+                  std::string(sandwich::name(hostArchitecture)) +
+                  "; compile the model again with --target=host");
   }
 }
 

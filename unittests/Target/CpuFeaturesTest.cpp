@@ -8,6 +8,8 @@
 
 #include "sandwich/Target/CpuFeatures.h"
 
+#include "../../lib/Target/Detection.h"
+
 #include <fstream>
 #include <gtest/gtest.h>
 #include <set>
@@ -58,6 +60,37 @@ TEST(CpuFeatures, HostIsConsistent) {
   // AMX is only reported when the kernel lets this process use it.
   EXPECT_EQ(host.has(CpuFeature::AMX_TILE), bool(requestTileState()));
   EXPECT_EQ(bool(requestTileState()), bool(requestTileState()));
+}
+
+TEST(CpuFeatures, AreOfOneArchitecture) {
+  EXPECT_EQ(architectureOf(CpuFeature::AMX_COMPLEX), CpuArchitecture::X86_64);
+  EXPECT_EQ(architectureOf(CpuFeature::ARM_NEON), CpuArchitecture::AArch64);
+  for (std::string_view name : CpuFeatures::host().names())
+    EXPECT_EQ(architectureOf(*cpuFeatureNamed(name)), hostArchitecture) << name;
+}
+
+// The words are those of machines with these cores.
+TEST(CpuFeatures, LinuxOnARMTellsInWords) {
+  using detection::featuresOfAArch64;
+  using enum CpuFeature;
+  EXPECT_EQ(featuresOfAArch64(0, 0), CpuFeatures());
+  constexpr uint64_t neoverseN1 = 0x119fff, neoverseV1 = 0xd7bfffff;
+  EXPECT_EQ(featuresOfAArch64(neoverseN1, 0),
+            (CpuFeatures{ARM_NEON, ARM_FULLFP16, ARM_DOTPROD}));
+  CpuFeatures all = featuresOfAArch64(neoverseV1, ~uint64_t{0});
+  EXPECT_TRUE(all.hasAll({ARM_NEON, ARM_I8MM, ARM_BF16, ARM_SVE, ARM_SVE2}));
+  // bf16 without its SVE form is of no use where code uses both.
+  constexpr uint64_t bf16 = 1 << 14, sveBF16 = 1 << 12;
+  constexpr uint64_t neon = 1 << 1, sve = 1 << 22;
+  EXPECT_TRUE(featuresOfAArch64(neon, bf16).has(ARM_BF16));
+  EXPECT_FALSE(featuresOfAArch64(neon | sve, bf16).has(ARM_BF16));
+  EXPECT_TRUE(featuresOfAArch64(neon | sve, bf16 | sveBF16).has(ARM_BF16));
+}
+
+TEST(CpuFeatures, CoresOfARMHaveNames) {
+  EXPECT_EQ(detection::coreOfAArch64(0x413fd0c1), "ARM Neoverse-N1");
+  EXPECT_EQ(detection::coreOfAArch64(0x481fd010), "HiSilicon TSV110");
+  EXPECT_EQ(detection::coreOfAArch64(0), "");
 }
 
 /// The kernel's own list must agree, but for AMX, where the permission counts.

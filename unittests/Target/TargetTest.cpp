@@ -21,8 +21,8 @@ TEST(Target, NamesWhatLLVMCompilesFor) {
   Target neon = *getTarget("aarch64-neon");
   EXPECT_EQ(neon.triple(), "aarch64-unknown-linux-gnu");
   EXPECT_EQ(neon.baselineCpu(), "generic");
-  EXPECT_EQ(neon.featureString(), "");
-  EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(), "+bf16");
+  EXPECT_EQ(neon.featureString(), "+neon");
+  EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(), "+neon,+bf16");
 }
 
 TEST(Target, HasInstructionsOfItsArchitecture) {
@@ -30,11 +30,24 @@ TEST(Target, HasInstructionsOfItsArchitecture) {
     Target target = *getTarget(name);
     for (MatrixISA isa : target.matrixISAs)
       EXPECT_EQ(architectureOf(isa), target.architecture) << name;
-    // A feature of another architecture would be refused on every machine.
-    EXPECT_EQ(target.features.has(CpuFeature::AVX2),
-              target.architecture == CpuArchitecture::X86_64)
-        << name;
+    // So that no other machine takes its code.
+    EXPECT_FALSE(target.features.empty()) << name;
+    for (std::string_view feature : target.features.names())
+      EXPECT_EQ(architectureOf(*cpuFeatureNamed(feature)), target.architecture)
+          << name;
   }
+}
+
+TEST(Target, TheHostRunsItsOwn) {
+  Target host = *getTarget("host");
+  EXPECT_EQ(host.architecture, hostArchitecture);
+  EXPECT_TRUE(CpuFeatures::host().hasAll(host.features));
+  EXPECT_TRUE(host.name.starts_with(name(hostArchitecture)));
+  for (const std::string &name : targetNames())
+    if (Target target = *getTarget(name);
+        target.architecture != hostArchitecture) {
+      EXPECT_FALSE(CpuFeatures::host().hasAll(target.features)) << name;
+    }
 }
 
 } // namespace

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Instruction-set extensions and cache sizes of the host, from CPUID and what
-/// the operating system enabled; never from the CPU's model name. Needs no
-/// LLVM, so that the runtime can refuse code this machine cannot run.
+/// Instruction-set extensions and cache sizes of the host, from CPUID or the
+/// kernel's auxiliary vector, and what the operating system enabled; never from
+/// the CPU's model name. Needs no LLVM, so that the runtime can refuse code
+/// this machine cannot run.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,21 @@
 #include <vector>
 
 namespace sandwich {
+
+/// What machine code is for.
+enum class CpuArchitecture : uint8_t { X86_64, AArch64 };
+
+/// The architecture this program was compiled for.
+#if defined(__aarch64__)
+inline constexpr CpuArchitecture hostArchitecture = CpuArchitecture::AArch64;
+#elif defined(__x86_64__)
+inline constexpr CpuArchitecture hostArchitecture = CpuArchitecture::X86_64;
+#else
+#error "Sandwich runs on x86-64 and on aarch64"
+#endif
+
+/// "x86-64" or "aarch64", as names of targets begin.
+std::string_view name(CpuArchitecture architecture);
 
 /// An instruction-set extension that generated code may need.
 enum class CpuFeature : uint8_t {
@@ -68,12 +84,25 @@ enum class CpuFeature : uint8_t {
   AMX_BF16,
   AMX_FP16,
   AMX_COMPLEX,
-  /// FEAT_BF16 of AArch64, with bfmmla.
+  /// AdvSIMD, which every Linux on aarch64 has.
+  ARM_NEON,
+  /// Arithmetic on f16.
+  ARM_FULLFP16,
+  /// sdot and udot.
+  ARM_DOTPROD,
+  /// smmla.
+  ARM_I8MM,
+  /// bfmmla and bfdot, and their SVE forms where there is SVE.
   ARM_BF16,
+  ARM_SVE,
+  ARM_SVE2,
 };
 
 inline constexpr size_t numCpuFeatures =
-    static_cast<size_t>(CpuFeature::ARM_BF16) + 1;
+    static_cast<size_t>(CpuFeature::ARM_SVE2) + 1;
+
+/// The CPUs that may have `feature`.
+CpuArchitecture architectureOf(CpuFeature feature);
 
 /// The name LLVM gives `feature`: "sse4.2", "avx512bf16", "amx-tile".
 std::string_view cpuFeatureName(CpuFeature feature);
@@ -92,7 +121,7 @@ public:
 
   /// What this machine offers to this process, detected once. An extension
   /// counts only if the operating system saves its registers, and AMX only if
-  /// `requestTileState` succeeded. Empty on CPUs other than x86-64.
+  /// `requestTileState` succeeded.
   static const CpuFeatures &host();
 
   bool has(CpuFeature feature) const {
@@ -117,8 +146,9 @@ private:
   std::bitset<numCpuFeatures> bits;
 };
 
-/// What the CPU calls itself, "AMD EPYC 9555 64-Core Processor"; empty where it
-/// does not tell. For people to read: hypervisors change it at will.
+/// What the CPU calls itself, "AMD EPYC 9555 64-Core Processor", or on aarch64
+/// its cores, "ARM Neoverse-N1"; empty where it does not tell. For people to
+/// read: hypervisors change it at will.
 const std::string &hostCpuModel();
 
 /// Asks the kernel to let this process use AMX tile registers; needed before

@@ -29,9 +29,6 @@ namespace sandwich {
 /// Bytes of a cache line, on every target.
 inline constexpr int64_t cacheLineBytes = 64;
 
-/// What machine code is for.
-enum class CpuArchitecture : uint8_t { X86_64, AArch64 };
-
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
 enum class MatrixISA {
@@ -106,8 +103,7 @@ struct Target {
 std::vector<std::string> targetNames();
 
 /// The target called `name`; `host` is the best one this CPU runs, with its
-/// cache sizes. `host` is always x86-64. Errors: an unknown name; a host
-/// without AVX2.
+/// cache sizes. Errors: an unknown name; an x86-64 host without AVX2.
 Result<Target> getTarget(std::string_view name);
 
 } // namespace sandwich

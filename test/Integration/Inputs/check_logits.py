@@ -45,8 +45,9 @@ def main():
         whole = None
         for chunk in map(int, arguments.chunks.split(",")):
             what = f"{os.path.basename(artifact)} in pieces of {chunk}"
-            actual = compare_logits.run(["sandwich-run", "logits", artifact],
-                                        ids, chunk, vocab)
+            actual = compare_logits.run(
+                compare_logits.runner_of(artifact) + ["logits", artifact],
+                ids, chunk, vocab)
             compare_logits.check(what, expected, actual,
                                  compare_logits.limits_of(arguments))
             if whole is None:

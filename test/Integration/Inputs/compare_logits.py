@@ -12,7 +12,9 @@ reference's top 50 of each position; --kl the mean Kullback-Leibler divergence
 of ACTUAL from REFERENCE; --largest-difference that of any two logits.
 """
 import argparse
+import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,17 @@ def run(command, ids, chunk, vocab):
             command += ["--chunk", str(chunk)]
         subprocess.run(command, check=True)
         return np.fromfile(out, "<f4").reshape(-1, vocab)
+
+
+def runner_of(artifact):
+    """The command that runs `artifact`: sandwich-run, or what SANDWICH_RUN_AARCH64
+    tells where it is for that architecture and this machine is another."""
+    told = subprocess.run(["sandwich-run", "inspect", "--json", artifact],
+                          check=True, stdout=subprocess.PIPE)
+    target = json.loads(told.stdout)["target"]["name"]
+    if target.startswith("aarch64") and platform.machine() != "aarch64":
+        return os.environ["SANDWICH_RUN_AARCH64"].split()
+    return ["sandwich-run"]
 
 
 def log_softmax(x):
