@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Artifact/SharedObject.h"
+#include "sandwich/Target/CpuFeatures.h"
 
 #include "sandwich/Support/File.h"
 

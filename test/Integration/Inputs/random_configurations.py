@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles random configurations and compares their logits with the reference.
 
-    random_configurations.py FOLDER [--count N] [--seed N]
+    random_configurations.py FOLDER [--count N] [--seed N] [--target NAME]
 
 Each checkpoint's config.json is written in one of several ways that mean the
 same to transformers; the reference reads the plainest. What is misread without
@@ -89,7 +89,7 @@ def spell(plain, random):
     return config
 
 
-def check(folder, family, random):
+def check(folder, family, random, target):
     plain = draw_plain(family, random)
     spelled = spell(plain, random)
     print(json.dumps(spelled), flush=True)
@@ -103,11 +103,12 @@ def check(folder, family, random):
     make_checkpoint.write_checkpoint(folder, spelled, entries)
     artifact, out = folder + ".sandwich", folder + ".logits"
     subprocess.run(["sandwich-compile", folder, "-q", "-o", artifact,
-                    "--dtype=f32", "--target=x86-64-avx2", "--threads=2"],
+                    "--dtype=f32", f"--target={target}", "--threads=2"],
                    check=True)
     ids = random.integers(plain["vocab_size"], size=TOKENS)
-    subprocess.run(["sandwich-run", "logits", artifact, "--out", out,
-                    "--token-ids", ",".join(map(str, ids))], check=True)
+    subprocess.run(compare_logits.runner_of(artifact)
+                   + ["logits", artifact, "--out", out,
+                      "--token-ids", ",".join(map(str, ids))], check=True)
     actual = np.fromfile(out, "<f4").reshape(TOKENS, plain["vocab_size"])
     compare_logits.check("logits", reference.logits(ids), actual,
                          (2e-4, None, None))
@@ -118,11 +119,12 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--target", default="x86-64-avx2")
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
     for index in range(arguments.count):
         check(os.path.join(arguments.folder, f"model-{index}"),
-              list(FAMILIES)[index % len(FAMILIES)], random)
+              list(FAMILIES)[index % len(FAMILIES)], random, arguments.target)
 
 
 main()
