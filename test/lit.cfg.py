@@ -96,24 +96,41 @@ if config.sandwich_has_mpi:
             stderr=subprocess.DEVNULL).returncode == 0:
         config.available_features.add("hosts")
 
-# Variables tell qemu-user where libraries are, and in tests which CPU it is.
+
+
+def emulated_aarch64(build):
+    """A command that runs the sandwich-run of `build` under qemu-aarch64, whose CPU
+    tests choose with QEMU_CPU."""
+    with open(build + "/CMakeCache.txt", encoding="utf-8") as cache:
+        sysroot = next(line.split("=", 1)[1].strip() for line in cache
+                       if line.startswith("SANDWICH_SYSROOT:"))
+    os.makedirs(config.test_exec_root, exist_ok=True)
+    command = config.test_exec_root + "/sandwich-run-aarch64"
+    # Other suites may be running.
+    new = f"{command}.{os.getpid()}"
+    with open(new, "w", encoding="utf-8") as script:
+        script.write(f"""#!/bin/sh
+# Linux does not know how to start other ranks.
+export SANDWICH_RANK_PROGRAM={command}
+exec qemu-aarch64 -L {os.path.realpath(sysroot)} \\
+  {os.path.realpath(build)}/bin/sandwich-run "$@"
+""")
+    os.chmod(new, 0o755)
+    os.rename(new, command)
+    return command
+
+
 aarch64 = os.environ.get("SANDWICH_TEST_AARCH64",
                          config.sandwich_binary + "/../runtime-aarch64")
 if platform.machine() == "aarch64":
-    config.available_features.add("aarch64")
     config.environment["SANDWICH_RUN_AARCH64"] = "sandwich-run"
 elif shutil.which("qemu-aarch64") and os.path.exists(
         aarch64 + "/bin/sandwich-run"):
+    config.environment["SANDWICH_RUN_AARCH64"] = emulated_aarch64(aarch64)
+if "SANDWICH_RUN_AARCH64" in config.environment:
     config.available_features.add("aarch64")
-    config.environment["SANDWICH_RUN_AARCH64"] = (
-        "qemu-aarch64 " + os.path.realpath(aarch64) + "/bin/sandwich-run")
-    with open(aarch64 + "/CMakeCache.txt", encoding="utf-8") as cache:
-        for line in cache:
-            if line.startswith("SANDWICH_SYSROOT:"):
-                config.environment["QEMU_LD_PREFIX"] = os.path.realpath(
-                    line.split("=", 1)[1].strip())
-config.substitutions.append(
-    ("%run_aarch64", config.environment.get("SANDWICH_RUN_AARCH64", "")))
+    config.substitutions.append(
+        ("%run_aarch64", config.environment["SANDWICH_RUN_AARCH64"]))
 
 cpu = set()
 try:

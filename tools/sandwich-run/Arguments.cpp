@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <unistd.h>
 
@@ -166,7 +167,9 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   options.kvMemory = kvMemory;
   options.verifyWeights = verify;
   // This very program, also if it was replaced meanwhile.
-  options.ranks.program = "/proc/self/exe";
+  // Under an emulator this program is none that Linux could start.
+  const char *program = std::getenv("SANDWICH_RANK_PROGRAM");
+  options.ranks.program = program ? program : "/proc/self/exe";
   options.ranks.hosts = hosts;
   options.ranks.collectives = collectives;
   if (!plan)

@@ -41,7 +41,7 @@ def runner_of(artifact):
                           check=True, stdout=subprocess.PIPE)
     target = json.loads(told.stdout)["target"]["name"]
     if target.startswith("aarch64") and platform.machine() != "aarch64":
-        return os.environ["SANDWICH_RUN_AARCH64"].split()
+        return [os.environ["SANDWICH_RUN_AARCH64"]]
     return ["sandwich-run"]
 
 
