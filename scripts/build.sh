@@ -7,10 +7,10 @@ cd "$(dirname "$0")/.."
 
 preset=${1:-release}
 shift || true
-if [ "$preset" = runtime-only ]; then
-  scripts/install-deps.sh --runtime
-else
-  scripts/install-deps.sh
-fi
+case $preset in
+  runtime-only) scripts/install-deps.sh --runtime ;;
+  runtime-aarch64) scripts/install-deps.sh --aarch64 ;;
+  *) scripts/install-deps.sh ;;
+esac
 cmake --preset "$preset" --log-level=WARNING >&2
 cmake --build --preset "$preset" --target "${@:-all}" >&2

@@ -92,6 +92,10 @@ make_sysroot() {
     --include="$list" bookworm "$folder.new" >&2
   # qemu-user would take files from these before the system's own.
   rm -rf "$folder.new"/{bin,dev,etc,sbin,tmp,var} "$folder.new"/usr/{bin,sbin}
+  # Links must not lead out of the folder.
+  find "$folder.new" -type l -lname '/*' | while read -r link; do
+    ln -sfnr "$folder.new$(readlink "$link")" "$link"
+  done
   echo "$list" >"$folder.new/packages"
   mv "$folder.new" "$folder"
 }

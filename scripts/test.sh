@@ -9,7 +9,14 @@ scripts/install-deps.sh
 cmake --preset release -DSANDWICH_ENABLE_MPI=ON --log-level=WARNING >&2
 scripts/build.sh release
 build=build/release
+# What tests run under an emulator of 64-bit ARM.
+emulated=()
+if [ "$(uname -m)" != aarch64 ]; then
+  emulated=(ArtifactTests RuntimeTests SamplingTests SupportTests TargetTests)
+  scripts/build.sh runtime-aarch64 sandwich-run "${emulated[@]}"
+fi
 status=0
+rm -f $build/*-tests.xml
 # What is neither committed nor ignored; nothing where git does not know.
 list_strays() { git ls-files --others --exclude-standard 2>/dev/null || true; }
 before=$(list_strays)
@@ -18,6 +25,12 @@ before=$(list_strays)
 ctest --test-dir $build --output-on-failure --parallel 2 --timeout 900 \
   --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
   --output-junit "$PWD/$build/unit-tests.xml" || status=1
+if [ ${#emulated[@]} -gt 0 ]; then
+  ctest --test-dir build/runtime-aarch64 --output-on-failure --parallel 2 \
+    --timeout 900 --tests-regex "^($(IFS='|'; echo "${emulated[*]}"))(\.|$)" \
+    --test-output-size-passed 10000000 --test-output-size-failed 10000000 \
+    --output-junit "$PWD/$build/emulated-tests.xml" || status=1
+fi
 lit=$(sed -n 's/^LIT:[A-Z]*=//p' $build/CMakeCache.txt)
 "$lit" --verbose --max-time 3000 --xunit-xml-output "$build/lit-tests.xml" $build/test ||
   status=1
@@ -34,7 +47,7 @@ if left:
     print("error: the tests left files behind:", left, sep="\n",
           file=sys.stderr)
     failed += 1
-for path in (f"{build}/unit-tests.xml", f"{build}/lit-tests.xml"):
+for path in glob.glob(f"{build}/*-tests.xml"):
     for case in tree.parse(path).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
         cases = [line for line in output.splitlines()

@@ -27,6 +27,7 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
     return {isa, 6, 16};
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::X86_AVX512_BF16:
+  case MatrixISA::ARM_SVE_F32:
     return {isa, 12, 32};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};

@@ -101,6 +101,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_SVE_F32:
     return {.panel = panel, .tile = panel, .kStep = 1, .kPack = 1};
   case MatrixISA::X86_AVX512_BF16:
     return {.panel = panel, .tile = panel, .kStep = 2, .kPack = 2};
@@ -112,21 +113,21 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   __builtin_unreachable();
 }
 
-static bool isARM(MatrixISA isa) {
-  return architectureOf(isa) == CpuArchitecture::AArch64;
+static bool isNeon(MatrixISA isa) {
+  return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_BF16;
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {
   // As wide as the micro-kernel of few rows: one that takes half of a panel
   // reads every other line, and all of it twice. On AVX2 that took 20 to 30%
   // longer for 1 to 6 rows.
-  const bool narrow = isARM(isa) || isa == MatrixISA::X86_AVX2_F32;
+  const bool narrow = isNeon(isa) || isa == MatrixISA::X86_AVX2_F32;
   return makePacking(isa, narrow ? 16 : 32);
 }
 
 std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
   std::vector<Packing> packings;
-  if (isARM(isa))
+  if (isNeon(isa))
     for (int64_t panel : {8, 12, 16, 24, 32})
       packings.push_back(makePacking(isa, panel));
   else

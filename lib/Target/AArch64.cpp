@@ -9,10 +9,10 @@
 #include "Detection.h"
 
 #include <algorithm>
-#include <array>
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #endif
 
 using namespace sandwich;
@@ -79,7 +79,17 @@ std::string detection::coreOfAArch64(uint64_t mainId) {
 #if defined(__aarch64__)
 
 CpuFeatures detection::features() {
-  return featuresOfAArch64(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
+  CpuFeatures features =
+      featuresOfAArch64(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
+  // Code is made for vectors of 512 bits and shorter ones; no CPU has longer
+  // ones, but emulators do.
+  constexpr int longestBytes = 64, lengthMask = 0xffff;
+  if (features.has(CpuFeature::ARM_SVE) &&
+      (::prctl(PR_SVE_GET_VL) & lengthMask) > longestBytes) {
+    features.remove(CpuFeature::ARM_SVE);
+    features.remove(CpuFeature::ARM_SVE2);
+  }
+  return features;
 }
 
 // Registers that tell of caches are the kernel's own; it tells in sysfs.

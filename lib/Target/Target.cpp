@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 using namespace sandwich;
 
@@ -29,54 +30,78 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
     {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
+    {MatrixISA::ARM_SVE_F32, "ARM_SVE_F32", {32, 1, 16}},
 };
 
 struct NamedTarget {
   std::string_view name;
+  /// The target whose instructions and features it has as well, if any.
+  std::string_view base;
   CpuArchitecture architecture;
   MatrixISA isa;
-  /// Beyond those of the target of the architecture before it.
+  /// Beyond those of the base.
   std::vector<CpuFeature> features;
 };
 
-/// Worst first; each has everything of those of its architecture before it.
+/// Of each architecture the one comes last that a CPU that runs several runs
+/// best. CPUs with both multiply by bfmmla as fast as by SVE's form of it,
+/// whose vectors are fewer or as short.
 const std::vector<NamedTarget> &namedTargets() {
   using enum CpuFeature;
   using enum CpuArchitecture;
   static const std::vector<NamedTarget> targets = {
       {"x86-64-avx2",
+       "",
        X86_64,
        MatrixISA::X86_AVX2_F32,
        {SSE3, SSSE3, SSE4_1, SSE4_2, POPCNT, CX16, MOVBE, LZCNT, BMI, BMI2, AVX,
         F16C, FMA, AVX2}},
       {"x86-64-avx512",
+       "x86-64-avx2",
        X86_64,
        MatrixISA::X86_AVX512_F32,
        {AVX512F, AVX512CD, AVX512BW, AVX512DQ, AVX512VL}},
       {"x86-64-avx512-bf16",
+       "x86-64-avx512",
        X86_64,
        MatrixISA::X86_AVX512_BF16,
        {AVX512VNNI, AVX512BF16}},
-      {"x86-64-amx", X86_64, MatrixISA::X86_AMX_BF16, {AMX_TILE, AMX_BF16}},
-      {"aarch64-neon", AArch64, MatrixISA::ARM_NEON_F32, {ARM_NEON}},
-      {"aarch64-neon-bf16", AArch64, MatrixISA::ARM_NEON_BF16, {ARM_BF16}},
+      {"x86-64-amx",
+       "x86-64-avx512-bf16",
+       X86_64,
+       MatrixISA::X86_AMX_BF16,
+       {AMX_TILE, AMX_BF16}},
+      {"aarch64-neon", "", AArch64, MatrixISA::ARM_NEON_F32, {ARM_NEON}},
+      {"aarch64-sve",
+       "aarch64-neon",
+       AArch64,
+       MatrixISA::ARM_SVE_F32,
+       {ARM_SVE}},
+      {"aarch64-neon-bf16",
+       "aarch64-neon",
+       AArch64,
+       MatrixISA::ARM_NEON_BF16,
+       {ARM_BF16}},
   };
   return targets;
 }
 
-/// The target of `namedTargets()[index]`.
-Target makeTarget(size_t index) {
+/// Adds to `target` what `named` has, its bases first.
+void addInstructions(const NamedTarget &named, Target &target) {
+  if (!named.base.empty())
+    addInstructions(
+        *std::ranges::find(namedTargets(), named.base, &NamedTarget::name),
+        target);
+  target.matrixISAs.push_back(named.isa);
+  for (CpuFeature feature : named.features)
+    target.features.insert(feature);
+}
+
+Target makeTarget(const NamedTarget &named) {
   Target target;
-  target.architecture = namedTargets()[index].architecture;
-  for (size_t i = 0; i <= index; ++i) {
-    const NamedTarget &named = namedTargets()[i];
-    if (named.architecture != target.architecture)
-      continue;
-    target.name = named.name;
-    target.matrixISAs.push_back(named.isa);
-    for (CpuFeature feature : named.features)
-      target.features.insert(feature);
-  }
+  target.name = named.name;
+  target.architecture = named.architecture;
+  addInstructions(named, target);
   // All CPUs with tiles have these.
   if (hasTiles(target.matrixISAs.back())) {
     target.l1DataBytes = 48 << 10;
@@ -104,6 +129,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
     return CpuArchitecture::X86_64;
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_BF16:
+  case MatrixISA::ARM_SVE_F32:
     return CpuArchitecture::AArch64;
   }
   __builtin_unreachable();
@@ -113,11 +139,16 @@ bool sandwich::hasTiles(MatrixISA isa) {
   return isa == MatrixISA::X86_AMX_BF16;
 }
 
+bool sandwich::hasScalableVectors(MatrixISA isa) {
+  return isa == MatrixISA::ARM_SVE_F32;
+}
+
 bool sandwich::multipliesBF16(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_SVE_F32:
     return false;
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
@@ -140,7 +171,8 @@ RegisterFile Target::vectorRegisters() const {
   RegisterFile widest{};
   for (MatrixISA isa : matrixISAs)
     if (RegisterFile file = registerFileOf(isa);
-        file.rows == 1 && file.columns >= widest.columns)
+        file.rows == 1 && file.columns >= widest.columns &&
+        !hasScalableVectors(isa))
       widest = file;
   return widest;
 }
@@ -181,10 +213,10 @@ std::vector<std::string> sandwich::targetNames() {
 
 Result<Target> sandwich::getTarget(std::string_view name) {
   if (name == "host") {
-    for (size_t index = namedTargets().size(); index-- > 0;) {
-      if (namedTargets()[index].architecture != hostArchitecture)
+    for (const NamedTarget &named : std::views::reverse(namedTargets())) {
+      if (named.architecture != hostArchitecture)
         continue;
-      Target target = makeTarget(index);
+      Target target = makeTarget(named);
       if (!CpuFeatures::host().hasAll(target.features))
         continue;
       const CacheSizes &caches = CacheSizes::host();
@@ -199,10 +231,10 @@ Result<Target> sandwich::getTarget(std::string_view name) {
         "name the machine that will run the artifact with --target"};
   }
   std::string known;
-  for (size_t index = 0; index < namedTargets().size(); ++index) {
-    if (namedTargets()[index].name == name)
-      return makeTarget(index);
-    known += std::string(namedTargets()[index].name) + ", ";
+  for (const NamedTarget &named : namedTargets()) {
+    if (named.name == name)
+      return makeTarget(named);
+    known += std::string(named.name) + ", ";
   }
   return makeError("unknown target '", name, "'; known are ", known, "host");
 }

@@ -238,9 +238,9 @@ public:
     return emitCode(*llvm::CloneModule(*module), target, CodeKind::Assembly);
   }
   Status run(const std::vector<MicroKernelCall> &calls, unsigned char *memory,
-             size_t size) override {
+             size_t size, int64_t vectorBytes) override {
     if (target.architecture == CpuArchitecture::AArch64)
-      return runEmulated(calls, memory, size);
+      return runEmulated(calls, memory, size, vectorBytes);
     if (!jit) {
       SANDWICH_ASSIGN_OR_RETURN(
           jit, JitCode::load(std::move(module), std::move(context)));
@@ -262,7 +262,7 @@ public:
 
 private:
   Status runEmulated(const std::vector<MicroKernelCall> &calls,
-                     unsigned char *memory, size_t size);
+                     unsigned char *memory, size_t size, int64_t vectorBytes);
   /// Links the freestanding program into `path`.
   Status linkProgram(const std::string &object, const std::string &path);
 
@@ -297,7 +297,8 @@ Status Program::linkProgram(const std::string &object,
 }
 
 Status Program::runEmulated(const std::vector<MicroKernelCall> &calls,
-                            unsigned char *memory, size_t size) {
+                            unsigned char *memory, size_t size,
+                            int64_t vectorBytes) {
   llvm::SmallString<128> folder;
   if (std::error_code code =
           llvm::sys::fs::createUniqueDirectory("sandwich-emulated", folder))
@@ -339,7 +340,9 @@ Status Program::runEmulated(const std::vector<MicroKernelCall> &calls,
   SANDWICH_RETURN_IF_ERROR(file.commit());
 
   std::string emulator = findAArch64Emulator(), message;
-  StringRef arguments[] = {emulator, "-cpu", "max", path};
+  const std::string cpu =
+      "max,sve-default-vector-length=" + std::to_string(vectorBytes);
+  StringRef arguments[] = {emulator, "-cpu", cpu, path};
   std::optional<StringRef> redirects[] = {StringRef(inputPath),
                                           StringRef(outputPath), std::nullopt};
   int status = llvm::sys::ExecuteAndWait(emulator, arguments, std::nullopt,

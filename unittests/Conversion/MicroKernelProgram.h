@@ -56,9 +56,11 @@ public:
   /// Where every micro-kernel is the function it is named for.
   virtual Result<std::string> assembly() = 0;
 
-  /// Makes `calls` in order with `memory`, aligned to 64 bytes.
+  /// Makes `calls` in order with `memory`, aligned to 64 bytes. A CPU that is
+  /// emulated has scalable vectors of `vectorBytes`.
   virtual Status run(const std::vector<MicroKernelCall> &calls,
-                     unsigned char *memory, size_t size) = 0;
+                     unsigned char *memory, size_t size,
+                     int64_t vectorBytes) = 0;
 };
 
 /// Where qemu-aarch64 is; empty if it is not installed.

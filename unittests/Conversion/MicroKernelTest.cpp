@@ -69,7 +69,8 @@ std::vector<MenuPart> menuParts() {
   return result;
 }
 
-/// The instruction that multiplies, as assembly names it.
+/// The instruction that multiplies, as assembly names it, or how its name begins
+/// where one of several does.
 std::string_view multiplicationOf(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
@@ -81,6 +82,9 @@ std::string_view multiplicationOf(MatrixISA isa) {
     return "tdpbf16ps";
   case MatrixISA::ARM_NEON_F32:
     return "fmla";
+  case MatrixISA::ARM_SVE_F32:
+    // fmla adds to the sum, fmad writes it over another operand.
+    return "fm";
   case MatrixISA::ARM_NEON_BF16:
     return "bfmmla";
   }
@@ -424,7 +428,11 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
   std::vector<Operands> operands;
   std::vector<MicroKernelCall> calls;
   size_t bytes = 0;
-  auto runAll = [&] {
+  // As long as registers are, or as the CPU has them.
+  std::vector<int64_t> lengths = {64};
+  if (hasScalableVectors(part.isa))
+    lengths = {16, 32, 64};
+  auto runWith = [&](int64_t vectorBytes) {
     AlignedBytes memory(bytes);
     int64_t place = 0;
     for (size_t i = 0; i < calls.size(); ++i) {
@@ -433,7 +441,7 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
       calls[i].kernel = kernel;
       place += static_cast<int64_t>(operands[i].bytes());
     }
-    Status status = (*program)->run(calls, memory.data(), bytes);
+    Status status = (*program)->run(calls, memory.data(), bytes, vectorBytes);
     ASSERT_TRUE(status) << status.error().message;
     for (size_t i = 0; i < calls.size(); ++i) {
       std::vector<float> result(operands[i].sumsBytes() / 4);
@@ -441,7 +449,13 @@ TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
                   operands[i].sumsBytes());
       ASSERT_EQ(result, operands[i].expected())
           << operands[i].kernel.name() << " with K = " << calls[i].k
-          << (calls[i].accumulate ? ", accumulating" : "");
+          << (calls[i].accumulate ? ", accumulating" : "") << ", vectors of "
+          << vectorBytes << " bytes";
+    }
+  };
+  auto runAll = [&] {
+    for (int64_t vectorBytes : lengths) {
+      ASSERT_NO_FATAL_FAILURE(runWith(vectorBytes));
     }
     operands.clear();
     calls.clear();

@@ -44,9 +44,13 @@ enum class MatrixISA {
   ARM_NEON_F32,
   /// NEON with BF16: bfmmla, 2 x 4 times 4 x 2 bf16 into 2 x 2 f32.
   ARM_NEON_BF16,
+  /// SVE, f32: fmla on vectors as long as the CPU has them, up to 512 bits;
+  /// bf16 weights are widened in registers.
+  ARM_SVE_F32,
 };
 
-/// The registers that hold a micro-kernel's sums and operands.
+/// The registers that hold a micro-kernel's sums and operands; where they are
+/// of several lengths, the longest.
 struct RegisterFile {
   /// Vector registers, or tiles.
   int64_t registers;
@@ -69,13 +73,18 @@ CpuArchitecture architectureOf(MatrixISA isa);
 /// configured when the program runs; others take single rows.
 bool hasTiles(MatrixISA isa);
 
+/// Whether the length of a register is the CPU's to choose, so that the same
+/// code runs with any: what needs one of the longest goes through shorter ones
+/// in several passes.
+bool hasScalableVectors(MatrixISA isa);
+
 /// Whether the instructions multiply bf16; the others take f32.
 bool multipliesBF16(MatrixISA isa);
 
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
   /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
-  /// `aarch64-neon`, `aarch64-neon-bf16`.
+  /// `aarch64-neon`, `aarch64-sve`, `aarch64-neon-bf16`.
   std::string name;
   CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.
@@ -86,7 +95,7 @@ struct Target {
   int64_t l1DataBytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
 
-  /// The registers of the widest vectors.
+  /// The registers of the widest vectors whose width is known.
   RegisterFile vectorRegisters() const;
 
   /// LLVM's name for machine, system and ABI: `x86_64-unknown-linux-gnu`.

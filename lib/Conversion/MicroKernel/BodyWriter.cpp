@@ -21,7 +21,9 @@ using namespace sandwich;
 /// Whether the loop can keep `pointers` into the input or the weight in
 /// registers, beside all else that it counts with.
 static bool holdsPointers(MatrixISA isa, int64_t pointers) {
-  return pointers <= (architectureOf(isa) == CpuArchitecture::X86_64 ? 8 : 24);
+  if (architectureOf(isa) == CpuArchitecture::X86_64)
+    return pointers <= 8;
+  return pointers <= (hasScalableVectors(isa) ? 16 : 24);
 }
 
 BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
@@ -132,6 +134,10 @@ void BodyWriter::writeStep(Value k, int64_t offset,
   Value position =
       arith::MulIOp::create(builder, k, createIndex(builder, packing.panel));
   position = addConstant(builder, position, offset * packing.panel);
+  // Loads of scalable vectors take displacements in vectors only: LLVM would
+  // keep a pointer to each panel for each step of the loop.
+  if (hasScalableVectors(kernel.isa))
+    position = hide(position);
   int64_t rowBlocks = firstRows.size();
   bool usedOnce = std::min(rowBlocks, columnBlocks) == 1;
   bool stay = specialization.operandsStay;

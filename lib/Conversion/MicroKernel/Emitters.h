@@ -19,6 +19,9 @@ namespace sandwich {
 /// f32 vectors of any width: AVX2, AVX-512 and NEON.
 const MicroKernelEmitter &getVectorEmitter();
 
+/// f32 vectors as long as the CPU has them: SVE.
+const MicroKernelEmitter &getScalableVectorEmitter();
+
 /// AVX512_BF16.
 const MicroKernelEmitter &getX86DotBF16Emitter();
 

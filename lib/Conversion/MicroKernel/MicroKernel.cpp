@@ -68,6 +68,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::ARM_NEON_F32:
     return getVectorEmitter();
+  case MatrixISA::ARM_SVE_F32:
+    return getScalableVectorEmitter();
   case MatrixISA::X86_AVX512_BF16:
     return getX86DotBF16Emitter();
   case MatrixISA::X86_AMX_BF16:

@@ -18,8 +18,11 @@ VectorWriter::VectorWriter(ImplicitLocOpBuilder &builder,
                            const MicroKernelSpecialization &specialization,
                            const MicroKernelArguments &arguments)
     : BodyWriter(builder, specialization, arguments, /*blockRows=*/1),
-      lanes(registerFileOf(kernel.isa).columns),
-      sumType(VectorType::get({lanes}, builder.getF32Type())) {}
+      lanes(hasScalableVectors(kernel.isa)
+                ? shortestScalableVector
+                : registerFileOf(kernel.isa).columns),
+      sumType(VectorType::get({lanes}, builder.getF32Type(),
+                              {hasScalableVectors(kernel.isa)})) {}
 
 Value VectorWriter::loadSum(int64_t row, int64_t column) {
   return vector::LoadOp::create(
@@ -77,9 +80,11 @@ Value VectorWriter::loadInput(const InputPlace &place) {
 
 Value VectorWriter::loadWeight(Value panel, Value offset) {
   Type element = cast<MemRefType>(panel.getType()).getElementType();
-  Value weight = vector::LoadOp::create(
-      builder, VectorType::get({lanes * packing.kPack}, element), panel,
-      ValueRange{offset});
+  Value weight =
+      vector::LoadOp::create(builder,
+                             VectorType::get({lanes * packing.kPack}, element,
+                                             sumType.getScalableDims()),
+                             panel, ValueRange{offset});
   if (specialization.widensWeights)
     weight = arith::ExtFOp::create(builder, sumType, weight);
   return weight;

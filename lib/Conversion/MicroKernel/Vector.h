@@ -13,6 +13,10 @@
 
 namespace sandwich {
 
+/// f32 elements of 128 bits, which vectors without a known length are multiples
+/// of.
+inline constexpr int64_t shortestScalableVector = 4;
+
 /// Each register holds a vector of one row's sums; the weight's operand is as
 /// many columns, the input's one element (or pair) in every lane. Multiplies
 /// f32 by FMA on any CPU.
@@ -37,6 +41,7 @@ protected:
   /// What of the input `loadInput` puts in every lane, as one `type`.
   mlir::Value loadElements(mlir::Type type, const InputPlace &place);
 
+  /// Elements of a vector, in those without a known length for each 128 bits.
   int64_t lanes;
   mlir::VectorType sumType;
 
