@@ -88,6 +88,14 @@ Status sandwich::verify(const MicroKernel &kernel) {
   // Two rows of the input come in two registers before they are one operand.
   if (kernel.isa == MatrixISA::ARM_NEON_BF16 && rows > columns)
     ++operands;
+  // Their loads take an address each: with more, LLVM's loops spill them.
+  constexpr int64_t mostScalableColumns = 7, mostRowsBesideMore = 2;
+  if (hasScalableVectors(kernel.isa) && columns > mostScalableColumns &&
+      rows > mostRowsBesideMore)
+    return makeError(kernel.name(), " needs addresses for ", columns,
+                     " registers of columns; beside more than ",
+                     mostRowsBesideMore, " rows there are some for ",
+                     mostScalableColumns);
   int64_t needed = rows * columns + operands;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
