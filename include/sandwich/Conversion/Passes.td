@@ -59,6 +59,7 @@ def GemmToLoops : Pass<"gemm-to-loops", "::mlir::ModuleOp"> {
     "::mlir::math::MathDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect",
+    "::mlir::arm_neon::ArmNeonDialect",
     "::sandwich::tile::TileDialect"
   ];
 }

@@ -44,7 +44,6 @@ class Usage(BadInputTest):
                 (["--tensor-parallel=9223372036854775807"], "not between"),
                 (["--max-tokens-per-step=0"], "step"),
                 (["--max-tokens-per-step=9223372036854775807"], "step"),
-                (["--target=aarch64"], "'aarch64'; known are .*aarch64-sve"),
                 (["--context=0"], "context"),
                 (["--context=513"], "context of 513 .*512")):
             with self.subTest(options=options):
