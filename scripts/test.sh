@@ -14,8 +14,7 @@ build=build/release
 emulated=()
 if [ "$(uname -m)" != aarch64 ]; then
   if scripts/install-deps.sh --aarch64; then
-    emulated=(ArtifactTests CommunicatorTests SamplingTests TargetTests
-              TokenizerTests)
+    emulated=(CommunicatorTests SamplingTests TargetTests TokenizerTests)
     scripts/build.sh runtime-aarch64 sandwich-run "${emulated[@]}"
   else
     echo "warning: nothing is tested for 64-bit ARM, as its libraries could" \

@@ -135,7 +135,9 @@ TEST(SharedObject, RefusesWhatPhasesDoNotHave) {
       {"LIBRARY", "has DT_NEEDED: it would bring in other libraries"},
       {"RUNPATH", "has DT_RUNPATH: it would bring in other libraries"},
       {"RPATH", "has DT_RPATH: it would bring in other libraries"},
+#ifdef TEST_LINKER_AUDITS
       {"AUDIT", "has DT_AUDIT: it would bring in other libraries"},
+#endif
       {"AUXILIARY", "has DT_AUXILIARY: it would bring in other libraries"},
       {"FILTER", "has DT_FILTER: it would bring in other libraries"},
       {"UNDEFINED_FUNCTION", "needs the symbol \"puts\" from elsewhere; "
