@@ -64,13 +64,19 @@ def measure(artifact, step):
 
 
 def predict(model, dtype, machine):
-    """The best plan, and its steps by name, for the machine as it is now."""
+    """The best plan for the machine as it is now."""
     plan = run("sandwich-compile", model, "--plan-only", "--json",
                f"--dtype={dtype}", "--top-k=1", f"--measure-machine={machine}")
     if "instances" in plan["configurations"][0]:
         sys.exit("the best plan has several instances, which is not what would "
                  "be measured")
-    return plan, {test_of(step)[0]: step for step in plan["steps"]}
+    return plan
+
+
+def cores_of(plan):
+    """Those of each process of a plan, by phase."""
+    best = plan["configurations"][0]
+    return best["prefill_cores"], best["decode_cores"]
 
 
 class Comparison:
@@ -99,20 +105,25 @@ def compare(model, dtype, rounds, folder):
     machine = os.path.join(folder, "machine.json")
     cores = os.path.join(folder, "plan.json")
     artifact = os.path.join(folder, "model.sandwich")
-    plan, before = predict(model, dtype, machine)
+    plan = predict(model, dtype, machine)
     with open(cores, "w", encoding="utf-8") as file:
         json.dump(plan, file)
     subprocess.run(["sandwich-compile", model, "--quiet", "-o", artifact,
                     f"--dtype={dtype}", f"--plan={cores}"], check=True)
-    _, before = predict(model, dtype, machine)
+    before = predict(model, dtype, machine)
     print(f"{model}, {dtype}, medians of {rounds} rounds:")
-    for name in before:
+    for index, step in enumerate(plan["steps"]):
+        name = test_of(step)[0]
         comparison = Comparison()
         for _ in range(TRIES * rounds):
-            taken = measure(artifact, before[name])
-            _, after = predict(model, dtype, machine)
-            comparison.add(before[name]["predicted_ms"],
-                           after[name]["predicted_ms"], taken)
+            taken = measure(artifact, step)
+            after = predict(model, dtype, machine)
+            # Another plan would have other steps than the artifact's.
+            if cores_of(before) == cores_of(after) == cores_of(plan):
+                comparison.add(before["steps"][index]["predicted_ms"],
+                               after["steps"][index]["predicted_ms"], taken)
+            else:
+                comparison.dropped += 1
             before = after
             if len(comparison.measured) == rounds:
                 break

@@ -52,15 +52,16 @@ for package in "${packages[@]}"; do
   [ "$state" = installed ] || missing+=("$package")
 done
 
+# What only root may do.
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  sudo=(sudo)
+fi
 install_missing() {
-  local sudo=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || {
-      echo "error: run this as root, or install sudo; missing: ${missing[*]}" >&2
-      exit 1
-    }
-    sudo=(sudo)
-  fi
+  [ ${#sudo[@]} -eq 0 ] || command -v sudo >/dev/null || {
+    echo "error: run this as root, or install sudo; missing: ${missing[*]}" >&2
+    exit 1
+  }
   echo "Installing ${#missing[@]} packages: ${missing[*]}" >&2
   export DEBIAN_FRONTEND=noninteractive
   "${sudo[@]}" apt-get update -qq >&2
@@ -86,10 +87,11 @@ make_sysroot() {
   list=$(IFS=,; echo "libc6-dev,libstdc++-12-dev,${libraries[*]}")
   [ "$(cat "$folder/packages" 2>/dev/null)" != "$list" ] || return 0
   echo "Unpacking arm64 packages into $folder" >&2
-  rm -rf "$folder" "$folder.new"
+  "${sudo[@]}" rm -rf "$folder.new"
   mkdir -p "$folder.new"
-  mmdebstrap --quiet --variant=extract --architectures=arm64 \
-    --include="$list" bookworm "$folder.new" >&2
+  "${sudo[@]}" mmdebstrap --quiet --mode=root --variant=extract \
+    --architectures=arm64 --include="$list" bookworm "$folder.new" >&2
+  "${sudo[@]}" chown -R "$(id -u):$(id -g)" "$folder.new"
   # qemu-user would take files from these before the system's own.
   rm -rf "$folder.new"/{bin,dev,etc,sbin,tmp,var} "$folder.new"/usr/{bin,sbin}
   # Links must not lead out of the folder.
@@ -97,6 +99,7 @@ make_sysroot() {
     ln -sfnr "$folder.new$(readlink "$link")" "$link"
   done
   echo "$list" >"$folder.new/packages"
+  rm -rf "$folder"
   mv "$folder.new" "$folder"
 }
 if [ "${1:-}" = --aarch64 ]; then

@@ -19,6 +19,7 @@ if [ "$(uname -m)" != aarch64 ]; then
   else
     echo "warning: nothing is tested for 64-bit ARM, as its libraries could" \
       "not be unpacked" >&2
+    export SANDWICH_TEST_AARCH64=
   fi
 fi
 status=0

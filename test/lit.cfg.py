@@ -12,13 +12,13 @@
 #   haproxy, nginx the proxies are installed
 #   containers     SANDWICH_TEST_CONTAINERS is set, this is root, and buildah and
 #                  debootstrap are installed
-#   aarch64        this is such a machine, or qemu-aarch64 is installed and the
-#                  preset runtime-aarch64 was built beside this one; or its
-#                  folder is the value of SANDWICH_TEST_AARCH64
+#   aarch64-emulated
+#                  qemu-aarch64 is installed, and the preset runtime-aarch64 was
+#                  built beside this one, or in the folder that
+#                  SANDWICH_TEST_AARCH64 names
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
-import platform
 import shutil
 import subprocess
 
@@ -98,12 +98,23 @@ if config.sandwich_has_mpi:
 
 
 
-def emulated_aarch64(build):
+def find_sysroot(build):
+    """The folder with the libraries of `build`, or nothing."""
+    try:
+        with open(build + "/CMakeCache.txt", encoding="utf-8") as cache:
+            for line in cache:
+                if line.startswith("SANDWICH_SYSROOT:"):
+                    folder = os.path.realpath(line.split("=", 1)[1].strip())
+                    if os.path.exists(folder + "/lib/ld-linux-aarch64.so.1"):
+                        return folder
+    except OSError:
+        pass
+    return None
+
+
+def emulated_run(build, sysroot):
     """A command that runs the sandwich-run of `build` under qemu-aarch64, whose CPU
     tests choose with QEMU_CPU."""
-    with open(build + "/CMakeCache.txt", encoding="utf-8") as cache:
-        sysroot = next(line.split("=", 1)[1].strip() for line in cache
-                       if line.startswith("SANDWICH_SYSROOT:"))
     os.makedirs(config.test_exec_root, exist_ok=True)
     command = config.test_exec_root + "/sandwich-run-aarch64"
     # Other suites may be running.
@@ -112,25 +123,22 @@ def emulated_aarch64(build):
         script.write(f"""#!/bin/sh
 # Linux does not know how to start other ranks.
 export SANDWICH_RANK_PROGRAM={command}
-exec qemu-aarch64 -L {os.path.realpath(sysroot)} \\
-  {os.path.realpath(build)}/bin/sandwich-run "$@"
+exec qemu-aarch64 -L {sysroot} {build}/bin/sandwich-run "$@"
 """)
     os.chmod(new, 0o755)
     os.rename(new, command)
     return command
 
 
+# Empty where these are not to be tested.
 aarch64 = os.environ.get("SANDWICH_TEST_AARCH64",
                          config.sandwich_binary + "/../runtime-aarch64")
-if platform.machine() == "aarch64":
-    config.environment["SANDWICH_RUN_AARCH64"] = "sandwich-run"
-elif shutil.which("qemu-aarch64") and os.path.exists(
-        aarch64 + "/bin/sandwich-run"):
-    config.environment["SANDWICH_RUN_AARCH64"] = emulated_aarch64(aarch64)
-if "SANDWICH_RUN_AARCH64" in config.environment:
-    config.available_features.add("aarch64")
-    config.substitutions.append(
-        ("%run_aarch64", config.environment["SANDWICH_RUN_AARCH64"]))
+if aarch64 and shutil.which("qemu-aarch64") and os.path.exists(
+        aarch64 + "/bin/sandwich-run") and find_sysroot(aarch64):
+    config.available_features.add("aarch64-emulated")
+    command = emulated_run(os.path.realpath(aarch64), find_sysroot(aarch64))
+    config.environment["SANDWICH_RUN_AARCH64"] = command
+    config.substitutions.append(("%run_aarch64", command))
 
 cpu = set()
 try:

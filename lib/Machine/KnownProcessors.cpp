@@ -191,15 +191,19 @@ const Generation &sandwich::generationOf(const Target &target) {
   static constexpr Generation avx2 = {3.6, 27, 27,  30,
                                       5,   40, 110, "x86-64 with AVX2"};
   static constexpr Generation neon = {2.6, 14, 14, 12.4, 5, 40, 110, "aarch64"};
+  // By A64FX's data sheet; no other CPU is better off with SVE.
+  static constexpr Generation sve = {
+      2.2, 58, 58, 20, 21, 40, 130, "aarch64 with SVE of 512 bits"};
   static constexpr Generation neonBF16 = {2.6, 14, 50,  20,
                                           5,   40, 110, "aarch64 with BF16"};
   const auto has = [&](CpuFeature feature) {
     return target.features.has(feature);
   };
-  if (target.architecture == CpuArchitecture::AArch64)
-    return std::ranges::count(target.matrixISAs, MatrixISA::ARM_NEON_BF16)
-               ? neonBF16
-               : neon;
+  if (target.architecture == CpuArchitecture::AArch64) {
+    if (has(CpuFeature::ARM_SVE))
+      return sve;
+    return has(CpuFeature::ARM_BF16) ? neonBF16 : neon;
+  }
   if (has(CpuFeature::AMX_BF16))
     return amx;
   if (has(CpuFeature::AVX512BF16))

@@ -37,7 +37,8 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_BF16) = {0.5, 5, 0.5};
-  // Of a CPU with 512 bits; the description says what others multiply at most.
+  // Of vectors of 512 bits; shorter ones take as many times as long in passes,
+  // which no schedule changes.
   unit(MatrixISA::ARM_SVE_F32) = {0.5, 9, 0.5};
   if (target.features.has(CpuFeature::AMX_BF16)) {
     // Where there are tiles, vdpbf16ps is half as fast as an f32 FMA, memory

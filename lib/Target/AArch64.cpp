@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Detection.h"
+#include "sandwich/Target/Target.h"
 
 #include <algorithm>
 
@@ -43,12 +44,11 @@ struct KnownCore {
 };
 
 constexpr KnownCore cores[] = {
-    {0x41, 0xd08, "ARM Cortex-A72"},   {0x41, 0xd0c, "ARM Neoverse-N1"},
-    {0x41, 0xd40, "ARM Neoverse-V1"},  {0x41, 0xd49, "ARM Neoverse-N2"},
-    {0x41, 0xd4f, "ARM Neoverse-V2"},  {0x41, 0xd84, "ARM Neoverse-V3"},
-    {0x46, 0x001, "Fujitsu A64FX"},    {0x48, 0xd01, "HiSilicon TSV110"},
-    {0x48, 0xd02, "HiSilicon TSV200"}, {0xc0, 0xac3, "Ampere-1"},
-    {0xc0, 0xac4, "Ampere-1a"},
+    {0x41, 0xd08, "ARM Cortex-A72"},  {0x41, 0xd0c, "ARM Neoverse-N1"},
+    {0x41, 0xd40, "ARM Neoverse-V1"}, {0x41, 0xd49, "ARM Neoverse-N2"},
+    {0x41, 0xd4f, "ARM Neoverse-V2"}, {0x41, 0xd84, "ARM Neoverse-V3"},
+    {0x46, 0x001, "Fujitsu A64FX"},   {0x48, 0xd01, "HiSilicon TSV110"},
+    {0xc0, 0xac3, "Ampere-1"},        {0xc0, 0xac4, "Ampere-1a"},
 };
 
 } // namespace
@@ -58,11 +58,6 @@ CpuFeatures detection::featuresOfAArch64(uint64_t hwcap, uint64_t hwcap2) {
   for (const FeatureBit &each : featureBits)
     if ((each.second ? hwcap2 : hwcap) >> each.bit & 1)
       features.insert(each.feature);
-  // Code for both multiplies bf16 in SVE's registers, too, which is a bit of
-  // its own.
-  constexpr unsigned sveBF16 = 12;
-  if (features.has(CpuFeature::ARM_SVE) && !(hwcap2 >> sveBF16 & 1))
-    features.remove(CpuFeature::ARM_BF16);
   return features;
 }
 
@@ -78,14 +73,19 @@ std::string detection::coreOfAArch64(uint64_t mainId) {
 
 #if defined(__aarch64__)
 
+int64_t detection::scalableVectorBytes() {
+  constexpr int lengthMask = 0xffff;
+  const int answer = ::prctl(PR_SVE_GET_VL);
+  return answer < 0 ? 0 : answer & lengthMask;
+}
+
 CpuFeatures detection::features() {
   CpuFeatures features =
       featuresOfAArch64(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
-  // Code is made for vectors of 512 bits and shorter ones; no CPU has longer
-  // ones, but emulators do.
-  constexpr int longestBytes = 64, lengthMask = 0xffff;
-  if (features.has(CpuFeature::ARM_SVE) &&
-      (::prctl(PR_SVE_GET_VL) & lengthMask) > longestBytes) {
+  // Micro-kernels go through the longest vectors in whole ones. Other lengths
+  // are possible, but no CPU had them so far; emulators do.
+  const int64_t length = scalableVectorBytes();
+  if (length == 0 || longestScalableVectorBytes % length != 0) {
     features.remove(CpuFeature::ARM_SVE);
     features.remove(CpuFeature::ARM_SVE2);
   }

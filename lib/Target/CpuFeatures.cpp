@@ -135,6 +135,10 @@ const CpuFeatures &CpuFeatures::host() {
   return features;
 }
 
+int64_t sandwich::hostScalableVectorBytes() {
+  return detection::scalableVectorBytes();
+}
+
 const std::string &sandwich::hostCpuModel() {
   static const std::string model = detection::cpuModel();
   return model;

@@ -25,6 +25,9 @@ namespace sandwich::detection {
 /// As `CpuFeatures::host`.
 CpuFeatures features();
 
+/// As `hostScalableVectorBytes`.
+int64_t scalableVectorBytes();
+
 /// What the CPU itself tells of its caches.
 CacheSizes caches();
 

@@ -30,7 +30,9 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
     {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
-    {MatrixISA::ARM_SVE_F32, "ARM_SVE_F32", {32, 1, 16}},
+    {MatrixISA::ARM_SVE_F32,
+     "ARM_SVE_F32",
+     {32, 1, longestScalableVectorBytes / 4}},
 };
 
 struct NamedTarget {
@@ -215,6 +217,11 @@ Result<Target> sandwich::getTarget(std::string_view name) {
   if (name == "host") {
     for (const NamedTarget &named : std::views::reverse(namedTargets())) {
       if (named.architecture != hostArchitecture)
+        continue;
+      // Vectors no longer than NEON's would take four passes.
+      constexpr int64_t bytesOfNeon = 16;
+      if (hasScalableVectors(named.isa) &&
+          hostScalableVectorBytes() <= bytesOfNeon)
         continue;
       Target target = makeTarget(named);
       if (!CpuFeatures::host().hasAll(target.features))

@@ -165,6 +165,8 @@ CpuFeatures detection::features() {
   return result;
 }
 
+int64_t detection::scalableVectorBytes() { return 0; }
+
 CacheSizes detection::caches() {
   // AMD leaves leaf 4 empty and has the same layout elsewhere.
   CacheSizes sizes = cachesFromCpuid(4);

@@ -109,6 +109,11 @@ private:
   std::vector<double> samples;
 };
 
+std::string placeOf(const MachineNode &node) {
+  return node.index < 0 ? node.kind
+                        : node.kind + " " + std::to_string(node.index);
+}
+
 /// What reads the memory of a machine's NUMA nodes, with how many cores.
 class MemoryMeasurement {
 public:
@@ -157,7 +162,8 @@ public:
       const Reading &reading = readings[ofNodes + i];
       bandwidths.push_back(LatencyModel::bandwidthThatPasses(
           askedOf(*nodes[i], alone, passedByCache), reading.bytesPerSecond()));
-      if (std::optional<std::string> note = unsteadyReading(reading.sampled()))
+      if (std::optional<std::string> note =
+              unsteadyReading(placeOf(*nodes[i]), reading.sampled()))
         result.notes.push_back(*std::move(note));
     }
     const char *how = "all cores of each node read";
@@ -282,7 +288,8 @@ private:
 } // namespace
 
 std::optional<std::string>
-sandwich::unsteadyReading(const std::vector<double> &bytesPerSecond) {
+sandwich::unsteadyReading(std::string_view memory,
+                          const std::vector<double> &bytesPerSecond) {
   const double slow = quantile(bytesPerSecond, 0.1);
   const double fast = quantile(bytesPerSecond, 0.9);
   // A core that now and then is interrupted moves them by less.
@@ -290,8 +297,8 @@ sandwich::unsteadyReading(const std::vector<double> &bytesPerSecond) {
   if (fast <= steady * slow)
     return std::nullopt;
   std::ostringstream note;
-  note << std::fixed << std::setprecision(0) << "reading memory with all cores "
-       << "moved between " << slow / 1e9 << " and " << fast / 1e9
+  note << std::fixed << std::setprecision(0) << "what all cores of " << memory
+       << " read of it moved between " << slow / 1e9 << " and " << fast / 1e9
        << " GB/s: other programs or virtual machines read, too, or the host "
           "moves this one's CPUs; predictions hold for "
        << median(bytesPerSecond) / 1e9 << " GB/s";

@@ -166,10 +166,10 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   options.weightPlacement = weights;
   options.kvMemory = kvMemory;
   options.verifyWeights = verify;
-  // This very program, also if it was replaced meanwhile.
   // Under an emulator this program is none that Linux could start.
   const char *program = std::getenv("SANDWICH_RANK_PROGRAM");
-  options.ranks.program = program ? program : "/proc/self/exe";
+  // Else this very program, also if it was replaced meanwhile.
+  options.ranks.program = program && *program ? program : "/proc/self/exe";
   options.ranks.hosts = hosts;
   options.ranks.collectives = collectives;
   if (!plan)

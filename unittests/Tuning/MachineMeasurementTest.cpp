@@ -154,12 +154,13 @@ TEST(MachineMeasurement, MeasuresThisMachine) {
 TEST(MachineMeasurement, TellsWhenReadingIsUnsteady) {
   // A fifth of the samples is slow because a system's own work is.
   std::vector<double> samples = {58e9, 57e9, 59e9, 50e9, 58e9};
-  EXPECT_EQ(unsteadyReading(samples), std::nullopt);
-  EXPECT_EQ(unsteadyReading({30e9}), std::nullopt);
+  EXPECT_EQ(unsteadyReading("numa 1", samples), std::nullopt);
+  EXPECT_EQ(unsteadyReading("numa 1", {30e9}), std::nullopt);
   samples.insert(samples.end(), {33e9, 34e9, 34e9, 35e9, 34e9, 34e9});
-  std::optional<std::string> note = unsteadyReading(samples);
+  std::optional<std::string> note = unsteadyReading("numa 1", samples);
   ASSERT_TRUE(note);
-  EXPECT_NE(note->find("moved between 34 and 58 GB/s"), std::string::npos)
+  EXPECT_NE(note->find("numa 1 read of it moved between 34 and 58 GB/s"),
+            std::string::npos)
       << *note;
   EXPECT_NE(note->find("predictions hold for 35 GB/s"), std::string::npos)
       << *note;

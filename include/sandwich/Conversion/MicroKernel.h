@@ -11,7 +11,7 @@
 /// A micro-kernel becomes a private function of its own, so that it compiles
 /// once however many matmuls use it, and so that nothing around it takes its
 /// registers. One emitter for each family of instructions writes the body;
-/// another family (SVE) is another emitter.
+/// another family is another emitter.
 ///
 //===----------------------------------------------------------------------===//
 

@@ -92,7 +92,7 @@ enum class CpuFeature : uint8_t {
   ARM_DOTPROD,
   /// smmla.
   ARM_I8MM,
-  /// bfmmla and bfdot, and their SVE forms where there is SVE.
+  /// bfmmla and bfdot.
   ARM_BF16,
   ARM_SVE,
   ARM_SVE2,
@@ -145,6 +145,9 @@ public:
 private:
   std::bitset<numCpuFeatures> bits;
 };
+
+/// Bytes of a vector of SVE in this process; 0 where there is no SVE.
+int64_t hostScalableVectorBytes();
 
 /// What the CPU calls itself, "AMD EPYC 9555 64-Core Processor", or on aarch64
 /// its cores, "ARM Neoverse-N1"; empty where it does not tell. For people to

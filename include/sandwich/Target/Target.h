@@ -73,6 +73,10 @@ CpuArchitecture architectureOf(MatrixISA isa);
 /// configured when the program runs; others take single rows.
 bool hasTiles(MatrixISA isa);
 
+/// Of a vector whose length is the CPU's to choose: the longest that code is
+/// made for.
+inline constexpr int64_t longestScalableVectorBytes = 64;
+
 /// Whether the length of a register is the CPU's to choose, so that the same
 /// code runs with any: what needs one of the longest goes through shorter ones
 /// in several passes.

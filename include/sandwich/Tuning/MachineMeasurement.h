@@ -84,10 +84,12 @@ struct SystemWork {
 Result<SystemWork> measureSystemWork(const std::vector<unsigned> &cpus,
                                      const MeasurementProgress &progress = {});
 
-/// A sentence that tells of samples of what the same cores read, at least one,
-/// if they differ by more than the machine's own work explains.
+/// A sentence that tells of samples of what all cores of `memory`, "numa 0",
+/// read of it, at least one, if they differ by more than the machine's own work
+/// explains.
 std::optional<std::string>
-unsteadyReading(const std::vector<double> &bytesPerSecond);
+unsteadyReading(std::string_view memory,
+                const std::vector<double> &bytesPerSecond);
 
 /// The description of `machine`, which must be the host as
 /// `readMachineTopology` shows it to this process; of a core only the first CPU
