@@ -133,10 +133,11 @@ exec qemu-aarch64 -L {sysroot} {build}/bin/sandwich-run "$@"
 # Empty where these are not to be tested.
 aarch64 = os.environ.get("SANDWICH_TEST_AARCH64",
                          config.sandwich_binary + "/../runtime-aarch64")
-if aarch64 and shutil.which("qemu-aarch64") and os.path.exists(
-        aarch64 + "/bin/sandwich-run") and find_sysroot(aarch64):
+sysroot = find_sysroot(aarch64) if aarch64 else None
+if sysroot and shutil.which("qemu-aarch64") and os.path.exists(
+        aarch64 + "/bin/sandwich-run"):
     config.available_features.add("aarch64-emulated")
-    command = emulated_run(os.path.realpath(aarch64), find_sysroot(aarch64))
+    command = emulated_run(os.path.realpath(aarch64), sysroot)
     config.environment["SANDWICH_RUN_AARCH64"] = command
     config.substitutions.append(("%run_aarch64", command))
 

@@ -680,7 +680,7 @@ Status artifact::checkCpuFeatures(const proto::Target &target,
                        sandwich::name(architectureOf(*feature)),
                        ", and this one is ", sandwich::name(hostArchitecture),
                        "; compile it again with --target=host");
-    if (!available.has(name))
+    if (!feature || !available.has(*feature))
       missing += (missing.empty() ? "" : ", ") + name;
   }
   if (missing.empty())

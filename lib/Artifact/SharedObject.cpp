@@ -99,6 +99,7 @@ static std::string printable(std::string_view name) {
   return "\"" + text + "\"";
 }
 
+/// The architecture of a header's `e_machine`.
 static std::string nameOfMachine(Elf64_Half machine) {
   switch (machine) {
   case EM_X86_64:
