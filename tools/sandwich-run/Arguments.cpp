@@ -166,10 +166,15 @@ Status tool::EngineArguments::apply(EngineOptions &options) const {
   options.weightPlacement = weights;
   options.kvMemory = kvMemory;
   options.verifyWeights = verify;
-  // Under an emulator this program is none that Linux could start.
-  const char *program = std::getenv("SANDWICH_RANK_PROGRAM");
-  // Else this very program, also if it was replaced meanwhile.
-  options.ranks.program = program && *program ? program : "/proc/self/exe";
+  // This very program, also if it was replaced meanwhile.
+  options.ranks.program = "/proc/self/exe";
+  // Under an emulator that is none that Linux could start.
+  if (const char *program = std::getenv("SANDWICH_RANK_PROGRAM");
+      program && *program) {
+    if (::access(program, X_OK) != 0)
+      return systemError("run SANDWICH_RANK_PROGRAM, " + std::string(program));
+    options.ranks.program = program;
+  }
   options.ranks.hosts = hosts;
   options.ranks.collectives = collectives;
   if (!plan)
