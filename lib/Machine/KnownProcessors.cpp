@@ -191,9 +191,12 @@ const Generation &sandwich::generationOf(const Target &target) {
   static constexpr Generation avx2 = {3.6, 27, 27,  30,
                                       5,   40, 110, "x86-64 with AVX2"};
   static constexpr Generation neon = {2.6, 14, 14, 12.4, 5, 40, 110, "aarch64"};
-  // By A64FX's data sheet; no other CPU is better off with SVE.
+  // By A64FX's data sheet.
   static constexpr Generation sve = {
       2.2, 58, 58, 20, 21, 40, 130, "aarch64 with SVE of 512 bits"};
+  // A Neoverse V1's vectors have 256 bits.
+  static constexpr Generation sveBF16 = {
+      2.6, 28, 50, 20, 5, 40, 110, "aarch64 with SVE and BF16"};
   static constexpr Generation neonBF16 = {2.6, 14, 50,  20,
                                           5,   40, 110, "aarch64 with BF16"};
   const auto has = [&](CpuFeature feature) {
@@ -201,7 +204,7 @@ const Generation &sandwich::generationOf(const Target &target) {
   };
   if (target.architecture == CpuArchitecture::AArch64) {
     if (has(CpuFeature::ARM_SVE))
-      return sve;
+      return has(CpuFeature::ARM_BF16) ? sveBF16 : sve;
     return has(CpuFeature::ARM_BF16) ? neonBF16 : neon;
   }
   if (has(CpuFeature::AMX_BF16))

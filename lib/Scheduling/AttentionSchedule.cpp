@@ -203,7 +203,6 @@ bool sandwich::fitsStack(const AttentionSchedule &schedule, int64_t headDim) {
 //===----------------------------------------------------------------------===//
 
 int64_t sandwich::vectorsOfSums(const Target &target) {
-  constexpr int64_t vectorWidth = 16;
   const RegisterFile file = target.vectorRegisters();
   return file.registers * file.columns * 3 / 4 / vectorWidth;
 }

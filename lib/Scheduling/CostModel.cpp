@@ -40,6 +40,7 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   // Of vectors of 512 bits; shorter ones take as many times as long in passes,
   // which no schedule changes.
   unit(MatrixISA::ARM_SVE_F32) = {0.5, 9, 0.5};
+  unit(MatrixISA::ARM_SVE_BF16) = {0.5, 5, 0.5};
   if (target.features.has(CpuFeature::AMX_BF16)) {
     // Where there are tiles, vdpbf16ps is half as fast as an f32 FMA, memory
     // is far, and only several page streams at once hide that.
@@ -92,6 +93,9 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
   double rowLoads = walk.file.rows == 16
                         ? static_cast<double>(divideUp(rows, walk.file.rows))
                         : rowRegisters;
+  // Packed f32 of four rows come in one vector.
+  if (walk.schedule.packsInput && walk.file.rows == 1)
+    rowLoads = static_cast<double>(divideUp(rows, walk.file.columns));
   double columns = walk.columnRegisters;
   double multiplies =
       rowRegisters * columns + (walk.widensWeights ? columns : 0);

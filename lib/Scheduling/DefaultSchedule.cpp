@@ -20,7 +20,7 @@ namespace {
 
 /// The widest micro-kernel of each ISA that keeps its accumulators and one
 /// panel of the weight in registers, and leaves enough independent
-/// accumulators to hide the latency of its instructions.
+/// accumulators to hide the latency of its instructions; for few rows.
 MicroKernel widestMicroKernel(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
@@ -28,6 +28,7 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::ARM_SVE_F32:
+  case MatrixISA::ARM_SVE_BF16:
     return {isa, 12, 32};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};
@@ -36,6 +37,16 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
     return {isa, 6, 16};
   }
   __builtin_unreachable();
+}
+
+/// That for more rows than `fewRows` has.
+MicroKernel manyRowsMicroKernel(const MicroKernel &fewRows,
+                                const MatmulShape &shape) {
+  // NEON widens a weight in an instruction of its own, which is a seventh of
+  // those that multiply 6x16, and a twelfth here.
+  if (fewRows.isa == MatrixISA::ARM_NEON_F32 && shape.bf16Weights)
+    return {fewRows.isa, 12, 8};
+  return fewRows;
 }
 
 /// Makes a table of one schedule after another.
@@ -171,13 +182,9 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   Schedule &schedule = builder.schedule;
   schedule.slice[1] = std::lcm(columnsOf(packing), shape.columnUnit);
 
-  // The calls of a narrow micro-kernel for each panel.
-  int64_t parts = divideUp(packing.panel, kernel.columns);
-  int64_t sliceK = chooseSliceK(shape, packing, *chosen, target);
-
   // One strip of rows streams the weight once with nothing to wait for but
   // memory, so it takes all of K.
-  schedule.slice[2] = parts == 1 ? shape.k : sliceK;
+  schedule.slice[2] = shape.k;
   int64_t served = 0;
   if (*chosen == MatrixISA::X86_AVX2_F32 &&
       coversColumns(fewRowsOfAVX2, shape, threads)) {
@@ -199,8 +206,11 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   // L2, and the halves of a block that is just too large still have strips
   // enough to prefetch with.
   schedule.slice[0] = 192;
-  schedule.slice[2] = sliceK;
+  schedule.slice[2] = chooseSliceK(shape, packing, *chosen, target);
   int64_t fewerRows = kernel.rows;
+  kernel = manyRowsMicroKernel(kernel, shape);
+  schedule.microKernel = kernel;
+  schedule.packsInput = canPackInput(*chosen);
   for (int64_t mostStrips : {2, 4, 8}) {
     builder.serve(fewerRows + 1, kernel.rows * mostStrips);
     fewerRows = kernel.rows * mostStrips;

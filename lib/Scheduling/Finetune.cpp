@@ -182,17 +182,18 @@ walkChunks(const Payload &payload, const Schedule &best,
   return {};
 }
 
-/// Tries other ways in which tiles get their operands.
+/// Tries other ways in which micro-kernels get their operands.
 static Status
 walkOperands(const Schedule &best,
              const std::function<Status(const Schedule &)> &attempt) {
-  for (StreamedOperands streamed :
-       {StreamedOperands::None, StreamedOperands::Input,
-        StreamedOperands::Weight, StreamedOperands::Both}) {
-    Schedule schedule = best;
-    schedule.streamed = streamed;
-    SANDWICH_RETURN_IF_ERROR(attempt(schedule));
-  }
+  if (hasTiles(best.microKernel.isa))
+    for (StreamedOperands streamed :
+         {StreamedOperands::None, StreamedOperands::Input,
+          StreamedOperands::Weight, StreamedOperands::Both}) {
+      Schedule schedule = best;
+      schedule.streamed = streamed;
+      SANDWICH_RETURN_IF_ERROR(attempt(schedule));
+    }
   Schedule schedule = best;
   schedule.packsInput = !schedule.packsInput;
   return attempt(schedule);
@@ -245,7 +246,7 @@ Status sandwich::finetuneWalk(const Payload &payload, Choice &choice,
       SANDWICH_RETURN_IF_ERROR(attempt(schedule));
     }
   SANDWICH_RETURN_IF_ERROR(walkChunks(payload, choice.schedule, attempt));
-  if (hasTiles(choice.schedule.microKernel.isa))
+  if (canPackInput(choice.schedule.microKernel.isa))
     SANDWICH_RETURN_IF_ERROR(walkOperands(choice.schedule, attempt));
   // Few results stay in the caches whatever is done.
   constexpr int64_t manyResults = 1 << 18;

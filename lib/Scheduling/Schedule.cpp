@@ -86,7 +86,7 @@ Status sandwich::verify(const MicroKernel &kernel) {
   // step; the others pass through one register in turn.
   int64_t operands = std::min(rows, columns) + 1;
   // Two rows of the input come in two registers before they are one operand.
-  if (kernel.isa == MatrixISA::ARM_NEON_BF16 && rows > columns)
+  if (file.rows == 2 && rows > columns)
     ++operands;
   // Their loads take an address each: with more, LLVM's loops spill them.
   constexpr int64_t mostScalableColumns = 7, mostRowsBesideMore = 2;
@@ -116,6 +116,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::X86_AMX_BF16:
     return {.panel = panel, .tile = 16, .kStep = 32, .kPack = 2};
   case MatrixISA::ARM_NEON_BF16:
+  case MatrixISA::ARM_SVE_BF16:
     return {.panel = panel, .tile = panel, .kStep = 4, .kPack = 4};
   }
   __builtin_unreachable();
@@ -123,6 +124,10 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
 
 static bool isNeon(MatrixISA isa) {
   return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_BF16;
+}
+
+bool sandwich::canPackInput(MatrixISA isa) {
+  return hasTiles(isa) || architectureOf(isa) == CpuArchitecture::AArch64;
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {
@@ -351,10 +356,10 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
       schedule.chunkK % kStep != 0)
     return makeError("K of a chunk, ", schedule.chunkK,
                      ", must be a multiple of the packing's ", kStep);
-  if (!hasTiles(kernel.isa) &&
-      (schedule.packsInput || schedule.streamed != StreamedOperands::None))
-    return makeError(kernel.name(),
-                     " has no tiles to pack its input into or to stream");
+  if (schedule.packsInput && !canPackInput(kernel.isa))
+    return makeError(kernel.name(), " does not read packed input");
+  if (!hasTiles(kernel.isa) && schedule.streamed != StreamedOperands::None)
+    return makeError(kernel.name(), " has no tiles to stream");
   if (shape.deterministic && schedule.threads[2] != 1)
     return makeError(schedule.threads[2],
                      " threads share K, where sums must not depend on the "

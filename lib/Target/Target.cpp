@@ -33,7 +33,11 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::ARM_SVE_F32,
      "ARM_SVE_F32",
      {32, 1, longestScalableVectorBytes / 4}},
+    {MatrixISA::ARM_SVE_BF16,
+     "ARM_SVE_BF16",
+     {32, 2, longestScalableVectorBytes / 8}},
 };
+static_assert(std::size(namedISAs) == matrixISACount);
 
 struct NamedTarget {
   std::string_view name;
@@ -79,6 +83,11 @@ const std::vector<NamedTarget> &namedTargets() {
        AArch64,
        MatrixISA::ARM_SVE_F32,
        {ARM_SVE}},
+      {"aarch64-sve-bf16",
+       "aarch64-sve",
+       AArch64,
+       MatrixISA::ARM_SVE_BF16,
+       {ARM_BF16}},
       {"aarch64-neon-bf16",
        "aarch64-neon",
        AArch64,
@@ -132,6 +141,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_F32:
+  case MatrixISA::ARM_SVE_BF16:
     return CpuArchitecture::AArch64;
   }
   __builtin_unreachable();
@@ -142,7 +152,7 @@ bool sandwich::hasTiles(MatrixISA isa) {
 }
 
 bool sandwich::hasScalableVectors(MatrixISA isa) {
-  return isa == MatrixISA::ARM_SVE_F32;
+  return isa == MatrixISA::ARM_SVE_F32 || isa == MatrixISA::ARM_SVE_BF16;
 }
 
 bool sandwich::multipliesBF16(MatrixISA isa) {
@@ -155,6 +165,7 @@ bool sandwich::multipliesBF16(MatrixISA isa) {
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
   case MatrixISA::ARM_NEON_BF16:
+  case MatrixISA::ARM_SVE_BF16:
     return true;
   }
   __builtin_unreachable();
@@ -162,7 +173,7 @@ bool sandwich::multipliesBF16(MatrixISA isa) {
 
 std::span<const MatrixISA> sandwich::allMatrixISAs() {
   static const auto all = [] {
-    std::array<MatrixISA, std::size(namedISAs)> isas;
+    std::array<MatrixISA, matrixISACount> isas;
     std::ranges::transform(namedISAs, isas.begin(), &NamedISA::isa);
     return isas;
   }();

@@ -85,6 +85,7 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     // The one adds to the sum, the other writes it over another operand.
     return {"fmla", "fmad"};
   case MatrixISA::ARM_NEON_BF16:
+  case MatrixISA::ARM_SVE_BF16:
     return {"bfmmla"};
   }
   __builtin_unreachable();
@@ -111,12 +112,15 @@ protected:
                                          ? std::vector<int64_t>{0, 4}
                                          : std::vector<int64_t>{4})
           for (bool widens : {false, true})
-            if (!widens || !multipliesBF16(part.isa))
-              result.push_back({.kernel = {part.isa, rows, part.columns},
-                                .inputStride = 2080,
-                                .widensWeights = widens,
-                                .packing = packing,
-                                .prefetchLines = prefetchLines});
+            for (bool packed : {false, true})
+              if ((!widens || !multipliesBF16(part.isa)) &&
+                  (!packed || canPackInput(part.isa)))
+                result.push_back({.kernel = {part.isa, rows, part.columns},
+                                  .inputStride = 2080,
+                                  .widensWeights = widens,
+                                  .packing = packing,
+                                  .prefetchLines = prefetchLines,
+                                  .packedInput = packed});
     return result;
   }
 };
@@ -268,7 +272,9 @@ public:
     std::memset(memory + place, 0xff, call.sums - place);
     call.k = k;
     call.tileRows = shape.rows;
-    if (kernel.packedInput) {
+    if (kernel.packedInput && !hasTiles(kernel.kernel.isa)) {
+      call.firstK = skippedK;
+    } else if (kernel.packedInput) {
       call.inputStride = packing.kStep;
       call.lastTileRow = lastTile() * (k / packing.kStep) * shape.rows;
     } else {
@@ -277,7 +283,9 @@ public:
       call.firstK = skippedK;
       call.inputStride = inputStride;
     }
-    for (int64_t row = 0; row < rows; ++row)
+    const int64_t places =
+        kernel.packedInput ? packedRows(kernel.kernel.isa, rows) : rows;
+    for (int64_t row = 0; row < places; ++row)
       for (int64_t i = 0; i < k; ++i)
         put(memory + call.input, bf16Input, inputPlace(row, i),
             input[inputRow(row) * k + i]);
@@ -306,7 +314,7 @@ public:
         if (!accumulate)
           sum = 0;
         for (int64_t i = 0; i < k; ++i)
-          sum += input[inputRow(row) * k + i] * weight[column * k + i];
+          sum += input[sumRow(row) * k + i] * weight[column * k + i];
       }
     return result;
   }
@@ -318,15 +326,29 @@ private:
     return static_cast<int64_t>((bytes + 63) / 64 * 64);
   }
   int64_t lastTile() const { return rows / shape.rows - 1; }
-  /// The row of the input that the sums of row `row` are of.
+  /// The row of the input that place `row` of the buffer has.
   int64_t inputRow(int64_t row) const {
+    if (kernel.packedInput && registerFileOf(kernel.kernel.isa).rows == 2) {
+      // The last pair of an odd number is the last two, or the only one twice.
+      const int64_t second = std::min(row / 2 * 2 + 1, rows - 1);
+      return row % 2 == 1 ? second : std::max<int64_t>(second - 1, 0);
+    }
     bool isLast = lastTile() > 0 && row >= lastTile() * shape.rows;
     return isLast ? row - shape.shared : row;
+  }
+  /// The row of the input that the sums of row `row` are of.
+  int64_t sumRow(int64_t row) const {
+    return hasTiles(kernel.kernel.isa) ? inputRow(row) : row;
   }
   /// The element of the buffer that the sums of `row` read for the `i`-th k.
   int64_t inputPlace(int64_t row, int64_t i) const {
     if (!kernel.packedInput)
       return (skippedRows + inputRow(row)) * inputStride + skippedK + i;
+    if (!hasTiles(kernel.kernel.isa))
+      return skippedK +
+             (i / packing.kPack * packedRows(kernel.kernel.isa, rows) + row) *
+                 packing.kPack +
+             i % packing.kPack;
     int64_t tile = row / shape.rows * (k / packing.kStep) + i / packing.kStep;
     return (tile * shape.rows + row % shape.rows) * packing.kStep +
            i % packing.kStep;
@@ -385,10 +407,11 @@ protected:
           result.push_back(result.back());
           result.back().widensWeights = true;
         }
-        if (hasTiles(part.isa)) {
+        if (canPackInput(part.isa)) {
           result.push_back(result.back());
           result.back().packedInput = true;
-          result.back().streamed = StreamedOperands::Both;
+          if (hasTiles(part.isa))
+            result.back().streamed = StreamedOperands::Both;
         }
       }
     }

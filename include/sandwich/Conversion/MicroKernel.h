@@ -22,6 +22,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
+#include "sandwich/Dialect/Utils/LoopBuilder.h"
 #include "sandwich/Scheduling/Schedule.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -48,9 +49,9 @@ struct MicroKernelSpecialization {
   int64_t prefetchStreams = 1;
   int64_t prefetchPanels = 1;
   PrefetchHint prefetchHint = PrefetchHint::L1;
-  /// Of tiles: whether those of the input lie in one piece each, one step of K
-  /// after the other, and what is loaded past the nearest cache.
+  /// Whether the input lies as `emitInputPacking` leaves it.
   bool packedInput = false;
+  /// Of tiles: what is loaded past the nearest cache.
   StreamedOperands streamed = StreamedOperands::None;
   /// Whether operands are loaded once, before the loop, which does nothing but
   /// multiply: how fast the instructions are at best. The result means nothing.
@@ -75,10 +76,11 @@ int64_t getColumnOffset(const Packing &packing, int64_t column);
 /// input[firstRow + i, firstK + k] * weight(k, j)`. Tiles of sums follow each
 /// other, and so do those of the input but for the last.
 struct MicroKernelArguments {
-  /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>; of packed tiles their
-  /// rows, so that the next tile of K is `tileRows` rows further.
+  /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>. Packed tiles follow
+  /// each other in rows of kStep elements, so that the next tile of K is
+  /// `tileRows` rows further; packed vectors are one row.
   mlir::Value input;
-  /// index
+  /// index; with packed vectors `firstK` is the element that they begin at.
   mlir::Value firstRow, firstK;
   /// index: how many k, a multiple of the packing's kStep.
   mlir::Value k;
@@ -127,10 +129,30 @@ private:
       &MicroKernelArguments::lastTileRow};
 };
 
+/// Rows of the input on their way to where micro-kernels with `packedInput`
+/// read them: as many as one call takes, or one tile has.
+struct InputPiece {
+  /// memref<?x?xT, strided<[?, 1], offset: ?>>, and index each.
+  mlir::Value input, firstRow, rows, firstK, k;
+  /// memref<?x?xT> as the micro-kernel takes it, and the element in it that the
+  /// piece begins at.
+  mlir::Value packed, place;
+};
+
+/// The rows that `rows` rows of a piece take.
+int64_t packedRows(MatrixISA isa, int64_t rows);
+
 /// Writes micro-kernel bodies for one family of instructions.
 class MicroKernelEmitter {
 public:
   virtual ~MicroKernelEmitter() = default;
+
+  /// Emits the copy of `piece` to `[k / step][packedRows][step]`, `step` being
+  /// kStep of tiles and kPack of vectors. Where rows are paired in a register
+  /// and their number is odd, the last pair is the last two, or the only one
+  /// twice. Of instructions that `canPackInput`.
+  virtual void emitInputPacking(LoopBuilder &builder, const Packing &packing,
+                                const InputPiece &piece) const;
 
   /// Emits the body at the insertion point of `builder`, without terminator.
   virtual void emitBody(mlir::ImplicitLocOpBuilder &builder,

@@ -68,7 +68,7 @@ struct CostModelParameters {
   double prefetchStreams = 1;
 
   /// By instructions, in the order of `MatrixISA`.
-  std::array<Unit, 6> units;
+  std::array<Unit, matrixISACount> units;
 
   const Unit &unitOf(MatrixISA isa) const {
     return units[static_cast<size_t>(isa)];

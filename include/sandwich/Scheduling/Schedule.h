@@ -184,14 +184,20 @@ struct Schedule {
   /// in such chunks, all strips of rows for each, so that a chunk stays in the
   /// nearest cache. A multiple of the packing's kStep; 0: all of bK.
   int64_t chunkK = 0;
-  /// Each thread copies its rows of a slice into tiles that lie in one piece
-  /// before it multiplies them. Of instructions on tiles only, as is
-  /// `streamed`.
+  /// Each thread copies its rows of a slice to one piece, in the order in which
+  /// micro-kernels read them, before it multiplies. Of instructions that
+  /// `canPackInput` only.
   bool packsInput = false;
+  /// Of instructions on tiles only.
   StreamedOperands streamed = StreamedOperands::None;
 
   auto operator<=>(const Schedule &) const = default;
 };
+
+/// Whether micro-kernels of `isa` can read packed input. Those of x86-64 take
+/// an element of it in every lane along with the multiplication or as cheaply
+/// from rows; ARM's take one of a loaded vector.
+bool canPackInput(MatrixISA isa);
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;

@@ -29,6 +29,10 @@ namespace sandwich {
 /// Bytes of a cache line, on every target.
 inline constexpr int64_t cacheLineBytes = 64;
 
+/// f32 elements that vector code outside of micro-kernels works on at a time: a
+/// cache line of them. Where registers are narrower, LLVM takes several.
+inline constexpr int64_t vectorWidth = cacheLineBytes / sizeof(float);
+
 /// The instructions a micro-kernel multiplies with, and the element type they
 /// take: the first part of a micro-kernel's name.
 enum class MatrixISA {
@@ -47,7 +51,13 @@ enum class MatrixISA {
   /// SVE, f32: fmla on vectors as long as the CPU has them, up to 512 bits;
   /// bf16 weights are widened in registers.
   ARM_SVE_F32,
+  /// SVE with BF16: bfmmla in each 128 bits of such vectors.
+  ARM_SVE_BF16,
 };
+
+/// How many there are.
+inline constexpr size_t matrixISACount =
+    static_cast<size_t>(MatrixISA::ARM_SVE_BF16) + 1;
 
 /// The registers that hold a micro-kernel's sums and operands; where they are
 /// of several lengths, the longest.
@@ -88,7 +98,7 @@ bool multipliesBF16(MatrixISA isa);
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
   /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
-  /// `aarch64-neon`, `aarch64-sve`, `aarch64-neon-bf16`.
+  /// `aarch64-neon`, `aarch64-sve`, `aarch64-sve-bf16`, `aarch64-neon-bf16`.
   std::string name;
   CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.

@@ -63,10 +63,7 @@ public:
 
   /// The most bytes of sums and packed input that the nest needs.
   int64_t scratchBytes() const {
-    const int64_t elements = hasParameters()
-                                 ? maxPackedInput
-                                 : blockRowsCapacity() * schedule.slice[2];
-    return sumsBytes() + (schedule.packsInput ? elements * elementBytes : 0);
+    return sumsBytes() + (schedule.packsInput ? packedInputBytes() : 0);
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
   /// cache line.
@@ -79,14 +76,36 @@ private:
                                    : blockRowsCapacity() * schedule.slice[1];
     return sums * 4 + scratchPaddingBytes;
   }
+  int64_t packedInputBytes() const {
+    const MicroKernel &kernel = schedule.microKernel;
+    // Each strip may add rows that fill its registers.
+    const int64_t rows = blockRowsCapacity();
+    const int64_t filled =
+        rows + sandwich::divideUp(rows, kernel.rows) * fillingRows();
+    const int64_t elements = hasParameters()
+                                 ? maxPackedInput * (1 + fillingRows())
+                                 : filled * schedule.slice[2];
+    return elements * (multipliesBF16(kernel.isa) ? 2 : 4);
+  }
+  /// The most rows that packing adds to those of a strip.
+  int64_t fillingRows() const {
+    const MatrixISA isa = schedule.microKernel.isa;
+    return packedRows(isa, 1) - 1;
+  }
   bool hasTiles() const { return sandwich::hasTiles(schedule.microKernel.isa); }
   /// Views of the scratch memory.
   void createBuffers(Value scratch);
   /// Says how many rows tiles have, all over the nest.
   void configureTiles();
-  /// Copies the slice's rows of the block into tiles, if they are not there
-  /// yet.
+  /// Copies the slice's rows of the block to where micro-kernels read them, if
+  /// they are not there yet.
   void packInput();
+  /// The element of the packed input that strip `strip`, or tile, from the unit
+  /// `firstUnit` on begins at.
+  Value packedPlace(Value firstUnit, Value strip) {
+    Value rows = b.add(b.mul(firstUnit, tileRows), b.mul(strip, fillingRows()));
+    return b.mul(rows, sliceKSize);
+  }
   /// The input's first row of the tile that begins `row` rows into the block.
   Value clampTile(Value row) {
     Value last = b.sub(op.getRowEnd(), tileRows);
@@ -98,8 +117,10 @@ private:
   void emitBlock();
   void emitPanels(Value begin, Value end, int64_t width);
   void emitStrips(Value panelColumn, int64_t width);
-  /// Where the strip of `units` units from `firstUnit` on finds its input.
-  void setInput(Value firstUnit, Value units, MicroKernelArguments &arguments);
+  /// Where the strip number `strip` of `units` units from `firstUnit` on finds
+  /// its input.
+  void setInput(Value strip, Value firstUnit, Value units,
+                MicroKernelArguments &arguments);
   void emitCall(int64_t width, Value units, const PrefetchPlan &prefetch,
                 MicroKernelArguments arguments);
   void inlineBody();
@@ -170,7 +191,7 @@ private:
   Value blockUnitsMost, bN, bK, bC, kernelUnits, distance;
   /// The thread's units, and the rows of each.
   Value units, tileRows;
-  /// `packed` has the rows of one tile after those of another.
+  /// `packed` has the rows of one tile or strip after those of another.
   Value weight, block, packed;
   // Values of the loops around the insertion point.
   Value nextBlockRow, blockRow, blockUnits, blockRows, blockColumn,
@@ -274,12 +295,15 @@ void NestLowering::createBuffers(Value scratch) {
   if (!schedule.packsInput)
     return;
   auto input = cast<MemRefType>(op.getInput().getType());
-  shape = {ShapedType::kDynamic,
-           tile::rowBytes * 8 / input.getElementTypeBitWidth()};
-  Value rows = b.mul(b.mul(blockUnitsMost, unit), b.div(bK, packing.kStep));
+  const int64_t inputBytes = input.getElementTypeBitWidth() / 8;
+  const int64_t elements = packedInputBytes() / inputBytes;
+  if (hasTiles())
+    shape = {elements / packing.kStep, packing.kStep};
+  else
+    shape = {1, elements};
   packed =
       memref::ViewOp::create(b, MemRefType::get(shape, input.getElementType()),
-                             scratch, b.index(sumsBytes()), rows);
+                             scratch, b.index(sumsBytes()), ValueRange());
 }
 
 void NestLowering::configureTiles() {
@@ -295,25 +319,30 @@ void NestLowering::configureTiles() {
 }
 
 void NestLowering::packInput() {
+  const MicroKernelEmitter &emitter =
+      getMicroKernelEmitter(schedule.microKernel.isa);
   auto pack = [&] {
-    Value steps = b.div(sliceKSize, packing.kStep);
-    auto input = cast<MemRefType>(op.getInput().getType());
-    auto type =
-        VectorType::get({cast<MemRefType>(packed.getType()).getDimSize(1)},
-                        input.getElementType());
-    b.forLoop(b.index(0), blockUnits, 1, [&](Value number) {
-      Value first = clampTile(b.mul(number, tileRows));
-      b.forLoop(b.index(0), tileRows, 1, [&](Value row) {
-        b.forLoop(b.index(0), steps, 1, [&](Value step) {
-          Value from = b.add(sliceK, b.mul(step, packing.kStep));
-          Value line = vector::LoadOp::create(
-              b, type, op.getInput(), ValueRange{b.add(first, row), from});
-          Value tile = b.add(b.mul(number, steps), step);
-          vector::StoreOp::create(
-              b, line, packed,
-              ValueRange{b.add(b.mul(tile, tileRows), row), b.index(0)});
-        });
+    InputPiece piece;
+    piece.input = op.getInput();
+    piece.firstK = sliceK;
+    piece.k = sliceKSize;
+    piece.packed = packed;
+    if (hasTiles()) {
+      piece.rows = tileRows;
+      b.forLoop(b.index(0), blockUnits, 1, [&](Value number) {
+        piece.firstRow = clampTile(b.mul(number, tileRows));
+        piece.place = packedPlace(number, number);
+        emitter.emitInputPacking(b, packing, piece);
       });
+      return;
+    }
+    Value strips = divideUp(blockUnits, kernelUnits);
+    b.forLoop(b.index(0), strips, 1, [&](Value strip) {
+      auto [first, rows] = share(blockUnits, strips, strip);
+      piece.firstRow = b.add(blockRow, first);
+      piece.rows = rows;
+      piece.place = packedPlace(first, strip);
+      emitter.emitInputPacking(b, packing, piece);
     });
   };
   // All of K at once stays for the other columns.
@@ -397,30 +426,39 @@ void NestLowering::emitPanels(Value begin, Value end, int64_t width) {
   });
 }
 
-void NestLowering::setInput(Value firstUnit, Value units,
+void NestLowering::setInput(Value strip, Value firstUnit, Value units,
                             MicroKernelArguments &arguments) {
-  arguments.input = op.getInput();
-  arguments.firstK = chunkK;
-  if (!hasTiles()) {
-    arguments.firstRow = b.add(blockRow, firstUnit);
-    return;
-  }
-  arguments.tileRows = tileRows;
+  arguments.input = packed ? packed : op.getInput();
   Value lastUnit = b.add(firstUnit, b.sub(units, b.index(1)));
+  if (hasTiles())
+    arguments.tileRows = tileRows;
   if (!packed) {
-    arguments.firstRow = clampTile(b.mul(firstUnit, tileRows));
-    arguments.lastTileRow = clampTile(b.mul(lastUnit, tileRows));
+    arguments.firstK = chunkK;
+    arguments.firstRow = b.add(blockRow, firstUnit);
+    if (hasTiles()) {
+      arguments.firstRow = clampTile(b.mul(firstUnit, tileRows));
+      arguments.lastTileRow = clampTile(b.mul(lastUnit, tileRows));
+    }
     return;
   }
-  Value steps = b.div(sliceKSize, packing.kStep);
-  Value firstStep = b.div(b.sub(chunkK, sliceK), packing.kStep);
-  auto packedRow = [&](Value number) {
-    return b.mul(b.add(b.mul(number, steps), firstStep), tileRows);
-  };
-  arguments.input = packed;
-  arguments.firstK = b.index(0);
-  arguments.firstRow = packedRow(firstUnit);
-  arguments.lastTileRow = packedRow(lastUnit);
+  Value fromSlice = b.sub(chunkK, sliceK);
+  if (hasTiles()) {
+    auto line = [&](Value number) {
+      Value place =
+          b.add(packedPlace(number, number), b.mul(fromSlice, tileRows));
+      return b.div(place, packing.kStep);
+    };
+    arguments.firstK = b.index(0);
+    arguments.firstRow = line(firstUnit);
+    arguments.lastTileRow = line(lastUnit);
+    return;
+  }
+  // As `packedRows` does.
+  const int64_t pairs = 1 + fillingRows();
+  Value rows = b.mul(divideUp(units, b.index(pairs)), pairs);
+  arguments.firstRow = b.index(0);
+  arguments.firstK =
+      b.add(packedPlace(firstUnit, strip), b.mul(fromSlice, rows));
 }
 
 void NestLowering::emitStrips(Value panelColumn, int64_t width) {
@@ -436,7 +474,7 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
     b.forLoop(b.index(0), strips, 1, [&](Value strip) {
       auto [firstUnit, stripUnits] = share(blockUnits, strips, strip);
       MicroKernelArguments arguments;
-      setInput(firstUnit, stripUnits, arguments);
+      setInput(strip, firstUnit, stripUnits, arguments);
       arguments.k = chunkKSize;
       arguments.weight = weight;
       arguments.weightOffset =

@@ -220,12 +220,33 @@ public:
                 const MicroKernelArguments &arguments) const override {
     TileWriter(builder, specialization, arguments, elements).write();
   }
+  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
+                        const InputPiece &piece) const override;
 
 private:
   const TileElements elements;
 };
 
 } // namespace
+
+void TileEmitter::emitInputPacking(LoopBuilder &b, const Packing &packing,
+                                   const InputPiece &piece) const {
+  auto type =
+      VectorType::get({packing.kStep},
+                      cast<MemRefType>(piece.input.getType()).getElementType());
+  Value zero = b.index(0), steps = b.div(piece.k, packing.kStep);
+  Value firstLine = b.div(piece.place, packing.kStep);
+  b.forLoop(zero, piece.rows, 1, [&](Value row) {
+    b.forLoop(zero, steps, 1, [&](Value step) {
+      Value from = b.add(piece.firstK, b.mul(step, packing.kStep));
+      Value line = vector::LoadOp::create(
+          b, type, piece.input, ValueRange{b.add(piece.firstRow, row), from});
+      Value place = b.add(b.mul(step, piece.rows), row);
+      vector::StoreOp::create(b, line, piece.packed,
+                              ValueRange{b.add(firstLine, place), zero});
+    });
+  });
+}
 
 const MicroKernelEmitter &sandwich::getAMXEmitter() {
   static const TileEmitter emitter(

@@ -31,7 +31,7 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
                        const MicroKernelArguments &arguments, int64_t blockRows)
     : builder(builder), specialization(specialization), arguments(arguments),
       kernel(specialization.kernel), packing(specialization.weightPacking()),
-      blockColumns(registerFileOf(kernel.isa).columns),
+      blockRows(blockRows), blockColumns(registerFileOf(kernel.isa).columns),
       columnBlocks(kernel.columns / blockColumns) {
   for (int64_t row = 0; row < kernel.rows; row += blockRows)
     firstRows.push_back(
@@ -39,7 +39,9 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
 }
 
 void BodyWriter::write() {
-  input = getInputBlock(builder, kernel.rows, arguments);
+  input = specialization.packedInput
+              ? getPackedInput(builder, kernel, arguments)
+              : getInputBlock(builder, kernel.rows, arguments);
   sumsBlock = getSumsBlock(builder, kernel, arguments);
   int64_t count = divideUp(kernel.columns, packing.panel);
   if (holdsPointers(kernel.isa, count))
@@ -168,6 +170,12 @@ void BodyWriter::writeStep(Value k, int64_t offset,
 }
 
 Value BodyWriter::loadRow(int64_t block, Value k, int64_t offset) {
+  if (specialization.packedInput) {
+    const int64_t rows = packedRows(kernel.isa, kernel.rows);
+    Value begin = arith::MulIOp::create(builder, k, createIndex(builder, rows));
+    return loadPackedInput(block * blockRows,
+                           addConstant(builder, begin, offset * rows));
+  }
   return loadInput({getRow(block), addConstant(builder, k, offset),
                     firstRows[block] * specialization.inputStride + offset});
 }

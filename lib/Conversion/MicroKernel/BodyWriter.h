@@ -43,6 +43,12 @@ protected:
     int64_t displacement;
   };
   virtual mlir::Value loadInput(const InputPlace &place) = 0;
+  /// The operand of `row`, the first of a block, where the input is packed: in
+  /// row `row` of those that begin at element `begin`. Called for one row after
+  /// the other in each step.
+  virtual mlir::Value loadPackedInput(int64_t /*row*/, mlir::Value /*begin*/) {
+    llvm_unreachable("these micro-kernels read their input in rows");
+  }
   /// The weight's operand from the element `offset` of `panel` on.
   virtual mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) = 0;
   /// `sum + input * weight`.
@@ -68,7 +74,8 @@ protected:
   const MicroKernelArguments &arguments;
   const MicroKernel &kernel;
   Packing packing;
-  /// The rows and k of the input, and the sums, of this micro-kernel.
+  /// The rows and k of the input, or its packed elements, and the sums, of this
+  /// micro-kernel.
   mlir::Value input, sumsBlock;
 
 private:
@@ -97,8 +104,9 @@ private:
   /// panel.
   mlir::Value loadColumn(int64_t block, mlir::Value position);
 
-  /// Columns of a register with sums, and such registers beside each other.
-  int64_t blockColumns, columnBlocks;
+  /// Rows and columns of a register with sums, and such registers beside each
+  /// other.
+  int64_t blockRows, blockColumns, columnBlocks;
   /// The first row of each row of registers. Where they do not divide the
   /// rows, the last begins early and computes the rows it shares with its
   /// neighbour a second time, to the same sums.

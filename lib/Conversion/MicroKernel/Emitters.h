@@ -31,6 +31,16 @@ const MicroKernelEmitter &getAMXEmitter();
 /// NEON with bf16 matrix multiplication.
 const MicroKernelEmitter &getNeonBFMMLAEmitter();
 
+/// SVE with bf16 matrix multiplication.
+const MicroKernelEmitter &getScalableBFMMLAEmitter();
+
+/// `emitInputPacking` of f32.
+void emitTransposedPacking(LoopBuilder &builder, const InputPiece &piece);
+
+/// `emitInputPacking` of instructions on pairs of rows.
+void emitPairPacking(LoopBuilder &builder, const Packing &packing,
+                     const InputPiece &piece);
+
 inline mlir::Value createIndex(mlir::ImplicitLocOpBuilder &builder,
                                int64_t value) {
   return mlir::arith::ConstantIndexOp::create(builder, value);
@@ -48,6 +58,11 @@ inline mlir::Value addConstant(mlir::ImplicitLocOpBuilder &builder,
 /// The rows and k of the input that the micro-kernel reads.
 mlir::Value getInputBlock(mlir::ImplicitLocOpBuilder &builder, int64_t rows,
                           const MicroKernelArguments &arguments);
+
+/// The elements of the packed input that the micro-kernel reads, in one row.
+mlir::Value getPackedInput(mlir::ImplicitLocOpBuilder &builder,
+                           const MicroKernel &kernel,
+                           const MicroKernelArguments &arguments);
 
 /// The sums that the micro-kernel writes.
 mlir::Value getSumsBlock(mlir::ImplicitLocOpBuilder &builder,

@@ -18,7 +18,7 @@ using namespace sandwich;
 
 std::string MicroKernelSpecialization::name() const {
   std::string name = kernel.name();
-  if (!hasTiles(kernel.isa))
+  if (!hasTiles(kernel.isa) && !packedInput)
     name += "_ld" + std::to_string(inputStride);
   if (Packing weights = weightPacking(); weights != packingOf(kernel.isa))
     name += "_panel" + std::to_string(weights.panel);
@@ -62,6 +62,15 @@ int64_t sandwich::getColumnOffset(const Packing &packing, int64_t column) {
          column % packing.tile * packing.kPack;
 }
 
+int64_t sandwich::packedRows(MatrixISA isa, int64_t rows) {
+  return hasTiles(isa) ? rows : llvm::alignTo(rows, registerFileOf(isa).rows);
+}
+
+void MicroKernelEmitter::emitInputPacking(LoopBuilder &, const Packing &,
+                                          const InputPiece &) const {
+  llvm_unreachable("these micro-kernels read their input in rows");
+}
+
 const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
@@ -76,6 +85,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getAMXEmitter();
   case MatrixISA::ARM_NEON_BF16:
     return getNeonBFMMLAEmitter();
+  case MatrixISA::ARM_SVE_BF16:
+    return getScalableBFMMLAEmitter();
   }
   llvm_unreachable("every instruction set has an emitter");
 }
@@ -109,7 +120,8 @@ getArgumentTypes(MLIRContext *context,
   const bool tiles = hasTiles(specialization.kernel.isa);
   SmallVector<Type> types = {
       rows(specialization.inputType(context),
-           tiles ? dynamic : specialization.inputStride),
+           tiles || specialization.packedInput ? dynamic
+                                               : specialization.inputStride),
       index,
       index,
       index,
@@ -204,6 +216,19 @@ Value sandwich::getInputBlock(ImplicitLocOpBuilder &builder, int64_t rows,
       builder, arguments.input,
       ArrayRef<OpFoldResult>{arguments.firstRow, arguments.firstK},
       {builder.getIndexAttr(rows), arguments.k},
+      {builder.getIndexAttr(1), builder.getIndexAttr(1)});
+}
+
+Value sandwich::getPackedInput(ImplicitLocOpBuilder &builder,
+                               const MicroKernel &kernel,
+                               const MicroKernelArguments &arguments) {
+  const int64_t rows = packedRows(kernel.isa, kernel.rows);
+  Value size =
+      arith::MulIOp::create(builder, arguments.k, createIndex(builder, rows));
+  return memref::SubViewOp::create(
+      builder, arguments.input,
+      ArrayRef<OpFoldResult>{builder.getIndexAttr(0), arguments.firstK},
+      {builder.getIndexAttr(1), size},
       {builder.getIndexAttr(1), builder.getIndexAttr(1)});
 }
 

@@ -30,6 +30,7 @@ private:
   Value createZeroSum() override;
   void storeSum(Value sum, int64_t row, int64_t column) override;
   Value loadInput(const InputPlace &place) override;
+  Value loadPackedInput(int64_t row, Value begin) override;
   Value loadWeight(Value panel, Value offset) override;
   Value multiply(Value sum, Value input, Value weight) override;
 
@@ -45,19 +46,68 @@ private:
   Value loadPair(Value matrix, Value row, Value column, int64_t size);
 };
 
+class BFMMLAEmitter final : public MicroKernelEmitter {
+public:
+  void emitBody(ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    BFMMLAWriter(builder, specialization, arguments).write();
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
+                        const InputPiece &piece) const override {
+    emitPairPacking(builder, packing, piece);
+  }
+};
+
 } // namespace
+
+/// The `size` elements of two rows of `matrix` from `column` on, one after the
+/// other.
+static Value loadBoth(ImplicitLocOpBuilder &builder, Value matrix, Value first,
+                      Value second, Value column, int64_t size) {
+  Type element = cast<MemRefType>(matrix.getType()).getElementType();
+  auto load = [&](Value row) -> Value {
+    return vector::LoadOp::create(builder, VectorType::get({size}, element),
+                                  matrix, ValueRange{row, column});
+  };
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2 * size));
+  Value lower = load(first);
+  Value upper = first == second ? lower : load(second);
+  return vector::ShuffleOp::create(builder, lower, upper, order);
+}
 
 Value BFMMLAWriter::loadPair(Value matrix, Value row, Value column,
                              int64_t size) {
-  Type element = cast<MemRefType>(matrix.getType()).getElementType();
-  auto load = [&](Value row) -> Value {
-    return vector::LoadOp::create(builder, getVector(size, element), matrix,
-                                  ValueRange{row, column});
-  };
-  Value first = load(row);
-  Value second = kernel.rows > 1 ? load(addConstant(builder, row, 1)) : first;
-  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(2 * size));
-  return vector::ShuffleOp::create(builder, first, second, order);
+  Value second = kernel.rows > 1 ? addConstant(builder, row, 1) : row;
+  return loadBoth(builder, matrix, row, second, column, size);
+}
+
+void sandwich::emitPairPacking(LoopBuilder &b, const Packing &packing,
+                               const InputPiece &piece) {
+  const int64_t step = packing.kPack;
+  Value pairs = b.div(b.add(piece.rows, 1), 2);
+  Value zero = b.index(0), last = b.sub(piece.rows, b.index(1));
+  b.forLoop(zero, pairs, 1, [&](Value pair) {
+    // The last row of an odd number is the second of its pair.
+    Value second = b.min(b.add(b.mul(pair, 2), 1), last);
+    Value first = b.sub(second, b.min(second, b.index(1)));
+    Value place = b.add(piece.place, b.mul(pair, 2 * step));
+    b.forLoop(zero, piece.k, step, [&](Value k) {
+      Value both =
+          loadBoth(b, piece.input, b.add(piece.firstRow, first),
+                   b.add(piece.firstRow, second), b.add(piece.firstK, k), step);
+      vector::StoreOp::create(
+          b, both, piece.packed,
+          ValueRange{zero, b.add(place, b.mul(b.mul(k, pairs), 2))});
+    });
+  });
+}
+
+Value BFMMLAWriter::loadPackedInput(int64_t row, Value begin) {
+  return vector::LoadOp::create(
+      builder, getVector(2 * packing.kPack, builder.getBF16Type()), input,
+      ValueRange{createIndex(builder, 0),
+                 addConstant(builder, begin, row * packing.kPack)});
 }
 
 Value BFMMLAWriter::loadSum(int64_t row, int64_t column) {
@@ -95,6 +145,6 @@ Value BFMMLAWriter::multiply(Value sum, Value input, Value weight) {
 }
 
 const MicroKernelEmitter &sandwich::getNeonBFMMLAEmitter() {
-  static const BodyWriterEmitter<BFMMLAWriter> emitter;
+  static const BFMMLAEmitter emitter;
   return emitter;
 }

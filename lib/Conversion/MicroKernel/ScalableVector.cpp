@@ -5,16 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-///
-/// \file
-/// SVE's vectors have 128 bits or a multiple that the CPU chooses. A
-/// micro-kernel is made for the longest ones: of each register's columns it
-/// computes those that a vector has, in as many passes over K as it takes to
-/// have them all. So the packing of weights does not depend on the length, and
-/// an artifact runs with any.
-///
-//===----------------------------------------------------------------------===//
 
+#include "ScalableVector.h"
 #include "Vector.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -23,6 +15,38 @@
 using namespace mlir;
 using namespace sandwich;
 
+Value sandwich::createColumnsOfVector(ImplicitLocOpBuilder &builder,
+                                      MatrixISA isa) {
+  constexpr int64_t shortestVectors =
+      longestScalableVectorBytes / shortestScalableVectorBytes;
+  return arith::MulIOp::create(
+      builder, vector::VectorScaleOp::create(builder),
+      createIndex(builder, registerFileOf(isa).columns / shortestVectors));
+}
+
+void sandwich::emitPasses(
+    ImplicitLocOpBuilder &builder,
+    const MicroKernelSpecialization &specialization,
+    const MicroKernelArguments &arguments,
+    llvm::function_ref<void(const MicroKernelArguments &)> emitPass) {
+  const MatrixISA isa = specialization.kernel.isa;
+  auto passes =
+      scf::ForOp::create(builder, createIndex(builder, 0),
+                         createIndex(builder, registerFileOf(isa).columns),
+                         createColumnsOfVector(builder, isa));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(passes.getBody());
+  Value first = passes.getInductionVar();
+  Value element = arith::MulIOp::create(
+      builder, first,
+      createIndex(builder, specialization.weightPacking().kPack));
+  MicroKernelArguments pass = arguments;
+  pass.weightOffset =
+      arith::AddIOp::create(builder, arguments.weightOffset, element);
+  pass.sumsColumn = arith::AddIOp::create(builder, arguments.sumsColumn, first);
+  emitPass(pass);
+}
+
 namespace {
 
 class ScalableVectorEmitter final : public MicroKernelEmitter {
@@ -30,21 +54,14 @@ public:
   void emitBody(ImplicitLocOpBuilder &builder,
                 const MicroKernelSpecialization &specialization,
                 const MicroKernelArguments &arguments) const override {
-    Value lanes =
-        arith::MulIOp::create(builder, vector::VectorScaleOp::create(builder),
-                              createIndex(builder, shortestScalableVector));
-    const int64_t columns = registerFileOf(specialization.kernel.isa).columns;
-    auto passes = scf::ForOp::create(builder, createIndex(builder, 0),
-                                     createIndex(builder, columns), lanes);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(passes.getBody());
-    Value first = passes.getInductionVar();
-    MicroKernelArguments pass = arguments;
-    pass.weightOffset =
-        arith::AddIOp::create(builder, arguments.weightOffset, first);
-    pass.sumsColumn =
-        arith::AddIOp::create(builder, arguments.sumsColumn, first);
-    VectorWriter(builder, specialization, pass).write();
+    emitPasses(builder, specialization, arguments,
+               [&](const MicroKernelArguments &pass) {
+                 VectorWriter(builder, specialization, pass).write();
+               });
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing & /*packing*/,
+                        const InputPiece &piece) const override {
+    emitTransposedPacking(builder, piece);
   }
 };
 

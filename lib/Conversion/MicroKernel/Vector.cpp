@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vector.h"
+#include "ScalableVector.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -19,7 +20,7 @@ VectorWriter::VectorWriter(ImplicitLocOpBuilder &builder,
                            const MicroKernelArguments &arguments)
     : BodyWriter(builder, specialization, arguments, /*blockRows=*/1),
       lanes(hasScalableVectors(kernel.isa)
-                ? shortestScalableVector
+                ? shortestScalableVectorBytes / 4
                 : registerFileOf(kernel.isa).columns),
       sumType(VectorType::get({lanes}, builder.getF32Type(),
                               {hasScalableVectors(kernel.isa)})) {}
@@ -78,6 +79,30 @@ Value VectorWriter::loadInput(const InputPlace &place) {
                                      loadElements(builder.getF32Type(), place));
 }
 
+Value VectorWriter::loadPackedInput(int64_t row, Value begin) {
+  if (hasScalableVectors(kernel.isa)) {
+    // Loads put an element in every lane, at less distance than rows have.
+    Value element = memref::LoadOp::create(
+        builder, input,
+        ValueRange{createIndex(builder, 0), addConstant(builder, begin, row)});
+    return vector::BroadcastOp::create(builder, sumType, element);
+  }
+  // NEON multiplies by one element of a vector: four rows in one load.
+  auto rowsInGroup = [&] {
+    return cast<VectorType>(group.getType()).getDimSize(0);
+  };
+  if (row == 0 || row == groupBegin + rowsInGroup()) {
+    groupBegin = row;
+    int64_t rows =
+        std::min<int64_t>(llvm::bit_floor<uint64_t>(kernel.rows - row), lanes);
+    group = vector::LoadOp::create(
+        builder, VectorType::get({rows}, builder.getF32Type()), input,
+        ValueRange{createIndex(builder, 0), addConstant(builder, begin, row)});
+  }
+  Value element = vector::ExtractOp::create(builder, group, row - groupBegin);
+  return vector::BroadcastOp::create(builder, sumType, element);
+}
+
 Value VectorWriter::loadWeight(Value panel, Value offset) {
   Type element = cast<MemRefType>(panel.getType()).getElementType();
   Value weight =
@@ -108,7 +133,75 @@ Value VectorWriter::pin(Value sum, Value streamed, bool usedOnce) {
   return pinRegisters({sum, streamed}, "v");
 }
 
+namespace {
+
+class VectorEmitter final : public MicroKernelEmitter {
+public:
+  void emitBody(ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    VectorWriter(builder, specialization, arguments).write();
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing & /*packing*/,
+                        const InputPiece &piece) const override {
+    emitTransposedPacking(builder, piece);
+  }
+};
+
+} // namespace
+
+/// Transposes 4 x 4 elements at a time, and copies what is left one by one.
+void sandwich::emitTransposedPacking(LoopBuilder &b, const InputPiece &piece) {
+  constexpr int64_t size = 4;
+  auto type = VectorType::get({size}, b.getF32Type());
+  Value zero = b.index(0);
+  Value groupedRows = b.sub(piece.rows, b.rem(piece.rows, size));
+  Value groupedK = b.sub(piece.k, b.rem(piece.k, size));
+  auto place = [&](Value row, Value k) {
+    return b.add(piece.place, b.add(b.mul(k, piece.rows), row));
+  };
+  auto copy = [&](Value row, Value k) {
+    Value element = memref::LoadOp::create(
+        b, piece.input,
+        ValueRange{b.add(piece.firstRow, row), b.add(piece.firstK, k)});
+    memref::StoreOp::create(b, element, piece.packed,
+                            ValueRange{zero, place(row, k)});
+  };
+  auto zip = [&](Value first, Value second) -> std::pair<Value, Value> {
+    return {vector::ShuffleOp::create(b, first, second,
+                                      ArrayRef<int64_t>{0, 4, 1, 5}),
+            vector::ShuffleOp::create(b, first, second,
+                                      ArrayRef<int64_t>{2, 6, 3, 7})};
+  };
+  auto transpose = [&](Value row, Value k) {
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < size; ++i)
+      rows.push_back(vector::LoadOp::create(
+          b, type, piece.input,
+          ValueRange{b.add(piece.firstRow, b.add(row, i)),
+                     b.add(piece.firstK, k)}));
+    auto [evenLow, evenHigh] = zip(rows[0], rows[2]);
+    auto [oddLow, oddHigh] = zip(rows[1], rows[3]);
+    auto [k0, k1] = zip(evenLow, oddLow);
+    auto [k2, k3] = zip(evenHigh, oddHigh);
+    for (auto [i, column] : llvm::enumerate(SmallVector<Value>{k0, k1, k2, k3}))
+      vector::StoreOp::create(
+          b, column, piece.packed,
+          ValueRange{zero, place(row, b.add(k, static_cast<int64_t>(i)))});
+  };
+  b.forLoop(zero, groupedRows, size, [&](Value row) {
+    b.forLoop(zero, groupedK, size, [&](Value k) { transpose(row, k); });
+    b.forLoop(groupedK, piece.k, 1, [&](Value k) {
+      for (int64_t i = 0; i < size; ++i)
+        copy(b.add(row, i), k);
+    });
+  });
+  b.forLoop(groupedRows, piece.rows, 1, [&](Value row) {
+    b.forLoop(zero, piece.k, 1, [&](Value k) { copy(row, k); });
+  });
+}
+
 const MicroKernelEmitter &sandwich::getVectorEmitter() {
-  static const BodyWriterEmitter<VectorWriter> emitter;
+  static const VectorEmitter emitter;
   return emitter;
 }

@@ -13,10 +13,6 @@
 
 namespace sandwich {
 
-/// f32 elements of 128 bits, which vectors without a known length are multiples
-/// of.
-inline constexpr int64_t shortestScalableVector = 4;
-
 /// Each register holds a vector of one row's sums; the weight's operand is as
 /// many columns, the input's one element (or pair) in every lane. Multiplies
 /// f32 by FMA on any CPU.
@@ -32,6 +28,7 @@ protected:
   void storeSum(mlir::Value sum, int64_t row, int64_t column) override;
   void beginRound(mlir::Value k) override;
   mlir::Value loadInput(const InputPlace &place) override;
+  mlir::Value loadPackedInput(int64_t row, mlir::Value begin) override;
   mlir::Value loadWeight(mlir::Value panel, mlir::Value offset) override;
   mlir::Value multiply(mlir::Value sum, mlir::Value input,
                        mlir::Value weight) override;
@@ -48,6 +45,9 @@ protected:
 private:
   /// On x86-64, a pointer to the first row's element where the round began.
   mlir::Value roundInput;
+  /// Packed input: the rows from `groupBegin` on as one vector.
+  mlir::Value group;
+  int64_t groupBegin = 0;
 };
 
 } // namespace sandwich

@@ -8,6 +8,7 @@
 
 #include "sandwich/Conversion/Passes.h"
 #include "sandwich/Dialect/Tile/IR/Tile.h"
+#include "sandwich/Target/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,7 +32,6 @@ namespace {
 /// 16 on two bytes for each tile's bytes in a row, from byte 48 on one for its
 /// rows.
 constexpr int64_t configurationWords = 8;
-constexpr int64_t cacheLineBytes = 64;
 constexpr int64_t rowBytesWords[] = {2, 3};
 constexpr int64_t rowsWord = 6;
 

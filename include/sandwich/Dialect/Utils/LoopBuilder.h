@@ -9,6 +9,8 @@
 #ifndef SANDWICH_DIALECT_UTILS_LOOPBUILDER_H
 #define SANDWICH_DIALECT_UTILS_LOOPBUILDER_H
 
+#include "sandwich/Target/Target.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -17,10 +19,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace sandwich {
-
-/// f32 elements of the working vector; LLVM splits it where registers are
-/// narrower.
-inline constexpr int64_t vectorWidth = 16;
 
 /// Builds scalar loops around vector code that computes in f32 on f32, bf16 or
 /// f16 buffers. Index and f32 arithmetic fold constants.

@@ -277,9 +277,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       schedule.chunkK % kStep != 0)
     return emitError() << "(C6) K of a chunk must be a multiple of " << kStep
                        << ", at most " << lm::maxDimension;
+  if (schedule.packsInput && !canPackInput(schedule.microKernel.isa))
+    return emitError() << "(C7) " << schedule.microKernel.name()
+                       << " does not read packed input";
   if (!hasTiles(schedule.microKernel.isa) &&
-      (schedule.packsInput || schedule.streamed != StreamedOperands::None))
-    return emitError() << "(C7) only tiles pack their input or stream operands";
+      schedule.streamed != StreamedOperands::None)
+    return emitError() << "(C8) only tiles stream operands";
   return success();
 }
 

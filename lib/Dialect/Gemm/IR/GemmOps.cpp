@@ -33,7 +33,6 @@ int64_t gemm::getHeadDim(EpilogueOp op) {
 
 int64_t gemm::getPartialSumsColumns(MatmulOp op, const Schedule &schedule,
                                     SymbolTableCollection &symbols) {
-  constexpr int64_t vectorWidth = 16;
   Packing packing = packingFor(getShape(op, symbols), schedule.microKernel.isa);
   lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   return llvm::alignTo(llvm::alignTo(weight.getStoredRows(), packing.panel),
