@@ -198,10 +198,13 @@ static void onBadAccess(int signal, siginfo_t *information, void *context) {
   constexpr uintptr_t largestObject = uintptr_t(1) << 20;
   if (isAccess && address < largestObject && memoryIsExhausted())
     exitOutOfMemory();
+#if defined(__x86_64__) || defined(__aarch64__)
+  const auto &registers = static_cast<const ucontext_t *>(context)->uc_mcontext;
 #ifdef __x86_64__
-  const auto *registers = static_cast<const ucontext_t *>(context);
-  const auto stack =
-      static_cast<uintptr_t>(registers->uc_mcontext.gregs[REG_RSP]);
+  const auto stack = static_cast<uintptr_t>(registers.gregs[REG_RSP]);
+#else
+  const auto stack = static_cast<uintptr_t>(registers.sp);
+#endif
   // A frame may be large, and its first access far from the pointer.
   constexpr uintptr_t largestFrame = uintptr_t(64) << 10;
   if (isAccess && address + largestFrame > stack &&

@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -203,6 +204,93 @@ TEST(TileCode, IsNothingButLoadsAndMultiplications) {
       EXPECT_GT(place, function);
       EXPECT_LT(place, end);
     }
+  }
+}
+
+/// What is not a load, a prefetch or a branch and takes a pipe of vectors.
+int64_t countVectorOperations(const InnerLoop &loop) {
+  return std::ranges::count_if(
+      loop.instructions, [](const std::string &instruction) {
+        const size_t operands = instruction.find('\t');
+        return !instruction.starts_with("ld") &&
+               operands != std::string::npos &&
+               (instruction[operands + 1] == 'v' ||
+                instruction[operands + 1] == 'z' ||
+                instruction[operands + 1] == 'q' ||
+                instruction[operands + 1] == 'd' ||
+                instruction[operands + 1] == 's') &&
+               std::isdigit(instruction[operands + 2]) != 0;
+      });
+}
+
+/// In the loops of those that the untuned rule takes for many rows on ARM, and
+/// of 8 x 12, nothing takes the pipes of vectors but multiplications and, where
+/// bf16 is widened, one operation for each register of the weight. Little else
+/// is there than the loads that this takes.
+TEST(ArmCode, IsNearlyNothingButLoadsAndMultiplications) {
+  struct Case {
+    MicroKernelSpecialization kernel;
+    /// Of a step, as few as there can be; two of the weight's may be one.
+    int64_t inputLoads, weightLoads;
+  };
+  const auto packed = [](MicroKernel kernel, bool widens = false,
+                         int64_t panel = 0) {
+    MicroKernelSpecialization result{.kernel = kernel,
+                                     .widensWeights = widens,
+                                     .prefetchLines = 1,
+                                     .packedInput = true};
+    if (panel > 0) {
+      result.packing = packingOf(kernel.isa);
+      result.packing->panel = result.packing->tile = panel;
+    }
+    return result;
+  };
+  using enum MatrixISA;
+  const std::vector<Case> cases = {
+      {packed({ARM_NEON_F32, 6, 16}), 2, 4},
+      {packed({ARM_NEON_F32, 8, 12}, false, 12), 2, 3},
+      {packed({ARM_NEON_F32, 12, 8}, true), 3, 1},
+      {packed({ARM_NEON_BF16, 6, 16}), 3, 8},
+      {packed({ARM_NEON_BF16, 8, 12}, false, 12), 4, 6},
+      {packed({ARM_SVE_F32, 12, 32}), 12, 2},
+      {packed({ARM_SVE_F32, 12, 32}, true), 12, 2},
+      {packed({ARM_SVE_BF16, 12, 32}), 6, 4},
+  };
+  for (const auto &[kernel, inputLoads, weightLoads] : cases) {
+    const MatrixISA isa = kernel.kernel.isa;
+    auto program = MicroKernelProgram::compile({kernel}, targetOf(isa));
+    ASSERT_TRUE(program) << program.error().message;
+    Result<std::string> assembly = (*program)->assembly();
+    ASSERT_TRUE(assembly) << assembly.error().message;
+    const auto loops = findInnerLoops(*assembly, CpuArchitecture::AArch64);
+    const RegisterFile file = registerFileOf(isa);
+    const int64_t steps = loopStep(isa) / kernel.weightPacking().kStep;
+    const int64_t columns = kernel.kernel.columns / file.columns;
+    const int64_t multiplications =
+        steps * (kernel.kernel.rows / file.rows) * columns;
+    const int64_t widenings = kernel.widensWeights ? steps * columns : 0;
+    int64_t rounds = 0;
+    for (const InnerLoop &loop : loops.at(kernel.name())) {
+      int64_t multiplied = 0;
+      for (std::string_view name : multiplicationsOf(isa))
+        multiplied += loop.count(name);
+      if (multiplied < multiplications)
+        continue;
+      ++rounds;
+      EXPECT_EQ(multiplied, multiplications) << kernel.name();
+      EXPECT_EQ(countVectorOperations(loop), multiplications + widenings)
+          << kernel.name();
+      // Addresses, of scalable vectors one for each load of the weight, the
+      // count and the branch.
+      const int64_t addresses =
+          hasScalableVectors(isa) ? steps * (weightLoads + 1) : 4;
+      EXPECT_LE(std::ssize(loop.instructions),
+                multiplications + widenings +
+                    steps * (inputLoads + weightLoads) + kernel.prefetchLines +
+                    addresses + 4)
+          << kernel.name();
+    }
+    EXPECT_EQ(rounds, 1) << kernel.name();
   }
 }
 

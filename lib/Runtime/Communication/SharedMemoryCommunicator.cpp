@@ -26,6 +26,11 @@ using namespace sandwich;
 // and one counter tells all others how far it is. No collective waits for
 // others to have read a box: docs/RationaleCollectives.md shows that what it
 // waits for anyway is sufficient.
+//
+// Boxes are plain memory. Raising a counter releases what this rank wrote into
+// its boxes, and what it has read from others', which they write next; waiting
+// for it acquires both. So every access to a box comes before the other rank's
+// next one, on CPUs that keep no order by themselves as well.
 
 namespace {
 /// A pair of cache lines, the least that ranks hand to each other.

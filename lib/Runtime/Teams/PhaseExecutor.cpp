@@ -210,6 +210,7 @@ private:
   void meet() {
     team.barrier();
     ++barriers;
+    // Relaxed, as the barrier passed it on: who set it came to that after it.
     // Another thread may be past this barrier and have set the next one.
     if (lastBarrier.load(std::memory_order_relaxed) == barriers)
       leave();

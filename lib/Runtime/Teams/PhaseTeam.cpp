@@ -47,7 +47,9 @@ public:
     return workers[worker]->cpu;
   }
 
-  /// Lets a worker be thread `thread` of the current run of `team`.
+  /// Lets a worker be thread `thread` of the current run of `team`. It reads
+  /// the plain members, here and of the team, once it has acquired `runs`, and
+  /// no more once it has arrived at the run's last barrier.
   void call(size_t worker, PhaseTeam &team, int32_t thread) {
     workers[worker]->team = &team;
     workers[worker]->number = thread;
@@ -62,6 +64,7 @@ public:
       std::this_thread::yield();
   }
 
+  // Relaxed: who sees it late spins for longer, and no data comes with it.
   void rest() { resting.store(1, std::memory_order_relaxed); }
   /// Before a run: its end is to find threads that spin for the next one.
   void endRest() {
@@ -224,8 +227,14 @@ void PhaseTeam::barrier() {
   unsigned count = activeThreads;
   if (count == 1)
     return;
+  // Acquire, so that it is read before this thread counts as arrived: later it
+  // may be the next barrier's, which never changes while this thread waits.
   uint32_t current = barriers.value();
+  // By arriving a thread releases what it wrote, and what it read may be
+  // written again; the last acquires that of all, and releases it to all by
+  // `barriers`.
   if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count) {
+    // Nobody arrives again before it has seen `barriers`.
     arrived.store(0, std::memory_order_relaxed);
     barriers.advance();
   } else {

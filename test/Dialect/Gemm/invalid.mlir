@@ -90,14 +90,14 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AMX_BF16_32x32, sl
 
 // -----
 
-// #gemm.schedule (C7): vectors read rows as they are.
-// expected-error @below {{(C7) only tiles pack their input or stream operands}}
+// #gemm.schedule (C7): vectors of x86-64 read rows as they are.
+// expected-error @below {{(C7) X86_AVX2_F32_6x16 does not read packed input}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>} {}
 
 // -----
 
-// #gemm.schedule (C7)
-// expected-error @below {{(C7) only tiles pack their input or stream operands}}
+// #gemm.schedule (C8)
+// expected-error @below {{(C8) only tiles stream operands}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = weight>} {}
 
 // -----

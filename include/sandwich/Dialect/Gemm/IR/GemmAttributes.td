@@ -70,7 +70,8 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     to; `order = rows_outer`, whether blocks of rows (`rows_outer`) or of columns
     (`columns_outer`) are the outer loop; `stores = cached`, or `non_temporal`;
     `k_chunk = 0`, K of one call of the micro-kernel, if not all of the slice's;
-    `input = rows`, or `packed` into tiles by each thread; and
+    `input = rows`, or `packed` by each thread in the order in which the
+    micro-kernel reads it; and
     `streamed = none`, `input`, `weight` or `both`: what tiles are loaded from
     past the nearest cache.
 
@@ -81,8 +82,9 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     columns, its K of its k_step; (C4) prefetched
     lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes;
     (C5) streams are between 1 and 64, and 1 where there is a distance; (C6) K of
-    a chunk is a multiple of the k_step and not negative; (C7) only tiles pack
-    their input or stream operands.
+    a chunk is a multiple of the k_step and not negative; (C7) only
+    tiles and micro-kernels for ARM read packed input; (C8) only tiles stream
+    operands.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+# Part of the Sandwich project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What share of the multiply pipes the micro-kernels for ARM use, by llvm-mca.
+
+    arm_pipes.py MODEL [--at-least=PERCENT]
+
+Compiles MODEL to assembly for each target of 64-bit ARM and takes the micro-kernel
+for many rows: of those that read packed input the one with most rows, of equals the
+one with fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
+many its multiplications would take alone; the quotient is printed. With --at-least,
+ends with an error where one is lower. Needs no ARM CPU: the figures are those of
+LLVM's models of the CPUs, which know nothing of caches.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# Target, element type of weights, features for llvm-mca, and its names of CPUs that
+# have them.
+CASES = (
+    ("aarch64-neon", "f32", "", "neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 tsv110"),
+    ("aarch64-neon", "bf16", "", "neoverse-n1 neoverse-n2 neoverse-v1 neoverse-v2 tsv110"),
+    ("aarch64-neon-bf16", "bf16", "+bf16", "neoverse-n2 neoverse-v1 neoverse-v2"),
+    ("aarch64-sve", "f32", "+sve", "neoverse-v1 a64fx"),
+    ("aarch64-sve", "bf16", "+sve", "neoverse-v1 a64fx"),
+    ("aarch64-sve-bf16", "bf16", "+sve,+bf16", "neoverse-n2 neoverse-v1 neoverse-v2"),
+)
+MULTIPLICATION = re.compile(r"\s(fmla|fmad|bfmmla)\s")
+ROUNDS = 200
+
+
+def inner_loops(body):
+    """Those of `body`, lines of a function: lines from a label to a branch back to it
+    between which no other loop is."""
+    labels = {}
+    loops = []
+    for number, line in enumerate(body):
+        if label := re.match(r"(\.L\w+):", line):
+            labels[label.group(1)] = number
+        branch = re.match(r"\s(?:b|b\.\w+|cbn?z|tbn?z)\s.*?(\.L\w+)$", line)
+        if branch and branch.group(1) in labels:
+            loops.append((labels[branch.group(1)], number))
+    return [body[first:last + 1] for first, last in loops
+            if not any(first <= begin and end <= last and (begin, end) != (first, last)
+                       for begin, end in loops)]
+
+
+def instructions(lines):
+    return [line for line in lines if re.match(r"\s[a-z]", line)]
+
+
+def multiplications(lines):
+    return [line for line in lines if MULTIPLICATION.match(line)]
+
+
+def best_loop(assembly):
+    """The name of the micro-kernel for many rows, and its loop over K."""
+    lines = [line.split("//")[0].rstrip() for line in assembly.split("\n")]
+    best = None
+    name = body = None
+    for line in lines:
+        if start := re.match(r"(ARM_\w+_(\d+)x\d+\w*_packed):$", line):
+            name, body = start.group(1), []
+            rows = int(start.group(2))
+        elif name and re.match(r"\.Lfunc_end", line):
+            for loop in inner_loops(body):
+                order = (-rows, -len(multiplications(loop)), len(instructions(loop)))
+                if best is None or order < best[0]:
+                    best = order, name, instructions(loop)
+            name = None
+        elif name:
+            body.append(line)
+    return best[1], best[2]
+
+
+def cycles(lines, cpu, features):
+    """Cycles of a round of a loop of `lines`."""
+    done = subprocess.run(
+        ["llvm-mca", "-mtriple=aarch64-linux-gnu", f"-mcpu={cpu}",
+         f"-mattr={features}", f"-iterations={ROUNDS}"],
+        input="\n".join(lines) + "\n", text=True, capture_output=True)
+    total = re.search(r"^Total Cycles: +(\d+)", done.stdout, re.MULTILINE)
+    if not total:
+        sys.exit(f"arm_pipes.py: llvm-mca for {cpu}: {done.stderr}")
+    limit = re.search(r"^Block RThroughput: +([\d.]+)", done.stdout, re.MULTILINE)
+    return int(total.group(1)) / ROUNDS, float(limit.group(1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT")
+    arguments = parser.parse_args()
+    low = 0
+    for target, dtype, features, cpus in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.s")
+            subprocess.run(
+                ["sandwich-compile", arguments.model, "-q", f"--target={target}",
+                 f"--dtype={dtype}", "--threads=1", "--emit=asm", "-o", path],
+                check=True)
+            with open(path) as file:
+                name, loop = best_loop(file.read())
+        multiplied = multiplications(loop)
+        print(f"{target} {dtype}: {name}, {len(multiplied)} multiplications in "
+              f"{len(loop)} instructions")
+        for cpu in cpus.split():
+            takes, _ = cycles(loop, cpu, features)
+            _, limit = cycles(multiplied, cpu, features)
+            share = 100 * limit / takes
+            low += share < arguments.at_least
+            print(f"  {cpu:12} {takes:6.1f} cycles, {limit:5.1f} of multiplications "
+                  f"alone: {share:3.0f}%")
+    if low:
+        sys.exit(f"arm_pipes.py: {low} lower than {arguments.at_least:g}%")
+
+
+if __name__ == "__main__":
+    main()
