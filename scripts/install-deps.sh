@@ -84,7 +84,7 @@ install_missing() {
 # changes.
 make_sysroot() {
   local folder=$1 list
-  list=$(IFS=,; echo "libc6-dev,libstdc++-12-dev,${libraries[*]}")
+  list=$(IFS=,; echo "libc6-dev,libstdc++-12-dev,python3-numpy,${libraries[*]}")
   [ "$(cat "$folder/packages" 2>/dev/null)" != "$list" ] || return 0
   echo "Unpacking arm64 packages into $folder" >&2
   "${sudo[@]}" rm -rf "$folder.new"
@@ -92,12 +92,16 @@ make_sysroot() {
   "${sudo[@]}" mmdebstrap --quiet --mode=root --variant=extract \
     --architectures=arm64 --include="$list" bookworm "$folder.new" >&2
   "${sudo[@]}" chown -R "$(id -u):$(id -g)" "$folder.new"
+  cp -L "$folder.new/usr/bin/python3" "$folder.new/"
   # qemu-user would take files from these before the system's own.
   rm -rf "$folder.new"/{bin,dev,etc,sbin,tmp,var} "$folder.new"/usr/{bin,sbin}
   # Links must not lead out of the folder.
   find "$folder.new" -type l -lname '/*' | while read -r link; do
     ln -sfnr "$folder.new$(readlink "$link")" "$link"
   done
+  # What else the packages would choose once they are installed.
+  ln -sfnr "$folder.new"/usr/lib/aarch64-linux-gnu/{blas/libblas,lapack/liblapack}.so.3 \
+    "$folder.new/usr/lib/aarch64-linux-gnu/"
   echo "$list" >"$folder.new/packages"
   rm -rf "$folder"
   mv "$folder.new" "$folder"

@@ -16,6 +16,8 @@
 #                  qemu-aarch64 is installed, and the preset runtime-aarch64 was
 #                  built beside this one, or in the folder that
 #                  SANDWICH_TEST_AARCH64 names
+#   aarch64-python Python was unpacked beside that one's libraries
+#   aarch64-tools  so were the programs for tests that are beside its unit tests
 #   cpu-FEATURE    this CPU has FEATURE, by /proc/cpuinfo's name
 import ctypes
 import os
@@ -96,6 +98,8 @@ if config.sandwich_has_mpi:
             stderr=subprocess.DEVNULL).returncode == 0:
         config.available_features.add("hosts")
 
+if shutil.which("llvm-mca", path=config.environment["PATH"]):
+    config.available_features.add("llvm-mca")
 
 
 def find_sysroot(build):
@@ -140,6 +144,20 @@ if sysroot and shutil.which("qemu-aarch64") and os.path.exists(
     command = emulated_run(os.path.realpath(aarch64), sysroot)
     config.environment["SANDWICH_RUN_AARCH64"] = command
     config.substitutions.append(("%run_aarch64", command))
+    if os.path.exists(sysroot + "/python3"):
+        config.available_features.add("aarch64-python")
+        config.substitutions.append((
+            "%aarch64_python",
+            f"qemu-aarch64 -L {sysroot} "
+            f"-E SANDWICH_LIBRARY={os.path.realpath(aarch64)}/lib/libsandwich.so "
+            f"-E PYTHONPATH={config.sandwich_source}/python {sysroot}/python3 -B"))
+    tools = os.path.realpath(aarch64) + "/unittests"
+    if all(os.path.exists(f"{tools}/{tool}")
+           for tool in ("capi-example", "encode-texts", "random-mixes")):
+        config.available_features.add("aarch64-tools")
+        config.substitutions.append(("%qemu_aarch64",
+                                     f"qemu-aarch64 -L {sysroot}"))
+        config.substitutions.append(("%aarch64_tools", tools))
 
 cpu = set()
 try:

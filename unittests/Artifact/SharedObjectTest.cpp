@@ -210,7 +210,10 @@ TEST(SharedObject, RefusesWhatTheLoaderWouldFollowAstray) {
        [](Headers &h) { h.program(PT_LOAD, 1).p_vaddr += 8; }},
       {"is damaged: its segments overlap",
        [](Headers &h) {
-         h.program(PT_LOAD, 1).p_vaddr = h.program(PT_LOAD).p_vaddr;
+         // Where lld puts it, the file has it within a page.
+         Elf64_Phdr &other = h.program(PT_LOAD, 1);
+         other.p_vaddr =
+             h.program(PT_LOAD).p_vaddr + other.p_offset % other.p_align;
        }},
       {"has memory that is both written and executed",
        [](Headers &h) { h.program(PT_LOAD, 1).p_flags |= PF_W; }},
@@ -254,9 +257,11 @@ TEST(SharedObject, RefusesWhatTheLoaderWouldFollowAstray) {
        [](Headers &h) { h.hash(2) = 1 << 26; }},
       {"is damaged: DT_GNU_HASH is outside of its constants",
        [](Headers &h) {
-         Elf64_Phdr &other = h.program(PT_LOAD, 2);
-         other.p_filesz = other.p_memsz = 0xe00;
-         h.hash(2) = 1024;
+         const Elf64_Phdr &first = h.program(PT_LOAD);
+         Elf64_Phdr &other = h.program(PT_LOAD, 1);
+         other = first;
+         other.p_vaddr = other.p_paddr = first.p_align;
+         h.hash(2) = static_cast<uint32_t>(first.p_align / sizeof(uint64_t));
        }},
       {"is damaged: DT_GNU_HASH has a symbol that is not hashed",
        [](Headers &h) { h.hash(1) = 1000; }},

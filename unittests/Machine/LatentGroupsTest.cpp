@@ -8,6 +8,8 @@
 
 #include "sandwich/Machine/LatentGroups.h"
 
+#include "Emulation.h"
+
 #include "sandwich/Support/RandomNumbers.h"
 
 #include <gtest/gtest.h>
@@ -161,6 +163,7 @@ LatentSearch search(const MachineNode &machine, const Truth &truth,
 /// Each seed must find these groups, and no others.
 void expectGroups(const MachineNode &machine, const Truth &truth,
                   const std::string &name, uint64_t seeds) {
+  seeds = test::timesToRepeat<uint64_t>(seeds, 1);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const LatentSearch found = search(machine, truth, seed);
     ASSERT_EQ(found.groups.size(), 1U)
@@ -171,6 +174,7 @@ void expectGroups(const MachineNode &machine, const Truth &truth,
 
 void expectNone(const MachineNode &machine, const Truth &truth,
                 uint64_t seeds) {
+  seeds = test::timesToRepeat<uint64_t>(seeds, 1);
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const LatentSearch found = search(machine, truth, seed);
     EXPECT_TRUE(found.groups.empty())

@@ -9,6 +9,7 @@
 #include "sandwich/Machine/MachineTopology.h"
 
 #include "../../lib/Machine/Descriptions.h"
+#include "Emulation.h"
 #include "TemporaryFolder.h"
 #include "sandwich/Support/Process.h"
 
@@ -495,6 +496,8 @@ TEST_F(MachineTopologyTest, ThousandsOfSiblings) {
 
 // libxml2 takes no more than 10 MB from memory.
 TEST_F(MachineTopologyTest, LargeXml) {
+  if (test::isEmulated())
+    GTEST_SKIP() << "an emulator takes half a minute";
   const std::string description = "group:88 core:128 pu:1";
   const std::string xml = exportXml(description);
   ASSERT_GT(xml.size(), 10'500'000u);

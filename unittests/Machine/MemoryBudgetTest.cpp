@@ -116,8 +116,11 @@ TEST(MemoryLimitsTest, ThisMachineHasMemoryAndPerhapsALimitOfAddresses) {
   pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    struct rlimit limit = {uint64_t{1} << 40, RLIM_INFINITY};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0)
+    constexpr rlim_t most = uint64_t{1} << 40;
+    struct rlimit limit = {most, RLIM_INFINITY};
+    // An emulator says that it has set it.
+    if (::setrlimit(RLIMIT_AS, &limit) != 0 ||
+        ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != most)
       ::_exit(2);
     MemoryLimit last = readMemoryLimits().back();
     bool right = last.countsMappedFiles && last.available > 0 &&

@@ -497,7 +497,9 @@ class RanksOfCApiTest : public CApiRequestTest,
 TEST_P(RanksOfCApiTest, WithoutARankItIsUnavailable) {
   auto serving = defaults<sandwich_serving_options>();
   serving.restart_ranks = GetParam();
-  load({.contextLength = 1 << 20, .ranks = 2}, nullptr, &serving);
+  auto loading = defaults<sandwich_load_options>();
+  loading.rank_program = SANDWICH_TEST_RUN;
+  load({.contextLength = 1 << 20, .ranks = 2}, &loading, &serving);
   auto options = defaults<sandwich_generation_options>();
   auto sampling = defaults<sandwich_sampling_options>();
   sampling.logit_bias = noSpoiling;

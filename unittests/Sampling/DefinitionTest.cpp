@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "NaiveSampler.h"
+
+#include "Emulation.h"
 #include "TargetsOfTests.h"
 
 #include "../../lib/Sampling/TokenChoice.h"
@@ -207,7 +209,8 @@ static void checkConstrainedCases(uint64_t seed, int cases,
 
 TEST(DefinitionTest, ConstraintsBarTokensFirst) {
   checkConstrainedCases(11, 400, 300);
-  forEachTarget([] { checkConstrainedCases(12, 25, 20000); });
+  forEachTarget(
+      [] { checkConstrainedCases(12, test::timesToRepeat(25, 4), 20000); });
 }
 
 TEST(DefinitionTest, LogProbabilitiesKnowNoConstraint) {
@@ -232,7 +235,7 @@ TEST(DefinitionTest, LogProbabilitiesKnowNoConstraint) {
 }
 
 TEST(DefinitionTest, RandomOptionsAndLargeVocabularies) {
-  forEachTarget([] { checkCases(2, 25, 20000); });
+  forEachTarget([] { checkCases(2, test::timesToRepeat(25, 4), 20000); });
 }
 
 TEST(DefinitionTest, EveryDrawOfAVocabularyOf128256) {
@@ -248,7 +251,7 @@ TEST(DefinitionTest, EveryDrawOfAVocabularyOf128256) {
     std::ranges::generate(logits, [&] { return normal(generator); });
     Sampler sampler(each);
     NaiveSampler naive{each};
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < test::timesToRepeat(8, 2); ++i)
       ASSERT_EQ(sampler.sample(logits)->token, naive.sample(logits));
   }
 }

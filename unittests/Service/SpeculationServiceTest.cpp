@@ -15,6 +15,8 @@
 
 #include "sandwich/Service/Service.h"
 
+#include "Emulation.h"
+
 #include "GreedyTexts.h"
 #include "HashModel.h"
 #include "TemporaryFolder.h"
@@ -229,7 +231,8 @@ TEST_F(SpeculationServiceTest, TextsAreTheSameWithProposals) {
     EXPECT_GT(statistics.steps, 5u);
     EXPECT_GT(statistics.proposedTokens, statistics.acceptedTokens);
     if (kind == Kind::PromptLookup || kind == Kind::RightDraft) {
-      EXPECT_GT(statistics.acceptedTokens, 100u);
+      // How many find blocks is a matter of time.
+      EXPECT_GT(statistics.acceptedTokens, test::isEmulated() ? 30u : 100u);
     }
     if (kind == Kind::SmallDraft) {
       EXPECT_GT(statistics.acceptedTokens, 10u);

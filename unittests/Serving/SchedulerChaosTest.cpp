@@ -16,6 +16,8 @@
 
 #include "sandwich/Serving/Scheduler.h"
 
+#include "Emulation.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -477,7 +479,8 @@ private:
 TEST(SchedulerChaosTest, KeepsItsPromises) {
   const char *wanted = std::getenv("SANDWICH_TEST_EVENTS");
   const uint64_t events =
-      wanted ? std::strtoull(wanted, nullptr, 10) : 1'000'000;
+      wanted ? std::strtoull(wanted, nullptr, 10)
+             : test::timesToRepeat<uint64_t>(1'000'000, 50'000);
   Counts counts;
   for (unsigned seed = 0; counts.events < events && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);

@@ -14,6 +14,8 @@
 
 #include "TestService.h"
 
+#include "Emulation.h"
+
 #include "sandwich/Serving/ServingSimulator.h"
 #include "sandwich/Support/Statistics.h"
 
@@ -201,10 +203,12 @@ static double goodputOf(const Load &load) {
 }
 
 TEST(SchedulerPolicyTest, OverloadRefusesInsteadOfCollapsing) {
+  const Load loads[] = {{"lmsys", 1, 1},     {"lmsys", 2, 1},
+                        {"sharegpt", 1, 1},  {"lmsys", 1, 1.5},
+                        {"lmsys", 1, 0.5},   {"lmsys", 1, 1, 300},
+                        {"lmsys", 2, 1, 150}};
   for (const Load &load :
-       {Load{"lmsys", 1, 1}, Load{"lmsys", 2, 1}, Load{"sharegpt", 1, 1},
-        Load{"lmsys", 1, 1.5}, Load{"lmsys", 1, 0.5}, Load{"lmsys", 1, 1, 300},
-        Load{"lmsys", 2, 1, 150}}) {
+       std::span(loads).first(test::timesToRepeat(std::size(loads), 1UL))) {
     const double good = goodputOf(load);
     const Attainment collapsed = attainmentAt(2 * good, load, false);
     const Attainment twice = attainmentAt(2 * good, load, true);

@@ -9,6 +9,7 @@
 #ifndef SANDWICH_UNITTESTS_SUPPORT_SYSTEMCALLFILTER_H
 #define SANDWICH_UNITTESTS_SUPPORT_SYSTEMCALLFILTER_H
 
+#include <cerrno>
 #include <cstddef>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +17,13 @@
 #include <sys/prctl.h>
 
 namespace sandwich {
+
+/// Whether the system has filters: it tells the address, and no number, to be
+/// wrong.
+inline bool canFilterSystemCalls() {
+  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr) != 0 &&
+         errno == EFAULT;
+}
 
 /// From here on `rules` decide about each system call of this process. Whether
 /// that can be had.

@@ -8,6 +8,8 @@
 
 #include "TemplateTests.h"
 
+#include "Emulation.h"
+
 using namespace sandwich;
 
 static const std::string beyond = "the chat template goes beyond its limits: ";
@@ -71,9 +73,15 @@ TEST(Limits, OfTheSource) {
   EXPECT_TRUE(ChatTemplate::parse(repeated("{% if 1 %}{% endif %}", 10'000)));
 }
 
+/// The steps of a template that names none, where they take seconds.
+static uint64_t usualSteps() {
+  return test::timesToRepeat<uint64_t>(TemplateLimits().steps, 100'000);
+}
+
 TEST(Limits, OfSteps) {
   EXPECT_EQ(failure("{% for a in range(100000) %}{% for b in range(100000) %}"
-                    "{% endfor %}{% endfor %}"),
+                    "{% endfor %}{% endfor %}",
+                    {}, {.steps = usualSteps()}),
             tooManySteps);
   EXPECT_EQ(
       failure("{% for a in range(10) %}{{ a }}{% endfor %}", {}, {.steps = 20}),
@@ -206,7 +214,8 @@ TEST(Limits, SharedValuesEndByTheirSteps) {
   for (const char *use : {"{{ a.x == b.x }}", "{{ a.x < b.x }}",
                           "{{ b.x in [a.x] }}", "{{ [a.x, b.x]|sort }}",
                           "{{ [a.x].index(b.x) }}", "{{ a.x is eq b.x }}"})
-    EXPECT_EQ(failure(build + use), tooManySteps) << use;
+    EXPECT_EQ(failure(build + use, {}, {.steps = usualSteps()}), tooManySteps)
+        << use;
 }
 
 TEST(Limits, RangesAreAsInJinjasSandbox) {

@@ -8,6 +8,8 @@
 
 #include "sandwich/Topology/Trees/SymmetricPart.h"
 
+#include "Emulation.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -230,7 +232,7 @@ TEST(SymmetricPartTest, AgreesWithBruteForce) {
   auto upTo = [&](int most) {
     return std::uniform_int_distribution<int>(1, most)(random);
   };
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < test::timesToRepeat(200, 20); ++round) {
     int cpu = 0;
     std::function<MachineNode(int)> grow = [&](int depth) {
       static const char *kinds[] = {"machine", "package", "l3", "core", "cpu"};

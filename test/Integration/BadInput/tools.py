@@ -3,18 +3,20 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Usage, outputs and artifacts that the tools must refuse."""
+import ctypes
 import os
 import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "../Inputs"))
 import make_checkpoint
-from bad_input import BadInputTest, listing, unittest
+from bad_input import RUN, TARGET, BadInputTest, listing, unittest
 
 
 class Usage(BadInputTest):
@@ -240,6 +242,12 @@ class Output(BadInputTest):
         self.refuse(command, "partial-[0-9]+: is what an interrupted")
 
 
+def checksum(content):
+    hasher = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    hasher.restype = ctypes.c_uint64
+    return struct.pack("<Q", hasher(content, ctypes.c_size_t(len(content))))
+
+
 class Artifact(BadInputTest):
     def setUp(self):
         super().setUp()
@@ -248,7 +256,7 @@ class Artifact(BadInputTest):
         self.artifact = self.compile("--dtype=f32")
 
     def refuse_run(self, pattern, *options):
-        command = ["sandwich-run", "generate", self.artifact, *options]
+        command = [RUN, "generate", self.artifact, *options]
         if not options:
             command += ["--token-ids", "1"]
         self.refuse(command, pattern)
@@ -261,6 +269,29 @@ class Artifact(BadInputTest):
             file.write(change(content))
         return lambda: self.write(f"out.sandwich/{name}", content)
 
+    def forge_code(self, offset, content):
+        """Changes the code, and whatever tells that it was changed."""
+        checksums = []
+
+        def forge(code):
+            forged = bytearray(code)
+            forged[offset:offset + len(content)] = content
+            checksums.extend((checksum(code), checksum(bytes(forged))))
+            return bytes(forged)
+
+        def admit(envelope):
+            # What is in the envelope ends it: {version, checksum, manifest}.
+            for begin in range(11, 20):
+                if envelope[3:11] == checksum(envelope[begin:]):
+                    manifest = envelope[begin:].replace(*checksums)
+                    return (envelope[:3] + checksum(manifest) +
+                            envelope[11:begin] + manifest)
+            self.fail("manifest.pb is laid out in another way")
+
+        restores = self.spoil("phases.so", forge), self.spoil("manifest.pb",
+                                                              admit)
+        return lambda: [restore() for restore in restores]
+
     def test_everything(self):
         """One artifact for all, as making it takes longest."""
         ids = lambda count: ",".join(["1"] * count)
@@ -271,10 +302,10 @@ class Artifact(BadInputTest):
             self.refuse_run("prompt of 49 tokens .*context of 48",
                             "--token-ids", ids(49))
             self.refuse_run("tokenizer.json", "--prompt", "text")
-            self.refuse(["sandwich-run", "logits", self.artifact,
+            self.refuse([RUN, "logits", self.artifact,
                          "--token-ids", ids(49), "--out", self.path("out")],
                         "prompt of 49 tokens")
-            self.refuse(["sandwich-run", "logits", self.artifact,
+            self.refuse([RUN, "logits", self.artifact,
                          "--token-ids", "999", "--out", self.path("out")],
                         "token id 999")
         with self.subTest("memory"):
@@ -287,19 +318,19 @@ class Artifact(BadInputTest):
                             "give --kv-memory at most ", *one,
                             "--kv-memory=1000TiB")
             for size in ("0", "-1", "much", "2G", "1e9", "9999999999TiB"):
-                self.refuse(["sandwich-run", "generate", self.artifact, *one,
+                self.refuse([RUN, "generate", self.artifact, *one,
                              f"--kv-memory={size}"],
                             f"--kv-memory: '{size}' is not a size above 0",
                             status=2)
         with self.subTest("outputs"):
-            self.refuse(["sandwich-run", "logits", self.artifact,
+            self.refuse([RUN, "logits", self.artifact,
                          "--token-ids", "1", "--out",
                          self.path("absent/out")], "absent/out")
-            self.refuse(["sandwich-run", "logits", self.artifact,
+            self.refuse([RUN, "logits", self.artifact,
                          "--token-ids", "1", "--out", self.folder],
                         "cannot open: Is a directory")
             # The code that is loaded is a copy in memory, which counts, too.
-            self.refuse(["sandwich-run", "logits", self.artifact,
+            self.refuse([RUN, "logits", self.artifact,
                          "--token-ids", "1", "--out", self.path("out")],
                         "phases.so: cannot copy: File too large",
                         before=lambda: (
@@ -313,7 +344,7 @@ class Artifact(BadInputTest):
         with self.subTest("changed weights"):
             restore = self.spoil("weights.bin", lambda data: data[:-1] +
                                  bytes([data[-1] ^ 1]))
-            self.refuse(["sandwich-run", "inspect", "--verify",
+            self.refuse([RUN, "inspect", "--verify",
                          self.artifact], "weights.bin: .*checksum")
             restore()
         with self.subTest("changed code"):
@@ -321,6 +352,21 @@ class Artifact(BadInputTest):
                                  bytes([data[-1] ^ 1]))
             self.refuse_run("phases.so: .*checksum")
             restore()
+        # In headers of ELF-64: e_machine, e_phoff, and p_filesz of the first
+        # segment, behind the program headers' own entry.
+        machine, other = ((62, "x86-64") if TARGET.startswith("aarch64")
+                          else (183, "aarch64"))
+        for offset, content, pattern in (
+                (18, struct.pack("<H", machine),
+                 f"phases.so: is a shared object for {other}, and this machine"),
+                (32, struct.pack("<Q", 1 << 40),
+                 "phases.so: .*program headers are outside of it"),
+                (64 + 56 + 32, struct.pack("<Q", 1 << 40),
+                 "phases.so: .*a segment is outside of it")):
+            with self.subTest("forged code", offset=offset):
+                restore = self.forge_code(offset, content)
+                self.refuse_run(pattern)
+                restore()
         for change in (lambda data: b"", lambda data: data[:20],
                        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
                        # format_version is the first field of the envelope.
@@ -335,7 +381,7 @@ class Artifact(BadInputTest):
             self.refuse_run("phases.so")
             os.rename(self.path("phases.so"),
                       os.path.join(self.artifact, "phases.so"))
-        subprocess.run(["sandwich-run", "generate", self.artifact,
+        subprocess.run([RUN, "generate", self.artifact,
                         "--token-ids", "1", "--max-tokens", "1"], check=True,
                        stdout=subprocess.DEVNULL)
 

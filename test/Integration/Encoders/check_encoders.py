@@ -4,12 +4,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares artifacts of small random encoders with the reference.
 
-    check_encoders.py FOLDER [FAMILY...]
+    check_encoders.py FOLDER [FAMILY...] [--target NAME]
 
 Writes and removes what it needs in FOLDER. For each family, or those that are
 named: batches of texts of many lengths, in f32 and in bf16; each text alone
 gives what it gives in a batch.
 """
+import argparse
 import json
 import os
 import random
@@ -18,6 +19,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 INPUTS = os.path.join(HERE, "..", "Inputs")
+sys.path.append(INPUTS)
+import compare_logits
+
 VOCABULARY = 320
 LENGTHS = 1, 2, 15, 16, 17, 33, 75, 1, 100, 3
 
@@ -65,7 +69,7 @@ def make_ids(types):
     return "\n".join(lines) + "\n"
 
 
-def check(folder, name, arguments, output):
+def check(folder, target, name, arguments, output):
     task = ["--task", name.split()[1]] if " " in name else []
     model, ids = (os.path.join(folder, part) for part in ("model", "ids"))
     run("rm", "-rf", model)
@@ -89,8 +93,9 @@ def check(folder, name, arguments, output):
         if output == "scores":
             limits = ["--raw-difference", "2e-5" if dtype == "f32" else "0.1"]
         run("sandwich-compile", model, "-q", f"--dtype={dtype}",
-            f"--threads={threads}", "-o", artifact, *task)
-        embed = ["sandwich-run", "embed", artifact, "--ids", *tokens]
+            f"--threads={threads}", f"--target={target}", "-o", artifact, *task)
+        embed = [*compare_logits.runner_of(artifact), "embed", artifact,
+                 "--ids", *tokens]
         with open(actual, "w", encoding="utf-8") as file:
             file.write(run(*embed, "--file", ids))
         print(name, dtype, threads, run(
@@ -109,9 +114,14 @@ def check(folder, name, arguments, output):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("families", nargs="*")
+    parser.add_argument("--target", default="host")
+    given = parser.parse_args()
     for name, arguments, output in MODELS:
-        if not sys.argv[2:] or name in sys.argv[2:]:
-            check(sys.argv[1], name, arguments, output)
+        if not given.families or name in given.families:
+            check(given.folder, given.target, name, arguments, output)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,10 @@
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the tests of bad input share: a small checkpoint to spoil, and the
-check that a tool refuses its input the way the command line promises."""
+check that a tool refuses its input the way the command line promises.
+
+SANDWICH_TEST_TARGET names what is compiled for instead of x86-64; what is for
+aarch64 runs as SANDWICH_RUN_AARCH64 tells."""
 import copy
 import os
 import re
@@ -12,6 +15,10 @@ import tempfile
 import unittest
 
 import make_checkpoint
+
+TARGET = os.environ.get("SANDWICH_TEST_TARGET", "x86-64-avx2")
+RUN = (os.environ.get("SANDWICH_RUN_AARCH64", "sandwich-run")
+       if TARGET.startswith("aarch64") else "sandwich-run")
 
 
 def listing(folder):
@@ -66,7 +73,7 @@ class BadInputTest(unittest.TestCase):
         """A quick compilation of the model; what `options` set is theirs."""
         given = {option.split("=")[0] for option in options}
         command = ["sandwich-compile", self.model, "-q", *options]
-        for option in ("--threads=2", "--target=x86-64-avx2"):
+        for option in ("--threads=2", f"--target={TARGET}"):
             if option.split("=")[0] not in given:
                 command.append(option)
         return command + (["-o", self.path(output)] if output else [])

@@ -5,10 +5,12 @@
 """Compiles random configurations and compares their logits with the reference.
 
     random_configurations.py FOLDER [--count N] [--seed N] [--target NAME]
+                             [--dtypes f32,bf16] [--chunks 0,7,1]
 
 Each checkpoint's config.json is written in one of several ways that mean the
 same to transformers; the reference reads the plainest. What is misread without
-an error shows in the logits.
+an error shows in the logits. Tokens are fed at once (0) and in pieces of the
+other lengths of --chunks.
 """
 import argparse
 import json
@@ -24,6 +26,8 @@ from reference import Reference
 FAMILIES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral",
             "Qwen2ForCausalLM": "qwen2", "Qwen3ForCausalLM": "qwen3"}
 TOKENS = 24
+# Of compare_logits.py.
+LIMITS = {"f32": (2e-4, None, None), "bf16": (None, 1e-3, None)}
 
 
 def draw_plain(family, random):
@@ -89,7 +93,7 @@ def spell(plain, random):
     return config
 
 
-def check(folder, family, random, target):
+def check(folder, family, random, arguments):
     plain = draw_plain(family, random)
     spelled = spell(plain, random)
     print(json.dumps(spelled), flush=True)
@@ -101,17 +105,19 @@ def check(folder, family, random, target):
     if plain["tie_word_embeddings"] and random.integers(2):
         entries.append(("lm_head.weight", *entries[0][1:]))
     make_checkpoint.write_checkpoint(folder, spelled, entries)
-    artifact, out = folder + ".sandwich", folder + ".logits"
-    subprocess.run(["sandwich-compile", folder, "-q", "-o", artifact,
-                    "--dtype=f32", f"--target={target}", "--threads=2"],
-                   check=True)
     ids = random.integers(plain["vocab_size"], size=TOKENS)
-    subprocess.run(compare_logits.runner_of(artifact)
-                   + ["logits", artifact, "--out", out,
-                      "--token-ids", ",".join(map(str, ids))], check=True)
-    actual = np.fromfile(out, "<f4").reshape(TOKENS, plain["vocab_size"])
-    compare_logits.check("logits", reference.logits(ids), actual,
-                         (2e-4, None, None))
+    expected = reference.logits(ids)
+    artifact = folder + ".sandwich"
+    for dtype in arguments.dtypes.split(","):
+        subprocess.run(["sandwich-compile", folder, "-q", "-o", artifact,
+                        f"--dtype={dtype}", f"--target={arguments.target}",
+                        "--threads=2"], check=True)
+        command = compare_logits.runner_of(artifact) + ["logits", artifact]
+        for chunk in map(int, arguments.chunks.split(",")):
+            compare_logits.check(
+                f"{dtype} in pieces of {chunk}", expected,
+                compare_logits.run(command, ids, chunk, plain["vocab_size"]),
+                LIMITS[dtype])
 
 
 def main():
@@ -120,11 +126,13 @@ def main():
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", default="x86-64-avx2")
+    parser.add_argument("--dtypes", default="f32")
+    parser.add_argument("--chunks", default="0")
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
     for index in range(arguments.count):
         check(os.path.join(arguments.folder, f"model-{index}"),
-              list(FAMILIES)[index % len(FAMILIES)], random, arguments.target)
+              list(FAMILIES)[index % len(FAMILIES)], random, arguments)
 
 
 main()

@@ -186,11 +186,20 @@ makeTeams(std::vector<PhaseTeamOptions> options) {
   return std::move(*teams);
 }
 
+static size_t countListedThreads() {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                    std::filesystem::directory_iterator()));
+}
+
+/// The threads of this process: one that was joined is listed for a while.
 static size_t countThreads() {
-  size_t threads = 0;
-  for ([[maybe_unused]] const auto &entry :
-       std::filesystem::directory_iterator("/proc/self/task"))
-    ++threads;
+  size_t threads = countListedThreads();
+  for (size_t before = 0; before != threads;) {
+    before = threads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    threads = countListedThreads();
+  }
   return threads;
 }
 

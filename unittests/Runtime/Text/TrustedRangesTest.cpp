@@ -8,6 +8,8 @@
 
 #include "TokenizerFiles.h"
 
+#include "Emulation.h"
+
 #include "sandwich/Template/ModelTemplates.h"
 
 #include <algorithm>
@@ -265,7 +267,7 @@ TEST_P(SharedTokenizerRanges, HarmlessTextIsAsWithoutRanges) {
 // wrote, and the text is what it was.
 TEST_P(SharedTokenizerRanges, SpecialTokensOfARequestAreText) {
   std::mt19937 random(2);
-  for (int i = 0; i != 2000; ++i) {
+  for (int i = 0; i != test::timesToRepeat(2000, 200); ++i) {
     Prompt prompt;
     std::vector<std::string> expected;
     for (size_t count = random() % 6; count > 0; --count) {

@@ -53,6 +53,9 @@ public:
 
   explicit WaitableCounter(Scope scope = Scope::Process) : scope(scope) {}
 
+  /// Who has seen a value, as by waiting for it, also sees all that was written
+  /// before the counter was made that value; and what was read before may be
+  /// written.
   uint32_t value() const { return counter.load(std::memory_order_acquire); }
   /// Whether the value is `target` or beyond.
   bool reached(uint32_t target) const {
