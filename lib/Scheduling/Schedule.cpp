@@ -89,13 +89,17 @@ Status sandwich::verify(const MicroKernel &kernel) {
   if (file.rows == 2 && rows > columns)
     ++operands;
   // Their loads take an address each: with more, LLVM's loops spill them.
-  constexpr int64_t mostScalableColumns = 7, mostRowsBesideMore = 2;
+  constexpr int64_t mostScalableColumns = 7, mostPairs = 28;
+  const int64_t mostRowsBesideMore = file.rows == 2 ? 1 : 2;
   if (hasScalableVectors(kernel.isa) && columns > mostScalableColumns &&
       rows > mostRowsBesideMore)
     return makeError(kernel.name(), " needs addresses for ", columns,
                      " registers of columns; beside more than ",
                      mostRowsBesideMore, " rows there are some for ",
                      mostScalableColumns);
+  if (hasScalableVectors(kernel.isa) && file.rows == 2 && rows > mostPairs)
+    return makeError(kernel.name(), " needs addresses for ", rows,
+                     " pairs of rows; there are some for ", mostPairs);
   int64_t needed = rows * columns + operands;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",

@@ -738,8 +738,8 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
       errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
         schedule(tuned).packsInput = true;
       }),
-      "line 5: groups[0]: ranges[0]: X86_AVX512_BF16_3x128 has no tiles to "
-      "pack its input into or to stream");
+      "line 5: groups[0]: ranges[0]: X86_AVX512_BF16_3x128 does not read "
+      "packed input");
   EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &tuned) {
               schedule(tuned).threads = {1, key.threads + 1, 1};
             }),

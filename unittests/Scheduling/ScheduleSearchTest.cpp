@@ -214,6 +214,7 @@ TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
            (schedule.streamed != StreamedOperands::Weight);
   };
   for (MicroKernel each : {MicroKernel{MatrixISA::X86_AMX_BF16, 32, 32},
+                           MicroKernel{MatrixISA::ARM_NEON_F32, 6, 16},
                            MicroKernel{MatrixISA::X86_AVX512_BF16, 12, 32}}) {
     MeasuringSession session(evaluator);
     SearchLog log;
@@ -224,7 +225,7 @@ TEST(Finetune, TriesChunksAndWhatTilesDoWithOperands) {
     ASSERT_TRUE(finetuneWalk(payload, choice, session, {}, log));
     const bool tiles = hasTiles(each.isa);
     EXPECT_EQ(choice.schedule.chunkK, 256);
-    EXPECT_EQ(choice.schedule.packsInput, tiles);
+    EXPECT_EQ(choice.schedule.packsInput, canPackInput(each.isa));
     EXPECT_EQ(choice.schedule.streamed,
               tiles ? StreamedOperands::Weight : StreamedOperands::None);
   }

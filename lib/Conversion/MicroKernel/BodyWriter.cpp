@@ -23,7 +23,10 @@ using namespace sandwich;
 static bool holdsPointers(MatrixISA isa, int64_t pointers) {
   if (architectureOf(isa) == CpuArchitecture::X86_64)
     return pointers <= 8;
-  return pointers <= (hasScalableVectors(isa) ? 16 : 24);
+  if (!hasScalableVectors(isa))
+    return pointers <= 24;
+  // A pair of rows takes two beside what loads of sums take.
+  return pointers <= (registerFileOf(isa).rows == 2 ? 4 : 16);
 }
 
 BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,

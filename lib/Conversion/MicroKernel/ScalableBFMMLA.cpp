@@ -71,6 +71,8 @@ private:
 
   /// Of a register of f32 the elements that one row of sums has.
   Value columnsOfRow;
+  /// Packed input: the element that the step begins at.
+  Value step;
 };
 
 class ScalableBFMMLAEmitter final : public MicroKernelEmitter {
@@ -136,11 +138,14 @@ Value ScalableBFMMLAWriter::loadInput(const InputPlace &place) {
 }
 
 Value ScalableBFMMLAWriter::loadPackedInput(int64_t row, Value begin) {
+  // LLVM would keep an address for each pair.
+  if (row == 0)
+    step = hide(begin);
   Value pair = vector::LoadOp::create(
       builder, VectorType::get({2 * packing.kPack}, builder.getBF16Type()),
       input,
       ValueRange{createIndex(builder, 0),
-                 addConstant(builder, begin, row * packing.kPack)});
+                 addConstant(builder, step, row * packing.kPack)});
   Value anything = LLVM::PoisonOp::create(builder, getOperandType());
   Value first = vector::ScalableInsertOp::create(builder, pair, anything, 0);
   Value zero = arith::ConstantIntOp::create(builder, 0, 64);
