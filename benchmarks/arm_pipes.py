@@ -8,7 +8,7 @@
 
 Compiles MODEL to assembly for each target of 64-bit ARM and takes the micro-kernel
 for many rows: of those that read packed input the one with most rows, of equals the
-one with fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
+one that multiplies most in a round, in the fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
 many its multiplications would take alone; the quotient is printed. With --at-least,
 ends with an error where one is lower. Needs no ARM CPU: the figures are those of
 LLVM's models of the CPUs, which know nothing of caches.
@@ -75,6 +75,8 @@ def best_loop(assembly):
             name = None
         elif name:
             body.append(line)
+    if best is None:
+        sys.exit("arm_pipes.py: no micro-kernel reads packed input")
     return best[1], best[2]
 
 

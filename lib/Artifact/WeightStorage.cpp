@@ -134,19 +134,6 @@ static Status inRegions(std::span<const WeightRegion> regions, uint64_t total,
   return {};
 }
 
-/// Whether `regions` begin where this system's pages do, in the file and behind
-/// each other: artifacts are made for pages of 4096 bytes, and many CPUs with
-/// larger ones have 65536.
-static bool fitPages(std::span<const WeightRegion> regions) {
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  uint64_t at = 0;
-  return std::ranges::all_of(regions, [&](const WeightRegion &region) {
-    const bool fits = at % page == 0 && region.offset % page == 0;
-    at += region.bytes;
-    return fits;
-  });
-}
-
 /// Maps `region` at `address`, which is reserved.
 static Status mapRegion(int descriptor, const WeightRegion &region,
                         std::byte *address) {
@@ -188,13 +175,9 @@ Status WeightStorage::copyRegions(int descriptor,
                                   std::span<const WeightRegion> regions,
                                   const WeightLoadOptions &options) {
   const uint64_t size = *totalBytes(regions);
-  const bool canMap = fitPages(regions);
-  const auto isMapped = [&](const WeightRegion &region) {
-    return region.shared && canMap;
-  };
   uint64_t shared = 0;
   for (const WeightRegion &region : regions)
-    shared += isMapped(region) ? region.bytes : 0;
+    shared += region.shared ? region.bytes : 0;
   SANDWICH_ASSIGN_OR_RETURN(
       copy, AnonymousMemory::allocate(size, "the weights",
                                       shared ? AnonymousMemory::Fill::Partly
@@ -203,7 +186,7 @@ Status WeightStorage::copyRegions(int descriptor,
   contents = {data, size};
   uint64_t at = 0;
   for (const WeightRegion &region : regions) {
-    if (isMapped(region))
+    if (region.shared)
       SANDWICH_RETURN_IF_ERROR(mapRegion(descriptor, region, data + at));
     at += region.bytes;
   }
@@ -211,9 +194,9 @@ Status WeightStorage::copyRegions(int descriptor,
       regions, size, options,
       [&](const WeightRegion &region, uint64_t inRegion, uint64_t at,
           uint64_t length) {
-        return isMapped(region) ? populate(data + at, length)
-                                : readFully(descriptor, data + at,
-                                            region.offset + inRegion, length);
+        return region.shared ? populate(data + at, length)
+                             : readFully(descriptor, data + at,
+                                         region.offset + inRegion, length);
       }));
   return copy.makeReadOnly();
 }
@@ -234,7 +217,7 @@ Result<WeightStorage> WeightStorage::load(int descriptor,
     return makeError("its weights are larger than this machine can address");
   WeightStorage storage;
   SANDWICH_RETURN_IF_ERROR(
-      options.placement == WeightPlacement::Mapped && fitPages(regions)
+      options.placement == WeightPlacement::Mapped
           ? storage.mapRegions(descriptor, regions, options)
           : storage.copyRegions(descriptor, regions, options));
   return storage;

@@ -194,9 +194,9 @@ const Generation &sandwich::generationOf(const Target &target) {
   // By A64FX's data sheet.
   static constexpr Generation sve = {
       2.2, 58, 58, 20, 21, 40, 130, "aarch64 with SVE of 512 bits"};
-  // A Neoverse V1's vectors have 256 bits.
+  // Of a Neoverse V1, whose vectors have 256 bits; the next is of an N2.
   static constexpr Generation sveBF16 = {
-      2.6, 28, 50, 20, 5, 40, 110, "aarch64 with SVE and BF16"};
+      2.6, 28, 100, 20, 5, 40, 110, "aarch64 with SVE and BF16"};
   static constexpr Generation neonBF16 = {2.6, 14, 50,  20,
                                           5,   40, 110, "aarch64 with BF16"};
   const auto has = [&](CpuFeature feature) {

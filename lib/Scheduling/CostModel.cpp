@@ -93,16 +93,18 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
   double rowLoads = walk.file.rows == 16
                         ? static_cast<double>(divideUp(rows, walk.file.rows))
                         : rowRegisters;
-  // Packed f32 of four rows come in one vector.
-  if (walk.schedule.packsInput && walk.file.rows == 1)
-    rowLoads = static_cast<double>(divideUp(rows, walk.file.columns));
+  // NEON loads packed f32 of several rows at once.
+  double inputLoads = rowLoads;
+  if (walk.schedule.packsInput && walk.file.rows == 1 &&
+      !hasScalableVectors(walk.schedule.microKernel.isa))
+    inputLoads = static_cast<double>(divideUp(rows, walk.file.columns));
   double columns = walk.columnRegisters;
   double multiplies =
       rowRegisters * columns + (walk.widensWeights ? columns : 0);
   double steps = static_cast<double>(k) / walk.kStep;
   double multiplying = multiplies * walk.unit.multiplyCycles * walk.pressure;
   double loading =
-      (rowLoads + columns) * walk.unit.loadCycles + walk.prefetches * 0.5;
+      (inputLoads + columns) * walk.unit.loadCycles + walk.prefetches * 0.5;
   double computing = std::max({multiplying, loading, walk.unit.latencyCycles}) *
                      steps / parameters.cyclesPerSecond;
   double callColumns = static_cast<double>(
@@ -271,6 +273,16 @@ double CostModel::partSeconds(const MatmulShape &shape,
   if (rest > 0)
     perPanel += rest * blockSeconds(low, againBytesPerSecond, againFromMemory);
   double seconds = perPanel * static_cast<double>(part[1]) / walk.width;
+  if (schedule.packsInput) {
+    // Each element is loaded and stored, again for other columns if not all of
+    // K stays packed.
+    const bool stays = schedule.order == LoopOrder::RowsOuter && bK >= part[2];
+    const auto times = static_cast<double>(stays ? 1 : divideUp(part[1], bN));
+    const auto elements = static_cast<double>(part[0]) * part[2];
+    constexpr double vectorElements = 4, accesses = 2;
+    seconds += times * elements / vectorElements * accesses *
+               walk.unit.loadCycles / parameters.cyclesPerSecond;
+  }
   // The loops around a block, and the way to its first line.
   double blocks = static_cast<double>(rowBlocks) * divideUp(part[1], bN);
   return seconds +
@@ -339,7 +351,8 @@ Result<Choice> sandwich::chooseByModel(const Payload &payload,
       begun.push_back(consider(
           {.microKernel = kernel,
            .slice = clipSlice(payload, kernel, {payload.rows, 1, 512}, grid),
-           .threads = grid}));
+           .threads = grid,
+           .packsInput = packsByRule(kernel, payload.rows)}));
   }
   if (begun.empty())
     return makeError("no micro-kernel can multiply a weight of ",

@@ -42,8 +42,9 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
 /// That for more rows than `fewRows` has.
 MicroKernel manyRowsMicroKernel(const MicroKernel &fewRows,
                                 const MatmulShape &shape) {
-  // NEON widens a weight in an instruction of its own, which is a seventh of
-  // those that multiply 6x16, and a twelfth here.
+  // NEON widens a weight in an instruction of its own: 4 to 24 multiplications
+  // of 6x16, 2 to 24 here, though of a panel of 16 columns each half is read on
+  // its own, the second time from L1. Only the instructions were counted.
   if (fewRows.isa == MatrixISA::ARM_NEON_F32 && shape.bf16Weights)
     return {fewRows.isa, 12, 8};
   return fewRows;
@@ -160,6 +161,14 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
 
 } // namespace
 
+bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows) {
+  // Tiles gain where K is short only (docs/RationaleGemm.md), and with fewer
+  // rows than NEON's widest micro-kernels have all wait for memory.
+  constexpr int64_t fewestRows = 7;
+  return canPackInput(kernel.isa) && !hasTiles(kernel.isa) &&
+         rows >= fewestRows;
+}
+
 Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
                                              const Target &target,
                                              int64_t threads) {
@@ -201,16 +210,29 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   schedule.slice[0] = kernel.rows;
   builder.serve(served + 1, kernel.rows);
 
+  int64_t fewerRows = kernel.rows;
+  kernel = manyRowsMicroKernel(kernel, shape);
+  schedule.microKernel = kernel;
+  schedule.packsInput = packsByRule(kernel, fewerRows + 1);
+  if (kernel.rows > fewerRows) {
+    schedule.slice[0] = kernel.rows;
+    builder.serve(fewerRows + 1, kernel.rows);
+    fewerRows = kernel.rows;
+  }
   // More strips reuse the slice. The fewest strips of a range must still
   // prefetch all of the next one. Blocks of rows keep most of their input in
   // L2, and the halves of a block that is just too large still have strips
   // enough to prefetch with.
   schedule.slice[0] = 192;
   schedule.slice[2] = chooseSliceK(shape, packing, *chosen, target);
-  int64_t fewerRows = kernel.rows;
-  kernel = manyRowsMicroKernel(kernel, shape);
-  schedule.microKernel = kernel;
-  schedule.packsInput = canPackInput(*chosen);
+  const int64_t mostColumns =
+      schedule.slice[1] *
+      divideUp(divideUp(shape.n, schedule.slice[1]), threads);
+  if (schedule.packsInput && schedule.slice[2] < shape.k)
+    // A slice of the input is packed once for all of these columns.
+    schedule.slice[1] = std::clamp(maxBlockSums / schedule.slice[0] /
+                                       schedule.slice[1] * schedule.slice[1],
+                                   schedule.slice[1], mostColumns);
   for (int64_t mostStrips : {2, 4, 8}) {
     builder.serve(fewerRows + 1, kernel.rows * mostStrips);
     fewerRows = kernel.rows * mostStrips;

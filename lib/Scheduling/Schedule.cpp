@@ -95,8 +95,8 @@ Status sandwich::verify(const MicroKernel &kernel) {
       rows > mostRowsBesideMore)
     return makeError(kernel.name(), " needs addresses for ", columns,
                      " registers of columns; beside more than ",
-                     mostRowsBesideMore, " rows there are some for ",
-                     mostScalableColumns);
+                     mostRowsBesideMore * file.rows,
+                     " rows there are some for ", mostScalableColumns);
   if (hasScalableVectors(kernel.isa) && file.rows == 2 && rows > mostPairs)
     return makeError(kernel.name(), " needs addresses for ", rows,
                      " pairs of rows; there are some for ", mostPairs);

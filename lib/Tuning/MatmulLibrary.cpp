@@ -265,8 +265,8 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
           .packsInput = schedule.packsInput,
           .streamed = schedule.streamed,
           .prefetchLines = calls->prefetch.lines};
-      // Tiles have the distance of rows at run time.
-      if (!hasTiles(kernel.isa))
+      // Tiles have the distance of rows at run time, and packed ones none.
+      if (!hasTiles(kernel.isa) && !schedule.packsInput)
         key.inputStride = program.inputStride();
       if (calls->prefetch.lines > 0) {
         key.prefetchStreams = calls->prefetch.streams;

@@ -8,8 +8,6 @@
 
 #include "sandwich/Artifact/WeightStorage.h"
 
-#include "Emulation.h"
-
 #include "TestArtifact.h"
 
 #include <algorithm>
@@ -55,25 +53,6 @@ TEST_F(WeightStorageTest, HoldsTheFile) {
         EXPECT_TRUE(std::ranges::equal(storage->bytes(), expected));
         EXPECT_LE(storage->hugePageBytes(), size);
       }
-}
-
-// As where pages are larger than the 4096 bytes that artifacts are made for.
-TEST_F(WeightStorageTest, CopiesRegionsThatBeginBetweenPages) {
-  constexpr uint64_t common = (size_t(9) << 20) + 512, shard = 12345;
-  const WeightRegion regions[] = {{0, common, /*shared=*/true},
-                                  {common + shard, shard}};
-  for (auto placement : {WeightPlacement::Mapped, WeightPlacement::HugePages}) {
-    auto storage = WeightStorage::load(descriptor, regions,
-                                       {.placement = placement, .threads = 2});
-    ASSERT_TRUE(storage) << storage.error().message;
-    EXPECT_EQ(storage->placement(), WeightPlacement::HugePages);
-    ASSERT_EQ(storage->bytes().size(), common + shard);
-    const std::span<const std::byte> file = expected;
-    EXPECT_TRUE(
-        std::ranges::equal(storage->bytes().first(common), file.first(common)));
-    EXPECT_TRUE(std::ranges::equal(storage->bytes().subspan(common),
-                                   file.subspan(common + shard, shard)));
-  }
 }
 
 TEST_F(WeightStorageTest, StopsBetweenPieces) {
@@ -126,8 +105,6 @@ TEST_F(WeightStorageTest, UsesHugePagesWhereTheKernelHasThem) {
   if (modes.find("[always]") == std::string::npos &&
       modes.find("[madvise]") == std::string::npos)
     GTEST_SKIP() << "no transparent huge pages here";
-  if (test::isEmulated())
-    GTEST_SKIP() << "an emulator does not tell of huge pages";
   auto storage = WeightStorage::load(descriptor, size,
                                      {.placement = WeightPlacement::HugePages});
   ASSERT_TRUE(storage);

@@ -59,6 +59,8 @@ TEST(MicroKernelMenu, HoldsTheKnownGoodOnes) {
   EXPECT_TRUE(has(menu, {MatrixISA::ARM_NEON_F32, 8, 12}));
   menu = microKernelMenu(MatrixISA::ARM_NEON_BF16);
   EXPECT_TRUE(has(menu, {MatrixISA::ARM_NEON_BF16, 8, 12}));
+  menu = microKernelMenu(MatrixISA::ARM_SVE_BF16);
+  EXPECT_TRUE(has(menu, {MatrixISA::ARM_SVE_BF16, 12, 32}));
 }
 
 /// The operands of rows or of columns stay in registers, whichever are fewer.
@@ -82,6 +84,18 @@ TEST(MicroKernelMenu, CountsTheFewerOperands) {
   EXPECT_TRUE(fits(MatrixISA::ARM_NEON_BF16, 58, 2));
   EXPECT_FALSE(fits(MatrixISA::ARM_NEON_BF16, 60, 2));
   EXPECT_TRUE(fits(MatrixISA::ARM_NEON_BF16, 2, 60));
+}
+
+/// Loads of vectors without a known length take addresses.
+TEST(MicroKernelMenu, LeavesAddressesForScalableVectors) {
+  EXPECT_TRUE(verify(MicroKernel{MatrixISA::ARM_SVE_BF16, 56, 8}));
+  EXPECT_FALSE(verify(MicroKernel{MatrixISA::ARM_SVE_BF16, 58, 8}));
+  EXPECT_TRUE(verify(MicroKernel{MatrixISA::ARM_SVE_BF16, 2, 64}));
+  Status wide = verify(MicroKernel{MatrixISA::ARM_SVE_BF16, 4, 64});
+  ASSERT_FALSE(wide);
+  EXPECT_EQ(wide.error().message,
+            "ARM_SVE_BF16_4x64 needs addresses for 8 registers of columns; "
+            "beside more than 2 rows there are some for 7");
 }
 
 TEST(MicroKernelMenu, MatrixMultiplyOfArmNeedsPairs) {

@@ -75,9 +75,8 @@ public:
     return load(descriptor, whole, options);
   }
 
-  /// Loads `regions`, none of them empty, one right behind the other. All are
-  /// copied, whatever `options` say, where one does not begin where pages of
-  /// this system do, in the file or in memory.
+  /// Loads `regions`, none of them empty, one right behind the other; all but
+  /// the first begin and end at multiples of 4096, as the first one ends.
   static Result<WeightStorage> load(int descriptor,
                                     std::span<const WeightRegion> regions,
                                     const WeightLoadOptions &options);

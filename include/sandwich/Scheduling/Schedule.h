@@ -194,14 +194,17 @@ struct Schedule {
   auto operator<=>(const Schedule &) const = default;
 };
 
-/// Whether micro-kernels of `isa` can read packed input. Those of x86-64 take
-/// an element of it in every lane along with the multiplication or as cheaply
-/// from rows; ARM's take one of a loaded vector.
+/// Whether micro-kernels of `isa` can read packed input: tiles, and those of
+/// ARM. Vectors of x86-64 read rows with as few instructions.
 bool canPackInput(MatrixISA isa);
+
+/// Whether the untuned rule has `kernel` read packed input for `rows` rows.
+bool packsByRule(const MicroKernel &kernel, int64_t rows);
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;
-/// The most elements of its input, bM * bK, that it packs.
+/// The most elements of its input, bM * bK, that it packs; where registers hold
+/// pairs of rows, a strip of an odd number adds a row.
 inline constexpr int64_t maxPackedInput = 1 << 19;
 
 /// A schedule and the largest M it serves; the last entry of a table serves

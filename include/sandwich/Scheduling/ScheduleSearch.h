@@ -254,7 +254,7 @@ Result<Choice> finetune(const Payload &payload,
                         const SearchOptions &options, SearchLog &log);
 
 /// Tries the other loop order, other prefetch parameters than the rule's, other
-/// chunks of K, of tiles what is streamed and whether the input is packed, and
+/// chunks of K, of tiles what is streamed, whether the input is packed, and
 /// stores past the caches, one after the other, and keeps what gains.
 Status finetuneWalk(const Payload &payload, Choice &choice,
                     MeasuringSession &session, const SearchOptions &options,

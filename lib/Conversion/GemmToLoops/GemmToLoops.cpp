@@ -43,8 +43,8 @@ namespace {
 /// than a megabyte (ModelLimits.h).
 constexpr int64_t mostScratchOnStack = 128 << 10;
 
-/// Epilogues read vectors of 16 f32 that may begin at the last sum.
-constexpr int64_t scratchPaddingBytes = 64;
+/// Epilogues read whole vectors that may begin at the last sum.
+constexpr int64_t scratchPaddingBytes = vectorWidth * 4;
 
 /// A prefetch plan whose numbers may be known only at run time.
 struct PrefetchValues {
@@ -63,7 +63,9 @@ public:
 
   /// The most bytes of sums and packed input that the nest needs.
   int64_t scratchBytes() const {
-    return sumsBytes() + (schedule.packsInput ? packedInputBytes() : 0);
+    const int64_t packedBytes =
+        schedule.packsInput ? packedInputElements() * inputElementBytes() : 0;
+    return sumsBytes() + packedBytes;
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
   /// cache line.
@@ -76,16 +78,18 @@ private:
                                    : blockRowsCapacity() * schedule.slice[1];
     return sums * 4 + scratchPaddingBytes;
   }
-  int64_t packedInputBytes() const {
-    const MicroKernel &kernel = schedule.microKernel;
+  int64_t packedInputElements() const {
+    if (hasParameters())
+      return maxPackedInput * (1 + fillingRows());
     // Each strip may add rows that fill its registers.
     const int64_t rows = blockRowsCapacity();
-    const int64_t filled =
-        rows + sandwich::divideUp(rows, kernel.rows) * fillingRows();
-    const int64_t elements = hasParameters()
-                                 ? maxPackedInput * (1 + fillingRows())
-                                 : filled * schedule.slice[2];
-    return elements * (multipliesBF16(kernel.isa) ? 2 : 4);
+    const int64_t strips = sandwich::divideUp(rows, schedule.microKernel.rows);
+    return (rows + strips * fillingRows()) * schedule.slice[2];
+  }
+  int64_t inputElementBytes() const {
+    return cast<MemRefType>(const_cast<gemm::NestOp &>(op).getInput().getType())
+               .getElementTypeBitWidth() /
+           8;
   }
   /// The most rows that packing adds to those of a strip.
   int64_t fillingRows() const {
@@ -295,8 +299,7 @@ void NestLowering::createBuffers(Value scratch) {
   if (!schedule.packsInput)
     return;
   auto input = cast<MemRefType>(op.getInput().getType());
-  const int64_t inputBytes = input.getElementTypeBitWidth() / 8;
-  const int64_t elements = packedInputBytes() / inputBytes;
+  const int64_t elements = packedInputElements();
   if (hasTiles())
     shape = {elements / packing.kStep, packing.kStep};
   else
@@ -453,9 +456,9 @@ void NestLowering::setInput(Value strip, Value firstUnit, Value units,
     arguments.lastTileRow = line(lastUnit);
     return;
   }
-  // As `packedRows` does.
-  const int64_t pairs = 1 + fillingRows();
-  Value rows = b.mul(divideUp(units, b.index(pairs)), pairs);
+  // What `packedRows` says, of rows that are known only here.
+  const int64_t together = 1 + fillingRows();
+  Value rows = b.mul(divideUp(units, b.index(together)), together);
   arguments.firstRow = b.index(0);
   arguments.firstK =
       b.add(packedPlace(firstUnit, strip), b.mul(fromSlice, rows));

@@ -122,14 +122,22 @@ private:
   mlir::Value stayingStreamed;
 };
 
-/// An emitter that is nothing but `Writer`, a BodyWriter.
-template <typename Writer>
+/// An emitter that is nothing but `Writer`, a BodyWriter, and, if it reads
+/// packed input, what packs it.
+template <typename Writer, InputPacker packInput = nullptr>
 class BodyWriterEmitter final : public MicroKernelEmitter {
 public:
   void emitBody(mlir::ImplicitLocOpBuilder &builder,
                 const MicroKernelSpecialization &specialization,
                 const MicroKernelArguments &arguments) const override {
     Writer(builder, specialization, arguments).write();
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
+                        const InputPiece &piece) const override {
+    if constexpr (packInput != nullptr)
+      packInput(builder, packing, piece);
+    else
+      MicroKernelEmitter::emitInputPacking(builder, packing, piece);
   }
 };
 

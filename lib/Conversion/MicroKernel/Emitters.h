@@ -34,10 +34,15 @@ const MicroKernelEmitter &getNeonBFMMLAEmitter();
 /// SVE with bf16 matrix multiplication.
 const MicroKernelEmitter &getScalableBFMMLAEmitter();
 
-/// `emitInputPacking` of f32.
-void emitTransposedPacking(LoopBuilder &builder, const InputPiece &piece);
+/// `emitInputPacking` of some family.
+using InputPacker = void (*)(LoopBuilder &builder, const Packing &packing,
+                             const InputPiece &piece);
 
-/// `emitInputPacking` of instructions on pairs of rows.
+/// That of f32.
+void emitTransposedPacking(LoopBuilder &builder, const Packing &packing,
+                           const InputPiece &piece);
+
+/// That of instructions on pairs of rows.
 void emitPairPacking(LoopBuilder &builder, const Packing &packing,
                      const InputPiece &piece);
 

@@ -46,19 +46,6 @@ private:
   Value loadPair(Value matrix, Value row, Value column, int64_t size);
 };
 
-class BFMMLAEmitter final : public MicroKernelEmitter {
-public:
-  void emitBody(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override {
-    BFMMLAWriter(builder, specialization, arguments).write();
-  }
-  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
-                        const InputPiece &piece) const override {
-    emitPairPacking(builder, packing, piece);
-  }
-};
-
 } // namespace
 
 /// The `size` elements of two rows of `matrix` from `column` on, one after the
@@ -145,6 +132,6 @@ Value BFMMLAWriter::multiply(Value sum, Value input, Value weight) {
 }
 
 const MicroKernelEmitter &sandwich::getNeonBFMMLAEmitter() {
-  static const BFMMLAEmitter emitter;
+  static const BodyWriterEmitter<BFMMLAWriter, emitPairPacking> emitter;
   return emitter;
 }

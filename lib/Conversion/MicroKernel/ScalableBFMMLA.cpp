@@ -75,22 +75,6 @@ private:
   Value step;
 };
 
-class ScalableBFMMLAEmitter final : public MicroKernelEmitter {
-public:
-  void emitBody(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override {
-    emitPasses(builder, specialization, arguments,
-               [&](const MicroKernelArguments &pass) {
-                 ScalableBFMMLAWriter(builder, specialization, pass).write();
-               });
-  }
-  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
-                        const InputPiece &piece) const override {
-    emitPairPacking(builder, packing, piece);
-  }
-};
-
 } // namespace
 
 Value ScalableBFMMLAWriter::loadSum(int64_t row, int64_t column) {
@@ -138,9 +122,10 @@ Value ScalableBFMMLAWriter::loadInput(const InputPlace &place) {
 }
 
 Value ScalableBFMMLAWriter::loadPackedInput(int64_t row, Value begin) {
-  // LLVM would keep an address for each pair.
+  // LLVM would keep an address for each pair that is at too much distance.
+  constexpr int64_t rowsInReach = 16;
   if (row == 0)
-    step = hide(begin);
+    step = kernel.rows > rowsInReach ? hide(begin) : begin;
   Value pair = vector::LoadOp::create(
       builder, VectorType::get({2 * packing.kPack}, builder.getBF16Type()),
       input,
@@ -162,6 +147,6 @@ Value ScalableBFMMLAWriter::multiply(Value sum, Value input, Value weight) {
 }
 
 const MicroKernelEmitter &sandwich::getScalableBFMMLAEmitter() {
-  static const ScalableBFMMLAEmitter emitter;
+  static const ScalableEmitter<ScalableBFMMLAWriter, emitPairPacking> emitter;
   return emitter;
 }

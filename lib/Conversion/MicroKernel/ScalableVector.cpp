@@ -47,27 +47,7 @@ void sandwich::emitPasses(
   emitPass(pass);
 }
 
-namespace {
-
-class ScalableVectorEmitter final : public MicroKernelEmitter {
-public:
-  void emitBody(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override {
-    emitPasses(builder, specialization, arguments,
-               [&](const MicroKernelArguments &pass) {
-                 VectorWriter(builder, specialization, pass).write();
-               });
-  }
-  void emitInputPacking(LoopBuilder &builder, const Packing & /*packing*/,
-                        const InputPiece &piece) const override {
-    emitTransposedPacking(builder, piece);
-  }
-};
-
-} // namespace
-
 const MicroKernelEmitter &sandwich::getScalableVectorEmitter() {
-  static const ScalableVectorEmitter emitter;
+  static const ScalableEmitter<VectorWriter, emitTransposedPacking> emitter;
   return emitter;
 }

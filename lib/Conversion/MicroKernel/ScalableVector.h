@@ -37,6 +37,24 @@ void emitPasses(
     const MicroKernelArguments &arguments,
     llvm::function_ref<void(const MicroKernelArguments &)> emitPass);
 
+/// An emitter of passes, each of them `Writer`'s, and of what packs its input.
+template <typename Writer, InputPacker packInput>
+class ScalableEmitter final : public MicroKernelEmitter {
+public:
+  void emitBody(mlir::ImplicitLocOpBuilder &builder,
+                const MicroKernelSpecialization &specialization,
+                const MicroKernelArguments &arguments) const override {
+    emitPasses(builder, specialization, arguments,
+               [&](const MicroKernelArguments &pass) {
+                 Writer(builder, specialization, pass).write();
+               });
+  }
+  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
+                        const InputPiece &piece) const override {
+    packInput(builder, packing, piece);
+  }
+};
+
 } // namespace sandwich
 
 #endif // SANDWICH_LIB_CONVERSION_MICROKERNEL_SCALABLEVECTOR_H

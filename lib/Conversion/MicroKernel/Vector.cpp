@@ -136,25 +136,10 @@ Value VectorWriter::pin(Value sum, Value streamed, bool usedOnce) {
   return pinRegisters({sum, streamed}, "v");
 }
 
-namespace {
-
-class VectorEmitter final : public MicroKernelEmitter {
-public:
-  void emitBody(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override {
-    VectorWriter(builder, specialization, arguments).write();
-  }
-  void emitInputPacking(LoopBuilder &builder, const Packing & /*packing*/,
-                        const InputPiece &piece) const override {
-    emitTransposedPacking(builder, piece);
-  }
-};
-
-} // namespace
-
 /// Transposes 4 x 4 elements at a time, and copies what is left one by one.
-void sandwich::emitTransposedPacking(LoopBuilder &b, const InputPiece &piece) {
+void sandwich::emitTransposedPacking(LoopBuilder &b,
+                                     const Packing & /*packing*/,
+                                     const InputPiece &piece) {
   constexpr int64_t size = 4;
   auto type = VectorType::get({size}, b.getF32Type());
   Value zero = b.index(0);
@@ -205,6 +190,6 @@ void sandwich::emitTransposedPacking(LoopBuilder &b, const InputPiece &piece) {
 }
 
 const MicroKernelEmitter &sandwich::getVectorEmitter() {
-  static const VectorEmitter emitter;
+  static const BodyWriterEmitter<VectorWriter, emitTransposedPacking> emitter;
   return emitter;
 }

@@ -151,9 +151,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     (C3) the body takes sums and four indices; (C4) `unit` is a positive
     multiple of the packing's panel;
     (C5) `rows_between` are two numbers, ascending, the second one positive and
-    no dimension too large; (C6) without `parameters`, the sums of a slice and
-    the input that is packed for it take at most 1 MiB each, of tiles in whole
-    tiles of rows, and its columns are whole panels.
+    no dimension too large; (C6) without `parameters`, a slice has at most 2^18
+    sums and 2^19 elements of packed input, of tiles in whole tiles of rows, and
+    its columns are whole panels.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,
