@@ -144,7 +144,8 @@ if sysroot and shutil.which("qemu-aarch64") and os.path.exists(
     command = emulated_run(os.path.realpath(aarch64), sysroot)
     config.environment["SANDWICH_RUN_AARCH64"] = command
     config.substitutions.append(("%run_aarch64", command))
-    if os.path.exists(sysroot + "/python3"):
+    if os.path.exists(sysroot + "/python3") and os.path.exists(
+            sysroot + "/usr/lib/python3/dist-packages/numpy"):
         config.available_features.add("aarch64-python")
         config.substitutions.append((
             "%aarch64_python",

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Target/Target.h"
 
 #include <gtest/gtest.h>
 
@@ -178,6 +179,54 @@ TEST(Schedule, UntunedFewRowsOfAVX2) {
     const Schedule &more = scheduleFor(*table, 3);
     EXPECT_EQ(more.microKernel, MicroKernel({MatrixISA::X86_AVX2_F32, 6, 16}));
     EXPECT_EQ(more.slice[1] % columnUnit, 0);
+  }
+}
+
+/// On ARM more rows than a strip of the widest has read packed input, packed
+/// once for all columns, and NEON widens bf16 for 12 rows of 8 columns.
+TEST(Schedule, UntunedRulePacksInputOfManyRowsOnARM) {
+  struct Case {
+    const char *target;
+    bool bf16Weights;
+    MicroKernel few, many;
+  };
+  using enum MatrixISA;
+  for (const auto &[target, bf16Weights, few, many] :
+       {Case{"aarch64-neon",
+             false,
+             {ARM_NEON_F32, 6, 16},
+             {ARM_NEON_F32, 6, 16}},
+        Case{
+            "aarch64-neon", true, {ARM_NEON_F32, 6, 16}, {ARM_NEON_F32, 12, 8}},
+        Case{"aarch64-neon-bf16",
+             true,
+             {ARM_NEON_BF16, 6, 16},
+             {ARM_NEON_BF16, 6, 16}},
+        Case{
+            "aarch64-sve", false, {ARM_SVE_F32, 12, 32}, {ARM_SVE_F32, 12, 32}},
+        Case{"aarch64-sve-bf16",
+             true,
+             {ARM_SVE_BF16, 12, 32},
+             {ARM_SVE_BF16, 12, 32}}}) {
+    SCOPED_TRACE(target);
+    const MatmulShape wide{.n = 4096,
+                           .k = 4096,
+                           .columnUnit = 1,
+                           .bf16Weights = bf16Weights,
+                           .packing = {}};
+    Result<ScheduleTable> table = chooseByRule(wide, *getTarget(target), 4);
+    ASSERT_TRUE(table) << table.error().message;
+    for (const auto &[maxRows, schedule] : *table) {
+      EXPECT_EQ(errorOf(schedule, wide), "");
+      EXPECT_EQ(schedule.microKernel, maxRows <= few.rows ? few : many);
+      EXPECT_EQ(schedule.packsInput, maxRows > few.rows);
+      // One strip takes all of K; slices of it are packed for many columns.
+      if (maxRows <= many.rows)
+        EXPECT_EQ(schedule.slice[2], wide.k);
+      else
+        EXPECT_TRUE(schedule.slice[2] == wide.k || schedule.slice[1] >= 512);
+    }
+    EXPECT_EQ(table->front().maxRows, few.rows);
   }
 }
 

@@ -4,11 +4,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares artifacts of small random encoders with the reference.
 
-    check_encoders.py FOLDER [FAMILY...] [--target NAME]
+    check_encoders.py FOLDER [FAMILY...] [--target NAME] [--alone COUNT]
 
 Writes and removes what it needs in FOLDER. For each family, or those that are
-named: batches of texts of many lengths, in f32 and in bf16; each text alone
-gives what it gives in a batch.
+named: batches of texts of many lengths, in f32 and in bf16; each text alone, or
+the last COUNT, gives what it gives in a batch.
 """
 import argparse
 import json
@@ -69,7 +69,7 @@ def make_ids(types):
     return "\n".join(lines) + "\n"
 
 
-def check(folder, target, name, arguments, output):
+def check(folder, target, alone, name, arguments, output):
     task = ["--task", name.split()[1]] if " " in name else []
     model, ids = (os.path.join(folder, part) for part in ("model", "ids"))
     run("rm", "-rf", model)
@@ -102,10 +102,16 @@ def check(folder, target, name, arguments, output):
             sys.executable, "-B", reference, "compare", expected, actual,
             *limits), end="", flush=True)
     # One after another, each in a batch of its own; sums of other orders.
-    alone = "".join(run(*embed, "--file", "-", input=line)
-                    for line in make_ids(types).splitlines(keepends=True))
+    lines = make_ids(types).splitlines(keepends=True)[-alone:]
+    results = [run(*embed, "--file", "-", input=line) for line in lines]
     with open(expected, "w", encoding="utf-8") as file:
-        file.write(alone)
+        file.write("".join(results))
+    with open(actual, encoding="utf-8") as file:
+        batched = file.readlines()
+    # Of each text one line, or one for each of its tokens.
+    count = sum(len(result.splitlines()) for result in results)
+    with open(actual, "w", encoding="utf-8") as file:
+        file.writelines(batched[-count:])
     limits = (["--raw-difference", "1e-2"] if output == "scores"
               else ["--cosine", "0.9999"])
     print(name, "alone", run(
@@ -118,10 +124,13 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("families", nargs="*")
     parser.add_argument("--target", default="host")
+    parser.add_argument("--alone", type=int, default=0,
+                        help="texts that run alone as well (0: all)")
     given = parser.parse_args()
     for name, arguments, output in MODELS:
         if not given.families or name in given.families:
-            check(given.folder, given.target, name, arguments, output)
+            check(given.folder, given.target, given.alone, name, arguments,
+                  output)
 
 
 if __name__ == "__main__":
