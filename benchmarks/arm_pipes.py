@@ -7,8 +7,8 @@
     arm_pipes.py MODEL [--at-least=PERCENT]
 
 Compiles MODEL to assembly for each target of 64-bit ARM and takes the micro-kernel
-for many rows: of those that read packed input the one with most rows, of equals the
-one that multiplies most in a round, in the fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
+for many rows: of those that read packed input, if any do, the one with most rows, of
+equals the one that multiplies most in a round, in the fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
 many its multiplications would take alone; the quotient is printed. With --at-least,
 ends with an error where one is lower. Needs no ARM CPU: the figures are those of
 LLVM's models of the CPUs, which know nothing of caches.
@@ -64,19 +64,19 @@ def best_loop(assembly):
     best = None
     name = body = None
     for line in lines:
-        if start := re.match(r"(ARM_\w+_(\d+)x\d+\w*_packed):$", line):
+        if start := re.match(r"(ARM_\w+?_(\d+)x\d+\w*):$", line):
             name, body = start.group(1), []
-            rows = int(start.group(2))
+            rows = (not name.endswith("_packed"), -int(start.group(2)))
         elif name and re.match(r"\.Lfunc_end", line):
             for loop in inner_loops(body):
-                order = (-rows, -len(multiplications(loop)), len(instructions(loop)))
+                order = (rows, -len(multiplications(loop)), len(instructions(loop)))
                 if best is None or order < best[0]:
                     best = order, name, instructions(loop)
             name = None
         elif name:
             body.append(line)
     if best is None:
-        sys.exit("arm_pipes.py: no micro-kernel reads packed input")
+        sys.exit("arm_pipes.py: no micro-kernel has a loop")
     return best[1], best[2]
 
 

@@ -95,8 +95,7 @@ double CostModel::callSeconds(const Walk &walk, int64_t rows, int64_t k,
                         : rowRegisters;
   // NEON loads packed f32 of several rows at once.
   double inputLoads = rowLoads;
-  if (walk.schedule.packsInput && walk.file.rows == 1 &&
-      !hasScalableVectors(walk.schedule.microKernel.isa))
+  if (walk.schedule.packsInput && walk.file.rows == 1)
     inputLoads = static_cast<double>(divideUp(rows, walk.file.columns));
   double columns = walk.columnRegisters;
   double multiplies =
@@ -352,7 +351,8 @@ Result<Choice> sandwich::chooseByModel(const Payload &payload,
           {.microKernel = kernel,
            .slice = clipSlice(payload, kernel, {payload.rows, 1, 512}, grid),
            .threads = grid,
-           .packsInput = packsByRule(kernel, payload.rows)}));
+           .packsInput = packsByRule(kernel, divideUp(payload.rows, grid[0]),
+                                     divideUp(payload.shape.n, grid[1]))}));
   }
   if (begun.empty())
     return makeError("no micro-kernel can multiply a weight of ",

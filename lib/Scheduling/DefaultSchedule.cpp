@@ -39,7 +39,7 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   __builtin_unreachable();
 }
 
-/// That for more rows than `fewRows` has.
+/// That for more rows than `fewRows` has, where they are packed.
 MicroKernel manyRowsMicroKernel(const MicroKernel &fewRows,
                                 const MatmulShape &shape) {
   // NEON widens a weight in an instruction of its own: 4 to 24 multiplications
@@ -161,12 +161,16 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
 
 } // namespace
 
-bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows) {
+bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
+                           int64_t columns) {
   // Tiles gain where K is short only (docs/RationaleGemm.md), and with fewer
-  // rows than NEON's widest micro-kernels have all wait for memory.
-  constexpr int64_t fewestRows = 7;
+  // rows than NEON's widest micro-kernels have all wait for memory. To pack an
+  // element takes a cycle or less, and saves a tenth or a quarter of those that
+  // multiply it by 8 to 32 columns each: for 256 columns, counted in
+  // instructions.
+  constexpr int64_t fewestRows = 7, fewestColumns = 256;
   return canPackInput(kernel.isa) && !hasTiles(kernel.isa) &&
-         rows >= fewestRows;
+         rows >= fewestRows && columns >= fewestColumns;
 }
 
 Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
@@ -211,9 +215,10 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   builder.serve(served + 1, kernel.rows);
 
   int64_t fewerRows = kernel.rows;
-  kernel = manyRowsMicroKernel(kernel, shape);
-  schedule.microKernel = kernel;
-  schedule.packsInput = packsByRule(kernel, fewerRows + 1);
+  schedule.packsInput =
+      packsByRule(kernel, fewerRows + 1, divideUp(shape.n, threads));
+  if (schedule.packsInput)
+    kernel = schedule.microKernel = manyRowsMicroKernel(kernel, shape);
   if (kernel.rows > fewerRows) {
     schedule.slice[0] = kernel.rows;
     builder.serve(fewerRows + 1, kernel.rows);

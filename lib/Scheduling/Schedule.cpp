@@ -131,7 +131,7 @@ static bool isNeon(MatrixISA isa) {
 }
 
 bool sandwich::canPackInput(MatrixISA isa) {
-  return hasTiles(isa) || architectureOf(isa) == CpuArchitecture::AArch64;
+  return hasTiles(isa) || isNeon(isa) || isa == MatrixISA::ARM_SVE_BF16;
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {

@@ -194,12 +194,14 @@ struct Schedule {
   auto operator<=>(const Schedule &) const = default;
 };
 
-/// Whether micro-kernels of `isa` can read packed input: tiles, and those of
-/// ARM. Vectors of x86-64 read rows with as few instructions.
+/// Whether micro-kernels of `isa` can read packed input: tiles, NEON and
+/// bfmmla. Others put an element of a row in every lane without an instruction
+/// more.
 bool canPackInput(MatrixISA isa);
 
-/// Whether the untuned rule has `kernel` read packed input for `rows` rows.
-bool packsByRule(const MicroKernel &kernel, int64_t rows);
+/// Whether the untuned rule has `kernel` read packed input where a thread's
+/// part has `rows` rows and `columns` columns.
+bool packsByRule(const MicroKernel &kernel, int64_t rows, int64_t columns);
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;

@@ -147,6 +147,8 @@ Value ScalableBFMMLAWriter::multiply(Value sum, Value input, Value weight) {
 }
 
 const MicroKernelEmitter &sandwich::getScalableBFMMLAEmitter() {
-  static const ScalableEmitter<ScalableBFMMLAWriter, emitPairPacking> emitter;
+  static const BodyWriterEmitter<InPasses<ScalableBFMMLAWriter>,
+                                 emitPairPacking>
+      emitter;
   return emitter;
 }

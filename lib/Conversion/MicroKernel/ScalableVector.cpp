@@ -48,6 +48,6 @@ void sandwich::emitPasses(
 }
 
 const MicroKernelEmitter &sandwich::getScalableVectorEmitter() {
-  static const ScalableEmitter<VectorWriter, emitTransposedPacking> emitter;
+  static const BodyWriterEmitter<InPasses<VectorWriter>> emitter;
   return emitter;
 }

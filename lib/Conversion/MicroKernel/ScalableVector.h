@@ -37,22 +37,25 @@ void emitPasses(
     const MicroKernelArguments &arguments,
     llvm::function_ref<void(const MicroKernelArguments &)> emitPass);
 
-/// An emitter of passes, each of them `Writer`'s, and of what packs its input.
-template <typename Writer, InputPacker packInput>
-class ScalableEmitter final : public MicroKernelEmitter {
+/// A BodyWriter that is written in passes.
+template <typename Writer> class InPasses {
 public:
-  void emitBody(mlir::ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments) const override {
+  InPasses(mlir::ImplicitLocOpBuilder &builder,
+           const MicroKernelSpecialization &specialization,
+           const MicroKernelArguments &arguments)
+      : builder(builder), specialization(specialization), arguments(arguments) {
+  }
+  void write() {
     emitPasses(builder, specialization, arguments,
                [&](const MicroKernelArguments &pass) {
                  Writer(builder, specialization, pass).write();
                });
   }
-  void emitInputPacking(LoopBuilder &builder, const Packing &packing,
-                        const InputPiece &piece) const override {
-    packInput(builder, packing, piece);
-  }
+
+private:
+  mlir::ImplicitLocOpBuilder &builder;
+  const MicroKernelSpecialization &specialization;
+  const MicroKernelArguments &arguments;
 };
 
 } // namespace sandwich

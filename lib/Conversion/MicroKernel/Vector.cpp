@@ -80,16 +80,6 @@ Value VectorWriter::loadInput(const InputPlace &place) {
 }
 
 Value VectorWriter::loadPackedInput(int64_t row, Value begin) {
-  if (hasScalableVectors(kernel.isa)) {
-    // Loads put an element in every lane. Their displacements are short, and
-    // not negative: rows are at more distance, and so are steps for LLVM.
-    if (row == 0)
-      group = hide(begin);
-    Value element = memref::LoadOp::create(
-        builder, input,
-        ValueRange{createIndex(builder, 0), addConstant(builder, group, row)});
-    return vector::BroadcastOp::create(builder, sumType, element);
-  }
   // NEON multiplies by one element of a vector: four rows in one load.
   auto rowsInGroup = [&] {
     return cast<VectorType>(group.getType()).getDimSize(0);

@@ -45,8 +45,7 @@ protected:
 private:
   /// On x86-64, a pointer to the first row's element where the round began.
   mlir::Value roundInput;
-  /// Packed input: the rows from `groupBegin` on as one vector; where vectors
-  /// have no known length, the element that the step begins at.
+  /// Packed input: the rows from `groupBegin` on as one vector.
   mlir::Value group;
   int64_t groupBegin = 0;
 };
