@@ -10,7 +10,8 @@ Compiles MODEL to assembly for each target of 64-bit ARM and takes the micro-ker
 for many rows: of those that read packed input, if any do, the one with most rows, of
 equals the one that multiplies most in a round, in the fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
 many its multiplications would take alone; the quotient is printed. With --at-least,
-ends with an error where one is lower. Needs no ARM CPU: the figures are those of
+ends with an error where one is lower, but for A64FX, which decodes four instructions a
+cycle and takes them for addresses. Needs no ARM CPU: the figures are those of
 LLVM's models of the CPUs, which know nothing of caches.
 """
 import argparse
@@ -116,7 +117,7 @@ def main():
             takes, _ = cycles(loop, cpu, features)
             _, limit = cycles(multiplied, cpu, features)
             share = 100 * limit / takes
-            low += share < arguments.at_least
+            low += cpu != "a64fx" and share < arguments.at_least
             print(f"  {cpu:12} {takes:6.1f} cycles, {limit:5.1f} of multiplications "
                   f"alone: {share:3.0f}%")
     if low:
