@@ -8,11 +8,12 @@
 
 Compiles MODEL to assembly for each target of 64-bit ARM and takes the micro-kernel
 for many rows: of those that read packed input, if any do, the one with most rows, of
-equals the one that multiplies most in a round, in the fewest instructions. llvm-mca tells how many cycles a round takes on a CPU, and how
-many its multiplications would take alone; the quotient is printed. With --at-least,
-ends with an error where one is lower, but for A64FX, which decodes four instructions a
-cycle and takes them for addresses. Needs no ARM CPU: the figures are those of
-LLVM's models of the CPUs, which know nothing of caches.
+equals the one that multiplies most in a round, in the fewest instructions. llvm-mca
+tells how many cycles a round takes on a CPU, and how many its multiplications would
+take alone; the quotient is printed. With --at-least, ends with an error where one is
+lower, but for A64FX, which decodes four instructions a cycle and takes them for
+addresses. Needs no ARM CPU: the figures are those of LLVM's models of the CPUs, which
+know nothing of caches.
 """
 import argparse
 import os
