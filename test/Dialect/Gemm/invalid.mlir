@@ -96,7 +96,7 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, sli
 
 // -----
 
-// #gemm.schedule (C8)
+// #gemm.schedule (C8): vectors have nowhere to stream to.
 // expected-error @below {{(C8) only tiles stream operands}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = weight>} {}
 
