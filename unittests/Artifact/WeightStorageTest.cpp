@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Artifact/WeightStorage.h"
+#include "Emulation.h"
 
 #include "TestArtifact.h"
 
@@ -99,6 +100,8 @@ TEST_F(WeightStorageTest, ReportsProgress) {
 }
 
 TEST_F(WeightStorageTest, UsesHugePagesWhereTheKernelHasThem) {
+  if (test::isEmulated())
+    GTEST_SKIP() << "an emulator does not tell of huge pages";
   std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string modes;
   std::getline(setting, modes);
