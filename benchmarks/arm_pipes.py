@@ -82,17 +82,16 @@ def best_loop(assembly):
     return best[1], best[2]
 
 
-def cycles(lines, cpu, features):
-    """Cycles of a round of a loop of `lines`."""
+def simulate(lines, cpu, features, figure):
+    """What llvm-mca says of rounds of a loop of `lines`: its `figure`."""
     done = subprocess.run(
         ["llvm-mca", "-mtriple=aarch64-linux-gnu", f"-mcpu={cpu}",
          f"-mattr={features}", f"-iterations={ROUNDS}"],
         input="\n".join(lines) + "\n", text=True, capture_output=True)
-    total = re.search(r"^Total Cycles: +(\d+)", done.stdout, re.MULTILINE)
-    if not total:
+    found = re.search(rf"^{figure}: +([\d.]+)", done.stdout, re.MULTILINE)
+    if not found:
         sys.exit(f"arm_pipes.py: llvm-mca for {cpu}: {done.stderr}")
-    limit = re.search(r"^Block RThroughput: +([\d.]+)", done.stdout, re.MULTILINE)
-    return int(total.group(1)) / ROUNDS, float(limit.group(1))
+    return float(found.group(1))
 
 
 def main():
@@ -105,18 +104,20 @@ def main():
     for target, dtype, features, cpus in CASES:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.s")
-            subprocess.run(
-                ["sandwich-compile", arguments.model, "-q", f"--target={target}",
-                 f"--dtype={dtype}", "--threads=1", "--emit=asm", "-o", path],
-                check=True)
+            # It has said what is wrong.
+            if subprocess.run(
+                    ["sandwich-compile", arguments.model, "-q", f"--target={target}",
+                     f"--dtype={dtype}", "--threads=1", "--emit=asm", "-o",
+                     path]).returncode != 0:
+                sys.exit(1)
             with open(path) as file:
                 name, loop = best_loop(file.read())
         multiplied = multiplications(loop)
         print(f"{target} {dtype}: {name}, {len(multiplied)} multiplications in "
               f"{len(loop)} instructions")
         for cpu in cpus.split():
-            takes, _ = cycles(loop, cpu, features)
-            _, limit = cycles(multiplied, cpu, features)
+            takes = simulate(loop, cpu, features, "Total Cycles") / ROUNDS
+            limit = simulate(multiplied, cpu, features, "Block RThroughput")
             share = 100 * limit / takes
             low += cpu != "a64fx" and share < arguments.at_least
             print(f"  {cpu:12} {takes:6.1f} cycles, {limit:5.1f} of multiplications "
