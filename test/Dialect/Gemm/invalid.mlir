@@ -96,6 +96,12 @@ module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, sli
 
 // -----
 
+// #gemm.schedule (C7): so does SVE in f32, which loads an element into every lane.
+// expected-error @below {{(C7) ARM_SVE_F32_12x32 does not read packed input}}
+module attributes {test.a = #gemm.schedule<micro_kernel = ARM_SVE_F32_12x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>} {}
+
+// -----
+
 // #gemm.schedule (C8): vectors have nowhere to stream to.
 // expected-error @below {{(C8) only tiles stream operands}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = weight>} {}
