@@ -23,6 +23,8 @@ TEST(Target, NamesWhatLLVMCompilesFor) {
   EXPECT_EQ(neon.baselineCpu(), "generic");
   EXPECT_EQ(neon.featureString(), "+neon");
   EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(), "+neon,+bf16");
+  EXPECT_EQ(getTarget("aarch64-sve")->featureString(), "+neon,+sve");
+  EXPECT_EQ(getTarget("aarch64-sve-bf16")->featureString(), "+neon,+bf16,+sve");
 }
 
 TEST(Target, HasInstructionsOfItsArchitecture) {
