@@ -26,8 +26,8 @@
 
 namespace sandwich {
 
-/// Bytes of a cache line, on every target but A64FX, whose lines are four of
-/// these.
+/// Bytes of a cache line, on all CPUs that targets are for but A64FX, whose
+/// lines are four of these.
 inline constexpr int64_t cacheLineBytes = 64;
 
 /// f32 elements that vector code outside of micro-kernels works on at a time: a

@@ -34,15 +34,17 @@ const MicroKernelEmitter &getNeonBFMMLAEmitter();
 /// SVE with bf16 matrix multiplication.
 const MicroKernelEmitter &getScalableBFMMLAEmitter();
 
-/// `emitInputPacking` of some family.
+/// `emitInputPacking` of some family, whose shapes are those of one strip.
 using InputPacker = void (*)(LoopBuilder &builder, const Packing &packing,
                              const InputPiece &piece);
 
-/// That of f32.
+/// That of f32: `[k][rows]`, each k beside those of the strip's other rows.
 void emitTransposedPacking(LoopBuilder &builder, const Packing &packing,
                            const InputPiece &piece);
 
-/// That of instructions on pairs of rows.
+/// That of instructions on pairs of rows: `[k / kPack][pairs][2][kPack]`, where
+/// of an odd number of rows the last pair is the last two, or the only one
+/// twice.
 void emitPairPacking(LoopBuilder &builder, const Packing &packing,
                      const InputPiece &piece);
 

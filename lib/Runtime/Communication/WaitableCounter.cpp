@@ -92,12 +92,14 @@ void WaitableCounter::wakeSleepers() {
 
 // Sequentially consistent, as are the accesses of those who wait: either this
 // thread sees the sleeper, or the sleeper sees the new value. Release and
-// acquire let both miss it, on x86-64 as on ARM.
+// acquire let both miss it on ARM.
 void WaitableCounter::advance() {
   counter.fetch_add(1, std::memory_order_seq_cst);
   wakeSleepers();
 }
 
+// As above, but here they may miss it on x86-64, too: a plain store may wait in
+// the core until after the load that follows, the locked addition may not.
 void WaitableCounter::raiseTo(uint32_t target) {
   counter.store(target, std::memory_order_seq_cst);
   wakeSleepers();

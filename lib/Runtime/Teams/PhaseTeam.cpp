@@ -49,7 +49,8 @@ public:
 
   /// Lets a worker be thread `thread` of the current run of `team`. It reads
   /// the plain members, here and of the team, once it has acquired `runs`, and
-  /// no more once it has arrived at the run's last barrier.
+  /// once it has arrived at the run's last barrier only those that never
+  /// change: it still waits there with the team's `patience`.
   void call(size_t worker, PhaseTeam &team, int32_t thread) {
     workers[worker]->team = &team;
     workers[worker]->number = thread;
