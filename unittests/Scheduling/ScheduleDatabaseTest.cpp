@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/ScheduleDatabase.h"
+
+#include "Emulation.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/Strategies.h"
 
@@ -61,7 +63,7 @@ protected:
     return {{.n = 1024 * (number + 1),
              .k = 2048,
              .columnUnit = 1,
-             .bf16Weights = true,
+             .storage = StorageFormat::bf16(),
              .packing = {}},
             2};
   }
@@ -100,8 +102,10 @@ void expectEqual(const TunedSchedules &a, const TunedSchedules &b) {
     EXPECT_EQ(a.choices[i].seconds, b.choices[i].seconds);
     EXPECT_EQ(a.choices[i].measured, b.choices[i].measured);
   }
-  MatmulShape shape{
-      .n = 2048, .k = 2048, .bf16Weights = true, .packing = packingOf(isa)};
+  MatmulShape shape{.n = 2048,
+                    .k = 2048,
+                    .storage = StorageFormat::bf16(),
+                    .packing = packingOf(isa)};
   ScheduleTable left = makeTable(shape, 2, a.choices),
                 right = makeTable(shape, 2, b.choices);
   ASSERT_EQ(left.size(), right.size());
@@ -167,7 +171,8 @@ TEST_F(ScheduleDatabaseTest, EveryPartOfTheKeyMatters) {
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.machine.l3Bytes += 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.targetFeatures = "+avx2"; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.threads = 3; }));
-  EXPECT_TRUE(changed([](ScheduleKey &k) { k.bf16Weights = false; }));
+  EXPECT_TRUE(
+      changed([](ScheduleKey &k) { k.storage = StorageFormat::f32(); }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.n = 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.k = 1; }));
   EXPECT_TRUE(changed([](ScheduleKey &k) { k.columnUnit = 2; }));
@@ -377,7 +382,9 @@ TEST_F(ScheduleDatabaseTest, EveryPackingIsServed) {
     ScheduleKey key = keyOf(0);
     for (const Packing &packing : packingsOf(other.matrixISAs.back())) {
       key.packing = packing;
-      key.bf16Weights = multipliesBF16(other.matrixISAs.back());
+      key.storage = multipliesBF16(other.matrixISAs.back())
+                        ? StorageFormat::bf16()
+                        : StorageFormat::f32();
       auto served = servedTable(key, {}, other);
       ASSERT_TRUE(served) << served.error().message;
       EXPECT_EQ(served->back().maxRows, INT64_MAX);
@@ -679,7 +686,8 @@ TEST_F(ScheduleDatabaseTest, RefusesDamagedFiles) {
   std::string text = read();
   std::mt19937 random(5);
   size_t refused = 0;
-  for (int i = 0; i < 400; ++i) {
+  const int count = test::timesToRepeat(400, 40);
+  for (int i = 0; i < count; ++i) {
     std::string damaged = text;
     size_t at = random() % text.size();
     if (i % 2)
@@ -699,7 +707,7 @@ TEST_F(ScheduleDatabaseTest, RefusesDamagedFiles) {
       expectEqual(*loaded->find(key), tuned);
     }
   }
-  EXPECT_GT(refused, 300u);
+  EXPECT_GT(refused, static_cast<size_t>(count) * 3 / 4);
 }
 
 /// Files with a right checksum whose contents cannot be used.
@@ -734,12 +742,11 @@ TEST_F(ScheduleDatabaseTest, RefusesSchedulesThatCannotRun) {
             }),
             "line 5: groups[0]: ranges[0]: K of a chunk, 3, must be a multiple "
             "of the packing's 2");
-  EXPECT_EQ(
-      errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
-        schedule(tuned).packsInput = true;
-      }),
-      "line 5: groups[0]: ranges[0]: X86_AVX512_BF16_3x128 does not read "
-      "packed input");
+  EXPECT_EQ(errorWith([&](ScheduleKey &, TunedSchedules &tuned) {
+              schedule(tuned).packsInput = true;
+            }),
+            "line 5: groups[0]: ranges[0]: X86_AVX512_BF16_3x128 does not read "
+            "packed input");
   EXPECT_EQ(errorWith([&](ScheduleKey &key, TunedSchedules &tuned) {
               schedule(tuned).threads = {1, key.threads + 1, 1};
             }),

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Strategies.h"
+
+#include "Emulation.h"
 #include "SyntheticEvaluator.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 
@@ -91,11 +93,11 @@ TEST_F(StrategiesTest, FindWhatExhaustiveSearchFinds) {
   double worstSandwich = 1, worstModel = 1;
   int64_t bySandwich = 0, byScaling = 0;
   double sandwichSeconds = 0, scalingSeconds = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < test::timesToRepeat(20, 4); ++i) {
     Payload payload{{.n = static_cast<int64_t>(64 * (4 + random() % 40)),
                      .k = static_cast<int64_t>(32 * (8 + random() % 60)),
                      .columnUnit = 1,
-                     .bf16Weights = true,
+                     .storage = StorageFormat::bf16(),
                      .packing = {}},
                     static_cast<int64_t>(1 + random() % (i % 2 ? 24 : 160)),
                     static_cast<int64_t>(1 + random() % 2)};
@@ -155,7 +157,8 @@ private:
 /// A tall weight for one token: all but K is soon too little for the team.
 TEST_F(StrategiesTest, WithoutSplitKNoThreadsShareK) {
   TuningGroup group{
-      {.n = 128, .k = 8192, .columnUnit = 64, .bf16Weights = true}, 4};
+      {.n = 128, .k = 8192, .columnUnit = 64, .storage = StorageFormat::bf16()},
+      4};
   const std::vector<int64_t> rows = {1, 2, 3, 4, 8, 16, 17, 64};
   for (Strategy strategy :
        {Strategy::Sandwich, Strategy::SandwichWithoutSplitK}) {
@@ -181,7 +184,7 @@ TEST_F(StrategiesTest, WithoutSplitKNoThreadsShareK) {
 
 TEST_F(StrategiesTest, WithoutSplitKNeitherPackingNorUntunedRuleSharesK) {
   const MatmulShape shape{
-      .n = 128, .k = 8192, .columnUnit = 64, .bf16Weights = true};
+      .n = 128, .k = 8192, .columnUnit = 64, .storage = StorageFormat::bf16()};
   for (bool splitK : {true, false}) {
     auto sharesK = [](const auto &entry) {
       return entry.schedule.threads[2] > 1;
@@ -208,7 +211,7 @@ TEST(StrategiesForEachTarget, MeasureWhatThereIsMemoryFor) {
     const Payload payload{{.n = 512,
                            .k = 1024,
                            .columnUnit = 1,
-                           .bf16Weights = true,
+                           .storage = StorageFormat::bf16(),
                            .packing = {}},
                           24,
                           2};
@@ -261,7 +264,9 @@ private:
 
 TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
   Payload payload{
-      {.n = 6144, .k = 2048, .columnUnit = 1, .bf16Weights = true}, 1, 2};
+      {.n = 6144, .k = 2048, .columnUnit = 1, .storage = StorageFormat::bf16()},
+      1,
+      2};
   untuned = *chooseByRule(payload.shape, target, payload.threads);
   for (double share : {0.99, 0.5}) {
     LimitedEvaluator evaluator(model, share);
@@ -282,7 +287,7 @@ TEST_F(StrategiesTest, NothingIsSearchedWhereTheUntunedRuleIsNearTheLimit) {
 
 TEST_F(StrategiesTest, TheUntunedRuleIsEnoughWhereTheScheduleBeforeIsNot) {
   const MatmulShape shape = {
-      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+      .n = 1024, .k = 1024, .columnUnit = 1, .storage = StorageFormat::bf16()};
   untuned = *chooseByRule(shape, target, 2);
   constexpr int64_t fewRows = 64, manyRows = 96;
   struct LimitedToRule : SyntheticEvaluator {
@@ -311,7 +316,7 @@ TEST_F(StrategiesTest, TheUntunedRuleIsEnoughWhereTheScheduleBeforeIsNot) {
 
 TEST_F(StrategiesTest, WhereMultiplyingRemainsTheLimitNothingIsSearchedAgain) {
   const MatmulShape shape = {
-      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+      .n = 1024, .k = 1024, .columnUnit = 1, .storage = StorageFormat::bf16()};
   untuned = *chooseByRule(shape, target, 2);
   for (double readShare : {0.1, 0.9}) {
     LimitedEvaluator evaluator(model, 0.85, readShare);
@@ -328,7 +333,7 @@ TEST_F(StrategiesTest, WhereMultiplyingRemainsTheLimitNothingIsSearchedAgain) {
 
 TEST_F(StrategiesTest, TheUntunedRuleIsComparedWithWhatIsNearTheLimit) {
   const MatmulShape shape = {
-      .n = 1024, .k = 1024, .columnUnit = 1, .bf16Weights = true};
+      .n = 1024, .k = 1024, .columnUnit = 1, .storage = StorageFormat::bf16()};
   untuned = *chooseByRule(shape, target, 2);
   // It is slow for few rows, so that others are found, and the best for many,
   // for which those seem good enough.
@@ -359,7 +364,7 @@ TEST_F(StrategiesTest, UntunedSchedulesForAnotherPackingAreNoCandidates) {
   Payload payload{{.n = 6144,
                    .k = 2048,
                    .columnUnit = 1,
-                   .bf16Weights = true,
+                   .storage = StorageFormat::bf16(),
                    .packing = packingsOf(MatrixISA::X86_AVX512_BF16).back()},
                   1,
                   2};
@@ -386,7 +391,7 @@ TEST_F(StrategiesTest, ExhaustiveSearchRefusesLargeSpaces) {
                               ->choose({{.n = 6144,
                                          .k = 2048,
                                          .columnUnit = 1,
-                                         .bf16Weights = true,
+                                         .storage = StorageFormat::bf16(),
                                          .packing = {}},
                                         128,
                                         2},
@@ -405,7 +410,7 @@ TEST_F(StrategiesTest, AllServeEveryPackingAndUnit) {
         Payload payload{{.n = 640,
                          .k = 96,
                          .columnUnit = unit,
-                         .bf16Weights = true,
+                         .storage = StorageFormat::bf16(),
                          .packing = packing},
                         17,
                         3};
