@@ -32,6 +32,7 @@ void addEmbedCommand(CLI::App &app, Action &action);
 void addGenerateCommand(CLI::App &app, Action &action);
 void addInspectCommand(CLI::App &app, Action &action);
 void addLogitsCommand(CLI::App &app, Action &action);
+void addPerplexityCommand(CLI::App &app, Action &action);
 void addRankCommand(CLI::App &app, Action &action);
 void addReplayCommand(CLI::App &app, Action &action);
 void addServeCommand(CLI::App &app, Action &action);

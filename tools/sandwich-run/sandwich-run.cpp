@@ -41,6 +41,7 @@ change; 2 wrong usage.)");
   tool::addEmbedCommand(app, action);
   tool::addBenchEmbedCommand(app, action);
   tool::addLogitsCommand(app, action);
+  tool::addPerplexityCommand(app, action);
   tool::addBenchCommand(app, action);
   tool::addReplayCommand(app, action);
   tool::addServeCommand(app, action);
