@@ -8,6 +8,8 @@
 
 #include "sandwich/Topology/Drawing/MachineDrawing.h"
 
+#include "Emulation.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -208,13 +210,16 @@ TEST(MachineDrawingTest, SvgOfAPlanKeepsWhatDiffersApart) {
 }
 
 TEST(MachineDrawingTest, SvgStaysReadableForSixteenThousandCores) {
-  Machine machine = read("pack:16 core:1024 pu:1");
+  const unsigned packages = test::timesToRepeat(16u, 2u);
+  Machine machine =
+      read("pack:" + std::to_string(packages) + " core:1024 pu:1");
   EXPECT_LT(drawSvg(machine).size(), size_t{1} << 14);
-  // 128 processes by stride in each package.
+  // By stride over all packages.
+  const unsigned processes = 8 * packages;
   PlanCores plan;
-  for (unsigned process = 0; process < 128; ++process) {
-    plan.prefill.push_back(cpus(process, 128, 128));
-    plan.decode.push_back(cpus(process, 64, 256));
+  for (unsigned process = 0; process < processes; ++process) {
+    plan.prefill.push_back(cpus(process, 128, processes));
+    plan.decode.push_back(cpus(process, 64, 2 * processes));
   }
   const std::string svg = drawSvg(machine, plan);
   expectWellFormed(svg);
