@@ -65,7 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       machineDescriptionFromJson(twice, describeMachine(machine, target));
   check(bool(third) && twice.size() == written.size());
   Result<LatencyModel> model = LatencyModel::create(
-      machine.root, *description, /*bf16Weights=*/true, machine.memories);
+      machine.root, *description, MatrixElement::BF16, machine.memories);
   if (!model) {
     check(!model.error().message.empty());
     return 0;

@@ -136,8 +136,11 @@ void print(const AttentionPayload &payload, const AttentionSchedule &schedule,
 /// instructions.
 Result<double> measurePeak(MeasuringEvaluator &evaluator, const Target &target,
                            const AttentionSchedule &schedule) {
-  const MatmulShape shape{
-      .n = 2048, .k = 2048, .bf16Weights = schedule.instructions.has_value()};
+  const MatmulShape shape{.n = 2048,
+                          .k = 2048,
+                          .storage = schedule.instructions
+                                         ? StorageFormat::bf16()
+                                         : StorageFormat::f32()};
   if (schedule.instructions)
     return evaluator.measurePeakFlops(shape, *schedule.instructions);
   SANDWICH_ASSIGN_OR_RETURN(ScheduleTable table,

@@ -50,7 +50,7 @@ private:
   Contest(const MatmulShape &shape, MatrixISA isa,
           const ComparisonOptions &options)
       : shape(shape), isa(isa), options(options),
-        operands(shape.n, shape.k, shape.bf16Weights) {}
+        operands(shape.n, shape.k, shape.storage == StorageFormat::bf16()) {}
 
   Status packWeights();
   Status check(int64_t rows, int64_t layer);
@@ -82,7 +82,7 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
                 const Target &target, const ComparisonOptions &options) {
   std::unique_ptr<Contest> contest(
       new Contest(shape, table.front().schedule.microKernel.isa, options));
-  uint64_t bytes = shape.n * shape.k * (shape.bf16Weights ? 2 : 4);
+  const int64_t bytes = weightBytes(shape.storage, shape.n, shape.k);
   contest->layers =
       std::max<int64_t>(1, static_cast<int64_t>(options.weightBytes / bytes));
   int64_t maxRows = options.rows.back();
@@ -109,8 +109,9 @@ Contest::create(const MatmulShape &shape, const ScheduleTable &table,
                           contest->weights.contents());
   if (options.comparePeer)
     contest->peer =
-        createPeer(contest->operands, shape.n, shape.k, shape.bf16Weights,
-                   contest->layers, maxRows, options.threads, options.cpus);
+        createPeer(contest->operands, shape.n, shape.k,
+                   shape.storage == StorageFormat::bf16(), contest->layers,
+                   maxRows, options.threads, options.cpus);
   return contest;
 }
 
@@ -130,7 +131,7 @@ Status Contest::packWeights() {
                         std::span(packed, plain.size()));
     }
   };
-  if (shape.bf16Weights)
+  if (shape.storage == StorageFormat::bf16())
     pack(uint16_t());
   else
     pack(float());

@@ -48,7 +48,7 @@ struct Points {
 
 Result<MatmulShape> parseShape(const std::string &text, bool bf16) {
   MatmulShape shape;
-  shape.bf16Weights = bf16;
+  shape.storage = bf16 ? StorageFormat::bf16() : StorageFormat::f32();
   char rest = 0;
   constexpr int64_t largest = int64_t(1) << 20;
   if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) != 2 ||
@@ -103,9 +103,9 @@ Result<ScheduleTable> schedulesFor(MatmulShape &shape, const Target &target,
 }
 
 void printHeader(const MatmulShape &shape, const std::string &peerName) {
-  std::printf("\n%s, N = %ld, K = %ld%s%s\n",
-              shape.bf16Weights ? "bf16" : "f32", shape.n, shape.k,
-              peerName.empty() ? "" : ", against ", peerName.c_str());
+  std::printf("\n%s, N = %ld, K = %ld%s%s\n", shape.storage.name().c_str(),
+              shape.n, shape.k, peerName.empty() ? "" : ", against ",
+              peerName.c_str());
   std::printf("%5s %10s %8s %7s %7s %7s %7s %9s %7s  %s\n", "M", "us",
               "GFLOP/s", "peak", "GB/s", "read", "limit",
               peerName.empty() ? "" : "peer us",
@@ -113,8 +113,8 @@ void printHeader(const MatmulShape &shape, const std::string &peerName) {
 }
 
 void printRow(const MatmulShape &shape, const Comparison &point) {
-  double weightBytes =
-      static_cast<double>(shape.n * shape.k) * (shape.bf16Weights ? 2 : 4);
+  double weightBytes = static_cast<double>(
+      sandwich::weightBytes(shape.storage, shape.n, shape.k));
   double flops = 2.0 * static_cast<double>(point.rows * shape.n * shape.k);
   const Schedule &schedule = point.schedule;
   std::printf("%5ld %10.1f %8.0f %7.0f %7.1f %7.1f %6.0f%%", point.rows,

@@ -26,7 +26,7 @@ parseShapes(const std::vector<std::string> &texts, bool bf16) {
   constexpr int64_t largest = int64_t(1) << 20;
   for (const std::string &text : texts) {
     MatmulShape shape;
-    shape.bf16Weights = bf16;
+    shape.storage = bf16 ? StorageFormat::bf16() : StorageFormat::f32();
     char rest = 0;
     if (std::sscanf(text.c_str(), "%ldx%ld%c", &shape.n, &shape.k, &rest) !=
             2 ||

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Artifact/Format.h"
+#include "sandwich/Quantization/StorageFormat.h"
 
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/CheckedMath.h"
@@ -153,9 +154,15 @@ static Status checkDtype(const std::string &field, const std::string &dtype) {
   return {};
 }
 
+static Status checkStorage(const std::string &field, const std::string &dtype) {
+  SANDWICH_RETURN_IF_ERROR(checkName(field, dtype));
+  Result<StorageFormat> format = StorageFormat::parse(dtype);
+  return format ? Status() : format.error().inContext(field);
+}
+
 static Status checkTarget(const proto::Target &target) {
   SANDWICH_RETURN_IF_ERROR(checkName("target.name", target.name()));
-  SANDWICH_RETURN_IF_ERROR(checkDtype("target.dtype", target.dtype()));
+  SANDWICH_RETURN_IF_ERROR(checkStorage("target.dtype", target.dtype()));
   for (const std::string &feature : target.cpu_features())
     SANDWICH_RETURN_IF_ERROR(checkName("target.cpu_features", feature));
   if (target.phase_abi_version() != SANDWICH_PHASE_ABI_VERSION)
@@ -514,10 +521,34 @@ static Status checkRegion(const std::string &prefix,
   return {};
 }
 
-/// Bytes of `tensor` without padding, or nothing if that does not fit.
+/// Whether the rows of `tensor`, if it is of integers, are whole groups.
+static Status checkGroups(const std::string &prefix,
+                          const proto::Tensor &tensor) {
+  const StorageFormat storage = *StorageFormat::parse(tensor.dtype());
+  if (!storage.isQuantized())
+    return {};
+  // So that the bytes of a row fit 64 bits.
+  constexpr uint64_t largest = uint64_t(1) << 40;
+  const uint64_t k = tensor.shape(tensor.shape_size() - 1);
+  if (k > largest)
+    return makeError(prefix, "shape: ", storage.name(), " has too large a K, ",
+                     k);
+  Status status = verify(storage, static_cast<int64_t>(k));
+  return status ? status : status.error().inContext(prefix + "shape");
+}
+
+/// Bytes of `tensor`, whose groups are checked, without padding, or nothing if
+/// that does not fit.
 static std::optional<uint64_t> unpaddedBytes(const proto::Tensor &tensor) {
-  std::optional<uint64_t> bytes = dtypeBytes(tensor.dtype());
-  for (uint64_t dimension : tensor.shape())
+  const StorageFormat storage = *StorageFormat::parse(tensor.dtype());
+  std::span<const uint64_t> dimensions(tensor.shape().data(),
+                                       tensor.shape_size());
+  std::optional<uint64_t> bytes = storage.bits() / 8;
+  if (storage.isQuantized()) {
+    bytes = weightBytes(storage, 1, static_cast<int64_t>(dimensions.back()));
+    dimensions = dimensions.first(dimensions.size() - 1);
+  }
+  for (uint64_t dimension : dimensions)
     if (bytes)
       bytes = checkedMultiply<uint64_t>(*bytes, dimension);
   return bytes;
@@ -526,7 +557,7 @@ static std::optional<uint64_t> unpaddedBytes(const proto::Tensor &tensor) {
 static Status checkTensor(const std::string &prefix,
                           const proto::Tensor &tensor, uint64_t weightsBytes) {
   SANDWICH_RETURN_IF_ERROR(checkName(prefix + "name", tensor.name()));
-  SANDWICH_RETURN_IF_ERROR(checkDtype(prefix + "dtype", tensor.dtype()));
+  SANDWICH_RETURN_IF_ERROR(checkStorage(prefix + "dtype", tensor.dtype()));
   SANDWICH_RETURN_IF_ERROR(checkName(prefix + "layout", tensor.layout()));
   for (const std::string &source : tensor.sources())
     SANDWICH_RETURN_IF_ERROR(checkName(prefix + "sources", source));
@@ -539,6 +570,7 @@ static Status checkTensor(const std::string &prefix,
   if (tensor.offset() % tensorAlignment != 0)
     return makeError(prefix, "offset is ", tensor.offset(),
                      ", not a multiple of ", tensorAlignment);
+  SANDWICH_RETURN_IF_ERROR(checkGroups(prefix, tensor));
   auto unpadded = unpaddedBytes(tensor);
   if (!unpadded || tensor.bytes() < *unpadded)
     return makeError(prefix, "bytes is ", tensor.bytes(),

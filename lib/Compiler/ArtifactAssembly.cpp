@@ -47,7 +47,7 @@ static std::vector<PackedWeight> listWeights(ModuleOp module) {
     PackedWeight packed;
     packed.name = weight.getSymName();
     RankedTensorType type = weight.getTensorType();
-    packed.bf16 = type.getElementType().isBF16();
+    packed.storage = weight.getStorageFormat();
     packed.shape.assign(type.getShape().begin(), type.getShape().end());
     packed.layers = weight.getLayers();
     for (auto source : weight.getSources().getAsRange<StringAttr>())
@@ -108,7 +108,7 @@ Status sandwich::assembleArtifact(ArtifactWriter writer,
   for (const PackedWeight &weight : weights) {
     proto::Tensor tensor;
     tensor.set_name(weight.name);
-    tensor.set_dtype(weight.bf16 ? "bf16" : "f32");
+    tensor.set_dtype(weight.storage.name());
     if (weight.layers)
       tensor.add_shape(*weight.layers);
     for (int64_t size : weight.shape)

@@ -37,6 +37,9 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <map>
+
 using namespace mlir;
 using namespace sandwich;
 
@@ -64,7 +67,7 @@ private:
 
   Type elementTypeNamed(StringRef name);
   std::string defaultKVDtype();
-  OwningOpRef<ModuleOp> buildOwnModel();
+  Result<OwningOpRef<ModuleOp>> buildOwnModel();
   Status partition(ModuleOp whole);
   void markDeterministic(ModuleOp marked);
   Status buildModule();
@@ -117,11 +120,58 @@ std::string Compilation::defaultKVDtype() {
   return "f16";
 }
 
+/// Has the matrices of all matmuls of `module` stored as `storage`. Errors: one
+/// whose rows are no whole groups.
+static Status quantizeMatrices(ModuleOp module, const StorageFormat &storage) {
+  SymbolTableCollection symbols;
+  Status status;
+  module->walk([&](lm::StepOpInterface op) {
+    for (const lm::WeightUse &use : op.getWeightUses()) {
+      if (use.role != lm::WeightRole::Matrix)
+        continue;
+      lm::WeightOp weight = lm::lookupWeight(symbols, op, use.name);
+      RankedTensorType type = weight.getTensorType();
+      if (status)
+        status = verify(storage, type.getDimSize(1));
+      if (!status) {
+        status =
+            status.error().inContext("weight " + weight.getSymName().str());
+        return WalkResult::interrupt();
+      }
+      weight.setType(type.clone(Float32Type::get(module.getContext())));
+      weight.setStorageAttr(lm::StorageAttr::get(module.getContext(), storage));
+    }
+    return WalkResult::advance();
+  });
+  return status;
+}
+
+/// How most numbers of matrices of `module` are stored: IR may have others than
+/// the option says.
+static StorageFormat findMainStorage(ModuleOp module) {
+  std::map<StorageFormat, int64_t> elements;
+  for (auto weight : module.getOps<lm::WeightOp>())
+    if (RankedTensorType type = weight.getTensorType(); type.getRank() == 2)
+      elements[weight.getStorageFormat()] +=
+          type.getNumElements() *
+          static_cast<int64_t>(weight.getLayers().value_or(1));
+  auto most = std::ranges::max_element(
+      elements, {}, [](const auto &entry) { return entry.second; });
+  return most == elements.end() ? StorageFormat::bf16() : most->first;
+}
+
 /// Model IR of the checkpoint.
-OwningOpRef<ModuleOp> Compilation::buildOwnModel() {
-  OwningOpRef<ModuleOp> own =
-      buildModel(&context, checkpoint.config(), elementTypeNamed(options.dtype),
-                 elementTypeNamed(*options.kvDtype));
+Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
+  SANDWICH_ASSIGN_OR_RETURN(const StorageFormat weights,
+                            StorageFormat::parseOption(options.dtype));
+  // Beside quantized matrices, tables and vectors are what most checkpoints
+  // have.
+  OwningOpRef<ModuleOp> own = buildModel(
+      &context, checkpoint.config(),
+      elementTypeNamed(weights.isQuantized() ? "bf16" : options.dtype),
+      elementTypeNamed(*options.kvDtype));
+  if (weights.isQuantized())
+    SANDWICH_RETURN_IF_ERROR(quantizeMatrices(*own, weights));
   markDeterministic(*own);
   return own;
 }
@@ -143,7 +193,7 @@ Status Compilation::partition(ModuleOp whole) {
 
 Status Compilation::buildModule() {
   if (!options.inputIR) {
-    module = buildOwnModel();
+    SANDWICH_ASSIGN_OR_RETURN(module, buildOwnModel());
     return partition(*module);
   }
   auto check = [&]() -> Status {
@@ -159,7 +209,7 @@ Status Compilation::buildModule() {
       return makeError("is schedule IR of one rank, which cannot be divided; "
                        "give model IR, or IR made with --tensor-parallel=",
                        options.tensorParallel);
-    OwningOpRef<ModuleOp> own = buildOwnModel();
+    SANDWICH_ASSIGN_OR_RETURN(OwningOpRef<ModuleOp> own, buildOwnModel());
     if (ranks > 1)
       SANDWICH_RETURN_IF_ERROR(partition(*own));
     SANDWICH_RETURN_IF_ERROR(checkInputModule(
@@ -265,6 +315,7 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
+  options.dtype = findMainStorage(*module).name();
   if (Status status = assignTeams(); !status)
     return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)
@@ -391,8 +442,9 @@ static Status checkPassPipeline(const std::string &pipeline) {
 }
 
 Status sandwich::checkElementTypes(const CompileOptions &options) {
-  if (options.dtype != "bf16" && options.dtype != "f32")
-    return makeError("dtype '", options.dtype, "' is neither bf16 nor f32");
+  Result<StorageFormat> weights = StorageFormat::parseOption(options.dtype);
+  if (!weights)
+    return weights.error().inContext("dtype");
   if (options.kvDtype && artifact::dtypeBytes(*options.kvDtype) == 0)
     return makeError("KV cache dtype '", *options.kvDtype,
                      "' is neither bf16, f16 nor f32");

@@ -128,19 +128,23 @@ static Status checkWeight(lm::WeightOp weight, const Checkpoint &checkpoint) {
   return {};
 }
 
-/// The type of the elements of `own`'s matrices, which all have one.
+/// The type of the elements of `own`'s matrices that are not quantized, which
+/// all have one; of others where all are.
 static Type getMatrixElementType(ModuleOp own) {
   for (auto weight : own.getOps<lm::WeightOp>())
-    if (RankedTensorType type = weight.getTensorType(); type.getRank() == 2)
+    if (RankedTensorType type = weight.getTensorType();
+        type.getRank() == 2 && !weight.getStorage())
       return type.getElementType();
-  return {};
+  return BFloat16Type::get(own.getContext());
 }
 
-/// Whether `weight`, if it is a matrix, has elements of type `expected`.
+/// Whether `weight`, if it is a matrix that is not quantized, has elements of
+/// type `expected`.
 static Status checkMatrixType(lm::WeightOp weight, Type expected,
                               const std::string &elementTypes) {
   RankedTensorType type = weight.getTensorType();
-  if (type.getRank() == 2 && type.getElementType() != expected)
+  if (type.getRank() == 2 && !weight.getStorage() &&
+      type.getElementType() != expected)
     return makeError("its type is ", print(type), ", but this checkpoint as ",
                      elementTypes, " needs ", print(expected));
   return {};

@@ -158,7 +158,7 @@ proto::Manifest ManifestBuilder::build() const {
 
   proto::Target &forTarget = *manifest.mutable_target();
   forTarget.set_name(target.name);
-  forTarget.set_dtype(options.dtype);
+  forTarget.set_dtype(StorageFormat::parseOption(options.dtype)->name());
   forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
   forTarget.set_deterministic(options.deterministic);
   for (std::string_view feature : target.features.names())

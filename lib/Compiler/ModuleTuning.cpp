@@ -61,13 +61,17 @@ static Result<TunedModel> tuneTeam(ModuleOp module,
     if (matmul.getSchedules() ||
         lm::getThreads(function, options.threads) != threads)
       return;
+    // Those of quantized weights are left to the untuned rule.
+    MatmulShape shape = gemm::getShape(matmul, symbols);
+    if (shape.storage.isQuantized())
+      return;
     // Logits are wanted of the last token of each sequence, so of few rows.
     constexpr int64_t mostLogits = 32;
     bool makesLogits =
         llvm::any_of(matmul.getResult().getUsers(),
                      llvm::IsaPred<func::ReturnOp, lm::AllGatherOp>);
     matmuls.push_back(matmul);
-    uses.push_back({gemm::getShape(matmul, symbols),
+    uses.push_back({shape,
                     makesLogits ? std::min(mostLogits, options.maxTokens)
                                 : options.maxTokens,
                     makesLogits});

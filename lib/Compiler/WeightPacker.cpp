@@ -66,11 +66,18 @@ public:
                      std::span<const float> values) const {
     Status status =
         checkFinite(*source.name, *source.tensor, source.element, values);
-    if (status && weight.bf16)
+    if (status && weight.storage == StorageFormat::bf16())
       status = checkFitsBFloat16(*source.name, *source.tensor, source.element,
                                  values);
     return status ? status
                   : status.error().inContext(checkpoint.pathOf(*source.name));
+  }
+
+  /// `error`, which is about the row number `row`.
+  Error explain(const Error &error, int64_t row) const {
+    const RowSource from = source(row);
+    return error.inContext("tensor " + *from.name)
+        .inContext(checkpoint.pathOf(*from.name));
   }
 
 private:
@@ -102,75 +109,129 @@ private:
   std::vector<const TensorView *> tensors;
 };
 
-/// Rows `first` on of `slice` in the element type the weight is stored in.
-template <typename Element>
+/// Rows `first` on of `slice`, zeros where it has none.
 Status readRows(const Slice &slice, int64_t first, int64_t columns,
-                std::vector<float> &scratch, std::span<Element> rows) {
+                std::span<float> rows) {
   for (size_t begin = 0; begin < rows.size();
        begin += static_cast<size_t>(columns), ++first) {
-    std::span<Element> row = rows.subspan(begin, columns);
+    std::span<float> row = rows.subspan(begin, columns);
     RowSource source = slice.source(first);
     if (!source.tensor) {
-      std::fill(row.begin(), row.end(), Element(0));
+      std::ranges::fill(row, 0.0f);
       continue;
     }
-    readElements(*source.tensor, source.element, scratch);
-    SANDWICH_RETURN_IF_ERROR(slice.checkValues(source, scratch));
-    if constexpr (std::is_same_v<Element, float>)
-      std::copy(scratch.begin(), scratch.end(), row.begin());
-    else
-      roundToBFloat16(scratch, row);
+    readElements(*source.tensor, source.element, row);
+    SANDWICH_RETURN_IF_ERROR(slice.checkValues(source, row));
   }
   return {};
 }
 
-/// Packs `panels` panels of a slice, the first at row `firstRow`, into
-/// `packed`. The error is that of the first row that has one.
-template <typename Element>
+/// Packs panels of rows, one after another, with memory that they share.
+class PanelPacker {
+public:
+  PanelPacker(const PackedWeight &weight, int64_t panelRows, int64_t columns)
+      : storage(weight.storage), packing(weight.packing), columns(columns),
+        rows(panelRows * columns) {
+    if (storage == StorageFormat::bf16())
+      rounded.resize(rows.size());
+    if (storage.isQuantized()) {
+      numbers.resize(panelRows * storage.groupOf(columns));
+      scales.resize(panelRows);
+    }
+  }
+
+  /// Packs the rows from `first` on into `packed`.
+  Status pack(const Slice &slice, int64_t first, std::span<std::byte> packed) {
+    SANDWICH_RETURN_IF_ERROR(readRows(slice, first, columns, rows));
+    if (storage.isQuantized())
+      return quantize(slice, first, packed);
+    if (storage == StorageFormat::bf16()) {
+      roundToBFloat16(rows, rounded);
+      store<uint16_t>(rounded, packed);
+    } else {
+      store<float>(rows, packed);
+    }
+    return {};
+  }
+
+private:
+  template <typename Element>
+  void store(std::span<const Element> elements, std::span<std::byte> packed) {
+    std::span<Element> result(reinterpret_cast<Element *>(packed.data()),
+                              elements.size());
+    if (packing)
+      packRows<Element>(*packing, columns, elements, result);
+    else
+      std::ranges::copy(elements, result.begin());
+  }
+
+  Status quantize(const Slice &slice, int64_t first,
+                  std::span<std::byte> packed) {
+    const int64_t group = storage.groupOf(columns);
+    const size_t bytes = packed.size() / (columns / group);
+    for (int64_t begin = 0; begin < columns; begin += group) {
+      for (size_t row = 0; row < scales.size(); ++row) {
+        Result<GroupScale> scale = quantizeGroup(
+            storage, std::span(rows).subspan(row * columns + begin, group),
+            std::span(numbers).subspan(row * group, group));
+        if (!scale)
+          return slice.explain(scale.error(),
+                               first + static_cast<int64_t>(row));
+        scales[row] = *scale;
+      }
+      packGroup(storage, *packing, numbers, scales,
+                packed.subspan(begin / group * bytes, bytes));
+    }
+    return {};
+  }
+
+  const StorageFormat storage;
+  const std::optional<Packing> packing;
+  const int64_t columns;
+  std::vector<float> rows;
+  std::vector<uint16_t> rounded;
+  std::vector<uint8_t> numbers;
+  std::vector<GroupScale> scales;
+};
+
+/// Packs the panels of a slice from `firstPanel` on, as many as `packed` has
+/// room for. The error is that of the first row that has one.
 Status packPanels(const PackedWeight &weight, const Slice &slice,
-                  int64_t firstRow, int64_t panels, int64_t panelRows,
-                  int64_t columns, std::span<Element> packed) {
+                  int64_t firstPanel, int64_t panelRows, int64_t columns,
+                  int64_t panelBytes, std::span<std::byte> packed) {
+  const int64_t panels = static_cast<int64_t>(packed.size()) / panelBytes;
   std::vector<Status> statuses(panels);
   tbb::parallel_for(
       tbb::blocked_range<int64_t>(0, panels),
       [&](const tbb::blocked_range<int64_t> &range) {
-        std::vector<float> scratch(columns);
-        std::vector<Element> rows(panelRows * columns);
-        for (int64_t panel = range.begin(); panel < range.end(); ++panel) {
-          std::span<Element> result =
-              packed.subspan(panel * rows.size(), rows.size());
+        PanelPacker packer(weight, panelRows, columns);
+        for (int64_t panel = range.begin(); panel < range.end(); ++panel)
           statuses[panel] =
-              readRows<Element>(slice, firstRow + panel * panelRows, columns,
-                                scratch, weight.packing ? rows : result);
-          if (weight.packing)
-            packRows<Element>(*weight.packing, columns, rows, result);
-        }
+              packer.pack(slice, (firstPanel + panel) * panelRows,
+                          packed.subspan(panel * panelBytes, panelBytes));
       });
   auto failed = std::ranges::find_if(
       statuses, [](const Status &status) { return !status; });
   return failed == statuses.end() ? Status() : std::move(*failed);
 }
 
-template <typename Element>
 Status packSlice(const PackedWeight &weight, const Slice &slice,
                  const ByteSink &sink) {
   // The rows of a vector are single elements.
   int64_t columns = weight.shape.size() == 1 ? 1 : weight.shape[1];
   int64_t panelRows = weight.packing ? weight.packing->panel : 1;
-  int64_t panelElements = panelRows * columns;
-  int64_t panels =
-      static_cast<int64_t>(weight.sliceBytes / sizeof(Element)) / panelElements;
+  int64_t panelBytes = weightBytes(weight.storage, panelRows, columns);
+  int64_t panels = static_cast<int64_t>(weight.sliceBytes) / panelBytes;
   // Large pieces keep all cores busy and the number of writes down.
-  constexpr int64_t pieceElements = int64_t(4) << 20;
-  int64_t piecePanels =
-      std::clamp<int64_t>(pieceElements / panelElements, 1, panels);
-  std::vector<Element> piece(piecePanels * panelElements);
+  constexpr int64_t pieceBytes = int64_t(16) << 20;
+  int64_t piecePanels = std::clamp<int64_t>(pieceBytes / panelBytes, 1, panels);
+  std::vector<std::byte> piece(piecePanels * panelBytes);
   for (int64_t first = 0; first < panels; first += piecePanels) {
     int64_t count = std::min(piecePanels, panels - first);
-    std::span<Element> packed = std::span(piece).first(count * panelElements);
-    SANDWICH_RETURN_IF_ERROR(packPanels<Element>(
-        weight, slice, first * panelRows, count, panelRows, columns, packed));
-    SANDWICH_RETURN_IF_ERROR(sink(std::as_bytes(packed)));
+    std::span<std::byte> packed = std::span(piece).first(count * panelBytes);
+    SANDWICH_RETURN_IF_ERROR(packPanels(weight, slice, first, panelRows,
+                                        columns, panelBytes, packed));
+    SANDWICH_RETURN_IF_ERROR(sink(packed));
   }
   std::vector<std::byte> padding(weight.layerStride - weight.sliceBytes);
   return sink(padding);
@@ -197,6 +258,43 @@ template void sandwich::packRows(const Packing &, int64_t,
                                  std::span<uint16_t>);
 template void sandwich::packRows(const Packing &, int64_t,
                                  std::span<const float>, std::span<float>);
+template void sandwich::packRows(const Packing &, int64_t,
+                                 std::span<const uint8_t>, std::span<uint8_t>);
+
+/// Stores `values` as `format` at `place`, which moves behind them.
+static void storeScales(ScaleFormat format, std::span<const GroupScale> columns,
+                        float GroupScale::*field, std::byte *&place) {
+  for (const GroupScale &column : columns) {
+    const float value = column.*field;
+    const auto half = static_cast<_Float16>(value);
+    if (format == ScaleFormat::F16)
+      std::memcpy(place, &half, sizeof(half));
+    else
+      std::memcpy(place, &value, sizeof(value));
+    place += bytesOf(format);
+  }
+}
+
+void sandwich::packGroup(const StorageFormat &format, const Packing &packing,
+                         std::span<const uint8_t> numbers,
+                         std::span<const GroupScale> columns,
+                         std::span<std::byte> packed) {
+  const auto k = static_cast<int64_t>(numbers.size() / columns.size());
+  std::vector<uint8_t> ordered(numbers.size());
+  packRows<uint8_t>(packing, k, numbers, ordered);
+  std::byte *next = packed.data();
+  if (format.number == NumberFormat::Int8) {
+    next = std::ranges::copy(std::as_bytes(std::span(ordered)), next).out;
+  } else {
+    constexpr auto line = static_cast<size_t>(sharedLineBytes);
+    for (size_t begin = 0; begin < ordered.size(); begin += 2 * line)
+      for (size_t i = begin; i < begin + line; ++i)
+        *next++ = static_cast<std::byte>(ordered[i] | ordered[i + line] << 4);
+  }
+  storeScales(format.scale, columns, &GroupScale::scale, next);
+  if (format.offset == GroupOffset::Minimum)
+    storeScales(format.scale, columns, &GroupScale::minimum, next);
+}
 
 Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
                             const Checkpoint &checkpoint,
@@ -204,9 +302,7 @@ Status sandwich::packWeight(const PackedWeight &weight, int64_t rank,
   for (int64_t layer = 0; layer < weight.layers.value_or(1); ++layer) {
     Slice slice(weight, rank, checkpoint, layer);
     SANDWICH_RETURN_IF_ERROR(slice.check());
-    SANDWICH_RETURN_IF_ERROR(weight.bf16
-                                 ? packSlice<uint16_t>(weight, slice, sink)
-                                 : packSlice<float>(weight, slice, sink));
+    SANDWICH_RETURN_IF_ERROR(packSlice(weight, slice, sink));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Planning/Planner.h"
+#include "sandwich/Quantization/StorageFormat.h"
 
 #include "InstanceParts.h"
 
@@ -49,12 +50,13 @@ static ModelWork workOf(const ModelConfig &config,
   work.keyValueHeads = config.kvHeads;
   work.headDim = config.headDim;
   work.vocabulary = config.vocabSize;
-  auto bytes = [](std::string_view dtype) {
-    return static_cast<double>(artifact::dtypeBytes(dtype));
-  };
-  work.bytesPerWeight = bytes(options.dtype);
-  // By default the cache's elements are as wide as the weights'.
-  work.bytesPerKeyValue = bytes(options.kvDtype.value_or(options.dtype));
+  work.bytesPerWeight =
+      bitsPerWeight(*StorageFormat::parseOption(options.dtype),
+                    work.hiddenSize) /
+      8;
+  // By default the cache's elements are those of weights that are floats.
+  work.bytesPerKeyValue = static_cast<double>(artifact::dtypeBytes(
+      options.kvDtype.value_or(options.dtype == "f32" ? "f32" : "bf16")));
   return work;
 }
 
@@ -288,10 +290,9 @@ Status PlanSearch::readMachine() {
   }
   // The whole machine: what is left out of the plan can still do the system's
   // own work.
-  SANDWICH_ASSIGN_OR_RETURN(model,
-                            LatencyModel::create(plan.machine.root, description,
-                                                 work.hasBF16Weights(),
-                                                 plan.machine.memories));
+  SANDWICH_ASSIGN_OR_RETURN(
+      model, LatencyModel::create(plan.machine.root, description,
+                                  work.matrixElement(), plan.machine.memories));
   return {};
 }
 

@@ -198,9 +198,9 @@ double CostModel::partSeconds(const MatmulShape &shape,
       .unit = parameters.unitOf(kernel.isa),
       .file = file,
       .packing = packing,
-      .weightElementBytes = shape.bf16Weights ? 2.0 : 4.0,
+      .weightElementBytes = bitsPerWeight(shape.storage, shape.k) / 8,
       .inputElementBytes = bf16 ? 2.0 : 4.0,
-      .widensWeights = shape.bf16Weights && !bf16,
+      .widensWeights = widensWeights(kernel.isa, shape.storage),
       .width = std::max(packing.panel, kernel.columns),
       .callsPerStrip = std::max<int64_t>(packing.panel / kernel.columns, 1),
       .columnRegisters = static_cast<double>(kernel.columns) / file.columns,
@@ -410,6 +410,9 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
                                               int64_t threads,
                                               const UntunedOptions &options) {
+  // The model knows nothing of unpacking.
+  if (shape.storage.isQuantized())
+    return chooseByRule(shape, target, threads);
   CostModel model(options.machine
                       ? CostModelParameters::of(*options.machine, target)
                       : CostModelParameters::of(target, threads));

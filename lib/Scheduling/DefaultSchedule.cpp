@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Scheduling/Schedule.h"
+#include "sandwich/Scheduling/StripPlan.h"
 #include "sandwich/Scheduling/ThreadGrid.h"
 #include "sandwich/Support/CheckedMath.h"
 
@@ -45,7 +46,8 @@ MicroKernel manyRowsMicroKernel(const MicroKernel &fewRows,
   // NEON widens a weight in an instruction of its own: 4 to 24 multiplications
   // of 6x16, 2 to 24 here, though of a panel of 16 columns each half is read on
   // its own, the second time from L1. Only the instructions were counted.
-  if (fewRows.isa == MatrixISA::ARM_NEON_F32 && shape.bf16Weights)
+  if (fewRows.isa == MatrixISA::ARM_NEON_F32 &&
+      widensWeights(fewRows.isa, shape.storage))
     return {fewRows.isa, 12, 8};
   return fewRows;
 }
@@ -88,7 +90,7 @@ int64_t columnsOf(const Packing &packing) {
 /// measured), a quarter on AVX2, though more of the input then comes from L3.
 int64_t chooseSliceK(const MatmulShape &shape, const Packing &packing,
                      MatrixISA isa, const Target &target) {
-  int64_t bytesPerK = columnsOf(packing) * (shape.bf16Weights ? 2 : 4);
+  int64_t bytesPerK = columnsOf(packing) * shape.storage.bits() / 8;
   int64_t step = std::max(packing.kStep, 4 * packing.kPack);
   int64_t sliceBytes =
       std::max(target.l1DataBytes * 2 / 3,
@@ -108,7 +110,7 @@ constexpr MicroKernel fewRowsOfAVX2 = {MatrixISA::X86_AVX2_F32, 2, 48};
 bool coversColumns(const MicroKernel &kernel, const MatmulShape &shape,
                    int64_t threads) {
   const Packing packing = packingFor(shape, kernel.isa);
-  if (!reads(kernel, packing))
+  if (!reads(kernel, packing, shape.storage))
     return false;
   const int64_t columns =
       largestPart({shape, kernel.rows, threads}, packing, {1, threads, 1})[1];
@@ -159,6 +161,44 @@ ScheduleTable chooseTiles(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
+/// A quantized weight that is multiplied as floats: slices are unpacked to a
+/// copy that stays in a cache while blocks of rows come by, to the nearest one
+/// if these are few.
+ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
+                              const Target &target, int64_t threads) {
+  const MicroKernel kernel = widestMicroKernel(isa);
+  const Packing packing = packingFor(shape, isa);
+  const int64_t bytes = multipliesBF16(isa) ? 2 : 4;
+  const int64_t step = std::max(packingOf(isa).kStep, smallestGroup);
+  const int64_t group = shape.storage.groupOf(shape.k);
+  const int64_t unit =
+      std::lcm(std::lcm(packing.panel, kernel.columns), shape.columnUnit);
+  TableBuilder builder(shape, kernel, threads);
+  Schedule &schedule = builder.schedule;
+  schedule.order = LoopOrder::ColumnsOuter;
+  schedule.slice[1] = unit;
+  // Equal parts of K of whole groups, or an equal part of a group.
+  auto fitK = [&](int64_t cacheBytes) {
+    const int64_t most = std::max(cacheBytes / bytes / unit, step);
+    if (most >= group) {
+      const int64_t groups = shape.k / group;
+      return divideUp(groups, divideUp(groups, most / group)) * group;
+    }
+    int64_t part = most / step * step;
+    while (group % part != 0)
+      part -= step;
+    return part;
+  };
+  schedule.slice[0] = kernel.rows;
+  schedule.slice[2] = fitK(target.l1DataBytes / 2);
+  builder.serve(1, kernel.rows);
+  constexpr int64_t blockRows = 192;
+  schedule.slice[0] = roundUp(blockRows, rowUnitOf(isa));
+  schedule.slice[2] = fitK(target.l2Bytes / 4);
+  builder.serve(kernel.rows + 1, INT64_MAX);
+  return std::move(builder.table);
+}
+
 } // namespace
 
 bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
@@ -179,14 +219,15 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   const MatrixISA *chosen = nullptr;
   for (const MatrixISA &isa : target.matrixISAs) {
     Packing packing = packingOf(isa);
-    bool fits = !multipliesBF16(isa) || shape.bf16Weights;
-    if (fits && shape.k % packing.kStep == 0)
+    if (multiplies(isa, shape.storage) && shape.k % packing.kStep == 0)
       chosen = &isa;
   }
   if (!chosen)
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
 
+  if (unpacksWeights(*chosen, shape.storage))
+    return chooseUnpacking(shape, *chosen, target, threads);
   if (hasTiles(*chosen))
     return chooseTiles(shape, *chosen, target, threads);
   MicroKernel kernel = widestMicroKernel(*chosen);
@@ -219,7 +260,11 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
       packsByRule(kernel, fewerRows + 1, divideUp(shape.n, threads));
   if (schedule.packsInput)
     kernel = schedule.microKernel = manyRowsMicroKernel(kernel, shape);
-  if (kernel.rows > fewerRows) {
+  // A slice that has no place packed would be cut to fewer rows.
+  auto fits = [&](int64_t rows, int64_t k) {
+    return !schedule.packsInput || rows <= maxPackedInput / k;
+  };
+  if (kernel.rows > fewerRows && fits(kernel.rows, shape.k)) {
     schedule.slice[0] = kernel.rows;
     builder.serve(fewerRows + 1, kernel.rows);
     fewerRows = kernel.rows;
@@ -230,6 +275,9 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
   // enough to prefetch with.
   schedule.slice[0] = 192;
   schedule.slice[2] = chooseSliceK(shape, packing, *chosen, target);
+  if (!fits(schedule.slice[0], schedule.slice[2]))
+    schedule.slice[2] =
+        maxPackedInput / schedule.slice[0] / packing.kStep * packing.kStep;
   const int64_t mostColumns =
       schedule.slice[1] *
       divideUp(divideUp(shape.n, schedule.slice[1]), threads);

@@ -23,7 +23,7 @@ sandwich::largestParallelSlice(const Payload &payload,
   // Rows need not come in whole tiles, columns and k only in what can be
   // split.
   std::array<int64_t, 3> unit = {1, columnUnitOf(payload.shape, packing),
-                                 kUnitOf(packing)};
+                                 kUnitOf(payload.shape, packing)};
   std::array<int64_t, 3> largest;
   for (int d = 0; d < 3; ++d)
     largest[d] =

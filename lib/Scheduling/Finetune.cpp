@@ -176,7 +176,8 @@ walkChunks(const Payload &payload, const Schedule &best,
   const int64_t before = best.chunkK > 0 ? best.chunkK : k;
   for (int64_t chunk : {before / 2, before * 2, int64_t(0)}) {
     Schedule schedule = best;
-    schedule.chunkK = chunk < k ? roundUp(chunk, kUnitOf(packing)) : 0;
+    schedule.chunkK =
+        chunk < k ? roundUp(chunk, kUnitOf(payload.shape, packing)) : 0;
     SANDWICH_RETURN_IF_ERROR(attempt(schedule));
   }
   return {};

@@ -36,8 +36,7 @@ std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
   // The last that fits is the best, as in the untuned rule.
   const MatrixISA *best = nullptr;
   for (const MatrixISA &isa : target.matrixISAs)
-    if ((shape.bf16Weights || !multipliesBF16(isa)) &&
-        shape.k % packingOf(isa).kStep == 0)
+    if (multiplies(isa, shape.storage) && shape.k % packingOf(isa).kStep == 0)
       best = &isa;
   return best ? microKernelMenu(*best) : std::vector<MicroKernel>();
 }

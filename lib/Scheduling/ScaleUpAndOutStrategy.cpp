@@ -28,7 +28,7 @@ double footprint(const std::array<int64_t, 3> &slice, const MatmulShape &shape,
                  MatrixISA isa) {
   auto [m, n, k] = slice;
   const double input = multipliesBF16(isa) ? 2 : 4;
-  const double weight = shape.bf16Weights ? 2 : 4;
+  const double weight = bitsPerWeight(shape.storage, shape.k) / 8;
   return static_cast<double>(m * k) * input +
          static_cast<double>(n * k) * weight + static_cast<double>(m * n) * 4;
 }

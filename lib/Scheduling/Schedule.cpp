@@ -142,6 +142,21 @@ Packing sandwich::packingOf(MatrixISA isa) {
   return makePacking(isa, narrow ? 16 : 32);
 }
 
+Packing sandwich::integerPacking(int64_t panel) {
+  return {.panel = panel, .tile = panel, .kStep = 4, .kPack = 4};
+}
+
+Packing sandwich::packingOf(MatrixISA isa, const StorageFormat &storage) {
+  const Packing packing = packingOf(isa);
+  return storage.isQuantized() ? integerPacking(packing.panel) : packing;
+}
+
+Packing sandwich::multipliedPacking(MatrixISA isa, const Packing &packing,
+                                    const StorageFormat &storage) {
+  return unpacksWeights(isa, storage) ? makePacking(isa, packing.panel)
+                                      : packing;
+}
+
 std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
   std::vector<Packing> packings;
   if (isNeon(isa))
@@ -153,15 +168,46 @@ std::vector<Packing> sandwich::packingsOf(MatrixISA isa) {
   return packings;
 }
 
-bool sandwich::reads(const MicroKernel &kernel, const Packing &packing) {
+/// Whether a vector of 64 bytes holds numbers of one k step.
+static bool isIntegerPacking(const Packing &packing) {
+  return packing.panel % 16 == 0 && packing == integerPacking(packing.panel);
+}
+
+bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
+                     const StorageFormat &storage) {
+  if (storage.isQuantized() && !isIntegerPacking(packing))
+    return false;
   const std::vector<Packing> packings = packingsOf(kernel.isa);
-  return std::ranges::find(packings, packing) != packings.end() &&
+  const Packing multiplied = multipliedPacking(kernel.isa, packing, storage);
+  return std::ranges::find(packings, multiplied) != packings.end() &&
          (packing.panel % kernel.columns == 0 ||
           kernel.columns % packing.panel == 0);
 }
 
+bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
+  // Steps of K are whole groups or parts of one.
+  if (storage.isQuantized())
+    return storage.groupSize % packingOf(isa).kStep == 0;
+  return !multipliesBF16(isa) || storage.number == NumberFormat::BF16;
+}
+
+bool sandwich::hasWholeGroups(const StorageFormat &storage, int64_t k,
+                              int64_t sliceK) {
+  const int64_t group = storage.groupOf(k);
+  return sliceK >= k || sliceK % group == 0 ||
+         (group % sliceK == 0 && sliceK % smallestGroup == 0);
+}
+
+bool sandwich::unpacksWeights(MatrixISA, const StorageFormat &storage) {
+  return storage.isQuantized();
+}
+
+bool sandwich::widensWeights(MatrixISA isa, const StorageFormat &storage) {
+  return !multipliesBF16(isa) && storage.number == NumberFormat::BF16;
+}
+
 Packing sandwich::packingFor(const MatmulShape &shape, MatrixISA isa) {
-  return shape.packing ? *shape.packing : packingOf(isa);
+  return shape.packing ? *shape.packing : packingOf(isa, shape.storage);
 }
 
 int64_t sandwich::rowStride(int64_t channels, int64_t elementBytes) {
@@ -298,18 +344,20 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
                                   int64_t rows) {
   const MicroKernel &kernel = schedule.microKernel;
   Packing packing = packingFor(shape, kernel.isa);
-  int64_t elementBytes = shape.bf16Weights ? 2 : 4;
   // The lines that four packed steps of all panels of a call hold, and the
   // calls of a narrow micro-kernel for each panel.
   int64_t width = std::max(packing.panel, kernel.columns);
-  int64_t lines =
-      std::max<int64_t>(4 * packing.kPack * width * elementBytes / 64, 1);
+  int64_t lines = std::max<int64_t>(
+      4 * packing.kPack * width * shape.storage.bits() / 8 / cacheLineBytes, 1);
   int64_t parts = std::max<int64_t>(packing.panel / kernel.columns, 1);
   int64_t partRows = divideUp(rows, schedule.threads[0]);
   int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
   int64_t strips = divideUp(blockRows, kernel.rows);
   schedule.prefetchStreams = 1;
-  if (strips == 1) {
+  if (unpacksWeights(kernel.isa, shape.storage)) {
+    // The copy is in a cache.
+    schedule.prefetchLines = schedule.prefetchDistance = 0;
+  } else if (strips == 1) {
     schedule.prefetchLines = lines;
     schedule.prefetchDistance = 8192;
   } else {
@@ -326,13 +374,15 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
   const MicroKernel &kernel = schedule.microKernel;
   SANDWICH_RETURN_IF_ERROR(verify(kernel));
   Packing packing = packingFor(shape, kernel.isa);
-  if (multipliesBF16(kernel.isa) && !shape.bf16Weights)
-    return makeError(kernel.name(), " needs bf16 weights");
+  if (!multiplies(kernel.isa, shape.storage))
+    return makeError(kernel.name(), " does not multiply weights of ",
+                     shape.storage.name());
+  SANDWICH_RETURN_IF_ERROR(verify(shape.storage, shape.k));
   int64_t kStep = packingOf(kernel.isa).kStep;
   if (shape.k % kStep != 0)
     return makeError(kernel.name(), " needs K to be a multiple of ", kStep,
                      "; it is ", shape.k);
-  if (!reads(kernel, packing))
+  if (!reads(kernel, packing, shape.storage))
     return makeError(kernel.name(), " does not read panels of ", packing.panel,
                      " columns, ", packing.tile, " in a tile, with ",
                      packing.kStep, " by ", packing.kPack, " k together");
@@ -353,6 +403,14 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", packing.panel,
                      ", a panel, and of the micro-kernel's ", kernel.columns);
+  if (!hasWholeGroups(shape.storage, shape.k, schedule.slice[2]))
+    return makeError(
+        "slice K ", schedule.slice[2], " must be all of K, whole groups of ",
+        shape.storage.groupOf(shape.k),
+        " or an equal part of one, of a multiple of ", smallestGroup);
+  if (unpacksWeights(kernel.isa, shape.storage) && schedule.prefetchLines != 0)
+    return makeError("a weight that is unpacked is not prefetched, but ",
+                     schedule.prefetchLines, " lines are");
   if (schedule.slice[2] % kStep != 0)
     return makeError("slice K ", schedule.slice[2],
                      " must be a multiple of the packing's ", kStep);
@@ -368,9 +426,9 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError(schedule.threads[2],
                      " threads share K, where sums must not depend on the "
                      "number of tokens");
-  if (schedule.threads[2] > divideUp(shape.k, kUnitOf(packing)))
+  if (schedule.threads[2] > divideUp(shape.k, kUnitOf(shape, packing)))
     return makeError(schedule.threads[2], " threads cannot share K = ", shape.k,
-                     " in steps of ", kUnitOf(packing));
+                     " in steps of ", kUnitOf(shape, packing));
   if (schedule.prefetchLines < 0 || schedule.prefetchLines > 1024 ||
       schedule.prefetchDistance < 0 || schedule.prefetchDistance > maxSliceSize)
     return makeError("prefetch lines must be between 0 and 1024, their "

@@ -62,8 +62,8 @@ uint64_t checksumOf(schedules::Database database) {
 
 auto tie(const ScheduleKey &key) {
   return std::tie(key.compilerVersion, key.strategy, key.machine,
-                  key.targetFeatures, key.threads, key.bf16Weights, key.n,
-                  key.k, key.columnUnit, key.packing.panel, key.packing.tile,
+                  key.targetFeatures, key.threads, key.storage, key.n, key.k,
+                  key.columnUnit, key.packing.panel, key.packing.tile,
                   key.packing.kStep, key.packing.kPack, key.deterministic,
                   key.epilogue);
 }
@@ -149,10 +149,10 @@ Result<ScheduleKey> readKey(const schedules::Key &message) {
     SANDWICH_RETURN_IF_ERROR(checkPositive(field, value));
     *place = value;
   }
-  if (message.weight_type() != "bf16" && message.weight_type() != "f32")
-    return makeError("weight_type is '", message.weight_type(),
-                     "', not bf16 or f32");
-  key.bf16Weights = message.weight_type() == "bf16";
+  Result<StorageFormat> storage = StorageFormat::parse(message.weight_type());
+  if (!storage)
+    return storage.error().inContext("weight_type");
+  key.storage = *storage;
   key.deterministic = message.deterministic();
   SANDWICH_ASSIGN_OR_RETURN(key.epilogue,
                             readEpilogue(message.epilogue(), key));
@@ -358,7 +358,7 @@ void write(const ScheduleKey &key, schedules::Key &message) {
   write(key.machine, *message.mutable_machine());
   message.set_target_features(key.targetFeatures);
   message.set_threads(key.threads);
-  message.set_weight_type(key.bf16Weights ? "bf16" : "f32");
+  message.set_weight_type(key.storage.name());
   message.set_n(key.n);
   message.set_k(key.k);
   message.set_column_unit(key.columnUnit);
@@ -499,7 +499,7 @@ ScheduleKey ScheduleKey::of(const TuningGroup &group, const Target &target,
           .machine = MeasuringMachine::host(),
           .targetFeatures = target.featureString(),
           .threads = group.threads,
-          .bf16Weights = group.shape.bf16Weights,
+          .storage = group.shape.storage,
           .n = group.shape.n,
           .k = group.shape.k,
           .columnUnit = group.shape.columnUnit,
@@ -521,7 +521,7 @@ MatmulShape ScheduleKey::shape() const {
   return {.n = n,
           .k = k,
           .columnUnit = columnUnit,
-          .bf16Weights = bf16Weights,
+          .storage = storage,
           .packing = packing,
           .deterministic = deterministic,
           .epilogue = epilogue};

@@ -21,13 +21,13 @@ int64_t sandwich::loopStep(MatrixISA isa) {
 
 PrefetchPlan sandwich::planPrefetch(const Schedule &schedule,
                                     const Packing &packing, int64_t width,
-                                    int64_t elementBytes) {
+                                    const StorageFormat &storage) {
   if (schedule.prefetchLines == 0)
     return {};
   int64_t step = loopStep(schedule.microKernel.isa);
   int64_t lines = schedule.prefetchLines * (step / (4 * packing.kPack));
   int64_t panelLines = std::max<int64_t>(
-      step * packing.panel * elementBytes / cacheLineBytes, 1);
+      step * packing.panel * storage.bits() / 8 / cacheLineBytes, 1);
   int64_t panels = std::max<int64_t>(width / packing.panel, 1);
   PrefetchPlan plan;
   plan.panels = std::min(divideUp(lines, panelLines), panels);

@@ -22,8 +22,9 @@ int64_t sandwich::columnUnitOf(const MatmulShape &shape,
   return std::lcm(packing.panel, std::max<int64_t>(shape.columnUnit, 1));
 }
 
-int64_t sandwich::kUnitOf(const Packing &packing) {
-  return std::max(packing.kStep, 4 * packing.kPack);
+int64_t sandwich::kUnitOf(const MatmulShape &shape, const Packing &packing) {
+  return std::lcm(std::max(packing.kStep, 4 * packing.kPack),
+                  shape.storage.groupOf(shape.k));
 }
 
 std::array<int64_t, 3> sandwich::sliceTile(const MicroKernel &kernel,
@@ -32,7 +33,7 @@ std::array<int64_t, 3> sandwich::sliceTile(const MicroKernel &kernel,
   int64_t line = 64 / (multipliesBF16(kernel.isa) ? 2 : 4);
   return {std::min(kernel.rows, payload.rows),
           std::lcm(columnUnitOf(payload.shape, packing), kernel.columns),
-          std::min(std::lcm(kUnitOf(packing), line),
+          std::min(std::lcm(kUnitOf(payload.shape, packing), line),
                    roundUp(payload.shape.k, packing.kStep))};
 }
 
@@ -40,7 +41,7 @@ std::array<int64_t, 3>
 sandwich::largestPart(const Payload &payload, const Packing &packing,
                       const std::array<int64_t, 3> &grid) {
   int64_t columnUnit = columnUnitOf(payload.shape, packing);
-  int64_t kUnit = kUnitOf(packing);
+  int64_t kUnit = kUnitOf(payload.shape, packing);
   int64_t columnUnits = divideUp(payload.shape.n, columnUnit);
   int64_t kUnits = divideUp(payload.shape.k, kUnit);
   return {divideUp(payload.rows, grid[0]),
@@ -56,7 +57,7 @@ Division sandwich::divisionOf(const MatmulShape &shape, const Packing &packing,
           .columns = columns,
           .columnUnit = columnUnitOf(shape, packing),
           .k = shape.k,
-          .kUnit = kUnitOf(packing)};
+          .kUnit = kUnitOf(shape, packing)};
 }
 
 ThreadPart sandwich::threadPart(const Payload &payload, const Packing &packing,
@@ -76,6 +77,11 @@ Result<Schedule> sandwich::fitSlice(Schedule schedule, const MatmulShape &shape,
       std::lcm(columnUnitOf(shape, packing), schedule.microKernel.columns);
   bN = std::min(bN, roundUp(roundUp(columns, packing.panel), unit));
   bK = std::min(bK, shape.k);
+  if (unpacksWeights(schedule.microKernel.isa, shape.storage) &&
+      bN > maxUnpackedWeight / bK)
+    return makeError("a slice of ", bN, " columns by ", bK,
+                     " k has more than the ", maxUnpackedWeight,
+                     " weights that can be unpacked");
   // Whole units, as many as may be.
   const int64_t rowUnit = rowUnitOf(schedule.microKernel.isa);
   auto mostRows = [&](int64_t elements, int64_t ofRow) {
@@ -109,7 +115,8 @@ sandwich::threadGrids(const Payload &payload, const Packing &packing) {
       divideUp(payload.shape.n, columnUnitOf(payload.shape, packing));
   const bool sharesK = payload.splitK && !payload.shape.deterministic;
   int64_t kUnits =
-      sharesK ? divideUp(payload.shape.k, kUnitOf(packing)) : int64_t(1);
+      sharesK ? divideUp(payload.shape.k, kUnitOf(payload.shape, packing))
+              : int64_t(1);
   for (int64_t team = payload.threads; team > 0; --team) {
     std::vector<std::array<int64_t, 3>> grids;
     for (int64_t tM = 1; tM <= std::min(team, payload.rows); ++tM) {
@@ -175,8 +182,8 @@ sandwich::microKernelClasses(const Payload &payload,
   std::map<MatrixISA, std::set<int64_t>> rowParts;
   for (const MicroKernel &kernel : menu) {
     Packing packing = packingFor(payload.shape, kernel.isa);
-    if (!reads(kernel, packing) ||
-        (multipliesBF16(kernel.isa) && !payload.shape.bf16Weights) ||
+    if (!reads(kernel, packing, payload.shape.storage) ||
+        !multiplies(kernel.isa, payload.shape.storage) ||
         payload.shape.k % packing.kStep != 0)
       continue;
     std::set<int64_t> &parts = rowParts[kernel.isa];

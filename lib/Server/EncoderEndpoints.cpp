@@ -389,7 +389,10 @@ HttpResponse sandwich::describeEncoder(const ModelRegistry &models,
   TeiInfo info;
   info.modelId = manifest.model().name();
   info.modelSha = model.fingerprint;
-  info.dataType = manifest.target().dtype() == "f32" ? "float32" : "bfloat16";
+  const std::string &dtype = manifest.target().dtype();
+  info.dataType = dtype == "f32"    ? "float32"
+                  : dtype == "bf16" ? "bfloat16"
+                                    : dtype;
   info.servedModelName = model.name;
   info.pooling = manifest.encoding().pooling() == "last"
                      ? "last_token"

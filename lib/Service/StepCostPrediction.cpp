@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Machine/MachineDescription.h"
 #include "sandwich/Machine/Process/CpuBudget.h"
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Serving/Prediction/StepCostPrediction.h"
 #include "sandwich/Target/Target.h"
 
@@ -24,9 +25,6 @@ using namespace sandwich;
 
 static ModelWork workOf(const proto::Manifest &manifest) {
   const proto::ModelConfiguration &model = manifest.model();
-  auto bytes = [](std::string_view dtype) {
-    return static_cast<double>(artifact::dtypeBytes(dtype));
-  };
   ModelWork work;
   work.layers = model.layers();
   work.hiddenSize = model.hidden_size();
@@ -35,8 +33,12 @@ static ModelWork workOf(const proto::Manifest &manifest) {
   work.keyValueHeads = model.kv_heads();
   work.headDim = model.head_dim();
   work.vocabulary = model.vocab_size();
-  work.bytesPerWeight = bytes(manifest.target().dtype());
-  work.bytesPerKeyValue = bytes(manifest.kv_cache().dtype());
+  work.bytesPerWeight =
+      bitsPerWeight(*StorageFormat::parse(manifest.target().dtype()),
+                    work.hiddenSize) /
+      8;
+  work.bytesPerKeyValue =
+      static_cast<double>(artifact::dtypeBytes(manifest.kv_cache().dtype()));
   return work;
 }
 
@@ -93,6 +95,6 @@ Result<StepCosts> sandwich::predictStepCosts(const Engine &engine,
   SANDWICH_ASSIGN_OR_RETURN(
       LatencyModel model,
       LatencyModel::create(machine.root, describeMachine(machine, target),
-                           work.hasBF16Weights()));
+                           work.matrixElement()));
   return predictStepCosts(model, work, cores, limits);
 }

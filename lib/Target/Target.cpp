@@ -155,18 +155,28 @@ bool sandwich::hasScalableVectors(MatrixISA isa) {
   return isa == MatrixISA::ARM_SVE_F32 || isa == MatrixISA::ARM_SVE_BF16;
 }
 
-bool sandwich::multipliesBF16(MatrixISA isa) {
+std::string_view sandwich::name(MatrixElement element) {
+  switch (element) {
+  case MatrixElement::F32:
+    return "f32";
+  case MatrixElement::BF16:
+    return "bf16";
+  }
+  __builtin_unreachable();
+}
+
+MatrixElement sandwich::elementOf(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_SVE_F32:
-    return false;
+    return MatrixElement::F32;
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_BF16:
-    return true;
+    return MatrixElement::BF16;
   }
   __builtin_unreachable();
 }

@@ -16,7 +16,7 @@
 using namespace sandwich;
 using namespace sandwich::measuring;
 
-Result<double> sandwich::measureCoreFlops(unsigned cpu, bool bf16Weights,
+Result<double> sandwich::measureCoreFlops(unsigned cpu, MatrixElement element,
                                           const MeasurementProgress &progress) {
   constexpr std::string_view stage = "multiplying matrices";
   SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
@@ -30,11 +30,12 @@ Result<double> sandwich::measureCoreFlops(unsigned cpu, bool bf16Weights,
                             MeasuringEvaluator::create(target, options));
   MatmulShape shape;
   shape.n = shape.k = 2048;
-  shape.bf16Weights = bf16Weights;
+  if (element == MatrixElement::BF16)
+    shape.storage = StorageFormat::bf16();
   // Best last, as the schedule rule prefers them.
   auto isa = std::ranges::find_if(
       target.matrixISAs.rbegin(), target.matrixISAs.rend(),
-      [&](MatrixISA isa) { return bf16Weights || !multipliesBF16(isa); });
+      [&](MatrixISA isa) { return multiplies(isa, shape.storage); });
   if (isa == target.matrixISAs.rend())
     return makeError("this CPU has no instructions for f32");
   constexpr size_t runs = 7;

@@ -26,10 +26,10 @@ static Status measureCore(const Machine &machine, MachineMeasurement &result,
                           const MeasurementProgress &progress) {
   const unsigned cpu = fastestCpu(machine.root);
   MatmulRates &rates = result.description.coreFlopsPerSecond;
-  for (bool bf16 : {false, true}) {
+  for (MatrixElement element : {MatrixElement::F32, MatrixElement::BF16}) {
     SANDWICH_ASSIGN_OR_RETURN(double flops,
-                              measureCoreFlops(cpu, bf16, progress));
-    (bf16 ? rates.bf16 : rates.f32) =
+                              measureCoreFlops(cpu, element, progress));
+    (element == MatrixElement::BF16 ? rates.bf16 : rates.f32) =
         measured(flops, "micro-kernels with operands in caches");
   }
   return {};

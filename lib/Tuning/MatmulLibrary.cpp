@@ -46,7 +46,7 @@ struct MatmulLibrary::MicroKernelKey {
   Packing packing;
   /// Elements between rows of the input; 0 where they are known at run time.
   int64_t inputStride = 0;
-  bool bf16Weights = false;
+  StorageFormat storage;
   bool packsInput = false;
   StreamedOperands streamed = StreamedOperands::None;
   int64_t prefetchLines = 0, prefetchStreams = 1, prefetchPanels = 1;
@@ -148,7 +148,7 @@ MatmulLibrary::compile(const Key &key,
     specialization.packing = own.packing;
     specialization.inputStride = own.inputStride;
     specialization.widensWeights =
-        own.bf16Weights && !multipliesBF16(own.kernel.isa);
+        sandwich::widensWeights(own.kernel.isa, own.storage);
     specialization.prefetchLines = own.prefetchLines;
     specialization.prefetchStreams = own.prefetchStreams;
     specialization.prefetchPanels = own.prefetchPanels;
@@ -255,13 +255,12 @@ MatmulLibrary::Plan MatmulLibrary::plan(const MatmulProgram &program,
   std::pair<Plan::Calls *, int64_t> kinds[] = {{&plan.wide, wide},
                                                {&plan.panel, packing.panel}};
   for (auto [calls, width] : kinds) {
-    calls->prefetch =
-        planPrefetch(schedule, packing, width, shape.bf16Weights ? 2 : 4);
+    calls->prefetch = planPrefetch(schedule, packing, width, shape.storage);
     for (int64_t rows : strips) {
       MicroKernelKey key{
           .kernel = {kernel.isa, rows, std::min(kernel.columns, width)},
           .packing = packing,
-          .bf16Weights = shape.bf16Weights,
+          .storage = shape.storage,
           .packsInput = schedule.packsInput,
           .streamed = schedule.streamed,
           .prefetchLines = calls->prefetch.lines};

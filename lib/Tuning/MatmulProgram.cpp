@@ -121,8 +121,8 @@ std::array<int64_t, 2> MatmulProgram::weightPlace() const {
   int64_t before = shape.epilogue.bias ? vectors(shape.n) : 0;
   if (shape.epilogue.headNorms)
     before += 2 * vectors(shape.columnUnit);
-  const int64_t bytes = roundUp(storedColumns(), shape.packing->panel) *
-                        shape.k * elementBytes(shape.bf16Weights);
+  const int64_t bytes = sandwich::weightBytes(
+      shape.storage, roundUp(storedColumns(), shape.packing->panel), shape.k);
   return {roundUp(before, matrixAlignment), roundUp(bytes, matrixAlignment)};
 }
 
@@ -221,8 +221,8 @@ void ProgramBuilder::addWeights() {
   }
   const bool interleaved = shape.epilogue.kind == Epilogue::SiluMul;
   SmallVector<StringRef> sources(interleaved ? 2 : 1, "{}");
-  auto type =
-      RankedTensorType::get({shape.n, shape.k}, element(shape.bf16Weights));
+  auto type = RankedTensorType::get(
+      {shape.n, shape.k}, element(shape.storage.number == NumberFormat::BF16));
   auto op = lm::WeightOp::create(b, "weight", type, b.getStrArrayAttr(sources),
                                  program.layers);
   if (interleaved)

@@ -331,7 +331,7 @@ Status MeasuringEvaluator::narrow(Payload &payload,
   if (programOf(payload, isa).weightBytes() <= available)
     return {};
   const int64_t unit = columnUnitOf(given, packingFor(given, isa));
-  const int64_t unitBytes = unit * given.k * (given.bf16Weights ? 2 : 4);
+  const int64_t unitBytes = weightBytes(given.storage, unit, given.k);
   // Beside the matrix there are vectors, and what aligns both.
   int64_t units = std::min(available / unitBytes, given.n / unit);
   for (; units > 0; --units) {
@@ -411,7 +411,7 @@ MeasuringEvaluator::repeatedProgram(const MatmulShape &shape,
   const auto threads = static_cast<int64_t>(options.threads);
   return {.shape = {.n = schedule.slice[1],
                     .k = shape.k,
-                    .bf16Weights = shape.bf16Weights,
+                    .storage = shape.storage,
                     .packing = packingFor(shape, kernel.isa)},
           .isa = kernel.isa,
           .threads = threads,
@@ -460,7 +460,7 @@ static std::vector<MicroKernel> tallestKernels(MatrixISA isa,
 
 Result<MeasuringEvaluator::Speeds>
 MeasuringEvaluator::speeds(const MatmulShape &shape, MatrixISA isa) {
-  std::pair key(isa, shape.bf16Weights);
+  std::pair key(isa, shape.storage);
   if (auto entry = knownSpeeds.find(key); entry != knownSpeeds.end())
     return entry->second;
   SANDWICH_RETURN_IF_ERROR(measureSpeeds(shape, isa));
@@ -471,7 +471,7 @@ Status MeasuringEvaluator::measureSpeeds(const MatmulShape &shape,
                                          MatrixISA isa) {
   SANDWICH_ASSIGN_OR_RETURN(double inCache, measureFlopsInCache(shape, isa));
   SANDWICH_ASSIGN_OR_RETURN(double peak, measurePeakFlops(shape, isa));
-  Speeds &known = knownSpeeds[{isa, shape.bf16Weights}];
+  Speeds &known = knownSpeeds[{isa, shape.storage}];
   known.inCache = std::max(known.inCache, inCache);
   known.peak = std::max({known.peak, peak, known.inCache});
   return {};
@@ -513,10 +513,10 @@ Result<double> MeasuringEvaluator::measureFlopsInCache(const MatmulShape &shape,
     // Small enough for the nearest caches, also beside the input of tiles, long
     // enough to forget what a call costs.
     const int64_t weightBytes = hasTiles(isa) ? 16 << 10 : 32 << 10;
-    int64_t elementBytes = shape.bf16Weights ? 2 : 4;
-    int64_t k = std::min(
-        roundUp(weightBytes / columns / elementBytes, kUnitOf(packing)),
-        shape.k);
+    int64_t k =
+        std::min(roundUp(weightBytes * 8 / columns / shape.storage.bits(),
+                         kUnitOf(shape, packing)),
+                 shape.k);
     Schedule schedule{.microKernel = kernel,
                       .slice = {kernel.rows, columns, k}};
     const MatmulProgram program = repeatedProgram(shape, schedule);

@@ -163,7 +163,7 @@ double GroupWriter::limitFlops(double rows) const {
   if (model.flopsPerSecond <= 0 || model.readBytesPerSecond <= 0)
     return 0;
   double bytes =
-      static_cast<double>(shape.n) * shape.k * (shape.bf16Weights ? 2 : 4);
+      static_cast<double>(weightBytes(shape.storage, shape.n, shape.k));
   double reading =
       2.0 * rows * shape.n * shape.k / (bytes / model.readBytesPerSecond);
   return std::min(reading, model.flopsPerSecond);
@@ -296,9 +296,8 @@ void GroupWriter::writePath(int64_t rows,
 
 void GroupWriter::write() {
   const MatmulShape &shape = group.group.shape;
-  out << "<h2>" << shape.n << " x " << shape.k << ", "
-      << (shape.bf16Weights ? "bf16" : "f32") << " weights, "
-      << group.group.threads
+  out << "<h2>" << shape.n << " x " << shape.k << ", " << shape.storage.name()
+      << " weights, " << group.group.threads
       << (group.group.threads == 1 ? " thread" : " threads") << "</h2>\n<p>";
   if (group.log.empty())
     out << (group.complete ? "Found in the database."

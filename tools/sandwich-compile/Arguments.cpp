@@ -11,6 +11,7 @@
 #include "sandwich/Artifact/OutputPlace.h"
 #include "sandwich/CommandLine/NumberRange.h"
 #include "sandwich/Machine/MachineTopology.h"
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/ScheduleTuner.h"
 #include "sandwich/Scheduling/Strategies.h"
@@ -104,8 +105,15 @@ void CommandLine::declareCompilation() {
   app.add_option(
       "-o,--output", options.output,
       "Artifact to write (NAME.sandwich), or file for --emit's text");
-  app.add_option("--dtype", options.dtype, "Element type of weights")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+  app.add_option("--dtype", options.dtype,
+                 "How weights of matmuls are stored: bf16, f32, int8 or int4 "
+                 "(groups of "
+                 "32 with scales of f16), or integers with other groups, e.g. "
+                 "int4-g64-f16, int8-row-f32, int4-g32-f16-minimum")
+      ->check([](const std::string &text) {
+        Result<StorageFormat> format = StorageFormat::parseOption(text);
+        return format ? std::string() : format.error().message;
+      })
       ->capture_default_str();
   app.add_option("--kv-dtype", options.kvDtype,
                  "Element type of the KV cache; bf16 has the range of f32, f16 "

@@ -16,6 +16,7 @@
 #include "sandwich/Frontend/Checkpoint.h"
 #include "sandwich/Interpreter/Interpreter.h"
 #include "sandwich/Pipelines/Pipelines.h"
+#include "sandwich/Quantization/Quantizer.h"
 #include "sandwich/Support/File.h"
 #include "sandwich/Transforms/Passes.h"
 
@@ -88,6 +89,10 @@ readWeight(const Checkpoint &checkpoint, lm::WeightOp weight, int64_t layer) {
     for (auto [element, bits] : llvm::zip_equal(elements, rounded))
       element = std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
+  if (weight.getStorage())
+    SANDWICH_RETURN_IF_ERROR(roundToFormat(weight.getStorageFormat(),
+                                           weight.getTensorType().getDimSize(1),
+                                           elements));
   return elements;
 }
 

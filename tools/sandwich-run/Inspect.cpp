@@ -11,6 +11,7 @@
 #include "Terminal.h"
 
 #include "sandwich/Artifact/ArtifactJson.h"
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Support/ByteSize.h"
 
 #include <cstdarg>
@@ -55,10 +56,20 @@ static std::string describeModel(const proto::ModelConfiguration &model) {
                 model.context_length());
 }
 
+/// How weights are stored, and the bits of each if that tells more.
+static std::string describeStorage(const proto::Manifest &manifest) {
+  const std::string &dtype = manifest.target().dtype();
+  const StorageFormat storage = *StorageFormat::parse(dtype);
+  if (!storage.isQuantized())
+    return dtype;
+  return format("%s (%.2f bits each)", dtype.c_str(),
+                bitsPerWeight(storage, manifest.model().hidden_size()));
+}
+
 static std::string describeTarget(const proto::Manifest &manifest) {
   std::string text =
       "target      " + manifest.target().name() + ", weights as " +
-      manifest.target().dtype() +
+      describeStorage(manifest) +
       (manifest.target().deterministic() ? ", deterministic\n" : "\n");
   if (!manifest.target().cpu_features().empty()) {
     text += "            needs";

@@ -208,8 +208,8 @@ TEST(Format, ChecksTheTarget) {
   EXPECT_EQ(errorFor([](Target &t) { t.set_name(""); }),
             "target.name is empty");
   EXPECT_EQ(errorFor([](Target &t) { t.set_dtype("f64"); }),
-            "target.dtype is \"f64\"; \"f32\", \"bf16\" and \"f16\" are "
-            "accepted");
+            "target.dtype: 'f64' is no storage format; they are f32, bf16, "
+            "and integers with groups and scales, for example int4-g32-f16");
   EXPECT_EQ(errorFor([](Target &t) { t.add_cpu_features("\x1b[2J"); }),
             "target.cpu_features holds a control character");
   EXPECT_EQ(errorFor([](Target &t) { t.set_phase_abi_version(1000); }),
@@ -497,8 +497,24 @@ TEST(Format, ChecksTheTensors) {
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_name("embed"); }),
             "tensors has \"embed\" twice");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_dtype("complex"); }),
-            "tensors[1].dtype is \"complex\"; \"f32\", \"bf16\" and \"f16\" "
-            "are accepted");
+            "tensors[1].dtype: 'complex' is no storage format; they are f32, "
+            "bf16, and integers with groups and scales, for example "
+            "int4-g32-f16");
+  // Two rows of 32 numbers and their scales are 36 bytes.
+  auto setInt4 = [](Tensor &t, uint64_t k, uint64_t bytes) {
+    t.set_dtype("int4-g32-f16");
+    t.clear_shape();
+    t.add_shape(2);
+    t.add_shape(k);
+    t.set_bytes(bytes);
+  };
+  EXPECT_EQ(errorFor([&](Tensor &t) { setInt4(t, 32, 35); }),
+            "tensors[1].bytes is 35, too few for its shape of int4-g32-f16");
+  EXPECT_EQ(errorFor([&](Tensor &t) { setInt4(t, 48, 400); }),
+            "tensors[1].shape: int4-g32-f16 needs K to be a multiple of 32; it "
+            "is 48");
+  EXPECT_EQ(errorFor([&](Tensor &t) { setInt4(t, uint64_t(1) << 43, 400); }),
+            "tensors[1].shape: int4-g32-f16 has too large a K, 8796093022208");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_layout(""); }),
             "tensors[1].layout is empty");
   EXPECT_EQ(errorFor([](Tensor &t) { t.set_sources(0, "\x1b[2J"); }),

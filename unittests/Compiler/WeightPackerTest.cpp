@@ -114,7 +114,7 @@ TEST_F(WeightPackerTest, RefusesNumbersThatTheArtifactCannotHold) {
     PackedWeight weight;
     weight.sources = {source};
     weight.shape = {1, 2};
-    weight.bf16 = bf16;
+    weight.storage = bf16 ? StorageFormat::bf16() : StorageFormat::f32();
     weight.sliceBytes = weight.layerStride = bf16 ? 4 : 8;
     Status status =
         packWeight(weight, 0, *checkpoint,

@@ -33,7 +33,8 @@ struct MatmulCase {
   MatrixISA isa = MatrixISA::X86_AVX512_BF16;
   std::string schedules;
   int64_t n = 0, k = 0, threads = 1;
-  bool bf16Weights = true;
+  StorageFormat storage = StorageFormat::bf16();
+  bool bf16Weights() const { return storage == StorageFormat::bf16(); }
   bool bf16Result = false;
   std::string epilogue = "none";
   /// Of silu_mul.
@@ -143,7 +144,7 @@ float rounded(bool bf16, float value) {
 
 MatmulMemory::MatmulMemory(const MatmulCase &test)
     : test(test), packing(packingOf(test.isa)),
-      weightBytes(sliceElements(test) * elementBytes(test.bf16Weights)),
+      weightBytes(sliceElements(test) * elementBytes(test.bf16Weights())),
       resultOffset(inputBytes(test)),
       residualOffset(resultOffset + rowsBytes(test)),
       partialSumsOffset(residualOffset + rowsBytes(test)),
@@ -156,20 +157,21 @@ MatmulMemory::MatmulMemory(const MatmulCase &test)
       value = rounded(bf16, numbers.next());
   };
   fill(input, maxTokens * test.k, test.bf16Input());
-  fill(weight, test.n * test.k, test.bf16Weights);
+  fill(weight, test.n * test.k, test.bf16Weights());
   fill(bias, test.n, false);
   fill(residual, maxTokens * test.n, false);
 
   // What fills panels up must not reach the result, whatever it is; the other
   // layer must not be read.
-  for (int64_t i = 0; i < 2 * weightBytes / elementBytes(test.bf16Weights); ++i)
-    put(weights.data(), i, test.bf16Weights, NAN);
+  for (int64_t i = 0; i < 2 * weightBytes / elementBytes(test.bf16Weights());
+       ++i)
+    put(weights.data(), i, test.bf16Weights(), NAN);
   unsigned char *slice =
       weights.data() + std::max<int64_t>(test.layer, 0) * weightBytes;
   for (int64_t row = 0; row < test.n; ++row) {
     int64_t n = packedRow(row);
     for (int64_t k = 0; k < test.k; ++k) {
-      put(slice, packedIndex(packing, test.k, n, k), test.bf16Weights,
+      put(slice, packedIndex(packing, test.k, n, k), test.bf16Weights(),
           weight[row * test.k + k]);
     }
   }
@@ -210,7 +212,7 @@ void MatmulMemory::reset() {
 
 std::string MatmulMemory::source() const {
   std::ostringstream out;
-  const char *weightType = test.bf16Weights ? "bf16" : "f32";
+  const char *weightType = test.bf16Weights() ? "bf16" : "f32";
   const char *inputType = test.bf16Input() ? "bf16" : "f32";
   const char *resultType = test.bf16Result ? "bf16" : "f32";
   bool layers = test.layer >= 0;
@@ -455,7 +457,7 @@ std::vector<MatmulCase> matmulCases() {
        .n = 300,
        .k = 67,
        .threads = 2,
-       .bf16Weights = false,
+       .storage = StorageFormat::f32(),
        .epilogue = "add_residual",
        .bias = true});
   cases.push_back(
@@ -467,7 +469,7 @@ std::vector<MatmulCase> matmulCases() {
        .n = 40,
        .k = 70,
        .threads = 3,
-       .bf16Weights = false,
+       .storage = StorageFormat::f32(),
        .epilogue = "none"});
   cases.push_back(
       {.name = "AVX2WidenedSiluMul",
@@ -579,7 +581,9 @@ Schedule RandomCases::schedule(const MatmulCase &test) {
                   packing.kStep *
                       between(1, roundUp(test.k, 64) / packing.kStep)};
   auto &[tM, tN, tK] = result.threads;
-  int64_t rounds = roundUp(test.k, kUnitOf(packing)) / kUnitOf(packing);
+  const int64_t kUnit =
+      kUnitOf({.n = test.n, .k = test.k, .storage = test.storage}, packing);
+  int64_t rounds = roundUp(test.k, kUnit) / kUnit;
   tK = between(1, std::min(test.partsOfK, rounds));
   tM = between(1, test.threads / tK);
   tN = between(1, test.threads / tK / tM);
@@ -591,8 +595,8 @@ Schedule RandomCases::schedule(const MatmulCase &test) {
       oneOf({PrefetchHint::L1, PrefetchHint::L2, PrefetchHint::NonTemporal});
   result.order = oneOf({LoopOrder::RowsOuter, LoopOrder::ColumnsOuter});
   result.stores = oneOf({StoreKind::Cached, StoreKind::NonTemporal});
-  int64_t mostSteps = roundUp(test.k, 64) / kUnitOf(packing);
-  result.chunkK = kUnitOf(packing) * oneOf({int64_t(0), between(0, mostSteps)});
+  int64_t mostSteps = roundUp(test.k, 64) / kUnit;
+  result.chunkK = kUnit * oneOf({int64_t(0), between(0, mostSteps)});
   if (hasTiles(test.isa)) {
     result.packsInput = between(0, 1) == 1;
     result.streamed = oneOf({StreamedOperands::None, StreamedOperands::Input,
@@ -612,7 +616,8 @@ MatmulCase RandomCases::next(MatrixISA isa, int number) {
   test.interleave = oneOf<int64_t>({3, 16, 32});
   test.n = test.isSilu() ? 2 * between(1, 150) : between(1, 300);
   test.k = packingOf(isa).kStep * between(1, 200 / packingOf(isa).kStep);
-  test.bf16Weights = multipliesBF16(isa) || between(0, 1) == 1;
+  if (!multipliesBF16(isa) && between(0, 1) == 0)
+    test.storage = StorageFormat::f32();
   test.bf16Result = !test.addsResidual() && between(0, 1) == 1;
   test.bias = between(0, 1) == 1;
   test.alignedResult = between(0, 1) == 1;

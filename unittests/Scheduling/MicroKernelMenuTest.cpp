@@ -147,7 +147,11 @@ TEST(MicroKernelMenu, PanelsDivideOrAreDivided) {
 TEST(MicroKernelMenu, FollowsTheTarget) {
   Target amx = *getTarget("x86-64-amx");
   auto isaFor = [&](int64_t k, bool bf16) {
-    MatmulShape shape{.n = 64, .k = k, .bf16Weights = bf16, .packing = {}};
+    MatmulShape shape{.n = 64,
+                      .k = k,
+                      .storage =
+                          bf16 ? StorageFormat::bf16() : StorageFormat::f32(),
+                      .packing = {}};
     return microKernelMenu(shape, amx).front().isa;
   };
   EXPECT_EQ(isaFor(64, true), MatrixISA::X86_AMX_BF16);

@@ -22,7 +22,7 @@ Payload makePayload(int64_t rows, int64_t n, int64_t k, int64_t threads) {
   return {{.n = n,
            .k = k,
            .columnUnit = 1,
-           .bf16Weights = false,
+           .storage = StorageFormat::f32(),
            .packing = packingOf(isa)},
           rows,
           threads};
@@ -242,8 +242,12 @@ TEST(Finetune, LeavesOutWhatMemoryDoesNotHold) {
   MeasuringSession session(evaluator);
   SearchLog log;
   const MicroKernel tiles{MatrixISA::X86_AMX_BF16, 32, 32};
-  Payload payload{
-      {.n = 128256, .k = 57344, .columnUnit = 1, .bf16Weights = true}, 16, 2};
+  Payload payload{{.n = 128256,
+                   .k = 57344,
+                   .columnUnit = 1,
+                   .storage = StorageFormat::bf16()},
+                  16,
+                  2};
   Result<Choice> choice = finetune(payload, {{tiles, {16, 13120, 512}}}, {},
                                    /*growSlices=*/true, session, {}, log);
   ASSERT_TRUE(choice) << choice.error().message;

@@ -15,8 +15,11 @@ using namespace sandwich;
 
 namespace {
 
-const MatmulShape shape{
-    .n = 6144, .k = 2048, .columnUnit = 1, .bf16Weights = true, .packing = {}};
+const MatmulShape shape{.n = 6144,
+                        .k = 2048,
+                        .columnUnit = 1,
+                        .storage = StorageFormat::bf16(),
+                        .packing = {}};
 
 Schedule makeSchedule() {
   return {.microKernel = {MatrixISA::X86_AVX512_BF16, 12, 32},
@@ -182,30 +185,54 @@ TEST(Schedule, UntunedFewRowsOfAVX2) {
   }
 }
 
+/// What is packed has its place, however long K is and however large L2.
+TEST(Schedule, UntunedRulePacksWhatFits) {
+  for (const char *name : {"aarch64-neon", "aarch64-sve-bf16"})
+    for (int64_t k : {2048, 43712, 53248, 200000})
+      for (int64_t l2 : {1 << 20, 16 << 20}) {
+        Target target = *getTarget(name);
+        target.l2Bytes = l2;
+        const MatmulShape shape{
+            .n = 4096, .k = k, .storage = StorageFormat::bf16()};
+        Result<ScheduleTable> table = chooseByRule(shape, target, 2);
+        ASSERT_TRUE(table) << table.error().message;
+        for (const auto &[maxRows, schedule] : *table) {
+          EXPECT_EQ(errorOf(schedule, shape), "");
+          if (schedule.packsInput) {
+            EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
+          }
+        }
+      }
+}
+
 /// On ARM more rows than a strip of the widest has read packed input, packed
 /// once for all columns, and NEON widens bf16 for 12 rows of 8 columns.
 TEST(Schedule, UntunedRulePacksInputOfManyRowsOnARM) {
   struct Case {
     const char *target;
-    bool bf16Weights;
+    StorageFormat storage;
     MicroKernel few, many;
   };
   using enum MatrixISA;
-  for (const auto &[target, bf16Weights, few, many] :
+  for (const auto &[target, storage, few, many] :
        {Case{"aarch64-neon",
-             false,
+             StorageFormat::f32(),
              {ARM_NEON_F32, 6, 16},
              {ARM_NEON_F32, 6, 16}},
-        Case{
-            "aarch64-neon", true, {ARM_NEON_F32, 6, 16}, {ARM_NEON_F32, 12, 8}},
+        Case{"aarch64-neon",
+             StorageFormat::bf16(),
+             {ARM_NEON_F32, 6, 16},
+             {ARM_NEON_F32, 12, 8}},
         Case{"aarch64-neon-bf16",
-             true,
+             StorageFormat::bf16(),
              {ARM_NEON_BF16, 6, 16},
              {ARM_NEON_BF16, 6, 16}},
-        Case{
-            "aarch64-sve", false, {ARM_SVE_F32, 12, 32}, {ARM_SVE_F32, 12, 32}},
+        Case{"aarch64-sve",
+             StorageFormat::f32(),
+             {ARM_SVE_F32, 12, 32},
+             {ARM_SVE_F32, 12, 32}},
         Case{"aarch64-sve-bf16",
-             true,
+             StorageFormat::bf16(),
              {ARM_SVE_BF16, 12, 32},
              {ARM_SVE_BF16, 12, 32}}}) {
     SCOPED_TRACE(target);
@@ -214,7 +241,7 @@ TEST(Schedule, UntunedRulePacksInputOfManyRowsOnARM) {
     const MatmulShape wide{.n = 4096,
                            .k = 4096,
                            .columnUnit = 1,
-                           .bf16Weights = bf16Weights,
+                           .storage = storage,
                            .packing = {}};
     Result<ScheduleTable> table = chooseByRule(wide, *getTarget(target), 4);
     ASSERT_TRUE(table) << table.error().message;

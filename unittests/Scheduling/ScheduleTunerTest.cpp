@@ -29,7 +29,7 @@ protected:
   TuningGroup group{{.n = 2048,
                      .k = 2048,
                      .columnUnit = 1,
-                     .bf16Weights = true,
+                     .storage = StorageFormat::bf16(),
                      .packing = packingOf(isa)},
                     2};
   TuningOptions options;
@@ -216,7 +216,7 @@ TEST(ScheduleTable, MergesWhatRunsTheSame) {
   MatmulShape shape{.n = 2048,
                     .k = 2048,
                     .columnUnit = 1,
-                    .bf16Weights = true,
+                    .storage = StorageFormat::bf16(),
                     .packing = packingOf(isa)};
   auto choice = [&](int64_t rows, int64_t kernelRows, int64_t k) {
     Schedule schedule{.microKernel = {isa, kernelRows, 32},

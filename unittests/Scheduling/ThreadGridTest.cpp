@@ -25,7 +25,7 @@ Payload makePayload(int64_t n, int64_t k, int64_t rows, int64_t threads,
   return {{.n = n,
            .k = k,
            .columnUnit = columnUnit,
-           .bf16Weights = true,
+           .storage = StorageFormat::bf16(),
            .packing = packingOf(isa)},
           rows,
           threads};
@@ -144,7 +144,7 @@ TEST(ThreadGrid, SlicesFitMemory) {
   const MicroKernel tiles{MatrixISA::X86_AMX_BF16, 32, 32};
   auto fitted = [&](const Schedule &schedule, int64_t n, int64_t k,
                     int64_t rows) {
-    MatmulShape shape{.n = n, .k = k, .bf16Weights = true};
+    MatmulShape shape{.n = n, .k = k, .storage = StorageFormat::bf16()};
     return fitSlice(schedule, shape, n, rows);
   };
   Schedule schedule{.microKernel = tiles, .slice = {512, 32, 2048}};
@@ -214,7 +214,8 @@ TEST(ThreadGrid, PartsCoverTheMatmul) {
                                           {1, 1, 3},
                                           {2, 2, 2},
                                           {5, 1, 2}}) {
-        Payload payload{{.n = n, .k = 50, .bf16Weights = true}, rows, 12};
+        Payload payload{
+            {.n = n, .k = 50, .storage = StorageFormat::bf16()}, rows, 12};
         std::vector<int> covered(rows * n * payload.shape.k);
         std::array<int64_t, 3> largest = largestPart(payload, packing, grid);
         for (int64_t thread = 0; thread < payload.threads; ++thread) {

@@ -48,7 +48,7 @@ protected:
     Result<Machine> machine = readMachineTopology("synthetic:" + description);
     ASSERT_TRUE(machine) << machine.error().message;
     Result<LatencyModel> created =
-        LatencyModel::create(machine->root, values, /*bf16Weights=*/false);
+        LatencyModel::create(machine->root, values, MatrixElement::F32);
     ASSERT_TRUE(created) << created.error().message;
     model.emplace(std::move(*created));
   }
@@ -156,7 +156,7 @@ protected:
   }
   void create() {
     Result<LatencyModel> created = LatencyModel::create(
-        machine.root, values, /*bf16Weights=*/false, machine.memories);
+        machine.root, values, MatrixElement::F32, machine.memories);
     ASSERT_TRUE(created) << errorOf(created);
     model.emplace(std::move(*created));
   }
@@ -474,7 +474,7 @@ TEST_F(LatencyModelTest, LatentGroupsStayWhereCoresMayNotBeUsed) {
   for (MachineNode &numa : machine->root.children)
     numa.children.erase(numa.children.begin() + (numa.index == 0 ? 1 : 0));
   Result<LatencyModel> created =
-      LatencyModel::create(machine->root, values, /*bf16Weights=*/false);
+      LatencyModel::create(machine->root, values, MatrixElement::F32);
   ASSERT_TRUE(created) << errorOf(created);
   model.emplace(std::move(*created));
   // Cores 2 and 3 are a cluster with core 0, core 4 is in the next one.
@@ -496,7 +496,7 @@ TEST_F(LatencyModelTest, ALatentGroupMayBeAllThatIsUsed) {
     numa = &numa->children.front();
   numa->children.resize(4);
   Result<LatencyModel> created =
-      LatencyModel::create(machine->root, values, /*bf16Weights=*/false);
+      LatencyModel::create(machine->root, values, MatrixElement::F32);
   ASSERT_TRUE(created) << errorOf(created);
   model.emplace(std::move(*created));
   EXPECT_NEAR(speed({cpuRange(0, 4)}).barrierSeconds, 4 * 5e-9, 1e-15);
@@ -523,22 +523,22 @@ TEST_F(LatencyModelTest, RefusesWhatTheMachineIsNot) {
   values.latent = {{"cluster", "l3", 2, 1, {}}};
   Result<Machine> machine = readMachineTopology("synthetic:numa:1 core:6 pu:1");
   ASSERT_TRUE(machine);
-  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values,
-                                         /*bf16Weights=*/false)),
-            "the topology has no l3 around CPU 0, inside which 'cluster' "
-            "groups cores");
+  EXPECT_EQ(
+      errorOf(LatencyModel::create(machine->root, values, MatrixElement::F32)),
+      "the topology has no l3 around CPU 0, inside which 'cluster' "
+      "groups cores");
   values.latent = {{"cluster", "numa", 4, 1, {}}};
-  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values,
-                                         /*bf16Weights=*/false)),
-            "'cluster': 6 cores of a numa cannot be grouped 4 each with stride "
-            "1");
+  EXPECT_EQ(
+      errorOf(LatencyModel::create(machine->root, values, MatrixElement::F32)),
+      "'cluster': 6 cores of a numa cannot be grouped 4 each with stride "
+      "1");
   values.latent = {{"cluster", "cpu", 2, 1, {}}};
-  EXPECT_EQ(errorOf(LatencyModel::create(machine->root, values,
-                                         /*bf16Weights=*/false)),
-            "'cluster': a cpu holds no cores that could be grouped");
+  EXPECT_EQ(
+      errorOf(LatencyModel::create(machine->root, values, MatrixElement::F32)),
+      "'cluster': a cpu holds no cores that could be grouped");
   MachineNode none;
   none.kind = "machine";
-  EXPECT_EQ(errorOf(LatencyModel::create(none, values, /*bf16Weights=*/false)),
+  EXPECT_EQ(errorOf(LatencyModel::create(none, values, MatrixElement::F32)),
             "the topology has no CPUs");
 }
 
@@ -621,8 +621,7 @@ TEST_F(LatencyModelTest, RefusesLatentGroupsAcrossParts) {
       readMachineTopology("synthetic:numa:1 l3:2 core:4 pu:1");
   ASSERT_TRUE(machine);
   EXPECT_EQ(
-      errorOf(
-          LatencyModel::create(machine->root, values, /*bf16Weights=*/false)),
+      errorOf(LatencyModel::create(machine->root, values, MatrixElement::F32)),
       "'cluster': a group of cores lies across a l3; it must be inside or "
       "around it");
 }

@@ -73,7 +73,7 @@ TEST(MachineMeasurement, CpusThatMayNotBeUsedAreErrors) {
   EXPECT_EQ(handoff.error().message,
             "cannot measure CPU 1000000: this process may not use it");
   EXPECT_FALSE(measureHandoff(0, 0));
-  EXPECT_FALSE(measureCoreFlops(absent, /*bf16Weights=*/true));
+  EXPECT_FALSE(measureCoreFlops(absent, MatrixElement::BF16));
 }
 
 TEST(MachineMeasurement, ProbesPairsOfCores) {
@@ -123,8 +123,8 @@ TEST(MachineMeasurement, MeasuresThisMachine) {
   EXPECT_TRUE(stages.contains("watching the system's own work"));
 
   const MachineDescription &description = measured->description;
-  for (bool bf16 : {false, true}) {
-    const MachineValue &flops = description.coreFlopsPerSecond.of(bf16);
+  for (MatrixElement element : {MatrixElement::F32, MatrixElement::BF16}) {
+    const MachineValue &flops = description.coreFlopsPerSecond.of(element);
     expectPlausible(flops);
     EXPECT_EQ(flops.origin, ValueOrigin::Measured);
   }

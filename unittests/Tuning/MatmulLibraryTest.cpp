@@ -75,7 +75,7 @@ public:
     auto [first, stride] = program.weightPlace();
     for (int64_t i = 0; i < first / 4; ++i)
       write(weights.data(), i, false, next());
-    const bool bf16 = program.shape.bf16Weights;
+    const bool bf16 = program.shape.storage.number == NumberFormat::BF16;
     for (int64_t i = 0; i < program.layers * stride / (bf16 ? 2 : 4); ++i)
       write(weights.data() + first, i, bf16, next());
   }
@@ -136,8 +136,9 @@ public:
     const Packing &packing = *program.shape.packing;
     const int64_t index = test::packedIndex(packing, program.shape.k, n, k);
     const std::byte *matrix = weights.data() + program.weightPlace()[0];
-    return program.shape.bf16Weights ? readBF16(matrix, index)
-                                     : readF32(matrix, index);
+    return program.shape.storage == StorageFormat::bf16()
+               ? readBF16(matrix, index)
+               : readF32(matrix, index);
   }
 
   const MatmulProgram program;
@@ -220,7 +221,8 @@ protected:
     library = *std::move(created);
   }
   static MatmulProgram programOf(MatmulShape shape, int64_t threads = 1) {
-    shape.bf16Weights = multipliesBF16(GetParam());
+    if (multipliesBF16(GetParam()))
+      shape.storage = StorageFormat::bf16();
     shape.packing = packingOf(GetParam());
     return {.shape = shape,
             .isa = GetParam(),
@@ -251,7 +253,7 @@ TEST_P(MatmulLibraryTest, MatchesNaiveLoops) {
         packing.panel * draws.between(0, (shape.n - 1) / packing.panel);
     part.columnEnd = std::min(
         part.columnBegin + packing.panel * draws.between(0, 8), shape.n);
-    int64_t unit = kUnitOf(packing);
+    int64_t unit = kUnitOf(program.shape, packing);
     part.kBegin = unit * draws.between(0, (shape.k - 1) / unit);
     part.kEnd = std::min(part.kBegin + unit * draws.between(1, 20), shape.k);
     int64_t rows = part.rowEnd - part.rowBegin;

@@ -58,7 +58,8 @@ protected:
   ModelTuningOptions options;
   std::vector<TunedMatmul> matmuls = {
       {{.n = 256, .k = 64}, 9},
-      {{.n = 192, .k = 64, .columnUnit = 64, .bf16Weights = true}, 4}};
+      {{.n = 192, .k = 64, .columnUnit = 64, .storage = StorageFormat::bf16()},
+       4}};
 };
 
 } // namespace
@@ -354,7 +355,7 @@ TEST_F(ModelTunerTest, RefusesInstructionsThatAreAbsent) {
   Target amx = *getTarget("x86-64-amx");
   if (MatmulLibrary::create(amx, 1))
     GTEST_SKIP() << "this CPU has AMX";
-  matmuls = {{{.n = 256, .k = 64, .bf16Weights = true}, 9}};
+  matmuls = {{{.n = 256, .k = 64, .storage = StorageFormat::bf16()}, 9}};
   Result<TunedModel> tuned =
       tuneModel(matmuls, amx, options, [](double) { return Status(); });
   ASSERT_FALSE(tuned);

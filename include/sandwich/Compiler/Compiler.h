@@ -54,7 +54,8 @@ struct CompileOptions {
   /// Where the artifact or the text goes; "-" prints text.
   std::string output;
   Emit emit = Emit::Artifact;
-  /// Of the weights: "bf16" or "f32".
+  /// Of the weights of matmuls: see `StorageFormat::parseOption`. Other weights
+  /// are bf16 where these are integers.
   std::string dtype = "bf16";
   /// Of the KV cache: "bf16", "f16" or "f32". By default what `inputIR` has;
   /// without it "f32" where the weights are, else "f16" for a checkpoint that

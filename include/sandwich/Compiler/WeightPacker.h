@@ -10,6 +10,7 @@
 #define SANDWICH_COMPILER_WEIGHTPACKER_H
 
 #include "sandwich/Frontend/Checkpoint.h"
+#include "sandwich/Quantization/Quantizer.h"
 #include "sandwich/Scheduling/Schedule.h"
 
 #include <functional>
@@ -26,8 +27,7 @@ enum class WeightShard : uint8_t { Whole, Rows, Columns, First };
 /// One weight of the artifact, as `lm.weight` describes it.
 struct PackedWeight {
   std::string name;
-  /// Stored as bf16, else as f32.
-  bool bf16 = false;
+  StorageFormat storage;
   /// Logical shape of one rank's slice, one or two dimensions.
   std::vector<int64_t> shape;
   /// Slices; nothing for a weight outside the layers.
@@ -48,10 +48,19 @@ struct PackedWeight {
 
 /// Moves whole panels of `rows`, [panels * panel][k], to their packing,
 /// [panels][k/kStep][panel/tile][kStep/kPack][tile][kPack]. Elements are
-/// uint16_t for bf16, or float; `k` is a multiple of the packing's step.
+/// uint16_t for bf16, float, or uint8_t for what `packGroup` packs; `k` is a
+/// multiple of the packing's step.
 template <typename Element>
 void packRows(const Packing &packing, int64_t k, std::span<const Element> rows,
               std::span<Element> packed);
+
+/// Puts one group of `format` of the columns of a panel into `packed`, which
+/// has `groupBytes`: `numbers`, [panel][k], in the order of `packing`, and what
+/// `columns` have in common.
+void packGroup(const StorageFormat &format, const Packing &packing,
+               std::span<const uint8_t> numbers,
+               std::span<const GroupScale> columns,
+               std::span<std::byte> packed);
 
 /// Receives consecutive pieces of a weight.
 using ByteSink = std::function<Status(std::span<const std::byte>)>;

@@ -163,6 +163,37 @@ public:
 /// The emitter for `isa`.
 const MicroKernelEmitter &getMicroKernelEmitter(MatrixISA isa);
 
+/// How groups of a panel of a quantized weight become floats that micro-kernels
+/// read.
+struct WeightUnpacking {
+  StorageFormat storage;
+  /// k of a group.
+  int64_t group = 0;
+  /// The packing of the floats; panels are those of the weight.
+  Packing to;
+  MatrixElement element = MatrixElement::F32;
+
+  /// Distinct for distinct values, a symbol.
+  std::string name() const;
+  /// The element type of the floats.
+  mlir::Type type(mlir::MLIRContext *context) const;
+};
+
+struct UnpackingArguments {
+  /// memref<?xi8>: the whole packed weight, and the byte that the first group
+  /// begins at.
+  mlir::Value weight, weightOffset;
+  /// index: how many groups, one behind the other, and which k of each: a
+  /// multiple of `smallestGroup`, all of several groups.
+  mlir::Value groups, begin, end;
+  /// memref<?xT>: the floats, and the element that the panel begins at.
+  mlir::Value copy, place;
+};
+
+/// Emits the loops that unpack some groups.
+void emitUnpacking(LoopBuilder &builder, const WeightUnpacking &unpacking,
+                   const UnpackingArguments &arguments);
+
 /// The micro-kernels of one module.
 class MicroKernelLibrary {
 public:
@@ -186,9 +217,21 @@ public:
                           const MicroKernelSpecialization &specialization,
                           const MicroKernelArguments &arguments);
 
+  /// Calls the function for `unpacking`, which is emitted when first asked for.
+  void unpack(mlir::ImplicitLocOpBuilder &builder,
+              const WeightUnpacking &unpacking,
+              const UnpackingArguments &arguments);
+
 private:
+  /// The function called `name` of `types`, whose body `emitBody` emits when it
+  /// is first asked for.
+  mlir::func::FuncOp getOrEmit(
+      llvm::StringRef name, mlir::TypeRange types,
+      llvm::function_ref<void(mlir::ImplicitLocOpBuilder &, mlir::ValueRange)>
+          emitBody);
+
   mlir::SymbolTable symbols;
-  /// What it emitted, by the specialization's name.
+  /// What it emitted, by the name asked for.
   llvm::StringMap<mlir::func::FuncOp> functions;
 };
 

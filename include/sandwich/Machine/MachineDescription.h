@@ -95,8 +95,8 @@ struct MatmulRates {
   /// Of bf16 weights.
   MachineValue bf16;
 
-  const MachineValue &of(bool bf16Weights) const {
-    return bf16Weights ? bf16 : f32;
+  const MachineValue &of(MatrixElement element) const {
+    return element == MatrixElement::BF16 ? bf16 : f32;
   }
 };
 

@@ -18,6 +18,7 @@
 #ifndef SANDWICH_SCHEDULING_SCHEDULE_H
 #define SANDWICH_SCHEDULING_SCHEDULE_H
 
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Scheduling/MatmulEpilogue.h"
 #include "sandwich/Support/Result.h"
 #include "sandwich/Target/Target.h"
@@ -76,13 +77,28 @@ struct Packing {
 /// The packing of a weight for `isa` where nothing else was decided.
 Packing packingOf(MatrixISA isa);
 
-/// Every packing that some micro-kernel of `isa` reads, narrowest panel first.
+/// The order of integers of a group: as instructions for them take them,
+/// [group / 4][panel][4].
+Packing integerPacking(int64_t panel);
+
+/// `packingOf(isa)`, or that of integers with its panels.
+Packing packingOf(MatrixISA isa, const StorageFormat &storage);
+
+/// Every packing of floats that some micro-kernel of `isa` reads, narrowest
+/// panel first.
 std::vector<Packing> packingsOf(MatrixISA isa);
 
+/// The packing in which micro-kernels of `isa` find a weight that is stored as
+/// `storage` and `packing`: this one, or that of the copy to which it is
+/// unpacked.
+Packing multipliedPacking(MatrixISA isa, const Packing &packing,
+                          const StorageFormat &storage);
+
 /// Whether `kernel` can multiply a weight packed as `packing`: its elements lie
-/// in the order its instructions want, and its columns divide a panel or are
-/// whole panels.
-bool reads(const MicroKernel &kernel, const Packing &packing);
+/// in the order its instructions want, or the weight can be unpacked to that,
+/// and its columns divide a panel or are whole panels.
+bool reads(const MicroKernel &kernel, const Packing &packing,
+           const StorageFormat &storage = StorageFormat::f32());
 
 /// Elements of `elementBytes` from one row of an input to the next: a cache
 /// line more than the channels, as rows a power of two apart would fall into
@@ -205,6 +221,8 @@ bool packsByRule(const MicroKernel &kernel, int64_t rows, int64_t columns);
 
 /// The most f32 sums of a block, bM * bN, that a thread keeps.
 inline constexpr int64_t maxBlockSums = 1 << 18;
+/// The most elements of the weight, bN * bK, that it unpacks.
+inline constexpr int64_t maxUnpackedWeight = 1 << 20;
 /// The most elements of its input, bM * bK, that it packs; where registers hold
 /// pairs of rows, a strip of an odd number adds a row.
 inline constexpr int64_t maxPackedInput = 1 << 19;
@@ -229,8 +247,8 @@ struct MatmulShape {
   /// Columns that one thread must own together (a head for rotary epilogues,
   /// a gate and its up panel).
   int64_t columnUnit = 1;
-  /// Whether weights are stored as bf16 (else f32).
-  bool bf16Weights = false;
+  /// How the weight's numbers are stored.
+  StorageFormat storage;
   /// How the weight lies in memory; nothing: in the default packing of the
   /// schedule's instructions.
   std::optional<Packing> packing = {};
@@ -241,6 +259,21 @@ struct MatmulShape {
 
   auto operator<=>(const MatmulShape &) const = default;
 };
+
+/// Whether instructions of `isa` can multiply a weight in `storage`.
+bool multiplies(MatrixISA isa, const StorageFormat &storage);
+
+/// Whether slices of `sliceK` of a weight of `k` k are of whole groups, or
+/// equal parts of one.
+bool hasWholeGroups(const StorageFormat &storage, int64_t k, int64_t sliceK);
+
+/// Whether each slice of a weight in `storage` is turned into floats in memory
+/// before micro-kernels of `isa` multiply it.
+bool unpacksWeights(MatrixISA isa, const StorageFormat &storage);
+
+/// Whether its numbers are turned into those that `isa` multiplies in
+/// registers.
+bool widensWeights(MatrixISA isa, const StorageFormat &storage);
 
 /// The packing that schedules for `isa` find the weight of `shape` in.
 Packing packingFor(const MatmulShape &shape, MatrixISA isa);

@@ -52,7 +52,7 @@ struct ScheduleKey {
   /// What the code may use, as LLVM lists it.
   std::string targetFeatures;
   int64_t threads = 0;
-  bool bf16Weights = false;
+  StorageFormat storage;
   int64_t n = 0;
   int64_t k = 0;
   int64_t columnUnit = 1;

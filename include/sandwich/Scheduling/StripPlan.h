@@ -39,9 +39,9 @@ struct PrefetchPlan {
 };
 
 /// The plan of `schedule` for calls on `width` columns, whole panels of
-/// `packing`, of weights of `elementBytes`.
+/// `packing`, of weights in `storage`.
 PrefetchPlan planPrefetch(const Schedule &schedule, const Packing &packing,
-                          int64_t width, int64_t elementBytes);
+                          int64_t width, const StorageFormat &storage);
 
 /// What strips and blocks of rows are made of: a tile of up to so many rows,
 /// or, with 1, single rows. The rows of a thread's part are cut into as few

@@ -44,8 +44,9 @@ struct Payload {
 /// epilogue.
 int64_t columnUnitOf(const MatmulShape &shape, const Packing &packing);
 
-/// The k of one round of a micro-kernel's loop: K is split in these.
-int64_t kUnitOf(const Packing &packing);
+/// K is split in these: whole rounds of a micro-kernel's loop, and whole groups
+/// of the weight's numbers.
+int64_t kUnitOf(const MatmulShape &shape, const Packing &packing);
 
 /// The smallest slice of `kernel`: its rows, but never more than there are,
 /// whole columns units, and a cache line of k.

@@ -93,8 +93,18 @@ inline constexpr int64_t longestScalableVectorBytes = 64;
 /// in several passes.
 bool hasScalableVectors(MatrixISA isa);
 
+/// The numbers that instructions multiply.
+enum class MatrixElement : uint8_t { F32, BF16 };
+
+/// `f32` or `bf16`.
+std::string_view name(MatrixElement element);
+
+MatrixElement elementOf(MatrixISA isa);
+
 /// Whether the instructions multiply bf16; the others take f32.
-bool multipliesBF16(MatrixISA isa);
+inline bool multipliesBF16(MatrixISA isa) {
+  return elementOf(isa) == MatrixElement::BF16;
+}
 
 /// What the compiler knows of the CPU it compiles for.
 struct Target {

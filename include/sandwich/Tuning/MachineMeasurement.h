@@ -64,7 +64,7 @@ Result<double> measureHandoff(unsigned first, unsigned second,
 /// nearest caches, with the best instructions for weights of bf16 or f32. The
 /// median of some runs. Errors: those of `getTarget("host")`; this process may
 /// not use the CPU; that of `progress`.
-Result<double> measureCoreFlops(unsigned cpu, bool bf16Weights,
+Result<double> measureCoreFlops(unsigned cpu, MatrixElement element,
                                 const MeasurementProgress &progress = {});
 
 /// What the system's own work takes of CPUs that are all busy, and would not if

@@ -178,7 +178,7 @@ private:
   /// Pieces of slices that were measured.
   int64_t piecesRead = 0;
   /// By instructions and whether weights are bf16.
-  std::map<std::pair<MatrixISA, bool>, Speeds> knownSpeeds;
+  std::map<std::pair<MatrixISA, StorageFormat>, Speeds> knownSpeeds;
   /// By rows and threads, the shape with its packing.
   std::map<std::tuple<int64_t, int64_t, MatmulShape>, Reference> references;
 };

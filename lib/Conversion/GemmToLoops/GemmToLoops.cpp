@@ -63,9 +63,8 @@ public:
 
   /// The most bytes of sums and packed input that the nest needs.
   int64_t scratchBytes() const {
-    const int64_t packedBytes =
-        schedule.packsInput ? packedInputElements() * inputElementBytes() : 0;
-    return sumsBytes() + packedBytes;
+    return sumsBytes() + packedInputBytes() +
+           copiedElements() * multipliedBytes();
   }
   /// Replaces the nest by its loops. The sums lie in `scratch`, aligned to a
   /// cache line.
@@ -86,10 +85,24 @@ private:
     const int64_t strips = sandwich::divideUp(rows, schedule.microKernel.rows);
     return (rows + strips * fillingRows()) * schedule.slice[2];
   }
-  int64_t inputElementBytes() const {
-    return cast<MemRefType>(const_cast<gemm::NestOp &>(op).getInput().getType())
-               .getElementTypeBitWidth() /
-           8;
+  int64_t packedInputBytes() const {
+    if (!schedule.packsInput)
+      return 0;
+    return roundUp(packedInputElements() * multipliedBytes(), cacheLineBytes);
+  }
+  /// Of an element that micro-kernels multiply.
+  int64_t multipliedBytes() const {
+    return multipliesBF16(schedule.microKernel.isa) ? 2 : 4;
+  }
+  bool unpacksWeight() const {
+    return unpacksWeights(schedule.microKernel.isa, storage);
+  }
+  /// Of an unpacked slice of the weight; none if there is none.
+  int64_t copiedElements() const {
+    if (!unpacksWeight())
+      return 0;
+    return hasParameters() ? maxUnpackedWeight
+                           : schedule.slice[1] * schedule.slice[2];
   }
   /// The most rows that packing adds to those of a strip.
   int64_t fillingRows() const {
@@ -104,6 +117,8 @@ private:
   /// Copies the slice's rows of the block to where micro-kernels read them, if
   /// they are not there yet.
   void packInput();
+  /// Unpacks the slice of the weight for the block, if that was not done yet.
+  void unpackWeight();
   /// The element of the packed input that strip `strip`, or tile, from the unit
   /// `firstUnit` on begins at.
   Value packedPlace(Value firstUnit, Value strip) {
@@ -155,6 +170,12 @@ private:
     return width == wide ? offsetof(NestParameters, wide)
                          : offsetof(NestParameters, panel);
   }
+  WeightUnpacking unpacking() const {
+    return {.storage = storage,
+            .group = storage.groupOf(k),
+            .to = packing,
+            .element = elementOf(schedule.microKernel.isa)};
+  }
   Value select(Value condition, Value a, Value b_) {
     return b.createOrFold<arith::SelectOp>(condition, a, b_);
   }
@@ -164,9 +185,18 @@ private:
   Value divideUp(Value a, Value b_) {
     return b.div(b.add(a, b.sub(b_, b.index(1))), b_);
   }
-  /// The element of the packed weight at a column, a multiple of the panel,
-  /// and a k.
+  /// Elements from one panel that micro-kernels read to the next.
+  Value panelStride() {
+    return unpacksWeight() ? b.mul(bK, packing.panel)
+                           : b.index(k * packing.panel);
+  }
+  /// The element of the packed weight, or of the copy, at a column, a multiple
+  /// of the panel, and a k.
   Value weightElement(Value column, Value k) {
+    if (unpacksWeight())
+      return b.add(b.mul(b.div(b.sub(column, blockColumn), packing.panel),
+                         panelStride()),
+                   b.mul(b.sub(k, sliceK), packing.panel));
     return b.add(b.mul(b.div(column, packing.panel), this->k * packing.panel),
                  b.mul(k, packing.panel));
   }
@@ -183,6 +213,8 @@ private:
   MicroKernelLibrary &kernels;
   LoopBuilder b;
   Schedule schedule;
+  StorageFormat storage;
+  /// Of the weight that micro-kernels read.
   Packing packing;
   /// Rows of a unit, at most.
   int64_t unit;
@@ -195,8 +227,9 @@ private:
   Value blockUnitsMost, bN, bK, bC, kernelUnits, distance;
   /// The thread's units, and the rows of each.
   Value units, tileRows;
-  /// `packed` has the rows of one tile or strip after those of another.
-  Value weight, block, packed;
+  /// `packed` has the rows of one tile or strip after those of another, `copy`
+  /// the panels of the slice that are unpacked.
+  Value weight, block, packed, copy;
   // Values of the loops around the insertion point.
   Value nextBlockRow, blockRow, blockUnits, blockRows, blockColumn,
       blockColumns;
@@ -218,11 +251,12 @@ static int64_t getRowStride(Value buffer) {
 
 NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
     : op(op), kernels(kernels), b(op.getLoc(), op),
-      schedule(op.getSchedule().getSchedule()), packing(op.getPacking()),
+      schedule(op.getSchedule().getSchedule()), storage(op.getStorageFormat()),
+      packing(multipliedPacking(schedule.microKernel.isa, op.getWeightPacking(),
+                                storage)),
       unit(rowUnitOf(schedule.microKernel.isa)), k(op.getK()),
       inputStride(getRowStride(op.getInput())) {
-  auto type = cast<MemRefType>(op.getWeight().getType());
-  elementBytes = type.getElementTypeBitWidth() / 8;
+  elementBytes = unpacksWeight() ? multipliedBytes() : storage.bits() / 8;
 }
 
 PrefetchValues NestLowering::getPrefetch(int64_t width) {
@@ -238,7 +272,7 @@ PrefetchValues NestLowering::getPrefetch(int64_t width) {
     values.shares = loadParameter(offset + offsetof(PrefetchPlan, shares));
     return values;
   }
-  values.plan = planPrefetch(schedule, packing, width, elementBytes);
+  values.plan = planPrefetch(schedule, packing, width, storage);
   values.lines = b.index(values.plan.lines);
   values.streams = b.index(values.plan.streams);
   values.panels = b.index(values.plan.panels);
@@ -253,7 +287,8 @@ PrefetchValues NestLowering::getPrefetch(int64_t width) {
 
 void NestLowering::emit(Value scratch) {
   // One dimension, so that micro-kernels do not depend on the weight's shape.
-  ReassociationIndices all{0, 1, 2, 3, 4, 5};
+  ReassociationIndices all = llvm::to_vector(
+      llvm::seq<int64_t>(cast<MemRefType>(op.getWeight().getType()).getRank()));
   weight = memref::CollapseShapeOp::create(b, op.getWeight(),
                                            ArrayRef<ReassociationIndices>(all));
   Type element = cast<MemRefType>(weight.getType()).getElementType();
@@ -296,6 +331,16 @@ void NestLowering::createBuffers(Value scratch) {
   }
   block = memref::ViewOp::create(b, MemRefType::get(shape, b.getF32Type()),
                                  scratch, b.index(0), sizes);
+  if (unpacksWeight()) {
+    auto type =
+        MemRefType::get({copiedElements()}, unpacking().type(b.getContext()));
+    Value view = memref::ViewOp::create(
+        b, type, scratch, b.index(sumsBytes() + packedInputBytes()),
+        ValueRange());
+    copy = memref::CastOp::create(
+        b, MemRefType::get({ShapedType::kDynamic}, type.getElementType()),
+        view);
+  }
   if (!schedule.packsInput)
     return;
   auto input = cast<MemRefType>(op.getInput().getType());
@@ -358,6 +403,39 @@ void NestLowering::packInput() {
     pack();
 }
 
+void NestLowering::unpackWeight() {
+  const Packing stored = op.getWeightPacking();
+  const int64_t group = storage.groupOf(k);
+  const int64_t bytes = groupBytes(storage, stored.panel, group);
+  auto unpack = [&] {
+    // Whole groups, or a part of one.
+    const bool isPart = !hasParameters() && schedule.slice[2] < group;
+    Value begin = isPart ? b.rem(sliceK, group) : b.index(0);
+    Value size = isPart ? sliceKSize : b.index(group);
+    Value groups = isPart ? b.index(1) : b.div(sliceKSize, group);
+    b.forLoop(b.index(0), blockColumns, stored.panel, [&](Value column) {
+      Value panel = b.div(b.add(blockColumn, column), stored.panel);
+      Value first = b.add(b.mul(panel, k / group), b.div(sliceK, group));
+      kernels.unpack(
+          b, unpacking(),
+          {.weight = weight,
+           .weightOffset = b.mul(first, bytes),
+           .groups = groups,
+           .begin = begin,
+           .end = b.add(begin, size),
+           .copy = copy,
+           .place = b.mul(b.div(column, stored.panel), panelStride())});
+    });
+  };
+  if (schedule.order == LoopOrder::RowsOuter)
+    return unpack();
+  // All of K at once stays for the other rows.
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, blockRow,
+                                        op.getRowBegin());
+  Value again = less(bK, b.sub(op.getKEnd(), op.getKBegin()));
+  b.ifThen(b.createOrFold<arith::OrIOp>(isFirst, again), unpack);
+}
+
 void NestLowering::emitRowBlocks(function_ref<void()> body) {
   Value blocks = divideUp(units, blockUnitsMost);
   b.forLoop(b.index(0), blocks, 1, [&](Value number) {
@@ -397,6 +475,8 @@ void NestLowering::emitBlock() {
     sliceKSize = b.min(bK, b.sub(op.getKEnd(), sliceK));
     if (packed)
       packInput();
+    if (unpacksWeight())
+      unpackWeight();
     int64_t width = std::max(schedule.microKernel.columns, packing.panel);
     // Where a block can end between the panels of a wide micro-kernel, the
     // rest goes panel by panel.
@@ -479,10 +559,10 @@ void NestLowering::emitStrips(Value panelColumn, int64_t width) {
       MicroKernelArguments arguments;
       setInput(strip, firstUnit, stripUnits, arguments);
       arguments.k = chunkKSize;
-      arguments.weight = weight;
+      arguments.weight = copy ? copy : weight;
       arguments.weightOffset =
           b.add(firstElement, getColumnOffset(packing, partColumn));
-      arguments.panelStride = b.index(k * packing.panel);
+      arguments.panelStride = panelStride();
       arguments.sums = sums;
       arguments.sumsRow = b.mul(firstUnit, tileRows);
       arguments.sumsColumn = b.add(panelColumn, partColumn);
@@ -504,7 +584,7 @@ void NestLowering::emitCall(int64_t width, Value units,
       std::min(specialization.kernel.columns, width);
   specialization.inputStride = inputStride;
   specialization.widensWeights =
-      elementBytes == 2 && !multipliesBF16(schedule.microKernel.isa);
+      widensWeights(schedule.microKernel.isa, storage);
   specialization.packing = packing;
   specialization.prefetchLines = prefetch.lines;
   specialization.prefetchStreams = prefetch.streams;

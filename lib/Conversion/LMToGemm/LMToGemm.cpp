@@ -138,6 +138,7 @@ bool Converter::canFuse(ArrayRef<FlatSymbolRefAttr> parts, bool interleaved) {
            return weight.getLayers() == first.getLayers() &&
                   weight.getShardAttr() == first.getShardAttr() &&
                   (!interleaved || weight.getSources().size() == 1) &&
+                  weight.getStorageAttr() == first.getStorageAttr() &&
                   type.getElementType() ==
                       first.getTensorType().getElementType() &&
                   type.getShape().drop_front() ==
@@ -175,6 +176,7 @@ FlatSymbolRefAttr Converter::fuseWeights(ArrayRef<FlatSymbolRefAttr> parts,
       builder.getArrayAttr(sources), first.getLayers());
   if (interleaved)
     weight.setInterleave(interleavedRows);
+  weight.setStorageAttr(first.getStorageAttr());
   if (first.getShardAttr())
     weight.setShardAttr(first.getShardAttr());
   result = FlatSymbolRefAttr::get(symbols.insert(weight));

@@ -40,6 +40,73 @@ static void copyPackedRow(LoopBuilder &builder, gemm::PackingAttr packing,
       });
 }
 
+/// The same of a quantized weight, `[N / panel][K / group]` pieces of bytes:
+/// see `packGroup`. Of one column there are four numbers beside each other.
+static void copyQuantizedRow(LoopBuilder &b, WeightOp weightOp,
+                             gemm::PackingAttr packing, Value weight,
+                             Value from, int64_t channels, Value destination,
+                             Value to) {
+  const StorageFormat storage = weightOp.getStorageFormat();
+  const int64_t panel = packing.getPanel(), pack = packing.getKPack();
+  const int64_t group = storage.groupOf(channels);
+  const int64_t scaleBytes = bytesOf(storage.scale);
+  Value panelNumber = b.div(from, panel), column = b.rem(from, panel);
+  auto load = [&](Value groupNumber, Value byte, int64_t count) -> Value {
+    return vector::LoadOp::create(b, VectorType::get({count}, b.getI8Type()),
+                                  weight,
+                                  ValueRange{panelNumber, groupNumber, byte});
+  };
+  auto loadScale = [&](Value groupNumber, int64_t first) -> Value {
+    Value bytes =
+        load(groupNumber, b.add(b.mul(column, scaleBytes), first), scaleBytes);
+    Type element = storage.scale == ScaleFormat::F16 ? Type(b.getF16Type())
+                                                     : Type(b.getF32Type());
+    Value one =
+        vector::BitCastOp::create(b, VectorType::get({1}, element), bytes);
+    Value scale = vector::ExtractOp::create(b, one, int64_t(0));
+    if (storage.scale == ScaleFormat::F16)
+      scale = arith::ExtFOp::create(b, b.getF32Type(), scale);
+    return b.broadcast(scale, pack);
+  };
+  auto loadNumbers = [&](Value groupNumber, Value quad) -> Value {
+    Value place = b.mul(b.add(b.mul(quad, panel), column), pack);
+    auto wide = VectorType::get({pack}, b.getI32Type());
+    auto mask = [&](Value numbers, Value shift) -> Value {
+      Value shifts = vector::BroadcastOp::create(
+          b, wide, arith::IndexCastOp::create(b, b.getI32Type(), shift));
+      Value most = arith::ConstantOp::create(
+          b, DenseElementsAttr::get(
+                 wide, b.getI32IntegerAttr((1 << storage.bits()) - 1)));
+      numbers = arith::ShRUIOp::create(b, numbers, shifts);
+      return arith::AndIOp::create(b, numbers, most);
+    };
+    Value byte = place, shift = b.index(0);
+    if (storage.number == NumberFormat::Int4) {
+      constexpr int64_t line = sharedLineBytes;
+      byte = b.add(b.mul(b.div(place, 2 * line), line), b.rem(place, line));
+      shift = b.mul(b.rem(b.div(place, line), 2), storage.bits());
+    }
+    Value bytes = load(groupNumber, byte, pack);
+    return mask(arith::ExtUIOp::create(b, wide, bytes), shift);
+  };
+  b.forLoop(b.index(0), b.index(channels / group), 1, [&](Value groupNumber) {
+    Value scale = loadScale(groupNumber, scalesOffset(storage, panel, group));
+    Value base;
+    if (storage.offset == GroupOffset::Minimum)
+      base = loadScale(groupNumber, minimaOffset(storage, panel, group));
+    else
+      base = b.mulf(scale,
+                    b.splat(-static_cast<float>(storage.storedZero()), pack));
+    b.forLoop(b.index(0), b.index(group / pack), 1, [&](Value quad) {
+      Value numbers =
+          arith::SIToFPOp::create(b, VectorType::get({pack}, b.getF32Type()),
+                                  loadNumbers(groupNumber, quad));
+      Value channel = b.add(b.mul(groupNumber, group), b.mul(quad, pack));
+      b.storeVector(b.fma(numbers, scale, base), destination, {to, channel});
+    });
+  });
+}
+
 static void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
                        EmbedOp op) {
   Value destination = op.getDestination();
@@ -52,6 +119,9 @@ static void lowerEmbed(LoopBuilder &builder, const ProgramContext &program,
     Value from = builder.loadIndex(op.getIndices(), row);
     if (const int64_t offset = op.getOffsetAttr().getInt())
       from = builder.add(from, offset);
+    if (weightOp.getStorage())
+      return copyQuantizedRow(builder, weightOp, packing, weight, from,
+                              channels, destination, row);
     if (packing)
       return copyPackedRow(builder, packing, weight, from, channels,
                            destination, row);

@@ -140,34 +140,73 @@ getArgumentTypes(MLIRContext *context,
   return types;
 }
 
-func::FuncOp
-MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
-  std::string name = specialization.name();
+func::FuncOp MicroKernelLibrary::getOrEmit(
+    StringRef name, TypeRange types,
+    function_ref<void(ImplicitLocOpBuilder &, ValueRange)> emitBody) {
   func::FuncOp &function = functions[name];
   if (function)
     return function;
   Operation *module = symbols.getOp();
-  MLIRContext *context = module->getContext();
   auto builder = ImplicitLocOpBuilder::atBlockEnd(
       module->getLoc(), &module->getRegion(0).front());
-  function = func::FuncOp::create(
-      builder, name,
-      builder.getFunctionType(getArgumentTypes(context, specialization), {}));
+  function =
+      func::FuncOp::create(builder, name, builder.getFunctionType(types, {}));
   function.setPrivate();
   // Not inlined by MLIR, and through LLVM's own attribute not by LLVM either;
   // internal functions lose the arguments they do not use.
   function.setNoInline(true);
   function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
-  function->setAttr("llvm.linkage",
-                    LLVM::LinkageAttr::get(context, LLVM::Linkage::Internal));
+  function->setAttr(
+      "llvm.linkage",
+      LLVM::LinkageAttr::get(module->getContext(), LLVM::Linkage::Internal));
   symbols.insert(function);
 
   builder.setInsertionPointToStart(function.addEntryBlock());
-  getMicroKernelEmitter(specialization.kernel.isa)
-      .emitBody(builder, specialization,
-                MicroKernelArguments::from(function.getArguments()));
+  emitBody(builder, function.getArguments());
   func::ReturnOp::create(builder);
   return function;
+}
+
+func::FuncOp
+MicroKernelLibrary::get(const MicroKernelSpecialization &specialization) {
+  return getOrEmit(
+      specialization.name(),
+      getArgumentTypes(symbols.getOp()->getContext(), specialization),
+      [&](ImplicitLocOpBuilder &builder, ValueRange arguments) {
+        getMicroKernelEmitter(specialization.kernel.isa)
+            .emitBody(builder, specialization,
+                      MicroKernelArguments::from(arguments));
+      });
+}
+
+void MicroKernelLibrary::unpack(ImplicitLocOpBuilder &builder,
+                                const WeightUnpacking &unpacking,
+                                const UnpackingArguments &arguments) {
+  MLIRContext *context = builder.getContext();
+  Type index = IndexType::get(context);
+  Type types[] = {
+      MemRefType::get({ShapedType::kDynamic}, IntegerType::get(context, 8)),
+      index,
+      index,
+      index,
+      index,
+      MemRefType::get({ShapedType::kDynamic}, unpacking.type(context)),
+      index};
+  func::FuncOp function =
+      getOrEmit(unpacking.name(), types,
+                [&](ImplicitLocOpBuilder &body, ValueRange values) {
+                  LoopBuilder loops(body.getLoc(), context);
+                  loops.setInsertionPointToStart(body.getInsertionBlock());
+                  emitUnpacking(loops, unpacking,
+                                {values[0], values[1], values[2], values[3],
+                                 values[4], values[5], values[6]});
+                  body.setInsertionPointToEnd(body.getInsertionBlock());
+                });
+  func::CallOp::create(builder, function,
+                       ValueRange{arguments.weight, arguments.weightOffset,
+                                  arguments.groups, arguments.begin,
+                                  arguments.end, arguments.copy,
+                                  arguments.place});
 }
 
 /// The arguments, with buffers cast to the types that functions take.

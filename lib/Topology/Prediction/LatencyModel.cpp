@@ -157,10 +157,10 @@ Status LatencyModel::putAround(const std::vector<Place *> &members, size_t part,
 
 Result<LatencyModel> LatencyModel::create(const MachineNode &machine,
                                           const MachineDescription &description,
-                                          bool bf16Weights,
+                                          MatrixElement element,
                                           std::span<const MachineNode> beside) {
   LatencyModel model;
-  model.coreFlopsPerSecond = description.coreFlopsPerSecond.of(bf16Weights);
+  model.coreFlopsPerSecond = description.coreFlopsPerSecond.of(element);
   model.coreBytesPerSecond = description.coreBytesPerSecond;
   model.remoteShare = description.remoteShare;
   model.systemShare =

@@ -679,7 +679,7 @@ func.func @f(%x: tensor<?x64xf32>, %t: tensor<?x32xf32>, %c: !lm.kv_cache<layers
 // gemm.matmul (C6): instructions for bf16 need bf16 weights.
 lm.weight @w : tensor<32x64xf32> from ["w"]
 func.func @f(%x: tensor<?x64xbf16>) {
-  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_BF16_12x32 needs bf16 weights}}
+  // expected-error @below {{'gemm.matmul' op (C6) X86_AVX512_BF16_12x32 does not multiply weights of f32}}
   %y = gemm.matmul %x, @w epilogue(<none>) schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x32xf32>
   return
 }
@@ -826,6 +826,102 @@ func.func @nest(%x: memref<?x64xbf16>, %w: memref<2x2x2x16x16x2xbf16>, %i: index
   // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_BF16_12x32 does not read a weight of 'memref<2x2x2x16x16x2xbf16>'}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [1, 0]>) unit 32 rows_between [1, 12] : memref<?x64xbf16>, memref<2x2x2x16x16x2xbf16> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): bytes need a meaning.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_F32_12x32 does not read a weight of 'memref<2x2x576xi8>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): floats have one.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x64x1x1x32x1xf32>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_F32_12x32 does not read a weight of 'memref<2x64x1x1x32x1xf32>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x64x1x1x32x1xf32> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): a group has numbers and scales.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x575xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_F32_12x32 does not read a weight of 'memref<2x2x575xi8>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x575xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): groups are as long as the storage says.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x4x288xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_F32_12x32 does not read a weight of 'memref<2x4x288xi8>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x4x288xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): four numbers of each column lie together.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_F32_12x32 does not read a weight of 'memref<2x2x576xi8>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 2, k_pack = 2> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): a slice that is unpacked has a largest size.
+func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C6) at most 1048576 weights can be unpacked, of whole groups or an equal part of one; a slice has 64 x 32768}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 32768], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = row, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x65536xf32>, memref<1x1x1048640xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C7): a copy in a cache is not prefetched.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C7) a weight that is unpacked is not prefetched}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [4, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): a slice that is unpacked has whole groups or an equal part of one.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C6) at most 1048576 weights can be unpacked, of whole groups or an equal part of one; a slice has 64 x 48}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 48], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return

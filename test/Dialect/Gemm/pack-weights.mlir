@@ -14,6 +14,13 @@ lm.weight @bf16 : tensor<96x64xbf16> from ["bf16"]
 // CHECK: lm.weight @amx : tensor<96x64xbf16> from ["amx"] packing #gemm.packing<panel = 32, tile = 16, k_step = 32, k_pack = 2>
 lm.weight @amx : tensor<96x64xbf16> from ["amx"]
 
+// Integers lie as instructions for them read them, with the panels of the
+// micro-kernel; those of a table in narrow ones.
+// CHECK: lm.weight @int4 : tensor<96x64xf32> from ["int4"] storage <int4, group = 32, scale = f16> packing #gemm.packing<panel = 32, tile = 32, k_step = 4, k_pack = 4>
+lm.weight @int4 : tensor<96x64xf32> from ["int4"] storage <int4, group = 32, scale = f16>
+// CHECK: lm.weight @table : tensor<96x64xf32> from ["table"] storage <int8, group = row, scale = f16> packing #gemm.packing<panel = 16, tile = 16, k_step = 4, k_pack = 4>
+lm.weight @table : tensor<96x64xf32> from ["table"] storage <int8, group = row, scale = f16>
+
 func.func @prefill(%x: tensor<?x64xbf16>, %z: tensor<?x64xf32>) {
   %0 = gemm.matmul %z, @f32 epilogue(<none>)
     schedules(<? : <micro_kernel = X86_AVX2_F32_6x16, slice = [6, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xf32> -> tensor<?x96xf32>
@@ -22,6 +29,8 @@ func.func @prefill(%x: tensor<?x64xbf16>, %z: tensor<?x64xf32>) {
                ? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x96xf32>
   %2 = gemm.matmul %x, @amx epilogue(<none>)
     schedules(<? : <micro_kernel = X86_AMX_BF16_16x64, slice = [16, 64, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x96xf32>
+  %3 = gemm.matmul %x, @int4 epilogue(<none>)
+    schedules(<? : <micro_kernel = X86_AVX512_BF16_12x32, slice = [12, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>>) : tensor<?x64xbf16> -> tensor<?x96xf32>
   return
 }
 

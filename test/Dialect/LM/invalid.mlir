@@ -1110,6 +1110,80 @@ lm.weight @w : tensor<64x64xf32> from ["w"] shard <rows, ranks = 65>
 
 // -----
 
+// #lm.storage (C1): floats are the weight's element type.
+// expected-error @below {{(C1) bf16 has no scales; it is the weight's element type}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <bf16, group = 32, scale = f16>
+
+// -----
+
+// #lm.storage (C1): groups are whole loads of vectors.
+// expected-error @below {{(C1) the k of a group, 24, must be a multiple of 16, at most 65536, or a whole row}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 24, scale = f16>
+
+// -----
+
+// #lm.storage (C1): groups are of positive size.
+// expected-error @below {{(C1) the k of a group, -32, must be a multiple of 16, at most 65536, or a whole row}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = -32, scale = f16>
+
+// -----
+
+// #lm.storage (C1): there is a largest group.
+// expected-error @below {{(C1) the k of a group, 131072, must be a multiple of 16, at most 65536, or a whole row}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 131072, scale = f16>
+
+// -----
+
+// expected-error @below {{'int3' is no format of numbers: int8 or int4}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int3, group = 32, scale = f16>
+
+// -----
+
+// expected-error @below {{a group of a whole row is 'row'}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 0, scale = f16>
+
+// -----
+
+// expected-error @below {{'bf16' is no format of scales: f32 or f16}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 32, scale = bf16>
+
+// -----
+
+// expected-error @below {{'zero' is no offset of a group: none or minimum}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 32, scale = f16, offset = zero>
+
+// -----
+
+// lm.weight (C10): integers stand for values of f32.
+// expected-error @below {{'lm.weight' op (C10) only a weight of f32 with two dimensions is quantized}}
+lm.weight @w : tensor<64x64xbf16> from ["w"] storage <int4, group = 32, scale = f16>
+
+// -----
+
+// lm.weight (C10): a vector is not quantized.
+// expected-error @below {{'lm.weight' op (C10) only a weight of f32 with two dimensions is quantized}}
+lm.weight @w : tensor<64xf32> from ["w"] storage <int4, group = 32, scale = f16>
+
+// -----
+
+// lm.weight (C10): rows are whole groups.
+// expected-error @below {{'lm.weight' op (C10) int4-g64-f16 needs K to be a multiple of 64; it is 96}}
+lm.weight @w : tensor<64x96xf32> from ["w"] storage <int4, group = 64, scale = f16>
+
+// -----
+
+// lm.weight (C10): a whole row is a group, too.
+// expected-error @below {{'lm.weight' op (C10) int8-row-f32 needs K to be a multiple of 16 and at most 65536; it is 100}}
+lm.weight @w : tensor<64x100xf32> from ["w"] storage <int8, group = row, scale = f32>
+
+// -----
+
+// lm.weight (C10): the packing says where integers lie.
+// expected-error @below {{'lm.weight' op (C10) needs a packing to be stored as #lm.storage<int4, group = 32, scale = f16>}}
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 32, scale = f16> at 0
+
+// -----
+
 // lm.weight (C9): a vector has no columns.
 // expected-error @below {{'lm.weight' op (C9) only a weight with two dimensions has columns}}
 lm.weight @w : tensor<64xf32> from ["w"] shard <columns, ranks = 2>

@@ -25,7 +25,7 @@ class Usage(BadInputTest):
         for options, pattern in (
                 (["--target=x86-64-avx9"], "target"),
                 (["--dtype=f16"], "dtype"),
-                (["--dtype=int8"], "dtype"),
+                (["--dtype=int9"], "dtype"),
                 (["--kv-dtype=int8"], "kv-dtype"),
                 (["--emit=everything"], "emit"),
                 (["--tune=always"], "tune"),

@@ -9,6 +9,8 @@
 Every field of config.json can be set; `--dtype`, `--shards` and `--seed` choose
 how the weights are stored. `--scale NAME=FACTOR` multiplies the weights whose
 names contain NAME, after which the model may compute what no narrow type holds.
+With `--storable FORMAT`, such as int4-g32-f16, the values of matmuls' weights are
+some that a weight in that format holds as they are.
 """
 import argparse
 import json
@@ -96,9 +98,33 @@ def write_safetensors(path, entries):
             file.write(data)
 
 
-def random_tensors(config, dtype, seed, scales=()):
+def storable(random, shape, deviation, storage):
+    """Values that a weight in `storage` holds as they are: every group has the
+    least number, and scales have few bits."""
+    number, group, _, *offset = storage.split("-")
+    levels = 1 << int(number.removeprefix("int"))
+    rows, columns = shape
+    size = columns if group == "row" else int(group.removeprefix("g"))
+    groups = (rows, columns // size, 1)
+    stored = random.integers(levels, size=(rows, columns // size, size))
+    stored[:, :, 0] = 0
+    # A normal distribution's range, cut into levels.
+    scale = 2.0 ** np.round(np.log2(4 * deviation / levels))
+    if offset:
+        # Minima are multiples of the scale, so that sums are exact.
+        stored[:, :, 1] = levels - 1
+        values = (stored + random.integers(-levels // 2 - 1, 2 - levels // 2,
+                                            size=groups)) * scale
+    else:
+        scale *= random.integers(512, 1024, size=groups) / 512
+        values = (stored - levels // 2) * scale * random.choice((-1, 1), groups)
+    return values.reshape(shape).astype(np.float32)
+
+
+def random_tensors(config, dtype, seed, scales=(), storage=None):
     """Name, dtype, shape and bytes of every tensor, as write_safetensors takes
-    them. `scales` are parts of names, and factors."""
+    them. `scales` are parts of names, and factors; `storage` is what `storable`
+    takes."""
     random = np.random.default_rng(seed)
     entries = []
     for name, shape, deviation in tensors(config):
@@ -110,6 +136,12 @@ def random_tensors(config, dtype, seed, scales=()):
         for part, factor in scales:
             if part in name:
                 values *= np.float32(factor)
+        multiplied = len(shape) == 2 and (config["tie_word_embeddings"]
+                                          or "embed" not in name)
+        if storage and multiplied:
+            values = storable(random, shape, deviation, storage)
+            entries.append((name, "F32", shape, encode(values, "F32")))
+            continue
         entries.append((name, dtype, shape, encode(values, dtype)))
     return entries
 
@@ -142,6 +174,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scale", action="append", default=[],
                         metavar="NAME=FACTOR")
+    parser.add_argument("--storable", metavar="FORMAT")
     arguments = parser.parse_args()
 
     config = dict(DEFAULTS)
@@ -157,7 +190,8 @@ def main():
               (scale.split("=", 1) for scale in arguments.scale)]
     write_checkpoint(arguments.out, config,
                      random_tensors(config, arguments.dtype, arguments.seed,
-                                    scales), arguments.shards)
+                                    scales, arguments.storable),
+                     arguments.shards)
 
 
 if __name__ == "__main__":

@@ -63,8 +63,7 @@ TEST(ModelledEvaluator, RefusesWhatDoesNotFit) {
       describeMachine(*machine, *getTarget("x86-64-avx2"));
   const auto evaluatorFor = [&](int64_t contextTokens) {
     return ModelledEvaluator(
-        *LatencyModel::create(machine->root, description,
-                              /*bf16Weights=*/true),
+        *LatencyModel::create(machine->root, description, MatrixElement::BF16),
         llama1B(2), *TracePrediction::create(*findServingTrace("sharegpt")),
         ModelMemoryOptions{.contextTokens = contextTokens});
   };
@@ -111,7 +110,7 @@ TEST(ModelledEvaluator, InstancesShareWhatIsAroundThem) {
         return moved;
       });
     ModelledEvaluator evaluator(
-        *LatencyModel::create(machine->root, description, /*bf16Weights=*/true),
+        *LatencyModel::create(machine->root, description, MatrixElement::BF16),
         llama1B(2),
         *TracePrediction::create(
             ServingTrace(8, {100, 50, {}}),
@@ -154,9 +153,8 @@ static double latency(const LatencyModel &model,
 
 TEST(PaperMachines, KunpengAsInFigure3a) {
   PaperMachine machine = kunpeng920();
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.description,
-                           /*bf16Weights=*/false);
+  Result<LatencyModel> model = LatencyModel::create(
+      machine.topology, machine.description, MatrixElement::F32);
   ASSERT_TRUE(model) << model.error().message;
   std::vector<RankCpus> all;
   std::vector<RankCpus> oneOfEachCluster;
@@ -191,7 +189,7 @@ TEST(PaperMachines, KunpengAsInFigure3a) {
   noisy.wakeupsPerCorePerSecond = 40;
   noisy.wakeupSeconds = 200e-6;
   Result<LatencyModel> disturbed =
-      LatencyModel::create(machine.topology, noisy, /*bf16Weights=*/false);
+      LatencyModel::create(machine.topology, noisy, MatrixElement::F32);
   ASSERT_TRUE(disturbed) << disturbed.error().message;
   EXPECT_DOUBLE_EQ(latency(*disturbed, oneOfEachCluster), clusters);
   EXPECT_GT(latency(*disturbed, all), slow);
@@ -199,9 +197,8 @@ TEST(PaperMachines, KunpengAsInFigure3a) {
 
 TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
   PaperMachine machine = epyc7H12();
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.description,
-                           /*bf16Weights=*/false);
+  Result<LatencyModel> model = LatencyModel::create(
+      machine.topology, machine.description, MatrixElement::F32);
   ASSERT_TRUE(model) << model.error().message;
   std::map<unsigned, double> byRanks;
   for (unsigned ranks : {2, 4, 8, 16}) {
@@ -223,9 +220,8 @@ TEST(PaperMachines, EpycPrefersFinerPartsAsInFigure3b) {
 
 static ModelledEvaluator evaluatorOf(const PaperMachine &machine,
                                      ServingTrace trace) {
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.description,
-                           /*bf16Weights=*/false);
+  Result<LatencyModel> model = LatencyModel::create(
+      machine.topology, machine.description, MatrixElement::F32);
   Result<TracePrediction> prediction =
       TracePrediction::create(std::move(trace));
   EXPECT_TRUE(model && prediction);
@@ -322,9 +318,8 @@ static ServiceConfiguration best(const PaperMachine &machine,
                                  const ModelWork &work) {
   Result<TopoTree> tree =
       TopoTree::fromMachine(machine.topology, TopoLeaves::Cores);
-  Result<LatencyModel> model =
-      LatencyModel::create(machine.topology, machine.description,
-                           /*bf16Weights=*/false);
+  Result<LatencyModel> model = LatencyModel::create(
+      machine.topology, machine.description, MatrixElement::F32);
   Result<ServingTrace> trace = findServingTrace("sharegpt");
   EXPECT_TRUE(tree && model && trace);
   Result<TracePrediction> prediction = TracePrediction::create(*trace);

@@ -45,7 +45,7 @@ protected:
     Result<TopoTree> tree =
         TopoTree::fromMachine(parts->front().root, TopoLeaves::Cores);
     Result<LatencyModel> model = LatencyModel::create(
-        machine.root, *description, /*bf16Weights=*/true, machine.memories);
+        machine.root, *description, MatrixElement::BF16, machine.memories);
     Result<ServingTrace> trace = findServingTrace("sharegpt");
     ASSERT_TRUE(tree && model && trace);
     Result<TracePrediction> prediction = TracePrediction::create(*trace);
@@ -175,7 +175,7 @@ TEST_F(SensiblePlans, EfficiencyCoresSlowATeamDown) {
   EXPECT_EQ(prefill(), (std::set<unsigned>{0, 1, 2, 3, 4, 5, 6, 7}));
   Result<LatencyModel> model = LatencyModel::create(
       machine.root, describeMachine(machine, *getTarget("x86-64-avx2")),
-      /*bf16Weights=*/false);
+      MatrixElement::F32);
   ASSERT_TRUE(model);
   // Work is divided evenly, so four slow cores more add nothing to eight.
   const auto flops = [&](const RankCpus &cpus) {
@@ -255,7 +255,7 @@ TEST_F(SensiblePlans, AModelLargerThanANodeUsesSeveral) {
   ModelledEvaluator evaluator(
       *LatencyModel::create(machine.root,
                             describeMachine(machine, *getTarget("x86-64-avx2")),
-                            /*bf16Weights=*/true),
+                            MatrixElement::BF16),
       work, *TracePrediction::create(*findServingTrace("sharegpt")),
       ModelMemoryOptions{.contextTokens = contextTokens});
   Result<SearchResult> result = searchConfigurations(*tree, evaluator);

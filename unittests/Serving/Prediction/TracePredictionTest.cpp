@@ -248,7 +248,7 @@ TEST(StepCostPrediction, TellsWhatTheLatencyModelSays) {
   ASSERT_TRUE(machine) << machine.error().message;
   Result<LatencyModel> model = LatencyModel::create(
       machine->root, describeMachine(*machine, *getTarget("x86-64-avx2")),
-      /*bf16Weights=*/true);
+      MatrixElement::BF16);
   ASSERT_TRUE(model) << model.error().message;
   const ModelWork work = test::llama1B(2);
   const PlanCores cores = {.prefill = {{0, 1, 2, 3}, {4, 5, 6, 7}},

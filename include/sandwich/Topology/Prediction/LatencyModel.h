@@ -43,8 +43,10 @@ struct ModelWork {
   double bytesPerWeight = 2;
   double bytesPerKeyValue = 2;
 
-  /// As far as matmuls know types.
-  bool hasBF16Weights() const { return bytesPerWeight == 2; }
+  /// What matmuls multiply.
+  MatrixElement matrixElement() const {
+    return bytesPerWeight > 2 ? MatrixElement::F32 : MatrixElement::BF16;
+  }
   /// Elements of one token's queries in one layer, and of its keys and values.
   double queryElements() const;
   double keyValueElements() const;
@@ -190,14 +192,14 @@ public:
   /// Of a NUMA node's bandwidth, `description.memories` tells, else
   /// `description.parts`. Of `beside`, the memories outside the tree, those
   /// count that cores of `machine` have beside their own and whose bandwidth
-  /// `description` tells. `bf16Weights` is the type of matmuls.
+  /// `description` tells. `element` is what matmuls multiply.
   ///
   /// Errors: a machine without CPUs, two CPUs of one index, a latent group
   /// whose `inside` the machine does not have or whose cores do not divide
   /// those of that part.
   static Result<LatencyModel> create(const MachineNode &machine,
                                      const MachineDescription &description,
-                                     bool bf16Weights,
+                                     MatrixElement element,
                                      std::span<const MachineNode> beside = {});
 
   /// A share of what a rank reads, and the number of the memory that it lies

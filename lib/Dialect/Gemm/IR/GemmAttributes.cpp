@@ -68,7 +68,16 @@ Packing PackingAttr::getPacking() const {
 }
 
 MemRefType PackingAttr::getBufferType(int64_t n, int64_t k,
-                                      Type elementType) const {
+                                      const StorageFormat &storage) const {
+  if (storage.isQuantized()) {
+    const int64_t group = storage.groupOf(k);
+    return MemRefType::get({(n + getPanel() - 1) / getPanel(), k / group,
+                            groupBytes(storage, getPanel(), group)},
+                           IntegerType::get(getContext(), 8));
+  }
+  Type elementType = Float32Type::get(getContext());
+  if (storage.number == NumberFormat::BF16)
+    elementType = BFloat16Type::get(getContext());
   return MemRefType::get({(n + getPanel() - 1) / getPanel(), k / getKStep(),
                           getPanel() / getTile(), getKStep() / getKPack(),
                           getTile(), getKPack()},

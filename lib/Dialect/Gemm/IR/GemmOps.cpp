@@ -124,7 +124,7 @@ MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
   MatmulShape shape{.n = type.getDimSize(0), .k = type.getDimSize(1)};
-  shape.bf16Weights = type.getElementType().isBF16();
+  shape.storage = weight.getStorageFormat();
   shape.deterministic = lm::isDeterministic(op);
   if (auto packing = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr()))
     shape.packing = packing.getPacking();
@@ -416,7 +416,8 @@ static MemRefType getSumsType(MLIRContext *context) {
 void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
                    Value weight, ArrayRef<Value> part, Value parameters,
                    const Schedule &schedule, int64_t unit,
-                   ArrayRef<int64_t> rowsBetween) {
+                   ArrayRef<int64_t> rowsBetween, lm::StorageAttr storage,
+                   PackingAttr packing) {
   MLIRContext *context = builder.getContext();
   state.addOperands({input, weight});
   state.addOperands(part);
@@ -426,6 +427,8 @@ void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
   properties.setSchedule(ScheduleAttr::get(context, schedule));
   properties.setUnit(builder.getI64IntegerAttr(unit));
   properties.setRowsBetween(builder.getDenseI64ArrayAttr(rowsBetween));
+  properties.setStorage(storage);
+  properties.setPacking(packing);
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(state.addRegion());
   body->addArgument(getSumsType(context), state.location);
@@ -433,7 +436,9 @@ void NestOp::build(OpBuilder &builder, OperationState &state, Value input,
     body->addArgument(builder.getIndexType(), state.location);
 }
 
-Packing NestOp::getPacking() {
+Packing NestOp::getWeightPacking() {
+  if (PackingAttr packing = getPackingAttr())
+    return packing.getPacking();
   ArrayRef<int64_t> shape = cast<MemRefType>(getWeight().getType()).getShape();
   return {.panel = shape[2] * shape[4],
           .tile = shape[4],
@@ -441,35 +446,80 @@ Packing NestOp::getPacking() {
           .kPack = shape[5]};
 }
 
+StorageFormat NestOp::getStorageFormat() {
+  if (lm::StorageAttr storage = getStorageAttr())
+    return storage.getFormat();
+  auto weight = cast<MemRefType>(getWeight().getType());
+  return weight.getElementType().isBF16() ? StorageFormat::bf16()
+                                          : StorageFormat::f32();
+}
+
 int64_t NestOp::getK() {
-  return cast<MemRefType>(getWeight().getType()).getDimSize(1) *
-         getPacking().kStep;
+  ArrayRef<int64_t> shape = cast<MemRefType>(getWeight().getType()).getShape();
+  if (!getStorage())
+    return shape[1] * getWeightPacking().kStep;
+  return shape[1] *
+         groupLength(getStorageFormat(), getWeightPacking().panel, shape[2]);
 }
 
 int64_t NestOp::getPackedColumns() {
   return cast<MemRefType>(getWeight().getType()).getDimSize(0) *
-         getPacking().panel;
+         getWeightPacking().panel;
+}
+
+/// Constraint (C1) of `gemm.nest`, whose weight is `weight`.
+static bool readsWeight(NestOp op, MemRefType weight) {
+  const bool isBytes = weight.getElementType().isInteger(8);
+  if (!weight.hasStaticShape() || !weight.getLayout().isIdentity() ||
+      llvm::any_of(
+          weight.getShape(),
+          [](int64_t size) { return size <= 0 || size > lm::maxDimension; }) ||
+      op.getStorage().has_value() != isBytes ||
+      op.getPacking().has_value() != isBytes)
+    return false;
+  if (!isBytes && llvm::any_of(weight.getShape().drop_front(2),
+                               [](int64_t size) { return size > 4096; }))
+    return false;
+  const StorageFormat storage = op.getStorageFormat();
+  const MicroKernel &kernel = op.getSchedule().getSchedule().microKernel;
+  if (!multiplies(kernel.isa, storage) ||
+      !reads(kernel, op.getWeightPacking(), storage))
+    return false;
+  if (!isBytes)
+    return true;
+  const int64_t group =
+      groupLength(storage, op.getWeightPacking().panel, weight.getDimSize(2));
+  return group > 0 && group <= largestGroup &&
+         weight.getDimSize(1) <= lm::maxDimension / group &&
+         sandwich::verify(storage, weight.getDimSize(1) * group) &&
+         storage.groupOf(weight.getDimSize(1) * group) == group;
+}
+
+static LogicalResult emitUnreadable(NestOp op, MemRefType weight) {
+  InFlightDiagnostic diagnostic =
+      op.emitOpError("(C1) ")
+      << op.getSchedule().getSchedule().microKernel.name()
+      << " does not read a weight of " << weight;
+  if (op.getStorage())
+    diagnostic << ", stored as " << op.getStorageAttr() << " in "
+               << op.getPackingAttr();
+  return diagnostic;
 }
 
 LogicalResult NestOp::verify() {
   const MicroKernel &kernel = getSchedule().getSchedule().microKernel;
   auto weight = cast<MemRefType>(getWeight().getType());
-  if (!weight.hasStaticShape() || !weight.getLayout().isIdentity() ||
-      llvm::any_of(
-          weight.getShape(),
-          [](int64_t size) { return size <= 0 || size > lm::maxDimension; }) ||
-      llvm::any_of(weight.getShape().drop_front(2),
-                   [](int64_t size) { return size > 4096; }) ||
-      !reads(kernel, getPacking()))
-    return emitOpError("(C1) ")
-           << kernel.name() << " does not read a weight of " << weight;
+  if (!readsWeight(*this, weight))
+    return emitUnreadable(*this, weight);
+  if (unpacksWeights(kernel.isa, getStorageFormat()) &&
+      getSchedule().getSchedule().prefetchLines != 0)
+    return emitOpError("(C7) a weight that is unpacked is not prefetched");
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(input.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
       ShapedType::isDynamic(strides[0]) || input.getDimSize(1) != getK() ||
-      input.getElementType().isBF16() != multipliesBF16(kernel.isa) ||
-      (multipliesBF16(kernel.isa) && !weight.getElementType().isBF16()))
+      input.getElementType().isBF16() != multipliesBF16(kernel.isa))
     return emitOpError("(C2) ")
            << kernel.name() << " needs " << getK()
            << (multipliesBF16(kernel.isa) ? " bf16" : " f32")
@@ -481,9 +531,9 @@ LogicalResult NestOp::verify() {
     return emitOpError("(C3) body must take ")
            << arguments[0] << " and four indices";
   int64_t unit = getUnit();
-  if (unit <= 0 || unit % getPacking().panel != 0)
+  if (unit <= 0 || unit % getWeightPacking().panel != 0)
     return emitOpError("(C4) unit must be a positive multiple of a panel's ")
-           << getPacking().panel << " columns";
+           << getWeightPacking().panel << " columns";
   ArrayRef<int64_t> rows = getRowsBetween();
   if (rows.size() != 2 || rows[0] < 0 ||
       rows[1] < std::max<int64_t>(rows[0], 1) || rows[1] > lm::maxDimension)
@@ -495,9 +545,17 @@ LogicalResult NestOp::verify() {
   if (getParameters())
     return success();
   const int64_t blockRows = llvm::alignTo(bM, rowUnitOf(kernel.isa));
-  if (blockRows * bN > maxBlockSums || bN % getPacking().panel != 0)
+  if (blockRows * bN > maxBlockSums || bN % getWeightPacking().panel != 0)
     return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
+  const StorageFormat storage = getStorageFormat();
+  if (unpacksWeights(kernel.isa, storage) &&
+      (bN * bK > maxUnpackedWeight || !hasWholeGroups(storage, getK(), bK)))
+    return emitOpError("(C6) at most ")
+           << maxUnpackedWeight
+           << " weights can be unpacked, of whole groups or an equal part of "
+              "one; a slice has "
+           << bN << " x " << bK;
   if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
     return emitOpError("(C6) at most ")
            << maxPackedInput << " elements of input can be packed; a slice has "

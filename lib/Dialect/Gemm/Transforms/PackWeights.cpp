@@ -31,13 +31,14 @@ struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
       }
       lm::WeightOp weight =
           lm::lookupWeight(symbols, matmul, matmul.getWeightAttr());
+      const StorageFormat storage = weight.getStorageFormat();
       for (ScheduleAttr schedule : matmul.getSchedules()->getSchedules()) {
         const MicroKernel &kernel = schedule.getSchedule().microKernel;
         auto previous = dyn_cast_or_null<PackingAttr>(weight.getPackingAttr());
-        if (previous && reads(kernel, previous.getPacking()))
+        if (previous && reads(kernel, previous.getPacking(), storage))
           continue;
-        auto packing =
-            PackingAttr::get(matmul.getContext(), packingOf(kernel.isa));
+        auto packing = PackingAttr::get(matmul.getContext(),
+                                        packingOf(kernel.isa, storage));
         if (weight.getPackingAttr()) {
           matmul.emitOpError() << kernel.name() << " needs packing " << packing
                                << ", but " << matmul.getWeightAttr()
@@ -55,7 +56,17 @@ struct PackWeights : gemm::impl::PackWeightsBase<PackWeights> {
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    packTables();
+  }
+
+  /// Integers have a packing also where they are only looked up.
+  void packTables() {
+    constexpr int64_t narrowest = 16;
+    for (auto weight : getOperation().getOps<lm::WeightOp>())
+      if (weight.getStorage() && !weight.getPackingAttr())
+        weight.setPackingAttr(
+            PackingAttr::get(&getContext(), integerPacking(narrowest)));
   }
 };
 } // namespace

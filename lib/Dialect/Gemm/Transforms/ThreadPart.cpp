@@ -146,11 +146,17 @@ FailureOr<gemm::NestOp> PartBuilder::createNest() {
 
   Value weight =
       getWeightSlice(builder, symbols, op, op.getWeightAttr(), op.getLayer());
-  auto nest =
-      gemm::NestOp::create(builder, op.getInput(), weight,
-                           {part.rowBegin, part.rowEnd, part.columnBegin,
-                            part.columnEnd, part.kBegin, part.kEnd},
-                           op.getParameters(), *schedule, unit, rowsBetween);
+  // Of floats, the type tells both.
+  lm::StorageAttr storage =
+      lm::lookupWeight(symbols, op, op.getWeightAttr()).getStorageAttr();
+  gemm::PackingAttr packing;
+  if (storage)
+    packing = gemm::PackingAttr::get(op.getContext(), *shape.packing);
+  auto nest = gemm::NestOp::create(
+      builder, op.getInput(), weight,
+      {part.rowBegin, part.rowEnd, part.columnBegin, part.columnEnd,
+       part.kBegin, part.kEnd},
+      op.getParameters(), *schedule, unit, rowsBetween, storage, packing);
   builder.setInsertionPointToStart(nest.getBody());
   return nest;
 }

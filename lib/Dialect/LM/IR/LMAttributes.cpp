@@ -37,6 +37,11 @@ llvm::hash_code sandwich::hash_value(const AttentionTable &table) {
       table, [](const AttentionTableEntry &entry) { return hashOf(entry); }));
 }
 
+llvm::hash_code sandwich::hash_value(const StorageFormat &format) {
+  return llvm::hash_combine(format.number, format.groupSize, format.scale,
+                            format.offset);
+}
+
 #include "sandwich/Dialect/LM/IR/LMEnums.cpp.inc"
 #include "sandwich/Dialect/LM/IR/LMInterfaces.cpp.inc"
 
@@ -71,6 +76,82 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!canShareModel(ranks))
     return emitError() << "(C1) ranks must be between 2 and "
                        << maxTensorParallelRanks;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Storage
+//===----------------------------------------------------------------------===//
+
+/// One of the names that `named` knows; `known` lists them.
+template <typename Enum>
+static ParseResult parseName(AsmParser &parser, Enum &value,
+                             std::optional<Enum> (*named)(std::string_view),
+                             StringRef known) {
+  SMLoc location = parser.getCurrentLocation();
+  StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<Enum> found = named(name);
+  if (!found)
+    return parser.emitError(location) << "'" << name << "' is no " << known;
+  value = *found;
+  return success();
+}
+
+Attribute StorageAttr::parse(AsmParser &parser, Type) {
+  SMLoc start = parser.getCurrentLocation();
+  StorageFormat format;
+  if (parser.parseLess() ||
+      parseName(parser, format.number, numberFormatNamed,
+                "format of numbers: int8 or int4") ||
+      parser.parseComma() || parser.parseKeyword("group") ||
+      parser.parseEqual())
+    return {};
+  if (failed(parser.parseOptionalKeyword("row"))) {
+    SMLoc location = parser.getCurrentLocation();
+    if (parser.parseInteger(format.groupSize))
+      return {};
+    if (format.groupSize == 0) {
+      parser.emitError(location) << "a group of a whole row is 'row'";
+      return {};
+    }
+  }
+  if (parser.parseComma() || parser.parseKeyword("scale") ||
+      parser.parseEqual() ||
+      parseName(parser, format.scale, scaleFormatNamed,
+                "format of scales: f32 or f16"))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("offset") || parser.parseEqual() ||
+       parseName(parser, format.offset, groupOffsetNamed,
+                 "offset of a group: none or minimum")))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<StorageAttr>(start, parser.getContext(), format);
+}
+
+void StorageAttr::print(AsmPrinter &printer) const {
+  const StorageFormat &format = getFormat();
+  printer << "<" << sandwich::name(format.number) << ", group = ";
+  if (format.groupSize == 0)
+    printer << "row";
+  else
+    printer << format.groupSize;
+  printer << ", scale = " << sandwich::name(format.scale);
+  if (format.offset != GroupOffset::None)
+    printer << ", offset = " << sandwich::name(format.offset);
+  printer << ">";
+}
+
+LogicalResult StorageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  StorageFormat format) {
+  if (!format.isQuantized())
+    return emitError() << "(C1) " << sandwich::name(format.number)
+                       << " has no scales; it is the weight's element type";
+  if (Status status = sandwich::verify(format); !status)
+    return emitError() << "(C1) " << status.error().message;
   return success();
 }
 

@@ -210,7 +210,8 @@ void WeightOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                      std::optional<int64_t> layers) {
   build(builder, state, builder.getStringAttr(name), TypeAttr::get(type),
         layers ? builder.getI64IntegerAttr(*layers) : nullptr, sources,
-        /*interleave=*/nullptr, /*shard=*/nullptr, /*packing=*/nullptr,
+        /*interleave=*/nullptr, /*storage=*/nullptr, /*shard=*/nullptr,
+        /*packing=*/nullptr,
         /*offset=*/nullptr, /*layer_stride=*/nullptr);
 }
 
@@ -266,7 +267,25 @@ LogicalResult WeightOp::verify() {
   if (ShardAttr shard = getShardAttr();
       shard && shard.getKind() == ShardKind::Columns && type.getRank() != 2)
     return emitOpError("(C9) only a weight with two dimensions has columns");
+  if (StorageAttr storage = getStorageAttr()) {
+    if (type.getRank() != 2 || !type.getElementType().isF32())
+      return emitOpError("(C10) only a weight of f32 with two dimensions is "
+                         "quantized");
+    if (Status status =
+            sandwich::verify(storage.getFormat(), type.getDimSize(1));
+        !status)
+      return emitOpError("(C10) ") << status.error().message;
+    if (getOffset() && !getPackingAttr())
+      return emitOpError("(C10) needs a packing to be stored as ") << storage;
+  }
   return success();
+}
+
+StorageFormat WeightOp::getStorageFormat() {
+  if (StorageAttr storage = getStorageAttr())
+    return storage.getFormat();
+  return getTensorType().getElementType().isBF16() ? StorageFormat::bf16()
+                                                   : StorageFormat::f32();
 }
 
 int64_t WeightOp::getStoredRows() {
@@ -284,7 +303,7 @@ MemRefType WeightOp::getBufferType() {
   SmallVector<int64_t> shape(type.getShape());
   shape[0] = getStoredRows();
   if (PackingAttrInterface packing = getPackingAttr())
-    return packing.getBufferType(shape[0], shape[1], type.getElementType());
+    return packing.getBufferType(shape[0], shape[1], getStorageFormat());
   return MemRefType::get(shape, type.getElementType());
 }
 

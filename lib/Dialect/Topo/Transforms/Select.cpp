@@ -64,7 +64,7 @@ struct Select : topo::impl::SelectBase<Select> {
         SANDWICH_ASSIGN_OR_RETURN(
             LatencyModel model,
             LatencyModel::create(nodes.root, description,
-                                 getWork(workload).hasBF16Weights()));
+                                 getWork(workload).matrixElement()));
         evaluator = std::make_unique<ModelledEvaluator>(
             std::move(model), getWork(workload), prediction);
       }

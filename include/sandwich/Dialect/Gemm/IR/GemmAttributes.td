@@ -32,7 +32,9 @@ def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing", [
   let summary = "How a weight lies in memory";
   let description = [{
     `[N/panel][K/k_step][panel/tile][k_step/k_pack][tile][k_pack]`: see
-    `sandwich::Packing`.
+    `sandwich::Packing`. Of a quantized weight that is the order of the numbers
+    of each group, `[N/panel][K/group]` pieces of bytes; see
+    `sandwich::scalesOffset`.
 
     Constraints: (C1) all are between 1 and 4096; (C2) tile divides panel;
     (C3) k_pack divides k_step.
@@ -48,10 +50,11 @@ def Gemm_PackingAttr : AttrDef<Gemm_Dialect, "Packing", [
     static PackingAttr get(::mlir::MLIRContext *context,
                            const ::sandwich::Packing &packing);
     ::sandwich::Packing getPacking() const;
-    /// The buffer of one `[n, k]` weight slice in this packing, six
-    /// dimensions.
-    ::mlir::MemRefType getBufferType(int64_t n, int64_t k,
-                                     ::mlir::Type elementType) const;
+    /// The buffer of one `[n, k]` weight slice in this packing: six dimensions
+    /// of floats, or bytes `[n / panel][k / group][bytes of a group]`.
+    ::mlir::MemRefType
+    getBufferType(int64_t n, int64_t k,
+                  const ::sandwich::StorageFormat &storage) const;
   }];
 }
 

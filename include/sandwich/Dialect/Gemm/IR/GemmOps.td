@@ -145,23 +145,32 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     `rows_between` promises how many rows the part has. Has unknown memory
     effects, as its body may have any.
 
+    A quantized weight is bytes, whose meaning `stored` tells. Micro-kernels that
+    multiply floats read it from a copy of the slice, to which it is unpacked
+    before.
+
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
-    reads it; (C2) the input's channels are the weight's k, in contiguous rows
-    at a static distance, of the element type that the micro-kernel reads;
-    (C3) the body takes sums and four indices; (C4) `unit` is a positive
-    multiple of the packing's panel;
-    (C5) `rows_between` are two numbers, ascending, the second one positive and
-    no dimension too large; (C6) without `parameters`, a slice has at most 2^18
-    sums and 2^19 elements of packed input, of tiles in whole tiles of rows, and
-    its columns are whole panels.
+    reads it, and `stored` is there if and only if it is bytes; (C2) the input's
+    channels are the weight's k, in contiguous rows at a static distance, of the
+    element type that the micro-kernel reads; (C3) the body takes sums and four
+    indices; (C4) `unit` is a positive multiple of the packing's panel; (C5)
+    `rows_between` are two numbers, ascending, the second one positive and no
+    dimension too large; (C6) without `parameters`, a slice has at most 2^18
+    sums, 2^19 elements of packed input, of tiles in whole tiles of rows, and
+    2^20 of an unpacked weight, in whole groups or an equal part of one, and its
+    columns are whole panels; (C7) a weight that is unpacked is not prefetched.
   }];
   let arguments = (ins
-    LM_ActivationBuffer:$input, MemRefRankOf<[F32, BF16], [6]>:$weight,
+    LM_ActivationBuffer:$input,
+    AnyTypeOf<[MemRefRankOf<[F32, BF16], [6]>,
+               MemRefRankOf<[I8], [3]>]>:$weight,
     Index:$row_begin, Index:$row_end, Index:$column_begin, Index:$column_end,
     Index:$k_begin, Index:$k_end,
     Optional<MemRefRankOf<[Index], [1]>>:$parameters,
     Gemm_ScheduleAttr:$schedule, I64Attr:$unit,
-    DenseI64ArrayAttr:$rows_between);
+    DenseI64ArrayAttr:$rows_between,
+    OptionalAttr<LM_StorageAttr>:$storage,
+    OptionalAttr<Gemm_PackingAttr>:$packing);
   let regions = (region SizedRegion<1>:$body_region);
   let assemblyFormat = [{
     $input `,` $weight
@@ -170,6 +179,7 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     `k` `(` $k_begin `to` $k_end `)`
     (`parameters` `(` $parameters^ `:` type($parameters) `)`)?
     `schedule` `(` $schedule `)` `unit` $unit `rows_between` $rows_between
+    (`stored` $storage^ `packing` $packing)?
     attr-dict `:` type($input) `,` type($weight) $body_region
   }];
   let skipDefaultBuilders = 1;
@@ -178,11 +188,14 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
                    "::llvm::ArrayRef<::mlir::Value>":$part,
                    "::mlir::Value":$parameters,
                    "const ::sandwich::Schedule &":$schedule, "int64_t":$unit,
-                   "::llvm::ArrayRef<int64_t>":$rowsBetween)>
+                   "::llvm::ArrayRef<int64_t>":$rowsBetween,
+                   "::sandwich::lm::StorageAttr":$storage,
+                   "::sandwich::gemm::PackingAttr":$packing)>
   ];
   let extraClassDeclaration = [{
     /// Of the weight.
-    ::sandwich::Packing getPacking();
+    ::sandwich::Packing getWeightPacking();
+    ::sandwich::StorageFormat getStorageFormat();
     int64_t getK();
     /// Columns as packed, with those that fill up the last panel.
     int64_t getPackedColumns();

@@ -41,7 +41,8 @@ def PackWeights : Pass<"gemm-pack-weights", "::mlir::ModuleOp"> {
   let description = [{
     Every weight that a matmul multiplies gets the one packing that the
     micro-kernels of all its schedules read. Schedules that would need two
-    packings of one weight are an error: there is one copy.
+    packings of one weight are an error: there is one copy. Quantized tables,
+    which are only looked up, get panels of 16.
   }];
 }
 

@@ -18,6 +18,7 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "sandwich/Dialect/LM/IR/StepOp.h"
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Support/ModelLimits.h"
@@ -27,6 +28,7 @@
 namespace sandwich {
 llvm::hash_code hash_value(const AttentionSchedule &schedule);
 llvm::hash_code hash_value(const AttentionTable &table);
+llvm::hash_code hash_value(const StorageFormat &format);
 } // namespace sandwich
 
 #include "sandwich/Dialect/LM/IR/LMDialect.h.inc"

@@ -97,6 +97,28 @@ def LM_ShardAttr : AttrDef<LM_Dialect, "Shard"> {
   let genVerifyDecl = 1;
 }
 
+def LM_StorageAttr : AttrDef<LM_Dialect, "Storage"> {
+  let mnemonic = "storage";
+  let summary = "How the numbers of a quantized weight are stored";
+  let description = [{
+    Integers of 4 or 8 bits, in groups along K (`group = row`: all of K) that
+    share a scale of f16 or f32: `value = scale * number`. With `offset =
+    minimum` the least number of a group stands for its minimum instead, which is
+    stored beside the scale: `value = scale * stored + minimum`, where `stored`
+    is not negative. See `sandwich::StorageFormat`.
+
+    ```mlir
+    #lm.storage<int4, group = 32, scale = f16>
+    ```
+
+    Constraints: (C1) numbers are integers; a group has a multiple of 16 k, at
+    most 65536.
+  }];
+  let parameters = (ins "::sandwich::StorageFormat":$format);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 def LM_AttentionScheduleAttr : AttrDef<LM_Dialect, "AttentionSchedule"> {
   let mnemonic = "attention_schedule";
   let summary = "How attention runs";

@@ -17,10 +17,11 @@ def LM_PackingAttrInterface : AttrInterface<"PackingAttrInterface"> {
   let methods = [
     InterfaceMethod<"What the weight's columns must be a multiple of.",
                     "int64_t", "getKStep">,
-    InterfaceMethod<"The buffer of one slice of `rows` by `columns`.",
+    InterfaceMethod<"The buffer of one slice of `rows` by `columns` whose "
+                    "numbers are stored as `storage` says.",
                     "::mlir::MemRefType", "getBufferType",
                     (ins "int64_t":$rows, "int64_t":$columns,
-                         "::mlir::Type":$elementType)>,
+                         "const ::sandwich::StorageFormat &":$storage)>,
   ];
 }
 

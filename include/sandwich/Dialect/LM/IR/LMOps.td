@@ -60,6 +60,9 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     alternate in groups of that many rows, each source's last group filled up
     with zeros.
 
+    With `storage`, its values are rounded to integers that share scales;
+    without, they are stored as elements of the type.
+
     With `shard`, it is what one rank of a group has of the sources.
 
     `packing`, `offset` and `layer_stride` (bytes) say how and where the
@@ -68,6 +71,9 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     ```mlir
     lm.weight @q_proj : tensor<2048x2048xbf16> layers 24
         from ["model.layers.{}.self_attn.q_proj.weight"]
+    lm.weight @o_proj : tensor<2048x2048xf32> layers 24
+        from ["model.layers.{}.self_attn.o_proj.weight"]
+        storage <int4, group = 32, scale = f16>
     ```
 
     Constraints: (C1) the type has one or two static dimensions between 1 and
@@ -79,18 +85,22 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     with two dimensions, the second a multiple of its `k_step`; (C7) `offset` is
     a multiple of 64 and not negative; (C8) `layer_stride` is given if and only
     if `offset` and `layers` are, a multiple of 64 and no less than the bytes of
-    a slice; (C9) a weight in shards of `columns` has two dimensions.
+    a slice; (C9) a weight in shards of `columns` has two dimensions; (C10)
+    `storage` is on a weight of f32 with two dimensions, the second a multiple of
+    a group; it has a packing if it has an offset.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
       TypeAttrOf<RankedTensorOf<[F32, BF16]>>:$type,
       OptionalAttr<I64Attr>:$layers, StrArrayAttr:$sources,
       OptionalAttr<I64Attr>:$interleave,
+      OptionalAttr<LM_StorageAttr>:$storage,
       OptionalAttr<LM_ShardAttr>:$shard,
       OptionalAttr<LM_PackingAttrInterface>:$packing,
       OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$layer_stride);
   let assemblyFormat = [{
     $sym_name `:` $type (`layers` $layers^)? `from` $sources
-    (`interleave` $interleave^)? (`shard` $shard^)? (`packing` $packing^)?
+    (`interleave` $interleave^)? (`storage` $storage^)? (`shard` $shard^)?
+    (`packing` $packing^)?
     (`at` $offset^ (`stride` $layer_stride^)?)? attr-dict
   }];
   let builders = [
@@ -103,6 +113,8 @@ def LM_WeightOp : LM_Op<"weight", [Symbol]> {
     ::mlir::RankedTensorType getTensorType() {
       return ::mlir::cast<::mlir::RankedTensorType>(getType());
     }
+    /// How its numbers are stored.
+    ::sandwich::StorageFormat getStorageFormat();
     /// Rows of a slice as stored: with those that fill up interleaved groups,
     /// but not those that fill up a packing.
     int64_t getStoredRows();

@@ -1,0 +1,176 @@
+//===- QuantizerTest.cpp - Rounding groups of numbers ---------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "sandwich/Quantization/Quantizer.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace sandwich;
+
+namespace {
+
+constexpr const char *formats[] = {
+    "int8-g32-f16",        "int8-g32-f32",         "int4-g32-f16",
+    "int4-g32-f32",        "int8-g32-f16-minimum", "int4-g32-f32-minimum",
+    "int4-g32-f16-minimum"};
+
+std::vector<float> makeRandom(size_t size, uint32_t seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(size);
+  std::ranges::generate(values, [&] { return normal(random); });
+  return values;
+}
+
+/// `values` as they are after they were stored.
+std::vector<float> store(const StorageFormat &format,
+                         const std::vector<float> &values) {
+  std::vector<uint8_t> numbers(values.size());
+  Result<GroupScale> group = quantizeGroup(format, values, numbers);
+  EXPECT_TRUE(group) << group.error().message;
+  std::vector<float> stored(values.size());
+  if (group)
+    dequantizeGroup(format, *group, numbers, stored);
+  EXPECT_TRUE(std::ranges::all_of(
+      numbers, [&](uint8_t number) { return number < (1 << format.bits()); }));
+  return stored;
+}
+
+double meanSquare(const std::vector<float> &a, const std::vector<float> &b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  return sum / static_cast<double>(a.size());
+}
+
+TEST(Quantizer, ValuesThatCanBeStoredAre) {
+  std::mt19937 random(1);
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    const int64_t count = int64_t(1) << format.bits();
+    for (int trial = 0; trial < 50; ++trial) {
+      const float scale = std::ldexp(1.0f, static_cast<int>(random() % 12) - 9);
+      const bool hasMinimum = format.offset == GroupOffset::Minimum;
+      const float base =
+          (hasMinimum ? -3.0f : -static_cast<float>(count / 2)) * scale;
+      std::vector<float> values(32);
+      for (float &value : values)
+        value = base + scale * static_cast<float>(random() % count);
+      // The whole range is used, or a finer scale would do as well.
+      values[0] = base;
+      values[1] = base + scale * static_cast<float>(count - 1);
+      EXPECT_EQ(store(format, values), values) << name;
+    }
+  }
+}
+
+TEST(Quantizer, ErrorsOfRandomNumbersAreThoseOfTheirRange) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    const auto steps = static_cast<double>((int64_t(1) << format.bits()) - 1);
+    double error = 0, bound = 0;
+    for (uint32_t trial = 0; trial < 200; ++trial) {
+      const std::vector<float> values = makeRandom(32, trial, 0.02f);
+      error += meanSquare(values, store(format, values));
+      // Even steps over the range, or over twice what is farthest from 0.
+      const auto [low, high] = std::ranges::minmax(values);
+      const double range = format.offset == GroupOffset::Minimum
+                               ? high - low
+                               : 2 * std::max(high, -low);
+      bound += std::pow(range / steps, 2) / 12;
+    }
+    // The search makes it better, f16 of a scale and a minimum worse.
+    EXPECT_LT(error, bound * 1.05) << name;
+    if (format.number == NumberFormat::Int4) {
+      EXPECT_LT(error, bound * 0.95) << name;
+    }
+  }
+}
+
+TEST(Quantizer, RowsAreRoundedGroupByGroup) {
+  for (const char *name : {"int4-g32-f16", "int8-row-f32"}) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    const auto group = static_cast<size_t>(format.groupOf(64));
+    std::vector<float> values = makeRandom(128, 7);
+    std::vector<float> expected;
+    for (size_t begin = 0; begin < values.size(); begin += group) {
+      const auto first = values.begin() + static_cast<int64_t>(begin);
+      const std::vector<float> stored =
+          store(format, {first, first + static_cast<int64_t>(group)});
+      expected.insert(expected.end(), stored.begin(), stored.end());
+    }
+    ASSERT_TRUE(roundToFormat(format, 64, values));
+    EXPECT_EQ(values, expected) << name;
+    // What was stored once stays as it is.
+    ASSERT_TRUE(roundToFormat(format, 64, values));
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], expected[i], 2e-3f * std::abs(expected[i]) + 1e-6f)
+          << name;
+  }
+}
+
+TEST(Quantizer, OneLargeValueDoesNotDrownTheOthers) {
+  const StorageFormat format = *StorageFormat::parse("int4-g64-f16");
+  std::vector<float> values = makeRandom(64, 3);
+  values[17] = 5.5f;
+  const std::vector<float> stored = store(format, values);
+  // By the largest value, a step is 5.5 / 8.
+  EXPECT_LT(meanSquare(values, stored), std::pow(5.5 / 8, 2) / 12);
+}
+
+TEST(Quantizer, ZerosAndTinyValuesStayFinite) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    for (float value : {0.0f, -0.0f, 1e-45f, -1e-40f, 1e-38f, 1e-9f}) {
+      const std::vector<float> stored =
+          store(format, std::vector<float>(32, value));
+      for (float each : stored)
+        EXPECT_LE(std::abs(each), 2e-9f) << name << " " << value;
+    }
+  }
+}
+
+TEST(Quantizer, AConstantIsKept) {
+  for (const char *name : formats) {
+    const StorageFormat format = *StorageFormat::parse(name);
+    for (float value : store(format, std::vector<float>(32, 0.375f)))
+      EXPECT_NEAR(value, 0.375f, 1e-3f) << name;
+  }
+}
+
+TEST(Quantizer, ValuesTooLargeForAScaleAreRefused) {
+  std::vector<float> values = makeRandom(32, 5);
+  values[3] = 3e7f;
+  std::vector<uint8_t> numbers(32);
+  for (const char *name : {"int4-g32-f16", "int4-g32-f16-minimum"}) {
+    Result<GroupScale> group =
+        quantizeGroup(*StorageFormat::parse(name), values, numbers);
+    ASSERT_FALSE(group) << name;
+    EXPECT_NE(group.error().message.find("3e+07"), std::string::npos)
+        << group.error().message;
+  }
+  EXPECT_TRUE(
+      quantizeGroup(*StorageFormat::parse("int4-g32-f32"), values, numbers));
+  const float largest = std::numeric_limits<float>::max() / 8;
+  values[4] = -largest;
+  values[5] = largest;
+  for (const char *name : {"int8-g32-f32", "int4-g32-f32-minimum"}) {
+    const std::vector<float> stored =
+        store(*StorageFormat::parse(name), values);
+    for (float each : stored)
+      EXPECT_TRUE(std::isfinite(each)) << name;
+  }
+}
+
+} // namespace
