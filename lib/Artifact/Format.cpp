@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Artifact/Format.h"
-#include "sandwich/Quantization/StorageFormat.h"
 
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Runtime/PhaseABI.h"
 #include "sandwich/Support/CheckedMath.h"
 #include "sandwich/Support/ModelLimits.h"

@@ -120,44 +120,48 @@ std::string Compilation::defaultKVDtype() {
   return "f16";
 }
 
-/// Has the matrices of all matmuls of `module` stored as `storage`. Errors: one
-/// whose rows are no whole groups.
-static Status quantizeMatrices(ModuleOp module, const StorageFormat &storage) {
+/// The weights that matmuls of `module` multiply, each once.
+static llvm::SetVector<Operation *> findMatrices(ModuleOp module) {
   SymbolTableCollection symbols;
-  Status status;
+  llvm::SetVector<Operation *> matrices;
   module->walk([&](lm::StepOpInterface op) {
-    for (const lm::WeightUse &use : op.getWeightUses()) {
-      if (use.role != lm::WeightRole::Matrix)
-        continue;
-      lm::WeightOp weight = lm::lookupWeight(symbols, op, use.name);
-      RankedTensorType type = weight.getTensorType();
-      if (status)
-        status = verify(storage, type.getDimSize(1));
-      if (!status) {
-        status =
-            status.error().inContext("weight " + weight.getSymName().str());
-        return WalkResult::interrupt();
-      }
-      weight.setType(type.clone(Float32Type::get(module.getContext())));
-      weight.setStorageAttr(lm::StorageAttr::get(module.getContext(), storage));
-    }
-    return WalkResult::advance();
+    for (const lm::WeightUse &use : op.getWeightUses())
+      if (use.role == lm::WeightRole::Matrix)
+        matrices.insert(lm::lookupWeight(symbols, op, use.name));
   });
-  return status;
+  return matrices;
+}
+
+/// Has the matrices of `module` stored as `storage`. Errors: one whose rows are
+/// no whole groups.
+static Status quantizeMatrices(ModuleOp module, const StorageFormat &storage) {
+  MLIRContext *context = module.getContext();
+  for (Operation *matrix : findMatrices(module)) {
+    auto weight = cast<lm::WeightOp>(matrix);
+    RankedTensorType type = weight.getTensorType();
+    if (Status status = verify(storage, type.getDimSize(1)); !status)
+      return status.error().inContext("weight " + weight.getSymName().str());
+    weight.setType(type.clone(Float32Type::get(context)));
+    weight.setStorageAttr(lm::StorageAttr::get(context, storage));
+  }
+  return {};
 }
 
 /// How most numbers of matrices of `module` are stored: IR may have others than
-/// the option says.
-static StorageFormat findMainStorage(ModuleOp module) {
+/// the option says. Nothing of a model without any.
+static std::optional<StorageFormat> findMainStorage(ModuleOp module) {
   std::map<StorageFormat, int64_t> elements;
-  for (auto weight : module.getOps<lm::WeightOp>())
-    if (RankedTensorType type = weight.getTensorType(); type.getRank() == 2)
-      elements[weight.getStorageFormat()] +=
-          type.getNumElements() *
-          static_cast<int64_t>(weight.getLayers().value_or(1));
+  for (Operation *matrix : findMatrices(module)) {
+    auto weight = cast<lm::WeightOp>(matrix);
+    elements[weight.getStorageFormat()] +=
+        weight.getTensorType().getNumElements() *
+        static_cast<int64_t>(weight.getLayers().value_or(1));
+  }
   auto most = std::ranges::max_element(
       elements, {}, [](const auto &entry) { return entry.second; });
-  return most == elements.end() ? StorageFormat::bf16() : most->first;
+  if (most == elements.end())
+    return std::nullopt;
+  return most->first;
 }
 
 /// Model IR of the checkpoint.
@@ -315,7 +319,8 @@ Status Compilation::run(TuningSummary *summary) {
   }
   SANDWICH_RETURN_IF_ERROR(progress("building model IR", 0));
   SANDWICH_RETURN_IF_ERROR(buildModule());
-  options.dtype = findMainStorage(*module).name();
+  if (std::optional<StorageFormat> storage = findMainStorage(*module))
+    options.dtype = storage->name();
   if (Status status = assignTeams(); !status)
     return status.error().inContext(*options.inputIR);
   if (options.emit == Emit::ModelIR)

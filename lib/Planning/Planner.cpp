@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Planning/Planner.h"
-#include "sandwich/Quantization/StorageFormat.h"
 
 #include "InstanceParts.h"
 
 #include "sandwich/Artifact/Format.h"
 #include "sandwich/Frontend/ModelConfig.h"
 #include "sandwich/Planning/MeasuredEvaluator.h"
+#include "sandwich/Quantization/StorageFormat.h"
 #include "sandwich/Serving/Prediction/ModelledEvaluator.h"
 #include "sandwich/Support/ElapsedTime.h"
 #include "sandwich/Support/File.h"

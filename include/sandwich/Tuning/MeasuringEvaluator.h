@@ -177,7 +177,7 @@ private:
   uint64_t weightPosition = 0;
   /// Pieces of slices that were measured.
   int64_t piecesRead = 0;
-  /// By instructions and whether weights are bf16.
+  /// By instructions and how weights are stored.
   std::map<std::pair<MatrixISA, StorageFormat>, Speeds> knownSpeeds;
   /// By rows and threads, the shape with its packing.
   std::map<std::tuple<int64_t, int64_t, MatmulShape>, Reference> references;

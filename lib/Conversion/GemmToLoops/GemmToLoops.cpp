@@ -61,7 +61,8 @@ class NestLowering {
 public:
   NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels);
 
-  /// The most bytes of sums and packed input that the nest needs.
+  /// The most bytes of sums, packed input and an unpacked slice of the weight
+  /// that the nest needs.
   int64_t scratchBytes() const {
     return sumsBytes() + packedInputBytes() +
            copiedElements() * multipliedBytes();

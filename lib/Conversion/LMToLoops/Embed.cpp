@@ -70,24 +70,22 @@ static void copyQuantizedRow(LoopBuilder &b, WeightOp weightOp,
   };
   auto loadNumbers = [&](Value groupNumber, Value quad) -> Value {
     Value place = b.mul(b.add(b.mul(quad, panel), column), pack);
-    auto wide = VectorType::get({pack}, b.getI32Type());
-    auto mask = [&](Value numbers, Value shift) -> Value {
-      Value shifts = vector::BroadcastOp::create(
-          b, wide, arith::IndexCastOp::create(b, b.getI32Type(), shift));
-      Value most = arith::ConstantOp::create(
-          b, DenseElementsAttr::get(
-                 wide, b.getI32IntegerAttr((1 << storage.bits()) - 1)));
-      numbers = arith::ShRUIOp::create(b, numbers, shifts);
-      return arith::AndIOp::create(b, numbers, most);
-    };
     Value byte = place, shift = b.index(0);
     if (storage.number == NumberFormat::Int4) {
       constexpr int64_t line = sharedLineBytes;
       byte = b.add(b.mul(b.div(place, 2 * line), line), b.rem(place, line));
       shift = b.mul(b.rem(b.div(place, line), 2), storage.bits());
     }
-    Value bytes = load(groupNumber, byte, pack);
-    return mask(arith::ExtUIOp::create(b, wide, bytes), shift);
+    auto wide = VectorType::get({pack}, b.getI32Type());
+    Value numbers =
+        arith::ExtUIOp::create(b, wide, load(groupNumber, byte, pack));
+    Value shifts = vector::BroadcastOp::create(
+        b, wide, arith::IndexCastOp::create(b, b.getI32Type(), shift));
+    Value most = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(
+               wide, b.getI32IntegerAttr((1 << storage.bits()) - 1)));
+    return arith::AndIOp::create(b, arith::ShRUIOp::create(b, numbers, shifts),
+                                 most);
   };
   b.forLoop(b.index(0), b.index(channels / group), 1, [&](Value groupNumber) {
     Value scale = loadScale(groupNumber, scalesOffset(storage, panel, group));

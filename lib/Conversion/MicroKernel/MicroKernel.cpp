@@ -45,10 +45,22 @@ Packing MicroKernelSpecialization::weightPacking() const {
   return packing.value_or(packingOf(kernel.isa));
 }
 
-Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
-  if (multipliesBF16(kernel.isa))
+static Type getType(MatrixElement element, MLIRContext *context) {
+  switch (element) {
+  case MatrixElement::F32:
+    return Float32Type::get(context);
+  case MatrixElement::BF16:
     return BFloat16Type::get(context);
-  return Float32Type::get(context);
+  }
+  llvm_unreachable("every element has a type");
+}
+
+Type MicroKernelSpecialization::inputType(MLIRContext *context) const {
+  return getType(elementOf(kernel.isa), context);
+}
+
+Type WeightUnpacking::type(MLIRContext *context) const {
+  return getType(element, context);
 }
 
 Type MicroKernelSpecialization::weightType(MLIRContext *context) const {

@@ -31,12 +31,6 @@ std::string WeightUnpacking::name() const {
   return text;
 }
 
-Type WeightUnpacking::type(MLIRContext *context) const {
-  if (element == MatrixElement::BF16)
-    return BFloat16Type::get(context);
-  return Float32Type::get(context);
-}
-
 namespace {
 
 /// Writes the body of one function that unpacks.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
+#include "sandwich/Dialect/LM/IR/ParseName.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -102,22 +103,6 @@ static ParseResult parseSizes(AsmParser &parser, StringRef keyword,
     return parser.emitError(location)
            << "'" << keyword << "' has " << sizes.size() << " sizes";
   llvm::copy(parsed, sizes.begin());
-  return success();
-}
-
-/// The name of one of the values that `named` knows; `known` lists them.
-template <typename Enum>
-static ParseResult parseName(AsmParser &parser, Enum &value,
-                             std::optional<Enum> (*named)(std::string_view),
-                             StringRef known) {
-  SMLoc location = parser.getCurrentLocation();
-  StringRef name;
-  if (parser.parseKeyword(&name))
-    return failure();
-  std::optional<Enum> found = named(name);
-  if (!found)
-    return parser.emitError(location) << "'" << name << "' is no " << known;
-  value = *found;
   return success();
 }
 

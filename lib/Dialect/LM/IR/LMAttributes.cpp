@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "sandwich/Dialect/LM/IR/LM.h"
+#include "sandwich/Dialect/LM/IR/ParseName.h"
 #include "sandwich/Support/TensorParallelism.h"
 
 #include "mlir/IR/Builders.h"
@@ -82,22 +83,6 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 //===----------------------------------------------------------------------===//
 // Storage
 //===----------------------------------------------------------------------===//
-
-/// One of the names that `named` knows; `known` lists them.
-template <typename Enum>
-static ParseResult parseName(AsmParser &parser, Enum &value,
-                             std::optional<Enum> (*named)(std::string_view),
-                             StringRef known) {
-  SMLoc location = parser.getCurrentLocation();
-  StringRef name;
-  if (parser.parseKeyword(&name))
-    return failure();
-  std::optional<Enum> found = named(name);
-  if (!found)
-    return parser.emitError(location) << "'" << name << "' is no " << known;
-  value = *found;
-  return success();
-}
 
 Attribute StorageAttr::parse(AsmParser &parser, Type) {
   SMLoc start = parser.getCurrentLocation();
