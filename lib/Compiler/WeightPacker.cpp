@@ -280,17 +280,20 @@ void sandwich::packGroup(const StorageFormat &format, const Packing &packing,
                          std::span<const GroupScale> columns,
                          std::span<std::byte> packed) {
   const auto k = static_cast<int64_t>(numbers.size() / columns.size());
-  std::vector<uint8_t> ordered(numbers.size());
-  packRows<uint8_t>(packing, k, numbers, ordered);
-  std::byte *next = packed.data();
+  auto *bytes = reinterpret_cast<uint8_t *>(packed.data());
   if (format.number == NumberFormat::Int8) {
-    next = std::ranges::copy(std::as_bytes(std::span(ordered)), next).out;
+    packRows<uint8_t>(packing, k, numbers, {bytes, numbers.size()});
   } else {
+    std::vector<uint8_t> ordered(numbers.size());
+    packRows<uint8_t>(packing, k, numbers, ordered);
     constexpr auto line = static_cast<size_t>(sharedLineBytes);
     for (size_t begin = 0; begin < ordered.size(); begin += 2 * line)
       for (size_t i = begin; i < begin + line; ++i)
-        *next++ = static_cast<std::byte>(ordered[i] | ordered[i + line] << 4);
+        *bytes++ = static_cast<uint8_t>(ordered[i] | ordered[i + line] << 4);
   }
+  std::byte *next =
+      packed.data() +
+      scalesOffset(format, static_cast<int64_t>(columns.size()), k);
   storeScales(format.scale, columns, &GroupScale::scale, next);
   if (format.offset == GroupOffset::Minimum)
     storeScales(format.scale, columns, &GroupScale::minimum, next);

@@ -447,11 +447,9 @@ Packing NestOp::getWeightPacking() {
 }
 
 StorageFormat NestOp::getStorageFormat() {
-  if (lm::StorageAttr storage = getStorageAttr())
-    return storage.getFormat();
-  auto weight = cast<MemRefType>(getWeight().getType());
-  return weight.getElementType().isBF16() ? StorageFormat::bf16()
-                                          : StorageFormat::f32();
+  return lm::storageFormatOf(
+      getStorageAttr(),
+      cast<MemRefType>(getWeight().getType()).getElementType());
 }
 
 int64_t NestOp::getK() {

@@ -281,11 +281,14 @@ LogicalResult WeightOp::verify() {
   return success();
 }
 
-StorageFormat WeightOp::getStorageFormat() {
-  if (StorageAttr storage = getStorageAttr())
+StorageFormat lm::storageFormatOf(StorageAttr storage, Type type) {
+  if (storage)
     return storage.getFormat();
-  return getTensorType().getElementType().isBF16() ? StorageFormat::bf16()
-                                                   : StorageFormat::f32();
+  return type.isBF16() ? StorageFormat::bf16() : StorageFormat::f32();
+}
+
+StorageFormat WeightOp::getStorageFormat() {
+  return storageFormatOf(getStorageAttr(), getTensorType().getElementType());
 }
 
 int64_t WeightOp::getStoredRows() {

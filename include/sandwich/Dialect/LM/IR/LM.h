@@ -113,6 +113,10 @@ mlir::FailureOr<WeightOp> verifyWeightUse(mlir::Operation *user,
 /// for a buffer that stores none.
 KVCacheType getKVCacheType(mlir::Type type);
 
+/// How the numbers of a weight are stored: as `storage` says if it is there,
+/// else as they are, elements of `type`, which is f32 or bf16.
+StorageFormat storageFormatOf(StorageAttr storage, mlir::Type type);
+
 /// f32, bf16 or f16, as attention's schedules name it.
 AttentionElement attentionElementOf(mlir::Type type);
 mlir::Type getType(AttentionElement element, mlir::MLIRContext *context);
