@@ -149,7 +149,9 @@ TEST(CostModelTables, ServeEveryTarget) {
 TEST(CostModelTables, SplitRowsOnlyWhereMemoryGivesWeightsSoOften) {
   for (const std::string &name : namesOfTargets()) {
     const Target target = *getTarget(name);
-    for (int64_t threads : {1, 8, 48}) {
+    for (int64_t threads : {48, 8, 1}) {
+      if (threads < 48 && test::isEmulated())
+        break;
       const MachineDescription machine =
           describeNode(static_cast<uint64_t>(threads), target);
       for (auto [n, k] : llama) {

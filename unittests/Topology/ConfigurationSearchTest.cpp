@@ -734,7 +734,9 @@ TEST(ConfigurationSearch, TellsWhatItWouldReturnIfInterrupted) {
   // Who is told meanwhile changes nothing.
   EXPECT_EQ(describe(*told), describe(*untold));
   options.keepDropped = false;
-  for (const uint64_t calls : {1, 2, 20, 100}) {
+  for (const uint64_t calls : {1, 20, 2, 100}) {
+    if (calls == 2 && test::isEmulated())
+      break;
     TestEvaluator some(fewerIsBetter);
     options.interrupted = [&] { return some.calls == calls; };
     auto result = searchConfigurations(makeKunpeng(), some, options);

@@ -111,7 +111,8 @@ def check(folder, family, random, arguments):
     for dtype in arguments.dtypes.split(","):
         subprocess.run(["sandwich-compile", folder, "-q", "-o", artifact,
                         f"--dtype={dtype}", f"--target={arguments.target}",
-                        "--threads=2"], check=True)
+                        f"--max-tokens-per-step={TOKENS}", "--threads=2"],
+                       check=True)
         command = compare_logits.runner_of(artifact) + ["logits", artifact]
         for chunk in map(int, arguments.chunks.split(",")):
             compare_logits.check(
