@@ -31,6 +31,8 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
   case MatrixISA::ARM_SVE_F32:
   case MatrixISA::ARM_SVE_BF16:
     return {isa, 12, 32};
+  case MatrixISA::X86_AVX512_VNNI:
+    return {isa, 6, 32};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};
   case MatrixISA::ARM_NEON_F32:
@@ -199,6 +201,33 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
+/// A quantized weight whose integers are multiplied: of its panels, which lie
+/// in L2 while all strips of a block come by, all of K at once, so that the
+/// input is rounded once.
+ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
+                             const Target &target, int64_t threads) {
+  const MicroKernel kernel = widestMicroKernel(isa);
+  const int64_t group = shape.storage.groupOf(shape.k);
+  TableBuilder builder(shape, kernel, threads);
+  Schedule &schedule = builder.schedule;
+  schedule.packsInput = true;
+  schedule.slice[0] = kernel.rows;
+  schedule.slice[1] = std::lcm(
+      std::lcm(packingFor(shape, isa).panel, kernel.columns), shape.columnUnit);
+  schedule.slice[2] = std::min(
+      shape.k,
+      std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group);
+  builder.serve(1, kernel.rows);
+  // Half of L2 for the input.
+  constexpr int64_t mostRows = 192;
+  const int64_t rows =
+      std::min({target.l2Bytes / 2 / packedLength(isa, group, shape.k),
+                mostRows, maxPackedInput / schedule.slice[2]});
+  schedule.slice[0] = std::max<int64_t>(rows / kernel.rows, 1) * kernel.rows;
+  builder.serve(kernel.rows + 1, INT64_MAX);
+  return std::move(builder.table);
+}
+
 } // namespace
 
 bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
@@ -209,6 +238,8 @@ bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
   // multiply it by 8 to 32 columns each: for 256 columns, counted in
   // instructions.
   constexpr int64_t fewestRows = 7, fewestColumns = 256;
+  if (multipliesIntegers(kernel.isa))
+    return true;
   return canPackInput(kernel.isa) && !hasTiles(kernel.isa) &&
          rows >= fewestRows && columns >= fewestColumns;
 }
@@ -216,16 +247,13 @@ bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
 Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
                                              const Target &target,
                                              int64_t threads) {
-  const MatrixISA *chosen = nullptr;
-  for (const MatrixISA &isa : target.matrixISAs) {
-    Packing packing = packingOf(isa);
-    if (multiplies(isa, shape.storage) && shape.k % packing.kStep == 0)
-      chosen = &isa;
-  }
+  const std::optional<MatrixISA> chosen = instructionsFor(shape, target);
   if (!chosen)
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
 
+  if (multipliesIntegers(*chosen))
+    return chooseIntegers(shape, *chosen, target, threads);
   if (unpacksWeights(*chosen, shape.storage))
     return chooseUnpacking(shape, *chosen, target, threads);
   if (hasTiles(*chosen))

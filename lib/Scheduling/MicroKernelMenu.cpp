@@ -33,10 +33,6 @@ std::vector<MicroKernel> sandwich::microKernelMenu(MatrixISA isa) {
 
 std::vector<MicroKernel> sandwich::microKernelMenu(const MatmulShape &shape,
                                                    const Target &target) {
-  // The last that fits is the best, as in the untuned rule.
-  const MatrixISA *best = nullptr;
-  for (const MatrixISA &isa : target.matrixISAs)
-    if (multiplies(isa, shape.storage) && shape.k % packingOf(isa).kStep == 0)
-      best = &isa;
-  return best ? microKernelMenu(*best) : std::vector<MicroKernel>();
+  const std::optional<MatrixISA> isa = instructionsFor(shape, target);
+  return isa ? microKernelMenu(*isa) : std::vector<MicroKernel>();
 }

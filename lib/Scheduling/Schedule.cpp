@@ -101,6 +101,8 @@ Status sandwich::verify(const MicroKernel &kernel) {
     return makeError(kernel.name(), " needs addresses for ", rows,
                      " pairs of rows; there are some for ", mostPairs);
   int64_t needed = rows * columns + operands;
+  if (multipliesIntegers(kernel.isa))
+    needed += rows * columns + 2;
   if (needed > file.registers)
     return makeError(kernel.name(), " needs ", needed, " registers, ",
                      sandwich::name(kernel.isa), " has ", file.registers);
@@ -115,6 +117,8 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::ARM_NEON_F32:
   case MatrixISA::ARM_SVE_F32:
     return {.panel = panel, .tile = panel, .kStep = 1, .kPack = 1};
+  case MatrixISA::X86_AVX512_VNNI:
+    return integerPacking(panel);
   case MatrixISA::X86_AVX512_BF16:
     return {.panel = panel, .tile = panel, .kStep = 2, .kPack = 2};
   case MatrixISA::X86_AMX_BF16:
@@ -131,7 +135,14 @@ static bool isNeon(MatrixISA isa) {
 }
 
 bool sandwich::canPackInput(MatrixISA isa) {
-  return hasTiles(isa) || isNeon(isa) || isa == MatrixISA::ARM_SVE_BF16;
+  return hasTiles(isa) || isNeon(isa) || isa == MatrixISA::ARM_SVE_BF16 ||
+         multipliesIntegers(isa);
+}
+
+int64_t sandwich::packedLength(MatrixISA isa, int64_t group, int64_t k) {
+  if (!multipliesIntegers(isa))
+    return k;
+  return divideUp(k, group) * (group + packedGroupBytes);
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {
@@ -179,8 +190,9 @@ bool sandwich::reads(const MicroKernel &kernel, const Packing &packing,
     return false;
   const std::vector<Packing> packings = packingsOf(kernel.isa);
   const Packing multiplied = multipliedPacking(kernel.isa, packing, storage);
+  const bool readsParts = !multipliesIntegers(kernel.isa);
   return std::ranges::find(packings, multiplied) != packings.end() &&
-         (packing.panel % kernel.columns == 0 ||
+         ((readsParts && packing.panel % kernel.columns == 0) ||
           kernel.columns % packing.panel == 0);
 }
 
@@ -188,22 +200,39 @@ bool sandwich::multiplies(MatrixISA isa, const StorageFormat &storage) {
   // Steps of K are whole groups or parts of one.
   if (storage.isQuantized())
     return storage.groupSize % packingOf(isa).kStep == 0;
-  return !multipliesBF16(isa) || storage.number == NumberFormat::BF16;
+  return elementOf(isa) == MatrixElement::F32 ||
+         (multipliesBF16(isa) && storage.number == NumberFormat::BF16);
 }
 
-bool sandwich::hasWholeGroups(const StorageFormat &storage, int64_t k,
-                              int64_t sliceK) {
+std::optional<MatrixISA> sandwich::instructionsFor(const MatmulShape &shape,
+                                                   const Target &target) {
+  std::optional<MatrixISA> chosen;
+  for (MatrixISA isa : target.matrixISAs) {
+    if (!multiplies(isa, shape.storage) ||
+        shape.k % packingOf(isa).kStep != 0 ||
+        (multipliesIntegers(isa) && !shape.roundsInput))
+      continue;
+    if (!chosen || multipliesIntegers(isa) || !multipliesIntegers(*chosen))
+      chosen = isa;
+  }
+  return chosen;
+}
+
+bool sandwich::hasWholeGroups(MatrixISA isa, const StorageFormat &storage,
+                              int64_t k, int64_t sliceK) {
   const int64_t group = storage.groupOf(k);
   return sliceK >= k || sliceK % group == 0 ||
-         (group % sliceK == 0 && sliceK % smallestGroup == 0);
+         (unpacksWeights(isa, storage) && group % sliceK == 0 &&
+          sliceK % smallestGroup == 0);
 }
 
-bool sandwich::unpacksWeights(MatrixISA, const StorageFormat &storage) {
-  return storage.isQuantized();
+bool sandwich::unpacksWeights(MatrixISA isa, const StorageFormat &storage) {
+  return storage.isQuantized() && !multipliesIntegers(isa);
 }
 
 bool sandwich::widensWeights(MatrixISA isa, const StorageFormat &storage) {
-  return !multipliesBF16(isa) && storage.number == NumberFormat::BF16;
+  return elementOf(isa) == MatrixElement::F32 &&
+         storage.number == NumberFormat::BF16;
 }
 
 Packing sandwich::packingFor(const MatmulShape &shape, MatrixISA isa) {
@@ -354,8 +383,9 @@ Schedule sandwich::completeByRule(Schedule schedule, const MatmulShape &shape,
   int64_t blockRows = divideUp(partRows, divideUp(partRows, schedule.slice[0]));
   int64_t strips = divideUp(blockRows, kernel.rows);
   schedule.prefetchStreams = 1;
-  if (unpacksWeights(kernel.isa, shape.storage)) {
-    // The copy is in a cache.
+  if (shape.storage.isQuantized()) {
+    // A copy is in a cache; what is not copied was read at the speed of memory
+    // without.
     schedule.prefetchLines = schedule.prefetchDistance = 0;
   } else if (strips == 1) {
     schedule.prefetchLines = lines;
@@ -403,14 +433,23 @@ Status sandwich::verify(const Schedule &schedule, const MatmulShape &shape) {
     return makeError("slice columns ", schedule.slice[1],
                      " must be a multiple of ", packing.panel,
                      ", a panel, and of the micro-kernel's ", kernel.columns);
-  if (!hasWholeGroups(shape.storage, shape.k, schedule.slice[2]))
-    return makeError(
-        "slice K ", schedule.slice[2], " must be all of K, whole groups of ",
-        shape.storage.groupOf(shape.k),
-        " or an equal part of one, of a multiple of ", smallestGroup);
-  if (unpacksWeights(kernel.isa, shape.storage) && schedule.prefetchLines != 0)
-    return makeError("a weight that is unpacked is not prefetched, but ",
+  const int64_t group = shape.storage.groupOf(shape.k);
+  if (!hasWholeGroups(kernel.isa, shape.storage, shape.k, schedule.slice[2])) {
+    if (unpacksWeights(kernel.isa, shape.storage))
+      return makeError(
+          "slice K ", schedule.slice[2], " must be all of K, whole groups of ",
+          group, " or an equal part of one, of a multiple of ", smallestGroup);
+    return makeError("slice K ", schedule.slice[2],
+                     " must be all of K or whole groups of ", group);
+  }
+  if (shape.storage.isQuantized() && schedule.prefetchLines != 0)
+    return makeError("a quantized weight is not prefetched, but ",
                      schedule.prefetchLines, " lines are");
+  if (multipliesIntegers(kernel.isa) && schedule.chunkK % group != 0)
+    return makeError("K of a chunk, ", schedule.chunkK,
+                     ", must be whole groups of ", group);
+  if (multipliesIntegers(kernel.isa) && !schedule.packsInput)
+    return makeError(kernel.name(), " reads packed input only");
   if (schedule.slice[2] % kStep != 0)
     return makeError("slice K ", schedule.slice[2],
                      " must be a multiple of the packing's ", kStep);

@@ -26,6 +26,7 @@ struct NamedISA {
 constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AVX2_F32, "X86_AVX2_F32", {16, 1, 8}},
     {MatrixISA::X86_AVX512_F32, "X86_AVX512_F32", {32, 1, 16}},
+    {MatrixISA::X86_AVX512_VNNI, "X86_AVX512_VNNI", {32, 1, 16}},
     {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
@@ -67,11 +68,16 @@ const std::vector<NamedTarget> &namedTargets() {
        X86_64,
        MatrixISA::X86_AVX512_F32,
        {AVX512F, AVX512CD, AVX512BW, AVX512DQ, AVX512VL}},
-      {"x86-64-avx512-bf16",
+      {"x86-64-avx512-vnni",
        "x86-64-avx512",
        X86_64,
+       MatrixISA::X86_AVX512_VNNI,
+       {AVX512VNNI}},
+      {"x86-64-avx512-bf16",
+       "x86-64-avx512-vnni",
+       X86_64,
        MatrixISA::X86_AVX512_BF16,
-       {AVX512VNNI, AVX512BF16}},
+       {AVX512BF16}},
       {"x86-64-amx",
        "x86-64-avx512-bf16",
        X86_64,
@@ -135,6 +141,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   switch (isa) {
   case MatrixISA::X86_AVX2_F32:
   case MatrixISA::X86_AVX512_F32:
+  case MatrixISA::X86_AVX512_VNNI:
   case MatrixISA::X86_AVX512_BF16:
   case MatrixISA::X86_AMX_BF16:
     return CpuArchitecture::X86_64;
@@ -161,6 +168,8 @@ std::string_view sandwich::name(MatrixElement element) {
     return "f32";
   case MatrixElement::BF16:
     return "bf16";
+  case MatrixElement::Int8:
+    return "int8";
   }
   __builtin_unreachable();
 }
@@ -177,6 +186,8 @@ MatrixElement sandwich::elementOf(MatrixISA isa) {
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_BF16:
     return MatrixElement::BF16;
+  case MatrixISA::X86_AVX512_VNNI:
+    return MatrixElement::Int8;
   }
   __builtin_unreachable();
 }

@@ -43,6 +43,9 @@ struct MicroKernelSpecialization {
   /// How the weight lies in memory, one that `kernel` reads; nothing: in the
   /// default packing of its instructions.
   std::optional<Packing> packing = std::nullopt;
+  /// Of integers: how they are stored, in groups of how many k.
+  StorageFormat storage = {};
+  int64_t group = 0;
   /// Cache lines to prefetch in each loop step of each stream, streams in each
   /// panel, and panels at once.
   int64_t prefetchLines = 0;
@@ -62,9 +65,9 @@ struct MicroKernelSpecialization {
   /// values.
   std::string name() const;
   Packing weightPacking() const;
-  /// The element type of the input, f32 or bf16.
+  /// The element type of the input that it reads, f32, bf16 or i8.
   mlir::Type inputType(mlir::MLIRContext *context) const;
-  /// The element type of the weight, f32 or bf16.
+  /// The element type of the weight, f32, bf16 or i8.
   mlir::Type weightType(mlir::MLIRContext *context) const;
 };
 
@@ -74,7 +77,8 @@ int64_t getColumnOffset(const Packing &packing, int64_t column);
 /// The arguments of a micro-kernel function, which computes
 /// `sums[sumsRow + i, sumsColumn + j] (+)= sum over k of
 /// input[firstRow + i, firstK + k] * weight(k, j)`. Tiles of sums follow each
-/// other, and so do those of the input but for the last.
+/// other, and so do those of the input but for the last. Elements of integers
+/// are bytes.
 struct MicroKernelArguments {
   /// memref<?x?xT, strided<[inputStride, 1], offset: ?>>. Packed tiles follow
   /// each other in rows of kStep elements, so that the next tile of K is
@@ -82,7 +86,8 @@ struct MicroKernelArguments {
   mlir::Value input;
   /// index; with packed vectors `firstK` is the element that they begin at.
   mlir::Value firstRow, firstK;
-  /// index: how many k, a multiple of the packing's kStep.
+  /// index: how many k, a multiple of the packing's kStep; of integers, of the
+  /// group.
   mlir::Value k;
   /// memref<?xT>: the whole packed weight.
   mlir::Value weight;
@@ -137,6 +142,9 @@ struct InputPiece {
   /// memref<?x?xT> as the micro-kernel takes it, and the element in it that the
   /// piece begins at.
   mlir::Value packed, place;
+  /// Of weights of integers; see `MicroKernelSpecialization`.
+  StorageFormat storage = {};
+  int64_t group = 0;
 };
 
 /// The rows that `rows` rows of a piece take.
@@ -150,7 +158,10 @@ public:
   /// Emits the copy of `piece` to `[k / step][packedRows][step]`, `step` being
   /// kStep of tiles and kPack of vectors. Where rows are paired in a register
   /// and their number is odd, the last pair is the last two, or the only one
-  /// twice. Of instructions that `canPackInput`.
+  /// twice. For integers, each row's group is rounded to int8, as its largest
+  /// magnitude is 127, and `[rows][group]` of those lie before
+  /// `packedGroupBytes` of each row, all rows' scales last. Of instructions
+  /// that `canPackInput`.
   virtual void emitInputPacking(LoopBuilder &builder, const Packing &packing,
                                 const InputPiece &piece) const;
 

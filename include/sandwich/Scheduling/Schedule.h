@@ -55,7 +55,9 @@ struct MicroKernel {
 /// without spilling, or its shape is no multiple of what its instructions
 /// compute. In registers are all sums, the operands of their rows or of their
 /// columns, whichever are fewer, and one of the others; for bfmmla, whose rows
-/// come in halves, one more where the rows pass through.
+/// come in halves, one more where the rows pass through. Sums of integers are
+/// two, one of the group and one in f32, and their operands come from a line
+/// and through a mask.
 Status verify(const MicroKernel &kernel);
 
 /// How the elements of a weight `[N, K]` lie in memory:
@@ -96,7 +98,8 @@ Packing multipliedPacking(MatrixISA isa, const Packing &packing,
 
 /// Whether `kernel` can multiply a weight packed as `packing`: its elements lie
 /// in the order its instructions want, or the weight can be unpacked to that,
-/// and its columns divide a panel or are whole panels.
+/// and its columns divide a panel or are whole panels; of integers only the
+/// latter.
 bool reads(const MicroKernel &kernel, const Packing &packing,
            const StorageFormat &storage = StorageFormat::f32());
 
@@ -210,9 +213,9 @@ struct Schedule {
   auto operator<=>(const Schedule &) const = default;
 };
 
-/// Whether micro-kernels of `isa` can read packed input: tiles, NEON and
-/// bfmmla. Others put an element of a row in every lane without an instruction
-/// more.
+/// Whether micro-kernels of `isa` can read packed input: tiles, NEON, bfmmla
+/// and those of integers, which read no other. Others put an element of a row
+/// in every lane without an instruction more.
 bool canPackInput(MatrixISA isa);
 
 /// Whether the untuned rule has `kernel` read packed input where a thread's
@@ -226,6 +229,15 @@ inline constexpr int64_t maxUnpackedWeight = 1 << 20;
 /// The most elements of its input, bM * bK, that it packs; where registers hold
 /// pairs of rows, a strip of an odd number adds a row.
 inline constexpr int64_t maxPackedInput = 1 << 19;
+
+/// What each group of a row of packed integers has beside them, in bytes: an
+/// i32 that the sum of products begins with, or an f32 where the weight has
+/// minima, and the scale in f32.
+inline constexpr int64_t packedGroupBytes = 8;
+
+/// The elements that `k` elements of a row take packed for `isa`, for weights
+/// in groups of `group` k.
+int64_t packedLength(MatrixISA isa, int64_t group, int64_t k);
 
 /// A schedule and the largest M it serves; the last entry of a table serves
 /// every larger M as well.
@@ -252,6 +264,10 @@ struct MatmulShape {
   /// How the weight lies in memory; nothing: in the default packing of the
   /// schedule's instructions.
   std::optional<Packing> packing = {};
+  /// Whether the input may be rounded to int8 in groups as long as the
+  /// weight's, each with a scale of its own, where there are instructions for
+  /// that.
+  bool roundsInput = false;
   /// Whether each sum must have the same bits whatever M is: then no threads
   /// share K, and all else adds in the order of K.
   bool deterministic = false;
@@ -263,9 +279,16 @@ struct MatmulShape {
 /// Whether instructions of `isa` can multiply a weight in `storage`.
 bool multiplies(MatrixISA isa, const StorageFormat &storage);
 
-/// Whether slices of `sliceK` of a weight of `k` k are of whole groups, or
-/// equal parts of one.
-bool hasWholeGroups(const StorageFormat &storage, int64_t k, int64_t sliceK);
+/// What untuned and tuned schedules of `shape` multiply with: those of integers
+/// if there are any and they may, else the last of `target` that fit; nothing
+/// if none do.
+std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
+                                            const Target &target);
+
+/// Whether `isa` finds in slices of `sliceK` of a weight of `k` k what it can
+/// multiply: whole groups or, unpacked, an equal part of one.
+bool hasWholeGroups(MatrixISA isa, const StorageFormat &storage, int64_t k,
+                    int64_t sliceK);
 
 /// Whether each slice of a weight in `storage` is turned into floats in memory
 /// before micro-kernels of `isa` multiply it.

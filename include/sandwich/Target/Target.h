@@ -41,6 +41,9 @@ enum class MatrixISA {
   X86_AVX2_F32,
   /// AVX-512F, f32; bf16 weights are widened in registers.
   X86_AVX512_F32,
+  /// AVX512_VNNI: vpdpbusd, four k of integers of a weight without signs and of
+  /// an input rounded to int8.
+  X86_AVX512_VNNI,
   /// AVX512_BF16: vdpbf16ps, pairs of bf16 into f32.
   X86_AVX512_BF16,
   /// AMX-TILE and AMX-BF16: tdpbf16ps, tiles of 16 rows of 64 bytes.
@@ -94,22 +97,29 @@ inline constexpr int64_t longestScalableVectorBytes = 64;
 bool hasScalableVectors(MatrixISA isa);
 
 /// The numbers that instructions multiply.
-enum class MatrixElement : uint8_t { F32, BF16 };
+enum class MatrixElement : uint8_t { F32, BF16, Int8 };
 
-/// `f32` or `bf16`.
+/// `f32`, `bf16` or `int8`.
 std::string_view name(MatrixElement element);
 
 MatrixElement elementOf(MatrixISA isa);
 
-/// Whether the instructions multiply bf16; the others take f32.
+/// Whether the instructions multiply bf16.
 inline bool multipliesBF16(MatrixISA isa) {
   return elementOf(isa) == MatrixElement::BF16;
 }
 
+/// Whether the instructions multiply integers, to which an input of f32 is
+/// rounded when it is packed.
+inline bool multipliesIntegers(MatrixISA isa) {
+  return elementOf(isa) == MatrixElement::Int8;
+}
+
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
-  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-bf16`, `x86-64-amx`,
-  /// `aarch64-neon`, `aarch64-sve`, `aarch64-sve-bf16`, `aarch64-neon-bf16`.
+  /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-vnni`,
+  /// `x86-64-avx512-bf16`, `x86-64-amx`, `aarch64-neon`, `aarch64-sve`,
+  /// `aarch64-sve-bf16`, `aarch64-neon-bf16`.
   std::string name;
   CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.

@@ -80,11 +80,15 @@ private:
   }
   int64_t packedInputElements() const {
     if (hasParameters())
-      return maxPackedInput * (1 + fillingRows());
+      return packedLength(maxPackedInput) * (1 + fillingRows());
     // Each strip may add rows that fill its registers.
     const int64_t rows = blockRowsCapacity();
     const int64_t strips = sandwich::divideUp(rows, schedule.microKernel.rows);
-    return (rows + strips * fillingRows()) * schedule.slice[2];
+    return (rows + strips * fillingRows()) * packedLength(schedule.slice[2]);
+  }
+  int64_t packedLength(int64_t ofK) const {
+    return sandwich::packedLength(schedule.microKernel.isa, storage.groupOf(k),
+                                  ofK);
   }
   int64_t packedInputBytes() const {
     if (!schedule.packsInput)
@@ -93,7 +97,18 @@ private:
   }
   /// Of an element that micro-kernels multiply.
   int64_t multipliedBytes() const {
-    return multipliesBF16(schedule.microKernel.isa) ? 2 : 4;
+    switch (elementOf(schedule.microKernel.isa)) {
+    case MatrixElement::F32:
+      return 4;
+    case MatrixElement::BF16:
+      return 2;
+    case MatrixElement::Int8:
+      return 1;
+    }
+    llvm_unreachable("every element has a size");
+  }
+  bool multipliesGroups() const {
+    return multipliesIntegers(schedule.microKernel.isa);
   }
   bool unpacksWeight() const {
     return unpacksWeights(schedule.microKernel.isa, storage);
@@ -124,7 +139,15 @@ private:
   /// `firstUnit` on begins at.
   Value packedPlace(Value firstUnit, Value strip) {
     Value rows = b.add(b.mul(firstUnit, tileRows), b.mul(strip, fillingRows()));
-    return b.mul(rows, sliceKSize);
+    return b.mul(rows, packedLength(sliceKSize));
+  }
+  /// The elements that `ofK` elements of a row take packed, whole groups of
+  /// integers.
+  Value packedLength(Value ofK) {
+    if (!multipliesGroups())
+      return ofK;
+    const int64_t group = storage.groupOf(k);
+    return b.mul(b.div(ofK, group), packedLength(group));
   }
   /// The input's first row of the tile that begins `row` rows into the block.
   Value clampTile(Value row) {
@@ -189,7 +212,12 @@ private:
   /// Elements from one panel that micro-kernels read to the next.
   Value panelStride() {
     return unpacksWeight() ? b.mul(bK, packing.panel)
-                           : b.index(k * packing.panel);
+                           : b.index(panelElements());
+  }
+  /// Of the packed weight.
+  int64_t panelElements() const {
+    return multipliesGroups() ? weightBytes(storage, packing.panel, k)
+                              : k * packing.panel;
   }
   /// The element of the packed weight, or of the copy, at a column, a multiple
   /// of the panel, and a k.
@@ -198,8 +226,12 @@ private:
       return b.add(b.mul(b.div(b.sub(column, blockColumn), packing.panel),
                          panelStride()),
                    b.mul(b.sub(k, sliceK), packing.panel));
-    return b.add(b.mul(b.div(column, packing.panel), this->k * packing.panel),
-                 b.mul(k, packing.panel));
+    Value panel = b.mul(b.div(column, packing.panel), panelElements());
+    if (!multipliesGroups())
+      return b.add(panel, b.mul(k, packing.panel));
+    const int64_t group = storage.groupOf(this->k);
+    return b.add(panel, b.mul(b.div(k, group),
+                              groupBytes(storage, packing.panel, group)));
   }
   /// Shares `total` out among `parts` as evenly as possible: the first and the
   /// number of those that part `part` gets.
@@ -257,7 +289,7 @@ NestLowering::NestLowering(gemm::NestOp op, MicroKernelLibrary &kernels)
                                 storage)),
       unit(rowUnitOf(schedule.microKernel.isa)), k(op.getK()),
       inputStride(getRowStride(op.getInput())) {
-  elementBytes = unpacksWeight() ? multipliedBytes() : storage.bits() / 8;
+  elementBytes = storage.isQuantized() ? multipliedBytes() : storage.bits() / 8;
 }
 
 PrefetchValues NestLowering::getPrefetch(int64_t width) {
@@ -344,15 +376,16 @@ void NestLowering::createBuffers(Value scratch) {
   }
   if (!schedule.packsInput)
     return;
-  auto input = cast<MemRefType>(op.getInput().getType());
+  Type element = cast<MemRefType>(op.getInput().getType()).getElementType();
+  if (multipliesGroups())
+    element = b.getI8Type();
   const int64_t elements = packedInputElements();
   if (hasTiles())
     shape = {elements / packing.kStep, packing.kStep};
   else
     shape = {1, elements};
-  packed =
-      memref::ViewOp::create(b, MemRefType::get(shape, input.getElementType()),
-                             scratch, b.index(sumsBytes()), ValueRange());
+  packed = memref::ViewOp::create(b, MemRefType::get(shape, element), scratch,
+                                  b.index(sumsBytes()), ValueRange());
 }
 
 void NestLowering::configureTiles() {
@@ -376,6 +409,8 @@ void NestLowering::packInput() {
     piece.firstK = sliceK;
     piece.k = sliceKSize;
     piece.packed = packed;
+    piece.storage = storage;
+    piece.group = storage.groupOf(k);
     if (hasTiles()) {
       piece.rows = tileRows;
       b.forLoop(b.index(0), blockUnits, 1, [&](Value number) {
@@ -541,8 +576,8 @@ void NestLowering::setInput(Value strip, Value firstUnit, Value units,
   const int64_t together = 1 + fillingRows();
   Value rows = b.mul(divideUp(units, b.index(together)), together);
   arguments.firstRow = b.index(0);
-  arguments.firstK =
-      b.add(packedPlace(firstUnit, strip), b.mul(fromSlice, rows));
+  arguments.firstK = b.add(packedPlace(firstUnit, strip),
+                           b.mul(packedLength(fromSlice), rows));
 }
 
 void NestLowering::emitStrips(Value panelColumn, int64_t width) {
@@ -587,6 +622,10 @@ void NestLowering::emitCall(int64_t width, Value units,
   specialization.widensWeights =
       widensWeights(schedule.microKernel.isa, storage);
   specialization.packing = packing;
+  if (multipliesGroups()) {
+    specialization.storage = storage;
+    specialization.group = storage.groupOf(k);
+  }
   specialization.prefetchLines = prefetch.lines;
   specialization.prefetchStreams = prefetch.streams;
   specialization.prefetchHint = schedule.prefetchHint;

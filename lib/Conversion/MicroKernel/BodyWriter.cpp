@@ -34,18 +34,22 @@ BodyWriter::BodyWriter(ImplicitLocOpBuilder &builder,
                        const MicroKernelArguments &arguments, int64_t blockRows)
     : builder(builder), specialization(specialization), arguments(arguments),
       kernel(specialization.kernel), packing(specialization.weightPacking()),
-      blockRows(blockRows), blockColumns(registerFileOf(kernel.isa).columns),
-      columnBlocks(kernel.columns / blockColumns) {
+      blockColumns(registerFileOf(kernel.isa).columns),
+      columnBlocks(kernel.columns / blockColumns), blockRows(blockRows) {
   for (int64_t row = 0; row < kernel.rows; row += blockRows)
     firstRows.push_back(
         std::max<int64_t>(std::min(row, kernel.rows - blockRows), 0));
 }
 
 void BodyWriter::write() {
+  sumsBlock = getSumsBlock(builder, kernel, arguments);
+  storeSums(multiplyAll(loadOrZeroSums()));
+}
+
+BodyWriter::Sums BodyWriter::multiplyAll(Sums sums) {
   input = specialization.packedInput
               ? getPackedInput(builder, kernel, arguments)
               : getInputBlock(builder, kernel.rows, arguments);
-  sumsBlock = getSumsBlock(builder, kernel, arguments);
   int64_t count = divideUp(kernel.columns, packing.panel);
   if (holdsPointers(kernel.isa, count))
     for (int64_t number = 0; number < count; ++number)
@@ -55,7 +59,6 @@ void BodyWriter::write() {
 
   if (specialization.operandsStay)
     loadStayingOperands();
-  Sums sums = loadOrZeroSums();
   int64_t step = loopStep(kernel.isa);
   bool prefetches = specialization.prefetchLines > 0;
   Value begin = createIndex(builder, 0);
@@ -68,7 +71,7 @@ void BodyWriter::write() {
     step = packing.kStep;
     prefetches = false;
   }
-  storeSums(writeLoop(begin, arguments.k, step, prefetches, sums));
+  return writeLoop(begin, arguments.k, step, prefetches, sums);
 }
 
 void BodyWriter::loadStayingOperands() {

@@ -30,6 +30,11 @@ public:
   void write();
 
 protected:
+  using Sums = llvm::SmallVector<mlir::Value>;
+
+  /// The loops over K, which add to `sums` and return them.
+  virtual Sums multiplyAll(Sums sums);
+
   /// The sums whose first row and column in the micro-kernel these are.
   virtual mlir::Value loadSum(int64_t row, int64_t column) = 0;
   virtual mlir::Value createZeroSum() = 0;
@@ -74,18 +79,19 @@ protected:
   const MicroKernelArguments &arguments;
   const MicroKernel &kernel;
   Packing packing;
+  /// Columns of a register with sums, and such registers beside each other.
+  int64_t blockColumns, columnBlocks;
   /// The rows and k of the input, or its packed elements, and the sums, of this
   /// micro-kernel.
   mlir::Value input, sumsBlock;
-
-private:
-  using Sums = llvm::SmallVector<mlir::Value>;
 
   /// Whether the operands of the rows pass, those of the columns being fewer;
   /// else the other way round.
   bool streamsInput() const {
     return columnBlocks < static_cast<int64_t>(firstRows.size());
   }
+
+private:
   /// Loads those that stay where operands do, and one that passes for all.
   void loadStayingOperands();
   Sums loadOrZeroSums();
@@ -104,9 +110,8 @@ private:
   /// panel.
   mlir::Value loadColumn(int64_t block, mlir::Value position);
 
-  /// Rows and columns of a register with sums, and such registers beside each
-  /// other.
-  int64_t blockRows, blockColumns, columnBlocks;
+  /// Of a register with sums.
+  int64_t blockRows;
   /// The first row of each row of registers. Where they do not divide the
   /// rows, the last begins early and computes the rows it shares with its
   /// neighbour a second time, to the same sums.

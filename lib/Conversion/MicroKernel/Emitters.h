@@ -25,6 +25,9 @@ const MicroKernelEmitter &getScalableVectorEmitter();
 /// AVX512_BF16.
 const MicroKernelEmitter &getX86DotBF16Emitter();
 
+/// AVX512_VNNI.
+const MicroKernelEmitter &getX86DotInt8Emitter();
+
 /// AMX.
 const MicroKernelEmitter &getAMXEmitter();
 

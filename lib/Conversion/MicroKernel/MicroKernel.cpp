@@ -24,6 +24,10 @@ std::string MicroKernelSpecialization::name() const {
     name += "_panel" + std::to_string(weights.panel);
   if (widensWeights)
     name += "_widen";
+  if (multipliesIntegers(kernel.isa)) {
+    name += "_" + storage.name() + "_group" + std::to_string(group);
+    std::ranges::replace(name, '-', '_');
+  }
   if (prefetchLines > 0)
     name += "_prefetch" + std::to_string(prefetchLines);
   if (prefetchLines > 0 && prefetchPanels > 1)
@@ -51,6 +55,8 @@ static Type getType(MatrixElement element, MLIRContext *context) {
     return Float32Type::get(context);
   case MatrixElement::BF16:
     return BFloat16Type::get(context);
+  case MatrixElement::Int8:
+    return IntegerType::get(context, 8);
   }
   llvm_unreachable("every element has a type");
 }
@@ -91,6 +97,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getVectorEmitter();
   case MatrixISA::ARM_SVE_F32:
     return getScalableVectorEmitter();
+  case MatrixISA::X86_AVX512_VNNI:
+    return getX86DotInt8Emitter();
   case MatrixISA::X86_AVX512_BF16:
     return getX86DotBF16Emitter();
   case MatrixISA::X86_AMX_BF16:

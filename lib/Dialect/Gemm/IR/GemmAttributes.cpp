@@ -274,6 +274,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (schedule.packsInput && !canPackInput(schedule.microKernel.isa))
     return emitError() << "(C7) " << schedule.microKernel.name()
                        << " does not read packed input";
+  if (!schedule.packsInput && multipliesIntegers(schedule.microKernel.isa))
+    return emitError() << "(C7) " << schedule.microKernel.name()
+                       << " reads packed input only";
   if (!hasTiles(schedule.microKernel.isa) &&
       schedule.streamed != StreamedOperands::None)
     return emitError() << "(C8) only tiles stream operands";

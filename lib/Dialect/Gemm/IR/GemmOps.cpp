@@ -509,9 +509,9 @@ LogicalResult NestOp::verify() {
   auto weight = cast<MemRefType>(getWeight().getType());
   if (!readsWeight(*this, weight))
     return emitUnreadable(*this, weight);
-  if (unpacksWeights(kernel.isa, getStorageFormat()) &&
+  if (getStorageFormat().isQuantized() &&
       getSchedule().getSchedule().prefetchLines != 0)
-    return emitOpError("(C7) a weight that is unpacked is not prefetched");
+    return emitOpError("(C7) a quantized weight is not prefetched");
   auto input = cast<MemRefType>(getInput().getType());
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -547,13 +547,20 @@ LogicalResult NestOp::verify() {
     return emitOpError("(C6) slice must have whole panels, and at most ")
            << maxBlockSums << " sums; it has " << blockRows << " x " << bN;
   const StorageFormat storage = getStorageFormat();
-  if (unpacksWeights(kernel.isa, storage) &&
-      (bN * bK > maxUnpackedWeight || !hasWholeGroups(storage, getK(), bK)))
+  const bool unpacks = unpacksWeights(kernel.isa, storage);
+  if (unpacks && (bN * bK > maxUnpackedWeight ||
+                  !hasWholeGroups(kernel.isa, storage, getK(), bK)))
     return emitOpError("(C6) at most ")
            << maxUnpackedWeight
            << " weights can be unpacked, of whole groups or an equal part of "
               "one; a slice has "
            << bN << " x " << bK;
+  const int64_t group = storage.groupOf(getK());
+  const int64_t chunkK = getSchedule().getSchedule().chunkK;
+  if (!hasWholeGroups(kernel.isa, storage, getK(), bK) ||
+      (!unpacks && chunkK % group != 0))
+    return emitOpError("(C6) integers are multiplied in whole groups of ")
+           << group << " k; a slice has " << bK << ", a chunk " << chunkK;
   if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
     return emitOpError("(C6) at most ")
            << maxPackedInput << " elements of input can be packed; a slice has "

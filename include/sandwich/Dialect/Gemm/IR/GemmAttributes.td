@@ -86,8 +86,8 @@ def Gemm_ScheduleAttr : AttrDef<Gemm_Dialect, "Schedule"> {
     lines are between 0 and 1024, at a distance of 0 to 2147483647 bytes;
     (C5) streams are between 1 and 64, and 1 where there is a distance; (C6) K of
     a chunk is a multiple of the k_step and not negative; (C7) only
-    tiles, NEON and bfmmla read packed input; (C8) only tiles stream
-    operands.
+    tiles, NEON, bfmmla and instructions for integers read packed input, and the
+    last read no other; (C8) only tiles stream operands.
   }];
   let parameters = (ins
     "::sandwich::Schedule":$schedule);

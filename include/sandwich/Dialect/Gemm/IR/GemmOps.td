@@ -147,7 +147,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
 
     A quantized weight is bytes, whose meaning `stored` tells. Micro-kernels that
     multiply floats read it from a copy of the slice, to which it is unpacked
-    before.
+    before; those that multiply integers take it as it is, and the input rounded
+    to int8 in groups of as many k, each with a scale of its own.
 
     Constraints: (C1) the weight is packed, static, and as the micro-kernel
     reads it, and `stored` is there if and only if it is bytes; (C2) the input's
@@ -157,8 +158,9 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     `rows_between` are two numbers, ascending, the second one positive and no
     dimension too large; (C6) without `parameters`, a slice has at most 2^18
     sums, 2^19 elements of packed input, of tiles in whole tiles of rows, and
-    2^20 of an unpacked weight, in whole groups or an equal part of one, and its
-    columns are whole panels; (C7) a weight that is unpacked is not prefetched.
+    2^20 of an unpacked weight, and its columns are whole panels, its k and those
+    of a chunk of a quantized weight whole groups or, unpacked, an equal part of
+    one; (C7) a quantized weight is not prefetched.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
