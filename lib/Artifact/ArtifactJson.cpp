@@ -51,6 +51,7 @@ static Json modelToJson(const proto::ModelConfiguration &model) {
 static Json targetToJson(const proto::Target &target) {
   return {{"name", target.name()},
           {"dtype", target.dtype()},
+          {"activations", target.activations()},
           {"cpu_features", toArray(target.cpu_features())},
           {"phase_abi_version", target.phase_abi_version()},
           {"deterministic", target.deterministic()}};

@@ -343,6 +343,7 @@ Status Compilation::run(TuningSummary *summary) {
   if (options.tune == Tune::None)
     scheduling.database = options.schedules.value_or("");
   scheduling.machineParameters = options.machineParameters.value_or("");
+  scheduling.activations = options.activations;
   scheduling.target = options.target;
   scheduling.threads = options.threads;
   SANDWICH_RETURN_IF_ERROR(runPipeline([&](OpPassManager &manager) {
@@ -450,6 +451,9 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
   Result<StorageFormat> weights = StorageFormat::parseOption(options.dtype);
   if (!weights)
     return weights.error().inContext("dtype");
+  if (options.activations != "int8" && options.activations != "float")
+    return makeError("activations '", options.activations,
+                     "' are neither int8 nor float");
   if (options.kvDtype && artifact::dtypeBytes(*options.kvDtype) == 0)
     return makeError("KV cache dtype '", *options.kvDtype,
                      "' is neither bf16, f16 nor f32");

@@ -62,6 +62,8 @@ void ManifestBuilder::addSchedules(ModuleOp module) {
       int64_t from = 1;
       for (auto [rows, schedule] :
            llvm::zip_equal(table.getMaxRows(), table.getSchedules())) {
+        roundsInput |=
+            multipliesIntegers(schedule.getSchedule().microKernel.isa);
         proto::Schedule &entry = *phase.add_schedules();
         entry.set_matmul(matmul.getWeight().str());
         entry.set_rows_from(from);
@@ -161,6 +163,8 @@ proto::Manifest ManifestBuilder::build() const {
   forTarget.set_dtype(StorageFormat::parseOption(options.dtype)->name());
   forTarget.set_phase_abi_version(SANDWICH_PHASE_ABI_VERSION);
   forTarget.set_deterministic(options.deterministic);
+  if (roundsInput)
+    forTarget.set_activations(std::string(name(MatrixElement::Int8)));
   for (std::string_view feature : target.features.names())
     forTarget.add_cpu_features(std::string(feature));
 

@@ -46,6 +46,8 @@ private:
   const ModelConfig &config;
   const Target &target;
   std::vector<proto::Phase> phases;
+  /// Whether a matmul rounds its input to integers.
+  bool roundsInput = false;
 };
 
 } // namespace sandwich

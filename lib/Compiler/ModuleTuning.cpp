@@ -186,6 +186,7 @@ Status sandwich::tuneModule(ModuleOp module, const CompileOptions &options,
   gemm::ScheduleMatmulsOptions scheduling;
   scheduling.target = options.target;
   scheduling.threads = options.threads;
+  scheduling.activations = options.activations;
   SANDWICH_RETURN_IF_ERROR(runPasses(module, [&](OpPassManager &manager) {
     manager.addPass(gemm::createScheduleMatmuls(scheduling));
   }));

@@ -27,6 +27,7 @@ void sandwich::buildModelToSchedulePipeline(
   scheduling.threads = options.threads;
   scheduling.database = options.database;
   scheduling.machineParameters = options.machineParameters;
+  scheduling.activations = options.activations;
   manager.addPass(gemm::createScheduleMatmuls(scheduling));
   manager.addPass(gemm::createPackWeights());
   lm::ScheduleAttentionOptions attention;

@@ -107,13 +107,20 @@ void CommandLine::declareCompilation() {
       "Artifact to write (NAME.sandwich), or file for --emit's text");
   app.add_option("--dtype", options.dtype,
                  "How weights of matmuls are stored: bf16, f32, int8 or int4 "
-                 "(groups of "
-                 "32 with scales of f16), or integers with other groups, e.g. "
-                 "int4-g64-f16, int8-row-f32, int4-g32-f16-minimum")
+                 "(groups of 32 with scales of f16), or integers with other "
+                 "groups, e.g. int4-g64-f16, int8-row-f32, "
+                 "int4-g32-f16-minimum")
       ->check([](const std::string &text) {
         Result<StorageFormat> format = StorageFormat::parseOption(text);
         return format ? std::string() : format.error().message;
       })
+      ->capture_default_str();
+  app.add_option("--activations", options.activations,
+                 "What is multiplied with weights of integers: int8, inputs "
+                 "rounded to it in groups as long as the weight's, where the "
+                 "target multiplies integers; or float, which is slower and "
+                 "rounds to no less than the target's bf16 or f32")
+      ->check(CLI::IsMember({"int8", "float"}))
       ->capture_default_str();
   app.add_option("--kv-dtype", options.kvDtype,
                  "Element type of the KV cache; bf16 has the range of f32, f16 "

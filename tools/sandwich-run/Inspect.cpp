@@ -70,6 +70,9 @@ static std::string describeTarget(const proto::Manifest &manifest) {
   std::string text =
       "target      " + manifest.target().name() + ", weights as " +
       describeStorage(manifest) +
+      (manifest.target().activations().empty()
+           ? ""
+           : " by inputs as " + manifest.target().activations()) +
       (manifest.target().deterministic() ? ", deterministic\n" : "\n");
   if (!manifest.target().cpu_features().empty()) {
     text += "            needs";

@@ -57,6 +57,10 @@ struct CompileOptions {
   /// Of the weights of matmuls: see `StorageFormat::parseOption`. Other weights
   /// are bf16 where these are integers.
   std::string dtype = "bf16";
+  /// What is multiplied with weights of integers: "int8", inputs rounded to it
+  /// in groups as long as the weight's, where the target has instructions for
+  /// that; or "float".
+  std::string activations = "int8";
   /// Of the KV cache: "bf16", "f16" or "f32". By default what `inputIR` has;
   /// without it "f32" where the weights are, else "f16" for a checkpoint that
   /// stores the projections of keys and values so, and "bf16" for others.

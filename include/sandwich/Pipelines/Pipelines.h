@@ -29,6 +29,11 @@ struct ModelToScheduleOptions
       *this, "machine-parameters",
       llvm::cl::desc("file with the speed of the machine's parts"),
       llvm::cl::init("")};
+  PassOptions::Option<std::string> activations{
+      *this, "activations",
+      llvm::cl::desc("what is multiplied with quantized weights: float, or, "
+                     "where there are instructions for it, int8"),
+      llvm::cl::init("float")};
 };
 
 /// From model IR to schedule IR: matmuls with epilogues, schedules and packed

@@ -84,6 +84,11 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       getOperation().emitError("threads must be between 1 and ") << maxThreads;
       return signalPassFailure();
     }
+    if (activations != "float" && activations != "int8") {
+      getOperation().emitError("activations must be float or int8, not '")
+          << activations << "'";
+      return signalPassFailure();
+    }
     Result<ScheduleDatabase> tuned = ScheduleDatabase();
     if (!database.empty())
       tuned = ScheduleDatabase::load(database);
@@ -113,7 +118,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
         if (!database.empty())
           table = findTuned(matmul, team, *tuned, *model, symbols);
         if (table && table->empty())
-          table = chooseOnce(getShape(matmul, symbols), team, *model);
+          table = chooseOnce(shapeOf(matmul, symbols), team, *model);
         if (!table) {
           matmul.emitOpError(table.error().message);
           return WalkResult::interrupt();
@@ -160,6 +165,12 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       signalPassFailure();
   }
 
+  MatmulShape shapeOf(MatmulOp matmul, SymbolTableCollection &symbols) {
+    MatmulShape shape = getShape(matmul, symbols);
+    shape.roundsInput = activations == "int8";
+    return shape;
+  }
+
   /// The untuned table for `shape`. Choosing takes milliseconds, and models
   /// repeat their shapes.
   Result<ScheduleTable> chooseOnce(const MatmulShape &shape, int64_t team,
@@ -182,7 +193,7 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
                                   const ScheduleDatabase &tuned,
                                   const Target &model,
                                   SymbolTableCollection &symbols) {
-    MatmulShape shape = getShape(matmul, symbols);
+    MatmulShape shape = shapeOf(matmul, symbols);
     std::vector<MicroKernel> menu = microKernelMenu(shape, model);
     if (menu.empty())
       return ScheduleTable();
