@@ -5,12 +5,17 @@
 """Checks artifacts' logits against the reference.
 
     check_logits.py MODEL_DIR ARTIFACT... [--tokens N] [--chunks 0,7,1]
-                    [--pieces X] [--agree X] [limits of compare_logits.py]
+                    [--pieces X] [--agree X] [--rounds-inputs GROUP]
+                    [--first-difference X]
+                    [limits of compare_logits.py]
 
 Every artifact takes the same N random tokens at once (0) and in pieces of the
 other lengths of --chunks; a piece of one token runs the decode phase. --pieces
 limits the difference of any logit between pieces and the whole, --agree that
-between the artifacts.
+between the artifacts. With --rounds-inputs the reference rounds what it multiplies
+with weights to int8, in groups of so many channels, or "row". What lies between
+two integers may be rounded to either, after which all tokens differ, which the other
+limits are for; --first-difference limits that of the first tokens' logits.
 """
 import argparse
 import os
@@ -19,6 +24,8 @@ import numpy as np
 
 import compare_logits
 from reference import Reference
+
+FIRST_TOKENS = 8
 
 
 def main():
@@ -29,10 +36,12 @@ def main():
     parser.add_argument("--chunks", default="0,7,1")
     parser.add_argument("--pieces", type=float)
     parser.add_argument("--agree", type=float)
+    parser.add_argument("--rounds-inputs", metavar="GROUP")
+    parser.add_argument("--first-difference", type=float)
     compare_logits.add_limits(parser)
     arguments = parser.parse_args()
 
-    reference = Reference(arguments.model)
+    reference = Reference(arguments.model, arguments.rounds_inputs)
     vocab = reference.config["vocab_size"]
     random = np.random.default_rng(1)
     ids = random.integers(vocab, size=arguments.tokens)
@@ -50,6 +59,10 @@ def main():
                 ids, chunk, vocab)
             compare_logits.check(what, expected, actual,
                                  compare_logits.limits_of(arguments))
+            compare_logits.check(
+                f"first tokens of {what}", expected[:FIRST_TOKENS],
+                actual[:FIRST_TOKENS],
+                (None, None, arguments.first_difference))
             if whole is None:
                 whole = actual
             compare_logits.check(what + " and whole", whole, actual,

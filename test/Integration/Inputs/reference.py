@@ -44,8 +44,19 @@ def softmax(scores):
     return powers / powers.sum(-1, keepdims=True)
 
 
+def round_to_int8(x, group):
+    """Rows of x in groups of so many channels, each with a scale of its own."""
+    groups = x.reshape(len(x), -1, group)
+    largest = np.abs(groups).max(-1, keepdims=True)
+    scales = np.where(largest > 0, largest / 127, 1)
+    return (np.rint(groups / scales) * scales).reshape(x.shape)
+
+
 class Reference:
-    def __init__(self, folder):
+    def __init__(self, folder, rounds_inputs=None):
+        """With `rounds_inputs`, "row" or the channels of a group, what weights
+        are multiplied with is rounded to int8."""
+        self.rounds_inputs = rounds_inputs
         with open(os.path.join(folder, "config.json")) as file:
             self.config = json.load(file)
         self.tensors = {}
@@ -84,6 +95,10 @@ class Reference:
         return x / np.sqrt(mean_square + self.config["rms_norm_eps"]) * scale
 
     def linear(self, x, name):
+        if self.rounds_inputs:
+            group = (x.shape[-1] if self.rounds_inputs == "row"
+                     else int(self.rounds_inputs))
+            x = round_to_int8(x, group)
         result = x @ self.tensors[name + ".weight"].T
         if name + ".bias" in self.tensors:
             result = result + self.tensors[name + ".bias"]
