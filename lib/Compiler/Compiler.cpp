@@ -120,29 +120,51 @@ std::string Compilation::defaultKVDtype() {
   return "f16";
 }
 
-/// The weights that matmuls of `module` multiply, each once.
-static llvm::SetVector<Operation *> findMatrices(ModuleOp module) {
+/// The weights that operations of `module` read in `role`, each once.
+static llvm::SetVector<Operation *> findWeights(ModuleOp module,
+                                                lm::WeightRole role) {
   SymbolTableCollection symbols;
-  llvm::SetVector<Operation *> matrices;
+  llvm::SetVector<Operation *> weights;
   module->walk([&](lm::StepOpInterface op) {
     for (const lm::WeightUse &use : op.getWeightUses())
-      if (use.role == lm::WeightRole::Matrix)
-        matrices.insert(lm::lookupWeight(symbols, op, use.name));
+      if (use.role == role)
+        weights.insert(lm::lookupWeight(symbols, op, use.name));
   });
-  return matrices;
+  return weights;
 }
 
-/// Has the matrices of `module` stored as `storage`. Errors: one whose rows are
-/// no whole groups.
-static Status quantizeMatrices(ModuleOp module, const StorageFormat &storage) {
-  MLIRContext *context = module.getContext();
-  for (Operation *matrix : findMatrices(module)) {
-    auto weight = cast<lm::WeightOp>(matrix);
-    RankedTensorType type = weight.getTensorType();
-    if (Status status = verify(storage, type.getDimSize(1)); !status)
-      return status.error().inContext("weight " + weight.getSymName().str());
-    weight.setType(type.clone(Float32Type::get(context)));
-    weight.setStorageAttr(lm::StorageAttr::get(context, storage));
+/// Has `weight` stored as `storage`, integers. Errors: its rows are no whole
+/// groups.
+static Status quantize(lm::WeightOp weight, const StorageFormat &storage) {
+  MLIRContext *context = weight.getContext();
+  RankedTensorType type = weight.getTensorType();
+  if (Status status = verify(storage, type.getDimSize(1)); !status)
+    return status.error().inContext("weight " + weight.getSymName().str());
+  weight.setType(type.clone(Float32Type::get(context)));
+  weight.setStorageAttr(lm::StorageAttr::get(context, storage));
+  return {};
+}
+
+/// Has the tables of `module` that are not matrices, too, stored as
+/// `options.embeddingDtype` says or, if it says nothing, beside integers with 8
+/// bits where rows are whole groups: of a table a token reads but a row.
+static Status storeTables(ModuleOp module, const CompileOptions &options,
+                          const StorageFormat &weights) {
+  if (!options.embeddingDtype && !weights.isQuantized())
+    return {};
+  SANDWICH_ASSIGN_OR_RETURN(
+      const StorageFormat storage,
+      StorageFormat::parseOption(options.embeddingDtype.value_or("int8")));
+  if (!storage.isQuantized())
+    return {};
+  for (Operation *table : findWeights(module, lm::WeightRole::Table)) {
+    auto weight = cast<lm::WeightOp>(table);
+    if (weight.getStorage())
+      continue;
+    if (!options.embeddingDtype &&
+        !verify(storage, weight.getTensorType().getDimSize(1)))
+      continue;
+    SANDWICH_RETURN_IF_ERROR(quantize(weight, storage));
   }
   return {};
 }
@@ -151,7 +173,7 @@ static Status quantizeMatrices(ModuleOp module, const StorageFormat &storage) {
 /// the option says. Nothing of a model without any.
 static std::optional<StorageFormat> findMainStorage(ModuleOp module) {
   std::map<StorageFormat, int64_t> elements;
-  for (Operation *matrix : findMatrices(module)) {
+  for (Operation *matrix : findWeights(module, lm::WeightRole::Matrix)) {
     auto weight = cast<lm::WeightOp>(matrix);
     elements[weight.getStorageFormat()] +=
         weight.getTensorType().getNumElements() *
@@ -168,14 +190,15 @@ static std::optional<StorageFormat> findMainStorage(ModuleOp module) {
 Result<OwningOpRef<ModuleOp>> Compilation::buildOwnModel() {
   SANDWICH_ASSIGN_OR_RETURN(const StorageFormat weights,
                             StorageFormat::parseOption(options.dtype));
-  // Beside quantized matrices, tables and vectors are what most checkpoints
-  // have.
+  // Beside quantized matrices, vectors are what most checkpoints have.
   OwningOpRef<ModuleOp> own = buildModel(
       &context, checkpoint.config(),
       elementTypeNamed(weights.isQuantized() ? "bf16" : options.dtype),
       elementTypeNamed(*options.kvDtype));
   if (weights.isQuantized())
-    SANDWICH_RETURN_IF_ERROR(quantizeMatrices(*own, weights));
+    for (Operation *matrix : findWeights(*own, lm::WeightRole::Matrix))
+      SANDWICH_RETURN_IF_ERROR(quantize(cast<lm::WeightOp>(matrix), weights));
+  SANDWICH_RETURN_IF_ERROR(storeTables(*own, options, weights));
   markDeterministic(*own);
   return own;
 }
@@ -451,6 +474,18 @@ Status sandwich::checkElementTypes(const CompileOptions &options) {
   Result<StorageFormat> weights = StorageFormat::parseOption(options.dtype);
   if (!weights)
     return weights.error().inContext("dtype");
+  if (options.embeddingDtype) {
+    Result<StorageFormat> tables =
+        StorageFormat::parseOption(*options.embeddingDtype);
+    if (!tables)
+      return tables.error().inContext("embedding dtype");
+    const StorageFormat usual =
+        weights->isQuantized() ? StorageFormat::bf16() : *weights;
+    if (!tables->isQuantized() && *tables != usual)
+      return makeError("embedding dtype ", tables->name(),
+                       " beside weights of ", weights->name(), " must be ",
+                       usual.name(), " or integers");
+  }
   if (options.activations != "int8" && options.activations != "float")
     return makeError("activations '", options.activations,
                      "' are neither int8 nor float");

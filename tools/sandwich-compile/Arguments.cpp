@@ -105,16 +105,23 @@ void CommandLine::declareCompilation() {
   app.add_option(
       "-o,--output", options.output,
       "Artifact to write (NAME.sandwich), or file for --emit's text");
+  const auto storageFormat = [](const std::string &text) {
+    Result<StorageFormat> format = StorageFormat::parseOption(text);
+    return format ? std::string() : format.error().message;
+  };
   app.add_option("--dtype", options.dtype,
                  "How weights of matmuls are stored: bf16, f32, int8 or int4 "
                  "(groups of 32 with scales of f16), or integers with other "
                  "groups, e.g. int4-g64-f16, int8-row-f32, "
                  "int4-g32-f16-minimum")
-      ->check([](const std::string &text) {
-        Result<StorageFormat> format = StorageFormat::parseOption(text);
-        return format ? std::string() : format.error().message;
-      })
+      ->check(storageFormat)
       ->capture_default_str();
+  app.add_option(
+         "--embedding-dtype", options.embeddingDtype,
+         "How tables of embeddings are stored that are not the head's "
+         "weight as well: bf16 or integers (default: int8 where --dtype "
+         "is of integers, else as --dtype)")
+      ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "
                  "rounded to it in groups as long as the weight's, where the "

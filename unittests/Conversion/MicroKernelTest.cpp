@@ -55,7 +55,10 @@ void PrintTo(const MenuPart &part, std::ostream *stream) {
 std::vector<MenuPart> menuParts() {
   std::map<std::pair<MatrixISA, int64_t>, int64_t> rows;
   for (MatrixISA isa : allMatrixISAs())
+    // Those of integers are IntegerMicroKernelTest's.
     for (const MicroKernel &kernel : microKernelMenu(isa)) {
+      if (multipliesIntegers(isa))
+        continue;
       int64_t &most = rows[{isa, kernel.columns}];
       most = std::max(most, kernel.rows);
     }
@@ -78,6 +81,8 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     return {"vfmadd"};
   case MatrixISA::X86_AVX512_BF16:
     return {"vdpbf16ps"};
+  case MatrixISA::X86_AVX512_VNNI:
+    return {"vpdpbusd"};
   case MatrixISA::X86_AMX_BF16:
     return {"tdpbf16ps"};
   case MatrixISA::ARM_NEON_F32:

@@ -162,7 +162,30 @@ TEST(MicroKernelMenu, FollowsTheTarget) {
             (std::vector{MatrixISA::ARM_NEON_F32, MatrixISA::ARM_NEON_BF16}));
   EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32}));
-  EXPECT_EQ(amx.matrixISAs.size(), 4u);
+  EXPECT_EQ(amx.matrixISAs.size(), 5u);
+}
+
+TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
+  using enum MatrixISA;
+  MatmulShape shape{.n = 64,
+                    .k = 64,
+                    .storage = *StorageFormat::parseOption("int4"),
+                    .roundsInput = true};
+  const auto isaFor = [&](std::string_view target) {
+    return microKernelMenu(shape, *getTarget(target)).front().isa;
+  };
+  EXPECT_EQ(isaFor("x86-64-avx512"), X86_AVX512_F32);
+  EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_VNNI);
+  EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_VNNI);
+  shape.roundsInput = false;
+  EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_F32);
+  EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_BF16);
+  shape.roundsInput = true;
+  shape.storage = StorageFormat::bf16();
+  EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_F32);
+  // Sums of groups take registers, too.
+  EXPECT_TRUE(verify(MicroKernel{X86_AVX512_VNNI, 6, 32}));
+  EXPECT_FALSE(verify(MicroKernel{X86_AVX512_VNNI, 7, 32}));
 }
 
 } // namespace

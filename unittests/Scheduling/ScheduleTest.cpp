@@ -81,6 +81,71 @@ TEST(Schedule, VerifiesThePacking) {
             "micro-kernel's 48");
 }
 
+/// What is said of K of a schedule of `isa` for int4 in groups of 32 or more.
+static std::string
+errorOfIntegers(MatrixISA isa, const std::function<void(Schedule &)> &change,
+                std::string_view storage = "int4-g64-f16") {
+  const MatmulShape integers{
+      .n = 4096, .k = 2048, .storage = *StorageFormat::parse(storage)};
+  Schedule schedule{.microKernel = {isa, 6, 32},
+                    .slice = {96, 64, 512},
+                    .packsInput = multipliesIntegers(isa)};
+  change(schedule);
+  return errorOf(schedule, integers);
+}
+
+TEST(Schedule, VerifiesGroups) {
+  using enum MatrixISA;
+  const auto nothing = [](Schedule &) {};
+  const auto sliceK = [](int64_t k) {
+    return [k](Schedule &s) { s.slice[2] = k; };
+  };
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing), "");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_F32, nothing), "");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, sliceK(4096)), "");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_F32, sliceK(32)), "");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_F32, sliceK(96)),
+            "slice K 96 must be all of K, whole groups of 64 or an equal part "
+            "of one, of a multiple of 16");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, sliceK(32)),
+            "slice K 32 must be all of K or whole groups of 64");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, sliceK(512), "int4-row-f16"),
+            "slice K 512 must be all of K or whole groups of 2048");
+  EXPECT_EQ(
+      errorOfIntegers(X86_AVX512_VNNI, [](Schedule &s) { s.chunkK = 96; }),
+      "K of a chunk, 96, must be whole groups of 64");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
+                            [](Schedule &s) { s.packsInput = false; }),
+            "X86_AVX512_VNNI_6x32 reads packed input only");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI,
+                            [](Schedule &s) { s.prefetchLines = 4; }),
+            "a quantized weight is not prefetched, but 4 lines are");
+  EXPECT_EQ(errorOfIntegers(X86_AVX512_VNNI, nothing, "bf16"),
+            "X86_AVX512_VNNI_6x32 does not multiply weights of bf16");
+}
+
+/// Integers have a table for few rows and one for many, whatever the groups.
+TEST(Schedule, UntunedIntegersPackAllOfK) {
+  const Target target = *getTarget("x86-64-avx512-vnni");
+  for (const char *storage : {"int8-g32-f16", "int4-row-f32"})
+    for (int64_t k : {64, 2048, 8192, 65536}) {
+      const MatmulShape integers{.n = 4096,
+                                 .k = k,
+                                 .storage = *StorageFormat::parse(storage),
+                                 .roundsInput = true};
+      Result<ScheduleTable> table = chooseByRule(integers, target, 2);
+      ASSERT_TRUE(table) << table.error().message;
+      ASSERT_EQ(table->size(), 2u);
+      for (const auto &[rows, schedule] : *table) {
+        EXPECT_EQ(schedule.microKernel.name(), "X86_AVX512_VNNI_6x32");
+        EXPECT_EQ(schedule.slice[2], k);
+        EXPECT_EQ(errorOf(schedule, integers), "");
+        EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
+      }
+      EXPECT_EQ(table->front().maxRows, 6);
+    }
+}
+
 TEST(Schedule, LoopOrdersHaveNames) {
   for (LoopOrder order : {LoopOrder::RowsOuter, LoopOrder::ColumnsOuter})
     EXPECT_EQ(loopOrderNamed(name(order)), order);

@@ -54,9 +54,12 @@ struct CompileOptions {
   /// Where the artifact or the text goes; "-" prints text.
   std::string output;
   Emit emit = Emit::Artifact;
-  /// Of the weights of matmuls: see `StorageFormat::parseOption`. Other weights
-  /// are bf16 where these are integers.
+  /// Of the weights of matmuls: see `StorageFormat::parseOption`. Vectors are
+  /// bf16 where these are integers.
   std::string dtype = "bf16";
+  /// Of tables that no matmul multiplies: integers, or what vectors are. By
+  /// default "int8" where weights are integers, if their rows are whole groups.
+  std::optional<std::string> embeddingDtype;
   /// What is multiplied with weights of integers: "int8", inputs rounded to it
   /// in groups as long as the weight's, where the target has instructions for
   /// that; or "float".

@@ -102,6 +102,12 @@ module attributes {test.a = #gemm.schedule<micro_kernel = ARM_SVE_F32_12x32, sli
 
 // -----
 
+// #gemm.schedule (C7): integers are rounded when they are packed.
+// expected-error @below {{(C7) X86_AVX512_VNNI_6x32 reads packed input only}}
+module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX512_VNNI_6x32, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0]>} {}
+
+// -----
+
 // #gemm.schedule (C8): vectors have nowhere to stream to.
 // expected-error @below {{(C8) only tiles stream operands}}
 module attributes {test.a = #gemm.schedule<micro_kernel = X86_AVX2_F32_6x16, slice = [32, 32, 64], threads = [1, 1, 1], prefetch = [0, 0], streamed = weight>} {}
@@ -905,9 +911,9 @@ func.func @nest(%x: memref<?x65536xf32>, %w: memref<1x1x1048640xi8>, %i: index) 
 
 // -----
 
-// gemm.nest (C7): a copy in a cache is not prefetched.
+// gemm.nest (C7): neither integers nor a copy in a cache is prefetched.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C7) a weight that is unpacked is not prefetched}}
+  // expected-error @below {{'gemm.nest' op (C7) a quantized weight is not prefetched}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [4, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -922,6 +928,42 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
   // expected-error @below {{'gemm.nest' op (C6) at most 1048576 weights can be unpacked, of whole groups or an equal part of one; a slice has 64 x 48}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_F32_12x32, slice = [12, 64, 48], threads = [1, 1, 1], prefetch = [0, 0]>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): integers have their scales behind whole groups only.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C6) integers are multiplied in whole groups of 32 k; a slice has 48, a chunk 0}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 48], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): so do chunks.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C6) integers are multiplied in whole groups of 32 k; a slice has 64, a chunk 16}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0], k_chunk = 16, input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C1): floats are not multiplied as integers.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x64x1x1x32x1xf32>, %i: index) {
+  // expected-error @below {{'gemm.nest' op (C1) X86_AVX512_VNNI_6x32 does not read a weight of 'memref<2x64x1x1x32x1xf32>'}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] : memref<?x64xf32>, memref<2x64x1x1x32x1xf32> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return

@@ -120,6 +120,12 @@ static bool hasContiguousResult(MatmulOp op) {
       llvm::IsaPred<func::ReturnOp, lm::AllReduceOp, lm::AllGatherOp>);
 }
 
+/// Whether matmuls by `isa` have inputs of `type`: what is rounded to integers
+/// may be either.
+static bool readsInput(MatrixISA isa, Type type) {
+  return multipliesIntegers(isa) || multipliesBF16(isa) == type.isBF16();
+}
+
 MatmulShape gemm::getShape(MatmulOp op, SymbolTableCollection &symbols) {
   lm::WeightOp weight = lm::lookupWeight(symbols, op, op.getWeightAttr());
   RankedTensorType type = weight.getTensorType();
@@ -314,7 +320,7 @@ LogicalResult MatmulOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (Status status = sandwich::verify(schedule.getSchedule(), shape);
         !status)
       return emitOpError("(C6) ") << status.error().message;
-    if (multipliesBF16(kernel.isa) != inputType.isBF16())
+    if (!readsInput(kernel.isa, inputType))
       return emitOpError("(C6) ")
              << kernel.name() << " does not read an input of " << inputType;
   }
@@ -517,10 +523,12 @@ LogicalResult NestOp::verify() {
   int64_t offset;
   if (failed(input.getStridesAndOffset(strides, offset)) || strides[1] != 1 ||
       ShapedType::isDynamic(strides[0]) || input.getDimSize(1) != getK() ||
-      input.getElementType().isBF16() != multipliesBF16(kernel.isa))
+      !readsInput(kernel.isa, input.getElementType()))
     return emitOpError("(C2) ")
            << kernel.name() << " needs " << getK()
-           << (multipliesBF16(kernel.isa) ? " bf16" : " f32")
+           << (multipliesBF16(kernel.isa)       ? " bf16"
+               : multipliesIntegers(kernel.isa) ? " f32 or bf16"
+                                                : " f32")
            << " channels in contiguous rows at a static distance, not "
            << input;
   SmallVector<Type> arguments(5, IndexType::get(getContext()));

@@ -27,15 +27,37 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::gemm;
 
+static MatrixISA getInstructions(MatmulOp matmul) {
+  return matmul.getSchedules()
+      ->getSchedules()
+      .front()
+      .getSchedule()
+      .microKernel.isa;
+}
+
 /// Whether `use` is what a matmul multiplies in bf16.
 static bool isMultipliedInBF16(OpOperand &use) {
   auto matmul = dyn_cast<MatmulOp>(use.getOwner());
   return matmul && &use == &matmul.getInputMutable() &&
-         multipliesBF16(matmul.getSchedules()
-                            ->getSchedules()
-                            .front()
-                            .getSchedule()
-                            .microKernel.isa);
+         multipliesBF16(getInstructions(matmul));
+}
+
+/// Lets attention to a cache that is rounded itself give bf16 where all that
+/// reads it rounds it further, to int8: it may then use instructions of bf16.
+static void narrowAttention(lm::AttentionOp attention) {
+  if (!attention.getResult() ||
+      lm::getKVCacheType(attention.getKvCache().getType())
+          .getElementType()
+          .isF32() ||
+      !llvm::all_of(attention.getResult().getUses(), [](OpOperand &use) {
+        auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+        return matmul && &use == &matmul.getInputMutable() &&
+               multipliesIntegers(getInstructions(matmul));
+      }))
+    return;
+  auto type = cast<RankedTensorType>(attention.getResult().getType());
+  attention.getResult().setType(
+      type.clone(BFloat16Type::get(attention.getContext())));
 }
 
 /// Rows that `producer` copies, which now makes bf16 of them, can be of bf16
@@ -162,7 +184,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
       return WalkResult::advance();
     });
     if (result.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk(narrowAttention);
   }
 
   MatmulShape shapeOf(MatmulOp matmul, SymbolTableCollection &symbols) {

@@ -1,0 +1,321 @@
+//===- IntegerMicroKernelTest.cpp - Micro-kernels of integers -------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssemblyLoops.h"
+#include "JitTest.h"
+#include "MicroKernelProgram.h"
+#include "sandwich/Scheduling/MicroKernelMenu.h"
+#include "sandwich/Support/CheckedMath.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+
+using namespace sandwich;
+using namespace sandwich::test;
+
+namespace {
+
+/// A number of columns and how the weight is stored.
+struct Part {
+  MatrixISA isa;
+  int64_t columns, panel;
+  const char *storage;
+  /// Of the weight that `group` is a part of, or all.
+  int64_t group;
+
+  std::string name() const {
+    std::string text = std::string(sandwich::name(isa)) + "_" +
+                       std::to_string(columns) + "_panel" +
+                       std::to_string(panel) + "_" + storage + "_group" +
+                       std::to_string(group);
+    std::ranges::replace(text, '-', '_');
+    return text;
+  }
+  StorageFormat format() const { return *StorageFormat::parse(storage); }
+  /// One for each number of rows, the last of which the menu has.
+  std::vector<MicroKernelSpecialization> kernels() const {
+    int64_t most = 0;
+    for (const MicroKernel &kernel : microKernelMenu(isa))
+      if (kernel.columns == columns)
+        most = std::max(most, kernel.rows);
+    std::vector<MicroKernelSpecialization> result;
+    for (int64_t rows = 1; rows <= most; ++rows)
+      result.push_back({.kernel = {isa, rows, columns},
+                        .packing = integerPacking(panel),
+                        .storage = format(),
+                        .group = group,
+                        .packedInput = true});
+    return result;
+  }
+};
+
+void PrintTo(const Part &part, std::ostream *stream) { *stream << part.name(); }
+
+std::vector<Part> parts() {
+  constexpr MatrixISA isa = MatrixISA::X86_AVX512_VNNI;
+  std::vector<Part> result;
+  auto add = [&](int64_t columns, int64_t panel, const char *storage,
+                 int64_t group) {
+    ASSERT_TRUE(reads({isa, 1, columns}, integerPacking(panel),
+                      *StorageFormat::parse(storage)));
+    result.push_back({isa, columns, panel, storage, group});
+  };
+  for (const char *storage :
+       {"int8-g32-f16", "int4-g32-f16", "int4-g32-f32-minimum"}) {
+    add(16, 16, storage, 32);
+    add(32, 32, storage, 32);
+    add(32, 16, storage, 32);
+    add(48, 48, storage, 32);
+    add(64, 64, storage, 32);
+    add(64, 32, storage, 32);
+    add(112, 16, storage, 32);
+  }
+  add(32, 32, "int8-g16-f32", 16);
+  add(48, 48, "int4-g48-f16-minimum", 48);
+  add(32, 32, "int8-g64-f16-minimum", 64);
+  add(48, 48, "int4-g80-f16", 80);
+  add(32, 32, "int4-row-f32", 112);
+  add(32, 32, "int8-row-f32", 288);
+  return result;
+}
+
+class IntegerMicroKernels : public testing::TestWithParam<Part> {};
+
+/// What `verify` lets pass fits the registers, and all quads that one round
+/// takes are multiplied in it.
+TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
+  const Part &part = GetParam();
+  std::vector<MicroKernelSpecialization> kernels = part.kernels();
+  ASSERT_FALSE(kernels.empty());
+  auto program = MicroKernelProgram::compile(kernels, targetOf(part.isa));
+  ASSERT_TRUE(program) << program.error().message;
+  Result<std::string> assembly = (*program)->assembly();
+  ASSERT_TRUE(assembly) << assembly.error().message;
+  auto loops = findInnerLoops(*assembly, CpuArchitecture::X86_64);
+  for (const MicroKernelSpecialization &kernel : kernels) {
+    const int64_t quads = part.group <= 64 ? part.group / 4 : 4;
+    int64_t multiplications = 0;
+    for (const InnerLoop &loop : loops[kernel.name()]) {
+      multiplications = std::max(multiplications, loop.count("vpdpbusd"));
+      EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
+    }
+    EXPECT_EQ(multiplications, quads * kernel.kernel.rows * part.columns / 16)
+        << kernel.name();
+  }
+}
+
+/// Input, weight and sums of one call. Scales are powers of two and numbers so
+/// few that sums are exact in any order.
+class Operands {
+public:
+  static constexpr int64_t skippedRows = 1, skippedColumns = 3;
+
+  Operands(const MicroKernelSpecialization &kernel, int64_t groups,
+           bool accumulate, std::mt19937 &random)
+      : kernel(kernel), format(kernel.storage), panel(kernel.packing->panel),
+        rows(kernel.kernel.rows), columns(kernel.kernel.columns),
+        group(kernel.group), groups(groups), accumulate(accumulate),
+        panelBytes((groups + 1) * bytesOfGroup()), sumsStride(columns + 5),
+        random(random) {
+    for (int64_t i = 0; i < rows * k(); ++i)
+      input.push_back(static_cast<int8_t>(
+          i % group == group / 3 ? 127 - 254 * draw(0, 1) : draw(-7, 7)));
+    for (int64_t i = 0; i < rows * groups; ++i)
+      inputScales.push_back(drawScale());
+    for (int64_t i = 0; i < columns * k(); ++i)
+      weight.push_back(static_cast<uint8_t>(draw(0, (1 << format.bits()) - 1)));
+    for (int64_t i = 0; i < columns * groups; ++i) {
+      weightScales.push_back(drawScale() * (draw(0, 1) != 0 ? 1 : -1));
+      minima.push_back(hasMinima() ? drawScale() * draw(-8, 8) : 0);
+    }
+    sums.resize((rows + 2 * skippedRows) * sumsStride);
+    for (float &sum : sums)
+      sum = static_cast<float>(draw(-64, 64)) / 4;
+  }
+
+  int64_t inputBytes() const {
+    return (groups + 1) * packedLength(kernel.kernel.isa, group, group) * rows;
+  }
+  int64_t weightBytes() const { return columns / panel * panelBytes; }
+  int64_t sumsBytes() const { return std::ssize(sums) * 4; }
+  int64_t bytes() const {
+    return aligned(inputBytes()) + aligned(weightBytes()) +
+           aligned(sumsBytes());
+  }
+
+  /// Writes the operands to `memory` from `place` on, everything around them
+  /// no number. Input and weight begin one group into their buffers.
+  MicroKernelCall write(unsigned char *memory, int64_t place) const {
+    MicroKernelCall call;
+    call.input = place;
+    call.weight = call.input + aligned(inputBytes());
+    call.sums = call.weight + aligned(weightBytes());
+    std::memset(memory + place, 0xff, call.sums - place);
+    call.firstK = inputGroupBytes();
+    call.k = k();
+    call.weightOffset = bytesOfGroup();
+    call.panelStride = panelBytes;
+    call.sumsRow = skippedRows;
+    call.sumsColumn = skippedColumns;
+    call.sumsStride = sumsStride;
+    call.accumulate = accumulate;
+    for (int64_t number = 0; number < groups; ++number) {
+      writeInput(memory + call.input + (number + 1) * inputGroupBytes(),
+                 number);
+      for (int64_t column = 0; column < columns; ++column) {
+        // The last group is that of the next panel's first.
+        unsigned char *to = memory + call.weight + column / panel * panelBytes +
+                            (number + 1) % (groups + 1) * bytesOfGroup();
+        writeColumn(to, column, number);
+      }
+    }
+    std::memcpy(memory + call.sums, sums.data(), sumsBytes());
+    return call;
+  }
+
+  std::vector<float> expected() const {
+    std::vector<float> result = sums;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column) {
+        double sum = 0;
+        for (int64_t i = 0; i < k(); ++i) {
+          const int64_t number = i / group;
+          const double stored = weight[column * k() + i] -
+                                (hasMinima() ? 0 : format.storedZero());
+          const double value = stored * weightScales[column * groups + number] +
+                               minima[column * groups + number];
+          sum +=
+              value * input[row * k() + i] * inputScales[row * groups + number];
+        }
+        float &place =
+            result[(skippedRows + row) * sumsStride + skippedColumns + column];
+        place = static_cast<float>(accumulate ? place + sum : sum);
+      }
+    return result;
+  }
+
+  const MicroKernelSpecialization &kernel;
+
+private:
+  static int64_t aligned(int64_t bytes) { return roundUp(bytes, int64_t(64)); }
+  int draw(int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  }
+  /// Neither too large nor too small for sums of them to be exact.
+  float drawScale() {
+    return static_cast<float>(draw(1, 3)) / static_cast<float>(1 << draw(0, 2));
+  }
+  bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
+  int64_t k() const { return groups * group; }
+  int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
+  int64_t inputGroupBytes() const { return rows * (group + packedGroupBytes); }
+
+  template <typename T> static void put(unsigned char *place, T value) {
+    std::memcpy(place, &value, sizeof(value));
+  }
+  void putScale(unsigned char *place, float value) const {
+    if (format.scale == ScaleFormat::F32)
+      put(place, value);
+    else
+      put(place, static_cast<_Float16>(value));
+  }
+
+  void writeInput(unsigned char *to, int64_t number) const {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int8_t *from = input.data() + row * k() + number * group;
+      std::memcpy(to + row * group, from, group);
+      int32_t sum = 0;
+      for (int64_t i = 0; i < group; ++i)
+        sum += from[i];
+      const float scale = inputScales[row * groups + number];
+      unsigned char *start = to + rows * group + row * 4;
+      if (hasMinima())
+        put(start, scale * static_cast<float>(sum));
+      else
+        put(start, static_cast<int32_t>(-format.storedZero() * sum));
+      put(start + rows * 4, scale);
+    }
+  }
+
+  /// [quad][column][4] of numbers of 8 bits; of 4 bits the lines of 64 share
+  /// one in turn.
+  void writeColumn(unsigned char *to, int64_t column, int64_t number) const {
+    const int64_t inPanel = column % panel;
+    for (int64_t i = 0; i < group; ++i) {
+      const uint8_t value = weight[column * k() + number * group + i];
+      const int64_t element = (i / 4 * panel + inPanel) * 4 + i % 4;
+      if (format.bits() == 8) {
+        to[element] = value;
+        continue;
+      }
+      const int64_t line = element / 64;
+      unsigned char &byte = to[line / 2 * 64 + element % 64];
+      byte = line % 2 == 0
+                 ? static_cast<unsigned char>((byte & 0xf0) | value)
+                 : static_cast<unsigned char>((byte & 0x0f) | (value << 4));
+    }
+    const int64_t bytes = bytesOf(format.scale);
+    const int64_t place = column * groups + number;
+    putScale(to + scalesOffset(format, panel, group) + inPanel * bytes,
+             weightScales[place]);
+    if (hasMinima())
+      putScale(to + minimaOffset(format, panel, group) + inPanel * bytes,
+               minima[place]);
+  }
+
+  StorageFormat format;
+  int64_t panel, rows, columns, group, groups;
+  bool accumulate;
+  int64_t panelBytes, sumsStride;
+  std::mt19937 &random;
+  /// [rows, k] and [rows, groups]; [columns, k] and [columns, groups]; [rows,
+  /// stride] with what must stay.
+  std::vector<int8_t> input;
+  std::vector<uint8_t> weight;
+  std::vector<float> inputScales, weightScales, minima, sums;
+};
+
+TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
+  const Part &part = GetParam();
+  const Target target = targetOf(part.isa);
+  if (!hostRuns(target.name))
+    GTEST_SKIP() << "this CPU does not run code for " << target.name;
+  std::vector<MicroKernelSpecialization> kernels = part.kernels();
+  auto program = MicroKernelProgram::compile(kernels, target);
+  ASSERT_TRUE(program) << program.error().message;
+  std::mt19937 random(static_cast<unsigned>(part.group));
+  for (size_t i = 0; i < kernels.size(); ++i)
+    for (int64_t groups : {0, 1, 2, 5})
+      for (bool accumulate : {false, true}) {
+        const Operands operands(kernels[i], groups, accumulate, random);
+        AlignedBytes memory(operands.bytes());
+        MicroKernelCall call = operands.write(memory.data(), 0);
+        call.kernel = static_cast<int64_t>(i);
+        Status status =
+            (*program)->run({call}, memory.data(), operands.bytes(), 64);
+        ASSERT_TRUE(status) << status.error().message;
+        std::vector<float> result(operands.sumsBytes() / 4);
+        std::memcpy(result.data(), memory.data() + call.sums,
+                    operands.sumsBytes());
+        ASSERT_EQ(result, operands.expected())
+            << kernels[i].name() << " with " << groups << " groups"
+            << (accumulate ? ", accumulating" : "");
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, IntegerMicroKernels,
+                         testing::ValuesIn(parts()),
+                         [](const testing::TestParamInfo<Part> &info) {
+                           return info.param.name();
+                         });
+
+} // namespace
