@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 using namespace sandwich;
 
 namespace {
@@ -135,14 +137,14 @@ TEST(Schedule, UntunedIntegersPackAllOfK) {
                                  .roundsInput = true};
       Result<ScheduleTable> table = chooseByRule(integers, target, 2);
       ASSERT_TRUE(table) << table.error().message;
-      ASSERT_EQ(table->size(), 2u);
+      ASSERT_EQ(table->size(), k <= 8192 ? 2u : 1u);
       for (const auto &[rows, schedule] : *table) {
         EXPECT_EQ(schedule.microKernel.name(), "X86_AVX512_VNNI_6x32");
         EXPECT_EQ(schedule.slice[2], k);
         EXPECT_EQ(errorOf(schedule, integers), "");
         EXPECT_LE(schedule.slice[0] * schedule.slice[2], maxPackedInput);
       }
-      EXPECT_EQ(table->front().maxRows, 6);
+      EXPECT_EQ(table->front().maxRows, k <= 8192 ? 6 : INT64_MAX);
     }
 }
 

@@ -6,7 +6,7 @@
 // integers when they are packed: once for all columns where a slice is all of K.
 //
 // RUN: sandwich-opt %s -gemm-to-loops | FileCheck %s
-// RUN: sed 's/, offset = minimum//; s/2x2x1216xi8/2x2x1088xi8/' %s | \
+// RUN: sed 's/, offset = minimum//; s/2x2x1152xi8/2x2x1088xi8/' %s | \
 // RUN:   sandwich-opt -gemm-to-loops | FileCheck %s --check-prefix=ZERO
 // RUN: sed 's/slice = .12, 32, 128./slice = [12, 32, 64]/' %s | \
 // RUN:   sandwich-opt -gemm-to-loops | FileCheck %s --check-prefix=SLICES
@@ -48,13 +48,13 @@
 // ASSEMBLY-LABEL: X86_AVX512_VNNI_6x32_int4_g64_f16_minimum_group64_packed:
 // ASSEMBLY: vpdpbusd
 // ASSEMBLY: vfmadd
-func.func @nest(%x: memref<?x128xf32>, %w: memref<2x2x1216xi8>, %y: memref<?x64xf32>,
+func.func @nest(%x: memref<?x128xf32>, %w: memref<2x2x1152xi8>, %y: memref<?x64xf32>,
                 %r0: index, %r1: index, %c0: index, %c1: index, %k0: index, %k1: index) {
   gemm.nest %x, %w rows(%r0 to %r1) columns(%c0 to %c1) k(%k0 to %k1)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 32, 128], threads = [1, 1, 1], prefetch = [0, 0], input = packed>)
       unit 32 rows_between [12, 24]
       stored <int4, group = 64, scale = f16, offset = minimum> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4>
-      : memref<?x128xf32>, memref<2x2x1216xi8> {
+      : memref<?x128xf32>, memref<2x2x1152xi8> {
   ^finished(%sums: memref<?x?xf32, strided<[?, 1], offset: ?>>, %row: index, %rows: index, %column: index, %columns: index):
     gemm.epilogue %sums at(%row, %column) size(%rows, %columns) epilogue(<none>) into %y
         : memref<?x?xf32, strided<[?, 1], offset: ?>> into memref<?x64xf32>

@@ -10,7 +10,8 @@ Every field of config.json can be set; `--dtype`, `--shards` and `--seed` choose
 how the weights are stored. `--scale NAME=FACTOR` multiplies the weights whose
 names contain NAME, after which the model may compute what no narrow type holds.
 With `--storable FORMAT`, such as int4-g32-f16, the values of matmuls' weights are
-some that a weight in that format holds as they are.
+some that a weight in that format holds as they are; with `--storable-tables FORMAT`
+those of tables that no matmul multiplies.
 """
 import argparse
 import json
@@ -121,10 +122,11 @@ def storable(random, shape, deviation, storage):
     return values.reshape(shape).astype(np.float32)
 
 
-def random_tensors(config, dtype, seed, scales=(), storage=None):
+def random_tensors(config, dtype, seed, scales=(), storage=None,
+                   table_storage=None):
     """Name, dtype, shape and bytes of every tensor, as write_safetensors takes
     them. `scales` are parts of names, and factors; `storage` is what `storable`
-    takes."""
+    takes, of what is multiplied, and `table_storage` of other tables."""
     random = np.random.default_rng(seed)
     entries = []
     for name, shape, deviation in tensors(config):
@@ -138,8 +140,9 @@ def random_tensors(config, dtype, seed, scales=(), storage=None):
                 values *= np.float32(factor)
         multiplied = len(shape) == 2 and (config["tie_word_embeddings"]
                                           or "embed" not in name)
-        if storage and multiplied:
-            values = storable(random, shape, deviation, storage)
+        format_ = storage if multiplied else table_storage
+        if format_ and len(shape) == 2:
+            values = storable(random, shape, deviation, format_)
             entries.append((name, "F32", shape, encode(values, "F32")))
             continue
         entries.append((name, dtype, shape, encode(values, dtype)))
@@ -175,6 +178,7 @@ def main():
     parser.add_argument("--scale", action="append", default=[],
                         metavar="NAME=FACTOR")
     parser.add_argument("--storable", metavar="FORMAT")
+    parser.add_argument("--storable-tables", metavar="FORMAT")
     arguments = parser.parse_args()
 
     config = dict(DEFAULTS)
@@ -190,7 +194,8 @@ def main():
               (scale.split("=", 1) for scale in arguments.scale)]
     write_checkpoint(arguments.out, config,
                      random_tensors(config, arguments.dtype, arguments.seed,
-                                    scales, arguments.storable),
+                                    scales, arguments.storable,
+                                    arguments.storable_tables),
                      arguments.shards)
 
 
