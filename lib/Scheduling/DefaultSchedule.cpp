@@ -228,6 +228,22 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
+/// Few rows by integers, which are read at the speed of memory; more by tiles
+/// of bf16, to which slices are unpacked: scaling the sums of each group takes
+/// integers most of what tiles of them would gain.
+ScheduleTable chooseIntegersAndTiles(const MatmulShape &shape,
+                                     MatrixISA integers, MatrixISA tiles,
+                                     const Target &target, int64_t threads) {
+  const int64_t fewRows = registerFileOf(tiles).rows;
+  ScheduleTable table = chooseIntegers(shape, integers, target, threads);
+  table.back().maxRows = fewRows;
+  for (const ScheduleTableEntry &entry :
+       chooseUnpacking(shape, tiles, target, threads))
+    if (entry.maxRows > fewRows)
+      table.push_back(entry);
+  return table;
+}
+
 } // namespace
 
 bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
@@ -252,8 +268,14 @@ Result<ScheduleTable> sandwich::chooseByRule(const MatmulShape &shape,
     return makeError("no matrix instructions of ", target.name,
                      " multiply a weight of ", shape.n, " x ", shape.k);
 
-  if (multipliesIntegers(*chosen))
+  if (multipliesIntegers(*chosen)) {
+    MatmulShape exact = shape;
+    exact.roundsInput = false;
+    const std::optional<MatrixISA> floats = instructionsFor(exact, target);
+    if (floats && hasTiles(*floats) && !shape.deterministic)
+      return chooseIntegersAndTiles(shape, *chosen, *floats, target, threads);
     return chooseIntegers(shape, *chosen, target, threads);
+  }
   if (unpacksWeights(*chosen, shape.storage))
     return chooseUnpacking(shape, *chosen, target, threads);
   if (hasTiles(*chosen))

@@ -339,7 +339,7 @@ int64_t equalParts(int64_t k, int64_t most, int64_t step) {
 void completeTiles(Schedule &schedule, const MatmulShape &shape,
                    int64_t strips) {
   const int64_t k = std::min(schedule.slice[2], shape.k);
-  const int64_t step = packingFor(shape, schedule.microKernel.isa).kStep;
+  const int64_t step = packingOf(schedule.microKernel.isa).kStep;
   schedule.prefetchHint = PrefetchHint::L2;
   schedule.chunkK = 0;
   if (strips == 1 &&

@@ -148,6 +148,39 @@ TEST(Schedule, UntunedIntegersPackAllOfK) {
     }
 }
 
+/// Beside tiles integers are for few rows, but where results must not depend on
+/// the rows, or tiles do not take the groups.
+TEST(Schedule, UntunedIntegersLeaveManyRowsToTiles) {
+  const Target target = *getTarget("x86-64-amx");
+  MatmulShape integers{.n = 4096,
+                       .k = 2048,
+                       .storage = *StorageFormat::parse("int4-g32-f16"),
+                       .roundsInput = true};
+  const auto instructions = [&] {
+    std::vector<std::pair<int64_t, MatrixISA>> result;
+    Result<ScheduleTable> table = chooseByRule(integers, target, 2);
+    EXPECT_TRUE(table);
+    for (const auto &[rows, schedule] : *table) {
+      EXPECT_EQ(errorOf(schedule, integers), "");
+      result.emplace_back(rows, schedule.microKernel.isa);
+    }
+    return result;
+  };
+  using enum MatrixISA;
+  using Expected = std::vector<std::pair<int64_t, MatrixISA>>;
+  const Expected onlyIntegers = {{6, X86_AVX512_VNNI},
+                                 {INT64_MAX, X86_AVX512_VNNI}};
+  EXPECT_EQ(instructions(), (Expected{{6, X86_AVX512_VNNI},
+                                      {16, X86_AVX512_VNNI},
+                                      {32, X86_AMX_BF16},
+                                      {INT64_MAX, X86_AMX_BF16}}));
+  integers.deterministic = true;
+  EXPECT_EQ(instructions(), onlyIntegers);
+  integers.deterministic = false;
+  integers.storage = *StorageFormat::parse("int4-g16-f16");
+  EXPECT_EQ(instructions(), onlyIntegers);
+}
+
 TEST(Schedule, LoopOrdersHaveNames) {
   for (LoopOrder order : {LoopOrder::RowsOuter, LoopOrder::ColumnsOuter})
     EXPECT_EQ(loopOrderNamed(name(order)), order);

@@ -27,19 +27,28 @@ using namespace mlir;
 using namespace sandwich;
 using namespace sandwich::gemm;
 
-static MatrixISA getInstructions(MatmulOp matmul) {
-  return matmul.getSchedules()
-      ->getSchedules()
-      .front()
-      .getSchedule()
-      .microKernel.isa;
+/// The schedules of the matmul whose input `use` is; none if it is no input.
+static ArrayRef<ScheduleAttr> getSchedulesOfReader(OpOperand &use) {
+  auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+  if (!matmul || &use != &matmul.getInputMutable())
+    return {};
+  return matmul.getSchedules()->getSchedules();
 }
 
 /// Whether `use` is what a matmul multiplies in bf16.
 static bool isMultipliedInBF16(OpOperand &use) {
-  auto matmul = dyn_cast<MatmulOp>(use.getOwner());
-  return matmul && &use == &matmul.getInputMutable() &&
-         multipliesBF16(getInstructions(matmul));
+  return llvm::any_of(getSchedulesOfReader(use), [](ScheduleAttr schedule) {
+    return multipliesBF16(schedule.getSchedule().microKernel.isa);
+  });
+}
+
+/// Whether `use` is what a matmul rounds to integers.
+static bool isRoundedToIntegers(OpOperand &use) {
+  ArrayRef<ScheduleAttr> schedules = getSchedulesOfReader(use);
+  return !schedules.empty() &&
+         llvm::all_of(schedules, [](ScheduleAttr schedule) {
+           return multipliesIntegers(schedule.getSchedule().microKernel.isa);
+         });
 }
 
 /// Lets attention to a cache that is rounded itself give bf16 where all that
@@ -49,11 +58,7 @@ static void narrowAttention(lm::AttentionOp attention) {
       lm::getKVCacheType(attention.getKvCache().getType())
           .getElementType()
           .isF32() ||
-      !llvm::all_of(attention.getResult().getUses(), [](OpOperand &use) {
-        auto matmul = dyn_cast<MatmulOp>(use.getOwner());
-        return matmul && &use == &matmul.getInputMutable() &&
-               multipliesIntegers(getInstructions(matmul));
-      }))
+      !llvm::all_of(attention.getResult().getUses(), isRoundedToIntegers))
     return;
   auto type = cast<RankedTensorType>(attention.getResult().getType());
   attention.getResult().setType(
