@@ -37,6 +37,7 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   unit(MatrixISA::X86_AVX512_BF16) = {0.5, 6, 0.5};
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
+  unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_BF16) = {0.5, 5, 0.5};
   // Of vectors of 512 bits; shorter ones take as many times as long in passes,
   // which no schedule changes.

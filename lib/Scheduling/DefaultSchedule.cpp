@@ -33,6 +33,8 @@ MicroKernel widestMicroKernel(MatrixISA isa) {
     return {isa, 12, 32};
   case MatrixISA::X86_AVX512_VNNI:
     return {isa, 6, 32};
+  case MatrixISA::ARM_NEON_DOTPROD:
+    return {isa, 3, 16};
   case MatrixISA::X86_AMX_BF16:
     return {isa, 32, 32};
   case MatrixISA::ARM_NEON_F32:
@@ -201,6 +203,9 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
   return std::move(builder.table);
 }
 
+/// One row of 3x16 has four vectors of sums, and waits for each.
+constexpr MicroKernel oneRowOfNeon = {MatrixISA::ARM_NEON_DOTPROD, 1, 32};
+
 /// A quantized weight whose integers are multiplied: of its panels, which lie
 /// in L2 while all strips of a block come by, all of K at once, so that the
 /// input is rounded once.
@@ -211,13 +216,24 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
   schedule.packsInput = true;
+  const int64_t mostK =
+      std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group;
+  schedule.slice[2] = std::min(shape.k, mostK);
+  int64_t served = 0;
+  if (isa == oneRowOfNeon.isa && coversColumns(oneRowOfNeon, shape, threads)) {
+    schedule.microKernel = oneRowOfNeon;
+    schedule.slice[0] = served = oneRowOfNeon.rows;
+    schedule.slice[1] = std::lcm(oneRowOfNeon.columns, shape.columnUnit);
+    builder.serve(1, served);
+    schedule.microKernel = kernel;
+  }
   schedule.slice[0] = kernel.rows;
   schedule.slice[1] = std::lcm(
       std::lcm(packingFor(shape, isa).panel, kernel.columns), shape.columnUnit);
   schedule.slice[2] = std::min(
       shape.k,
       std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group);
-  builder.serve(1, kernel.rows);
+  builder.serve(served + 1, kernel.rows);
   // Half of L2 for the input.
   constexpr int64_t mostRows = 192;
   const int64_t rows =

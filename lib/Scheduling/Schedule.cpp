@@ -118,6 +118,7 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
   case MatrixISA::ARM_SVE_F32:
     return {.panel = panel, .tile = panel, .kStep = 1, .kPack = 1};
   case MatrixISA::X86_AVX512_VNNI:
+  case MatrixISA::ARM_NEON_DOTPROD:
     return integerPacking(panel);
   case MatrixISA::X86_AVX512_BF16:
     return {.panel = panel, .tile = panel, .kStep = 2, .kPack = 2};
@@ -131,7 +132,8 @@ static Packing makePacking(MatrixISA isa, int64_t panel) {
 }
 
 static bool isNeon(MatrixISA isa) {
-  return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_BF16;
+  return isa == MatrixISA::ARM_NEON_F32 || isa == MatrixISA::ARM_NEON_DOTPROD ||
+         isa == MatrixISA::ARM_NEON_BF16;
 }
 
 bool sandwich::canPackInput(MatrixISA isa) {

@@ -30,6 +30,7 @@ constexpr NamedISA namedISAs[] = {
     {MatrixISA::X86_AVX512_BF16, "X86_AVX512_BF16", {32, 1, 16}},
     {MatrixISA::X86_AMX_BF16, "X86_AMX_BF16", {8, 16, 16}},
     {MatrixISA::ARM_NEON_F32, "ARM_NEON_F32", {32, 1, 4}},
+    {MatrixISA::ARM_NEON_DOTPROD, "ARM_NEON_DOTPROD", {32, 1, 4}},
     {MatrixISA::ARM_NEON_BF16, "ARM_NEON_BF16", {32, 2, 2}},
     {MatrixISA::ARM_SVE_F32,
      "ARM_SVE_F32",
@@ -45,8 +46,8 @@ struct NamedTarget {
   /// The target whose instructions and features it has as well, if any.
   std::string_view base;
   CpuArchitecture architecture;
-  MatrixISA isa;
-  /// Beyond those of the base.
+  /// Beyond those of the base, best last.
+  std::vector<MatrixISA> isas;
   std::vector<CpuFeature> features;
 };
 
@@ -60,44 +61,49 @@ const std::vector<NamedTarget> &namedTargets() {
       {"x86-64-avx2",
        "",
        X86_64,
-       MatrixISA::X86_AVX2_F32,
+       {MatrixISA::X86_AVX2_F32},
        {SSE3, SSSE3, SSE4_1, SSE4_2, POPCNT, CX16, MOVBE, LZCNT, BMI, BMI2, AVX,
         F16C, FMA, AVX2}},
       {"x86-64-avx512",
        "x86-64-avx2",
        X86_64,
-       MatrixISA::X86_AVX512_F32,
+       {MatrixISA::X86_AVX512_F32},
        {AVX512F, AVX512CD, AVX512BW, AVX512DQ, AVX512VL}},
       {"x86-64-avx512-vnni",
        "x86-64-avx512",
        X86_64,
-       MatrixISA::X86_AVX512_VNNI,
+       {MatrixISA::X86_AVX512_VNNI},
        {AVX512VNNI}},
       {"x86-64-avx512-bf16",
        "x86-64-avx512-vnni",
        X86_64,
-       MatrixISA::X86_AVX512_BF16,
+       {MatrixISA::X86_AVX512_BF16},
        {AVX512BF16}},
       {"x86-64-amx",
        "x86-64-avx512-bf16",
        X86_64,
-       MatrixISA::X86_AMX_BF16,
+       {MatrixISA::X86_AMX_BF16},
        {AMX_TILE, AMX_BF16}},
-      {"aarch64-neon", "", AArch64, MatrixISA::ARM_NEON_F32, {ARM_NEON}},
+      {"aarch64-neon", "", AArch64, {MatrixISA::ARM_NEON_F32}, {ARM_NEON}},
+      {"aarch64-neon-dotprod",
+       "aarch64-neon",
+       AArch64,
+       {MatrixISA::ARM_NEON_DOTPROD},
+       {ARM_DOTPROD}},
       {"aarch64-sve",
        "aarch64-neon",
        AArch64,
-       MatrixISA::ARM_SVE_F32,
+       {MatrixISA::ARM_SVE_F32},
        {ARM_SVE}},
       {"aarch64-sve-bf16",
        "aarch64-sve",
        AArch64,
-       MatrixISA::ARM_SVE_BF16,
-       {ARM_BF16}},
+       {MatrixISA::ARM_NEON_DOTPROD, MatrixISA::ARM_SVE_BF16},
+       {ARM_DOTPROD, ARM_BF16}},
       {"aarch64-neon-bf16",
-       "aarch64-neon",
+       "aarch64-neon-dotprod",
        AArch64,
-       MatrixISA::ARM_NEON_BF16,
+       {MatrixISA::ARM_NEON_BF16},
        {ARM_BF16}},
   };
   return targets;
@@ -109,7 +115,8 @@ void addInstructions(const NamedTarget &named, Target &target) {
     addInstructions(
         *std::ranges::find(namedTargets(), named.base, &NamedTarget::name),
         target);
-  target.matrixISAs.push_back(named.isa);
+  target.matrixISAs.insert(target.matrixISAs.end(), named.isas.begin(),
+                           named.isas.end());
   for (CpuFeature feature : named.features)
     target.features.insert(feature);
 }
@@ -146,6 +153,7 @@ CpuArchitecture sandwich::architectureOf(MatrixISA isa) {
   case MatrixISA::X86_AMX_BF16:
     return CpuArchitecture::X86_64;
   case MatrixISA::ARM_NEON_F32:
+  case MatrixISA::ARM_NEON_DOTPROD:
   case MatrixISA::ARM_NEON_BF16:
   case MatrixISA::ARM_SVE_F32:
   case MatrixISA::ARM_SVE_BF16:
@@ -187,6 +195,7 @@ MatrixElement sandwich::elementOf(MatrixISA isa) {
   case MatrixISA::ARM_SVE_BF16:
     return MatrixElement::BF16;
   case MatrixISA::X86_AVX512_VNNI:
+  case MatrixISA::ARM_NEON_DOTPROD:
     return MatrixElement::Int8;
   }
   __builtin_unreachable();
@@ -252,7 +261,7 @@ Result<Target> sandwich::getTarget(std::string_view name) {
         continue;
       // Vectors no longer than NEON's would take four passes.
       constexpr int64_t bytesOfNeon = 16;
-      if (hasScalableVectors(named.isa) &&
+      if (hasScalableVectors(named.isas.back()) &&
           hostScalableVectorBytes() <= bytesOfNeon)
         continue;
       Target target = makeTarget(named);

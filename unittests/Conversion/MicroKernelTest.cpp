@@ -83,6 +83,8 @@ std::vector<std::string_view> multiplicationsOf(MatrixISA isa) {
     return {"vdpbf16ps"};
   case MatrixISA::X86_AVX512_VNNI:
     return {"vpdpbusd"};
+  case MatrixISA::ARM_NEON_DOTPROD:
+    return {"sdot"};
   case MatrixISA::X86_AMX_BF16:
     return {"tdpbf16ps"};
   case MatrixISA::ARM_NEON_F32:

@@ -50,6 +50,10 @@ enum class MatrixISA {
   X86_AMX_BF16,
   /// NEON, f32: fmla.
   ARM_NEON_F32,
+  /// NEON with dot products: sdot, four k of integers of a weight and of an
+  /// input
+  /// rounded to int8.
+  ARM_NEON_DOTPROD,
   /// NEON with BF16: bfmmla, 2 x 4 times 4 x 2 bf16 into 2 x 2 f32.
   ARM_NEON_BF16,
   /// SVE, f32: fmla on vectors as long as the CPU has them, up to 512 bits;

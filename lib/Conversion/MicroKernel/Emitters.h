@@ -28,6 +28,9 @@ const MicroKernelEmitter &getX86DotBF16Emitter();
 /// AVX512_VNNI.
 const MicroKernelEmitter &getX86DotInt8Emitter();
 
+/// NEON with dot products.
+const MicroKernelEmitter &getNeonDotInt8Emitter();
+
 /// AMX.
 const MicroKernelEmitter &getAMXEmitter();
 

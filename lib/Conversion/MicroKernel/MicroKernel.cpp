@@ -103,6 +103,8 @@ const MicroKernelEmitter &sandwich::getMicroKernelEmitter(MatrixISA isa) {
     return getX86DotBF16Emitter();
   case MatrixISA::X86_AMX_BF16:
     return getAMXEmitter();
+  case MatrixISA::ARM_NEON_DOTPROD:
+    return getNeonDotInt8Emitter();
   case MatrixISA::ARM_NEON_BF16:
     return getNeonBFMMLAEmitter();
   case MatrixISA::ARM_SVE_BF16:

@@ -1,108 +1,60 @@
-//===- X86DotInt8.cpp - AVX512_VNNI micro-kernels -------------------------===//
+//===- IntegerDot.cpp - Micro-kernels of integers -------------------------===//
 //
 // Part of the Sandwich project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-///
-/// \file
-/// Integers of a weight times integers of an input, in groups of k: products of
-/// a group are summed exactly, in i32, and each such sum is scaled by both its
-/// scales and added up in f32. Numbers of the weight have no sign, as vpdpbusd
-/// takes them, with `storedZero` added: a group's sum begins with what makes up
-/// for that.
-///
-//===----------------------------------------------------------------------===//
 
-#include "Vector.h"
+#include "IntegerDot.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <bit>
+
 using namespace mlir;
 using namespace sandwich;
 
 /// Numbers of a column that lie together, and that one lane multiplies.
-static constexpr int64_t quad = 4;
+static constexpr int64_t numbersOfWord = 4;
 static constexpr int64_t wordBytes = 4;
-
-namespace {
-
-class DotInt8Writer final : public VectorWriter {
-public:
-  DotInt8Writer(ImplicitLocOpBuilder &builder,
-                const MicroKernelSpecialization &specialization,
-                const MicroKernelArguments &arguments)
-      : VectorWriter(builder, specialization, arguments),
-        storage(specialization.storage), group(specialization.group),
-        groupSumType(VectorType::get({lanes}, builder.getI32Type())) {}
-
-private:
-  Sums multiplyAll(Sums sums) override;
-  /// Adds the products of one group, whose columns' panels and rows begin at
-  /// the addresses `panels` and `rows`.
-  void writeGroup(ArrayRef<Value> panels, Value rows,
-                  MutableArrayRef<Value> sums);
-  /// What the sums of the group begin with.
-  SmallVector<Value> createGroupSums(Value rows);
-  /// Multiplies `count` quads from the one on that `panels` and `rows` are of.
-  void writeQuads(ArrayRef<Value> panels, Value rows, int64_t count,
-                  MutableArrayRef<Value> groupSums);
-  void addGroupSums(ArrayRef<Value> panels, Value rows,
-                    ArrayRef<Value> groupSums, MutableArrayRef<Value> sums);
-
-  /// The numbers of quad `number` of the columns of register `block`.
-  Value loadNumbers(ArrayRef<Value> panels, int64_t number, int64_t block);
-  /// The scales or minima, which begin `offset` bytes into a group, of the
-  /// columns of register `block`.
-  Value loadScales(ArrayRef<Value> panels, int64_t offset, int64_t block);
-  /// In every lane the word `offset` bytes from `address` on.
-  Value broadcast(Type type, Value address, int64_t offset);
-
-  Value load(Type type, Value address, int64_t offset, int64_t alignment);
-  /// `address` as an integer, so that loops count it up.
-  Value addressOf(Value buffer, Value element);
-  Value advance(Value address, int64_t bytes);
-  Value splat(int64_t value);
-
-  bool hasMinima() const { return storage.offset == GroupOffset::Minimum; }
-  bool sharesLines() const { return storage.number == NumberFormat::Int4; }
-  /// Of a panel.
-  int64_t linesOfQuad() const { return packing.panel / lanes; }
-  int64_t startsOffset() const { return kernel.rows * group; }
-  int64_t scalesOfRowsOffset() const {
-    return startsOffset() + kernel.rows * wordBytes;
-  }
-
-  const StorageFormat storage;
-  const int64_t group;
-  VectorType groupSumType;
-  /// The line that was loaded last, which two registers of numbers may share.
-  std::pair<int64_t, int64_t> lineNumber;
-  Value line;
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
-Value DotInt8Writer::addressOf(Value buffer, Value element) {
+IntegerDotWriter::IntegerDotWriter(
+    ImplicitLocOpBuilder &builder,
+    const MicroKernelSpecialization &specialization,
+    const MicroKernelArguments &arguments)
+    : VectorWriter(builder, specialization, arguments),
+      storage(specialization.storage),
+      numbersType(
+          VectorType::get({numbersOfWord * lanes}, builder.getI8Type())),
+      groupSumType(VectorType::get({lanes}, builder.getI32Type())),
+      group(specialization.group) {}
+
+int64_t IntegerDotWriter::startsOffset() const { return kernel.rows * group; }
+
+int64_t IntegerDotWriter::scalesOfRowsOffset() const {
+  return startsOffset() + kernel.rows * wordBytes;
+}
+
+Value IntegerDotWriter::addressOf(Value buffer, Value element) {
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer);
   Value address = arith::AddIOp::create(builder, base, element);
   return arith::IndexCastOp::create(builder, builder.getI64Type(), address);
 }
 
-Value DotInt8Writer::advance(Value address, int64_t bytes) {
+Value IntegerDotWriter::advance(Value address, int64_t bytes) {
   Value distance = arith::ConstantIntOp::create(builder, bytes, 64);
   return arith::AddIOp::create(builder, address, distance);
 }
 
-Value DotInt8Writer::load(Type type, Value address, int64_t offset,
-                          int64_t alignment) {
+Value IntegerDotWriter::load(Type type, Value address, int64_t offset,
+                             int64_t alignment) {
   auto pointerType = LLVM::LLVMPointerType::get(builder.getContext());
   Value pointer = LLVM::IntToPtrOp::create(builder, pointerType, address);
   Value place =
@@ -112,39 +64,41 @@ Value DotInt8Writer::load(Type type, Value address, int64_t offset,
                               static_cast<unsigned>(alignment));
 }
 
-Value DotInt8Writer::broadcast(Type type, Value address, int64_t offset) {
+Value IntegerDotWriter::broadcast(Type type, Value address, int64_t offset) {
   return vector::BroadcastOp::create(builder, VectorType::get({lanes}, type),
                                      load(type, address, offset, wordBytes));
 }
 
-Value DotInt8Writer::splat(int64_t value) {
+Value IntegerDotWriter::splatBytes(int64_t value) {
   return arith::ConstantOp::create(
       builder,
-      DenseElementsAttr::get(groupSumType, builder.getI32IntegerAttr(
-                                               static_cast<int32_t>(value))));
+      DenseElementsAttr::get(
+          numbersType, builder.getI8IntegerAttr(static_cast<int8_t>(value))));
 }
 
-Value DotInt8Writer::loadNumbers(ArrayRef<Value> panels, int64_t number,
-                                 int64_t block) {
-  const int64_t panel = block / linesOfQuad();
-  int64_t position = number * linesOfQuad() + block % linesOfQuad();
-  if (!sharesLines())
-    return load(groupSumType, panels[panel], position * sharedLineBytes, 1);
-  if (!line || lineNumber != std::pair(panel, position / 2)) {
-    lineNumber = {panel, position / 2};
-    line = load(groupSumType, panels[panel], position / 2 * sharedLineBytes, 1);
+Value IntegerDotWriter::loadNumbers(ArrayRef<Value> panels, int64_t number,
+                                    int64_t block) {
+  const int64_t panel = block / blocksOfPanel();
+  int64_t byte = (number * packing.panel + block % blocksOfPanel() * lanes) *
+                 numbersOfWord;
+  bool high = false;
+  if (sharesLines()) {
+    high = byte / sharedLineBytes % 2 == 1;
+    byte =
+        byte / (2 * sharedLineBytes) * sharedLineBytes + byte % sharedLineBytes;
   }
-  Value numbers = line;
-  if (position % 2 == 1)
-    numbers = arith::ShRUIOp::create(builder, numbers, splat(storage.bits()));
-  return arith::AndIOp::create(builder, numbers, splat(0x0f0f0f0f));
+  if (!loaded || loadedPlace != std::pair(panel, byte)) {
+    loadedPlace = {panel, byte};
+    loaded = load(numbersType, panels[panel], byte, 1);
+  }
+  return extract(loaded, high);
 }
 
-Value DotInt8Writer::loadScales(ArrayRef<Value> panels, int64_t offset,
-                                int64_t block) {
+Value IntegerDotWriter::loadScales(ArrayRef<Value> panels, int64_t offset,
+                                   int64_t block) {
   const int64_t bytes = bytesOf(storage.scale);
-  offset += block % linesOfQuad() * lanes * bytes;
-  Value panel = panels[block / linesOfQuad()];
+  offset += block % blocksOfPanel() * lanes * bytes;
+  Value panel = panels[block / blocksOfPanel()];
   if (storage.scale == ScaleFormat::F32)
     return load(sumType, panel, offset, 1);
   Value halves =
@@ -156,7 +110,7 @@ Value DotInt8Writer::loadScales(ArrayRef<Value> panels, int64_t offset,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-BodyWriter::Sums DotInt8Writer::multiplyAll(Sums sums) {
+BodyWriter::Sums IntegerDotWriter::multiplyAll(Sums sums) {
   const int64_t bytes = groupBytes(storage, packing.panel, group);
   const int64_t panelCount = kernel.columns / packing.panel;
   Sums carried;
@@ -187,10 +141,12 @@ BodyWriter::Sums DotInt8Writer::multiplyAll(Sums sums) {
   return Sums(loop.getResults().drop_front(panelCount + 1));
 }
 
-SmallVector<Value> DotInt8Writer::createGroupSums(Value rows) {
-  SmallVector<Value> result;
+BodyWriter::Sums IntegerDotWriter::createGroupSums(Value rows) {
+  Sums result;
+  Value zero =
+      arith::ConstantOp::create(builder, builder.getZeroAttr(groupSumType));
   for (int64_t row = 0; row < kernel.rows; ++row) {
-    Value start = hasMinima() ? splat(0)
+    Value start = hasMinima() ? zero
                               : broadcast(builder.getI32Type(), rows,
                                           startsOffset() + row * wordBytes);
     result.append(columnBlocks, start);
@@ -198,17 +154,19 @@ SmallVector<Value> DotInt8Writer::createGroupSums(Value rows) {
   return result;
 }
 
-void DotInt8Writer::writeGroup(ArrayRef<Value> panels, Value rows,
-                               MutableArrayRef<Value> sums) {
+void IntegerDotWriter::writeGroup(ArrayRef<Value> panels, Value rows,
+                                  MutableArrayRef<Value> sums) {
   SmallVector<Value> groupSums = createGroupSums(rows);
-  const int64_t quads = group / quad;
+  const int64_t quads = group / numbersOfWord;
   // All quads of the usual groups; of longer ones as many at a time as share
   // no line with others.
-  constexpr int64_t mostQuads = 16, quadsOfRound = smallestGroup / quad;
+  constexpr int64_t mostQuads = 16,
+                    quadsOfRound = smallestGroup / numbersOfWord;
   if (quads <= mostQuads) {
     writeQuads(panels, rows, quads, groupSums);
   } else {
-    const int64_t lineBytes = sharedLineBytes / (sharesLines() ? 2 : 1);
+    const int64_t panelBytes =
+        quadsOfRound * numbersOfWord * packing.panel * storage.bits() / 8;
     SmallVector<Value> carried(panels);
     carried.push_back(rows);
     carried.append(groupSums);
@@ -224,8 +182,9 @@ void DotInt8Writer::writeGroup(ArrayRef<Value> panels, Value rows,
     writeQuads(places, all[panels.size()], quadsOfRound,
                all.drop_front(panels.size() + 1));
     for (Value &panel : places)
-      panel = advance(panel, quadsOfRound * linesOfQuad() * lineBytes);
-    all[panels.size()] = advance(all[panels.size()], quadsOfRound * quad);
+      panel = advance(panel, panelBytes);
+    all[panels.size()] =
+        advance(all[panels.size()], quadsOfRound * numbersOfWord);
     scf::YieldOp::create(builder, carried);
     groupSums.assign(loop.getResults().begin() + panels.size() + 1,
                      loop.getResults().end());
@@ -233,24 +192,20 @@ void DotInt8Writer::writeGroup(ArrayRef<Value> panels, Value rows,
   addGroupSums(panels, rows, groupSums, sums);
 }
 
-void DotInt8Writer::writeQuads(ArrayRef<Value> panels, Value rows,
-                               int64_t count,
-                               MutableArrayRef<Value> groupSums) {
-  auto bytes = VectorType::get({quad * lanes}, builder.getI8Type());
-  auto multiply = [&](int64_t row, int64_t block, Value numbers, Value input) {
+void IntegerDotWriter::writeQuads(ArrayRef<Value> panels, Value rows,
+                                  int64_t count,
+                                  MutableArrayRef<Value> groupSums) {
+  auto multiplyInto = [&](int64_t row, int64_t block, Value numbers,
+                          Value input) {
     Value &sum = groupSums[row * columnBlocks + block];
-    Value operands[] = {sum, vector::BitCastOp::create(builder, bytes, numbers),
-                        vector::BitCastOp::create(builder, bytes, input)};
-    sum = LLVM::CallIntrinsicOp::create(
-              builder, groupSumType,
-              builder.getStringAttr("llvm.x86.avx512.vpdpbusd.512"), operands)
-              .getResults();
-    sum = pinRegisters(sum, "v");
+    sum = pin(multiply(sum, input, numbers), Value(), false);
   };
   auto loadRow = [&](int64_t row, int64_t number) {
-    return broadcast(builder.getI32Type(), rows, row * group + number * quad);
+    Value word = broadcast(builder.getI32Type(), rows,
+                           row * group + number * numbersOfWord);
+    return vector::BitCastOp::create(builder, numbersType, word).getResult();
   };
-  line = Value();
+  loaded = Value();
   for (int64_t number = 0; number < count; ++number) {
     SmallVector<Value> held;
     if (streamsInput()) {
@@ -259,7 +214,7 @@ void DotInt8Writer::writeQuads(ArrayRef<Value> panels, Value rows,
       for (int64_t row = 0; row < kernel.rows; ++row) {
         Value input = loadRow(row, number);
         for (int64_t block = 0; block < columnBlocks; ++block)
-          multiply(row, block, held[block], input);
+          multiplyInto(row, block, held[block], input);
       }
       continue;
     }
@@ -268,22 +223,34 @@ void DotInt8Writer::writeQuads(ArrayRef<Value> panels, Value rows,
     for (int64_t block = 0; block < columnBlocks; ++block) {
       Value numbers = loadNumbers(panels, number, block);
       for (int64_t row = 0; row < kernel.rows; ++row)
-        multiply(row, block, numbers, held[row]);
+        multiplyInto(row, block, numbers, held[row]);
     }
   }
 }
 
-void DotInt8Writer::addGroupSums(ArrayRef<Value> panels, Value rows,
-                                 ArrayRef<Value> groupSums,
-                                 MutableArrayRef<Value> sums) {
+Value IntegerDotWriter::createMinima(ArrayRef<Value> panels, Value scales,
+                                     int64_t block) {
+  Value minima =
+      loadScales(panels, minimaOffset(storage, packing.panel, group), block);
+  if (extractedOffset() == 0)
+    return minima;
+  Value offset = arith::ConstantOp::create(
+      builder, DenseElementsAttr::get(
+                   sumType, builder.getF32FloatAttr(
+                                static_cast<float>(extractedOffset()))));
+  return vector::FMAOp::create(builder, scales, offset, minima);
+}
+
+void IntegerDotWriter::addGroupSums(ArrayRef<Value> panels, Value rows,
+                                    ArrayRef<Value> groupSums,
+                                    MutableArrayRef<Value> sums) {
   Type f32 = builder.getF32Type();
   for (int64_t block = 0; block < columnBlocks; ++block) {
     Value scales =
         loadScales(panels, scalesOffset(storage, packing.panel, group), block);
     Value minima;
     if (hasMinima())
-      minima = loadScales(panels, minimaOffset(storage, packing.panel, group),
-                          block);
+      minima = createMinima(panels, scales, block);
     for (int64_t row = 0; row < kernel.rows; ++row) {
       Value &sum = sums[row * columnBlocks + block];
       Value scaleOfRow =
@@ -296,7 +263,7 @@ void DotInt8Writer::addGroupSums(ArrayRef<Value> panels, Value rows,
         Value sumOfRow = broadcast(f32, rows, startsOffset() + row * wordBytes);
         sum = vector::FMAOp::create(builder, sumOfRow, minima, sum);
       }
-      sum = pinRegisters(sum, "v");
+      sum = pin(sum, Value(), false);
     }
   }
 }
@@ -310,8 +277,10 @@ namespace {
 /// Rounds the groups of rows.
 class InputRounding {
 public:
-  InputRounding(LoopBuilder &b, const InputPiece &piece)
-      : b(b), piece(piece), words(VectorType::get({width}, b.getI32Type())) {}
+  InputRounding(LoopBuilder &b, const InputPiece &piece,
+                int64_t extractedOffset)
+      : b(b), piece(piece), extractedOffset(extractedOffset),
+        words(VectorType::get({width}, b.getI32Type())) {}
 
   /// Group `number` of row `row`.
   void writeGroup(Value number, Value row);
@@ -341,6 +310,7 @@ private:
 
   LoopBuilder &b;
   const InputPiece &piece;
+  int64_t extractedOffset;
   VectorType words;
 };
 
@@ -406,8 +376,8 @@ void InputRounding::writeGroup(Value number, Value row) {
   if (piece.storage.offset == GroupOffset::Minimum) {
     sum = b.mulf(scale, arith::SIToFPOp::create(b, b.getF32Type(), sum));
   } else {
-    Value zero =
-        arith::ConstantIntOp::create(b, -piece.storage.storedZero(), 32);
+    Value zero = arith::ConstantIntOp::create(
+        b, extractedOffset - piece.storage.storedZero(), 32);
     sum = arith::MulIOp::create(b, sum, zero);
   }
   Value startsPlace = b.add(groupPlace, b.mul(piece.rows, piece.group));
@@ -416,16 +386,11 @@ void InputRounding::writeGroup(Value number, Value row) {
   storeWord(scale, b.add(startPlace, b.mul(piece.rows, wordBytes)));
 }
 
-static void emitRounding(LoopBuilder &b, const Packing & /*packing*/,
-                         const InputPiece &piece) {
-  InputRounding rounding(b, piece);
+void sandwich::emitRounding(LoopBuilder &b, const InputPiece &piece,
+                            int64_t extractedOffset) {
+  InputRounding rounding(b, piece, extractedOffset);
   b.forLoop(b.index(0), b.div(piece.k, piece.group), 1, [&](Value number) {
     b.forLoop(b.index(0), piece.rows, 1,
               [&](Value row) { rounding.writeGroup(number, row); });
   });
-}
-
-const MicroKernelEmitter &sandwich::getX86DotInt8Emitter() {
-  static const BodyWriterEmitter<DotInt8Writer, emitRounding> emitter;
-  return emitter;
 }
