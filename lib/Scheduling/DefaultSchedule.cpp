@@ -230,9 +230,6 @@ ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
   schedule.slice[0] = kernel.rows;
   schedule.slice[1] = std::lcm(
       std::lcm(packingFor(shape, isa).panel, kernel.columns), shape.columnUnit);
-  schedule.slice[2] = std::min(
-      shape.k,
-      std::max(maxPackedInput / kernel.rows / group, int64_t(1)) * group);
   builder.serve(served + 1, kernel.rows);
   // Half of L2 for the input.
   constexpr int64_t mostRows = 192;

@@ -60,31 +60,42 @@ struct Part {
 
 void PrintTo(const Part &part, std::ostream *stream) { *stream << part.name(); }
 
+/// How a weight may be stored: every form of numbers and scales, groups that
+/// are multiplied at once and longer ones, and those of whole rows.
+struct StoredGroup {
+  const char *storage;
+  int64_t group;
+};
+constexpr StoredGroup storedGroups[] = {
+    {"int8-g32-f16", 32},          {"int4-g32-f16", 32},
+    {"int4-g32-f32-minimum", 32},  {"int8-g16-f32", 16},
+    {"int4-g48-f16-minimum", 48},  {"int8-g64-f16-minimum", 64},
+    {"int4-g80-f16", 80},          {"int4-row-f32", 112},
+    {"int8-row-f32-minimum", 288},
+};
+
 std::vector<Part> parts() {
-  constexpr MatrixISA isa = MatrixISA::X86_AVX512_VNNI;
   std::vector<Part> result;
-  auto add = [&](int64_t columns, int64_t panel, const char *storage,
-                 int64_t group) {
-    ASSERT_TRUE(reads({isa, 1, columns}, integerPacking(panel),
-                      *StorageFormat::parse(storage)));
-    result.push_back({isa, columns, panel, storage, group});
-  };
-  for (const char *storage :
-       {"int8-g32-f16", "int4-g32-f16", "int4-g32-f32-minimum"}) {
-    add(16, 16, storage, 32);
-    add(32, 32, storage, 32);
-    add(32, 16, storage, 32);
-    add(48, 48, storage, 32);
-    add(64, 64, storage, 32);
-    add(64, 32, storage, 32);
-    add(112, 16, storage, 32);
+  for (MatrixISA isa : allMatrixISAs()) {
+    if (!multipliesIntegers(isa))
+      continue;
+    for (int64_t panel : {16, 32, 48, 64})
+      for (int64_t columns = panel; columns <= 128; columns += panel) {
+        const bool isOnMenu = std::ranges::any_of(
+            microKernelMenu(isa), [&](const MicroKernel &kernel) {
+              return kernel.columns == columns;
+            });
+        // The usual panels in all forms, others in those that differ.
+        const bool isUsual =
+            panel == packingOf(isa).panel && columns <= 2 * panel;
+        for (const auto &[storage, group] : storedGroups)
+          if (isOnMenu &&
+              reads({isa, 1, columns}, integerPacking(panel),
+                    *StorageFormat::parse(storage)) &&
+              (isUsual || group == 32))
+            result.push_back({isa, columns, panel, storage, group});
+      }
   }
-  add(32, 32, "int8-g16-f32", 16);
-  add(48, 48, "int4-g48-f16-minimum", 48);
-  add(32, 32, "int8-g64-f16-minimum", 64);
-  add(48, 48, "int4-g80-f16", 80);
-  add(32, 32, "int4-row-f32", 112);
-  add(32, 32, "int8-row-f32", 288);
   return result;
 }
 
@@ -100,15 +111,18 @@ TEST_P(IntegerMicroKernels, KeepEverythingInRegisters) {
   ASSERT_TRUE(program) << program.error().message;
   Result<std::string> assembly = (*program)->assembly();
   ASSERT_TRUE(assembly) << assembly.error().message;
-  auto loops = findInnerLoops(*assembly, CpuArchitecture::X86_64);
+  auto loops = findInnerLoops(*assembly, targetOf(part.isa).architecture);
   for (const MicroKernelSpecialization &kernel : kernels) {
     const int64_t quads = part.group <= 64 ? part.group / 4 : 4;
+    const char *multiplication =
+        part.isa == MatrixISA::ARM_NEON_DOTPROD ? "sdot" : "vpdpbusd";
     int64_t multiplications = 0;
     for (const InnerLoop &loop : loops[kernel.name()]) {
-      multiplications = std::max(multiplications, loop.count("vpdpbusd"));
+      multiplications = std::max(multiplications, loop.count(multiplication));
       EXPECT_EQ(loop.stackTraffic, std::vector<std::string>()) << kernel.name();
     }
-    EXPECT_EQ(multiplications, quads * kernel.kernel.rows * part.columns / 16)
+    EXPECT_EQ(multiplications, quads * kernel.kernel.rows * part.columns /
+                                   registerFileOf(part.isa).columns)
         << kernel.name();
   }
 }
@@ -214,6 +228,13 @@ private:
   float drawScale() {
     return static_cast<float>(draw(1, 3)) / static_cast<float>(1 << draw(0, 2));
   }
+  /// What stands for 0 of numbers as they are multiplied: sdot takes those of 8
+  /// bits with a sign.
+  int64_t zero() const {
+    const bool hasSign = kernel.kernel.isa == MatrixISA::ARM_NEON_DOTPROD &&
+                         format.number == NumberFormat::Int8;
+    return hasSign ? 0 : format.storedZero();
+  }
   bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
   int64_t k() const { return groups * group; }
   int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
@@ -241,7 +262,7 @@ private:
       if (hasMinima())
         put(start, scale * static_cast<float>(sum));
       else
-        put(start, static_cast<int32_t>(-format.storedZero() * sum));
+        put(start, static_cast<int32_t>(-zero() * sum));
       put(start + rows * 4, scale);
     }
   }
@@ -287,29 +308,43 @@ private:
 TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
   const Part &part = GetParam();
   const Target target = targetOf(part.isa);
-  if (!hostRuns(target.name))
+  if (target.architecture == CpuArchitecture::AArch64 &&
+      findAArch64Emulator().empty())
+    GTEST_SKIP() << "qemu-aarch64 is not installed";
+  if (target.architecture == CpuArchitecture::X86_64 && !hostRuns(target.name))
     GTEST_SKIP() << "this CPU does not run code for " << target.name;
   std::vector<MicroKernelSpecialization> kernels = part.kernels();
   auto program = MicroKernelProgram::compile(kernels, target);
   ASSERT_TRUE(program) << program.error().message;
   std::mt19937 random(static_cast<unsigned>(part.group));
+  std::vector<Operands> operands;
+  std::vector<MicroKernelCall> calls;
+  int64_t bytes = 0;
   for (size_t i = 0; i < kernels.size(); ++i)
     for (int64_t groups : {0, 1, 2, 5})
       for (bool accumulate : {false, true}) {
-        const Operands operands(kernels[i], groups, accumulate, random);
-        AlignedBytes memory(operands.bytes());
-        MicroKernelCall call = operands.write(memory.data(), 0);
-        call.kernel = static_cast<int64_t>(i);
-        Status status =
-            (*program)->run({call}, memory.data(), operands.bytes(), 64);
-        ASSERT_TRUE(status) << status.error().message;
-        std::vector<float> result(operands.sumsBytes() / 4);
-        std::memcpy(result.data(), memory.data() + call.sums,
-                    operands.sumsBytes());
-        ASSERT_EQ(result, operands.expected())
-            << kernels[i].name() << " with " << groups << " groups"
-            << (accumulate ? ", accumulating" : "");
+        operands.emplace_back(kernels[i], groups, accumulate, random);
+        calls.push_back({.kernel = static_cast<int64_t>(i)});
+        bytes += operands.back().bytes();
       }
+  AlignedBytes memory(bytes);
+  int64_t place = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const int64_t kernel = calls[i].kernel;
+    calls[i] = operands[i].write(memory.data(), place);
+    calls[i].kernel = kernel;
+    place += operands[i].bytes();
+  }
+  Status status = (*program)->run(calls, memory.data(), bytes, 64);
+  ASSERT_TRUE(status) << status.error().message;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    std::vector<float> result(operands[i].sumsBytes() / 4);
+    std::memcpy(result.data(), memory.data() + calls[i].sums,
+                operands[i].sumsBytes());
+    ASSERT_EQ(result, operands[i].expected())
+        << operands[i].kernel.name() << " with K = " << calls[i].k
+        << (calls[i].accumulate ? ", accumulating" : "");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, IntegerMicroKernels,

@@ -159,7 +159,8 @@ TEST(MicroKernelMenu, FollowsTheTarget) {
   EXPECT_EQ(isaFor(64, false), MatrixISA::X86_AVX512_F32);
   Target arm = *getTarget("aarch64-neon-bf16");
   EXPECT_EQ(arm.matrixISAs,
-            (std::vector{MatrixISA::ARM_NEON_F32, MatrixISA::ARM_NEON_BF16}));
+            (std::vector{MatrixISA::ARM_NEON_F32, MatrixISA::ARM_NEON_DOTPROD,
+                         MatrixISA::ARM_NEON_BF16}));
   EXPECT_EQ(getTarget("aarch64-neon")->matrixISAs,
             (std::vector{MatrixISA::ARM_NEON_F32}));
   EXPECT_EQ(amx.matrixISAs.size(), 5u);
@@ -177,8 +178,13 @@ TEST(MicroKernelMenu, HasIntegersWhereInputsMayBeRounded) {
   EXPECT_EQ(isaFor("x86-64-avx512"), X86_AVX512_F32);
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_VNNI);
   EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_VNNI);
+  for (const char *target :
+       {"aarch64-neon-dotprod", "aarch64-neon-bf16", "aarch64-sve-bf16"})
+    EXPECT_EQ(isaFor(target), ARM_NEON_DOTPROD) << target;
+  EXPECT_EQ(isaFor("aarch64-sve"), ARM_SVE_F32);
   shape.roundsInput = false;
   EXPECT_EQ(isaFor("x86-64-avx512-vnni"), X86_AVX512_F32);
+  EXPECT_EQ(isaFor("aarch64-neon-dotprod"), ARM_NEON_F32);
   EXPECT_EQ(isaFor("x86-64-avx512-bf16"), X86_AVX512_BF16);
   shape.roundsInput = true;
   shape.storage = StorageFormat::bf16();

@@ -22,9 +22,11 @@ TEST(Target, NamesWhatLLVMCompilesFor) {
   EXPECT_EQ(neon.triple(), "aarch64-unknown-linux-gnu");
   EXPECT_EQ(neon.baselineCpu(), "generic");
   EXPECT_EQ(neon.featureString(), "+neon");
-  EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(), "+neon,+bf16");
+  EXPECT_EQ(getTarget("aarch64-neon-bf16")->featureString(),
+            "+neon,+dotprod,+bf16");
   EXPECT_EQ(getTarget("aarch64-sve")->featureString(), "+neon,+sve");
-  EXPECT_EQ(getTarget("aarch64-sve-bf16")->featureString(), "+neon,+bf16,+sve");
+  EXPECT_EQ(getTarget("aarch64-sve-bf16")->featureString(),
+            "+neon,+dotprod,+bf16,+sve");
 }
 
 TEST(Target, HasInstructionsOfItsArchitecture) {

@@ -1,0 +1,65 @@
+//===- NeonDotInt8.cpp - NEON micro-kernels of integers -------------------===//
+//
+// Part of the Sandwich project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "IntegerDot.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace sandwich;
+
+/// What is taken from numbers of 8 bits, that they have a sign.
+static int64_t extractedOffsetOf(const StorageFormat &storage) {
+  return storage.number == NumberFormat::Int8 ? storage.storedZero() : 0;
+}
+
+namespace {
+
+/// sdot: both have signs. Those of 4 bits are positive as they are stored.
+class NeonDotInt8Writer final : public IntegerDotWriter {
+public:
+  using IntegerDotWriter::IntegerDotWriter;
+
+private:
+  Value extract(Value bytes, bool high) override;
+  int64_t extractedOffset() const override {
+    return extractedOffsetOf(storage);
+  }
+  Value multiply(Value sum, Value input, Value weight) override;
+  Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
+    return pinRegisters(sum, "w");
+  }
+};
+
+} // namespace
+
+Value NeonDotInt8Writer::extract(Value bytes, bool high) {
+  if (storage.number == NumberFormat::Int8)
+    return arith::XOrIOp::create(builder, bytes, splatBytes(0x80));
+  if (high)
+    return arith::ShRUIOp::create(builder, bytes, splatBytes(4));
+  return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
+}
+
+Value NeonDotInt8Writer::multiply(Value sum, Value input, Value weight) {
+  return LLVM::CallIntrinsicOp::create(
+             builder, groupSumType,
+             builder.getStringAttr("llvm.aarch64.neon.sdot.v4i32.v16i8"),
+             ValueRange{sum, weight, input})
+      .getResults();
+}
+
+static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,
+                               const InputPiece &piece) {
+  emitRounding(b, piece, extractedOffsetOf(piece.storage));
+}
+
+const MicroKernelEmitter &sandwich::getNeonDotInt8Emitter() {
+  static const BodyWriterEmitter<NeonDotInt8Writer, emitSignedRounding> emitter;
+  return emitter;
+}
