@@ -73,6 +73,7 @@ private:
   Status buildModule();
   Status checkSchedules();
   void forgetUnusedTiles();
+  void forgetUnusedIntegers();
   Status assignTeams();
   Status writeText(const std::string &text);
   Status writeModule();
@@ -157,9 +158,11 @@ static Status storeTables(ModuleOp module, const CompileOptions &options,
       StorageFormat::parseOption(options.embeddingDtype.value_or("int8")));
   if (!storage.isQuantized())
     return {};
+  const llvm::SetVector<Operation *> matrices =
+      findWeights(module, lm::WeightRole::Matrix);
   for (Operation *table : findWeights(module, lm::WeightRole::Table)) {
     auto weight = cast<lm::WeightOp>(table);
-    if (weight.getStorage())
+    if (matrices.contains(table))
       continue;
     if (!options.embeddingDtype &&
         !verify(storage, weight.getTensorType().getDimSize(1)))
@@ -288,6 +291,22 @@ Status Compilation::checkSchedules() {
                    target.name, " lacks");
 }
 
+/// Without a matmul of integers the program needs no CPU that has instructions
+/// for them.
+void Compilation::forgetUnusedIntegers() {
+  WalkResult result = module->walk([](gemm::MatmulOp matmul) {
+    const bool multiplies = llvm::any_of(
+        matmul.getSchedules()->getSchedules(), [](gemm::ScheduleAttr schedule) {
+          return multipliesIntegers(schedule.getSchedule().microKernel.isa);
+        });
+    return multiplies ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return;
+  target.features.remove(CpuFeature::AVX512VNNI);
+  target.features.remove(CpuFeature::ARM_DOTPROD);
+}
+
 /// Without a tile instruction in the program it needs no CPU that has them.
 void Compilation::forgetUnusedTiles() {
   WalkResult result = module->walk([](Operation *op) {
@@ -373,6 +392,7 @@ Status Compilation::run(TuningSummary *summary) {
     buildModelToSchedulePipeline(manager, scheduling);
   }));
   SANDWICH_RETURN_IF_ERROR(checkSchedules());
+  forgetUnusedIntegers();
   manifest.addSchedules(*module);
   if (options.emit == Emit::ScheduleIR)
     return writeModule();

@@ -244,6 +244,15 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
   return best;
 }
 
+std::optional<MatrixISA> sandwich::attentionInstructions(const Target &target) {
+  // On CPUs with AMX, vdpbf16ps multiplies no faster than FMA does
+  // (docs/RationaleLM.md), and tiles do.
+  const MatrixISA best = target.matrixISAs.back();
+  if (hasTiles(best) || best == MatrixISA::X86_AVX512_BF16)
+    return best;
+  return std::nullopt;
+}
+
 /// Gives prompts what multiplies them fastest, if it can, with as many tiles
 /// and as long chunks as leave a quarter of the room on the stack: what is
 /// packed is used by all tiles, and states are loaded once for each chunk. More
@@ -251,12 +260,10 @@ static int64_t fewestParts(const AttentionShape &shape, int64_t segments,
 static void chooseInstructions(AttentionSchedule &schedule,
                                const AttentionShape &shape,
                                const Target &target) {
-  // On CPUs with AMX, vdpbf16ps multiplies no faster than FMA does
-  // (docs/RationaleLM.md), and tiles do.
-  const MatrixISA best = target.matrixISAs.back();
-  const bool tiles = hasTiles(best);
-  if (!tiles && best != MatrixISA::X86_AVX512_BF16)
+  const std::optional<MatrixISA> best = attentionInstructions(target);
+  if (!best)
     return;
+  const bool tiles = hasTiles(*best);
   // What is not rounded in the end is not rounded in between.
   if (shape.result != AttentionElement::BF16)
     return;

@@ -33,11 +33,9 @@ CostModelParameters CostModelParameters::of(const MachineDescription &machine,
   };
   unit(MatrixISA::X86_AVX2_F32) = {0.5, 4, 0.5};
   unit(MatrixISA::X86_AVX512_F32) = {0.5, 4, 0.5};
-  unit(MatrixISA::X86_AVX512_VNNI) = {1, 5, 0.5};
   unit(MatrixISA::X86_AVX512_BF16) = {0.5, 6, 0.5};
   unit(MatrixISA::X86_AMX_BF16) = {21.6, 52, 8};
   unit(MatrixISA::ARM_NEON_F32) = {0.5, 4, 0.5};
-  unit(MatrixISA::ARM_NEON_DOTPROD) = {0.5, 4, 0.5};
   unit(MatrixISA::ARM_NEON_BF16) = {0.5, 5, 0.5};
   // Of vectors of 512 bits; shorter ones take as many times as long in passes,
   // which no schedule changes.
@@ -412,7 +410,7 @@ Result<ScheduleTable> sandwich::chooseUntuned(const MatmulShape &shape,
                                               const Target &target,
                                               int64_t threads,
                                               const UntunedOptions &options) {
-  // The model knows nothing of unpacking.
+  // The model knows neither integers nor unpacking.
   if (shape.storage.isQuantized())
     return chooseByRule(shape, target, threads);
   CostModel model(options.machine

@@ -206,12 +206,24 @@ ScheduleTable chooseUnpacking(const MatmulShape &shape, MatrixISA isa,
 /// One row of 3x16 has four vectors of sums, and waits for each.
 constexpr MicroKernel oneRowOfNeon = {MatrixISA::ARM_NEON_DOTPROD, 1, 32};
 
+/// The micro-kernel of integers for a weight packed as `packing`: the widest,
+/// or that of as many rows as fit beside each other's panels.
+MicroKernel integerMicroKernel(MatrixISA isa, const Packing &packing) {
+  MicroKernel kernel = widestMicroKernel(isa);
+  if (kernel.columns % packing.panel == 0)
+    return kernel;
+  kernel = {isa, 1, packing.panel};
+  while (verify(MicroKernel{isa, kernel.rows + 1, packing.panel}))
+    ++kernel.rows;
+  return kernel;
+}
+
 /// A quantized weight whose integers are multiplied: of its panels, which lie
 /// in L2 while all strips of a block come by, all of K at once, so that the
 /// input is rounded once.
 ScheduleTable chooseIntegers(const MatmulShape &shape, MatrixISA isa,
                              const Target &target, int64_t threads) {
-  const MicroKernel kernel = widestMicroKernel(isa);
+  const MicroKernel kernel = integerMicroKernel(isa, packingFor(shape, isa));
   const int64_t group = shape.storage.groupOf(shape.k);
   TableBuilder builder(shape, kernel, threads);
   Schedule &schedule = builder.schedule;
@@ -267,8 +279,6 @@ bool sandwich::packsByRule(const MicroKernel &kernel, int64_t rows,
   // multiply it by 8 to 32 columns each: for 256 columns, counted in
   // instructions.
   constexpr int64_t fewestRows = 7, fewestColumns = 256;
-  if (multipliesIntegers(kernel.isa))
-    return true;
   return canPackInput(kernel.isa) && !hasTiles(kernel.isa) &&
          rows >= fewestRows && columns >= fewestColumns;
 }

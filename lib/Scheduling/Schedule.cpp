@@ -144,7 +144,7 @@ bool sandwich::canPackInput(MatrixISA isa) {
 int64_t sandwich::packedLength(MatrixISA isa, int64_t group, int64_t k) {
   if (!multipliesIntegers(isa))
     return k;
-  return divideUp(k, group) * (group + packedGroupBytes);
+  return divideUp(k, group) * packedGroupLength(group);
 }
 
 Packing sandwich::packingOf(MatrixISA isa) {

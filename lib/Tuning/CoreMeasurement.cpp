@@ -18,6 +18,8 @@ using namespace sandwich::measuring;
 
 Result<double> sandwich::measureCoreFlops(unsigned cpu, MatrixElement element,
                                           const MeasurementProgress &progress) {
+  if (element == MatrixElement::Int8)
+    return makeError("integers are not measured");
   constexpr std::string_view stage = "multiplying matrices";
   SANDWICH_RETURN_IF_ERROR(report(progress, stage, 0));
   SANDWICH_RETURN_IF_ERROR(createPinnedTeam({cpu}));

@@ -119,8 +119,8 @@ void CommandLine::declareCompilation() {
   app.add_option(
          "--embedding-dtype", options.embeddingDtype,
          "How tables of embeddings are stored that are not the head's "
-         "weight as well: bf16 or integers (default: int8 where --dtype "
-         "is of integers, else as --dtype)")
+         "weight as well: integers, or what vectors are, bf16 beside integers "
+         "and --dtype otherwise (default: int8 where --dtype is of integers)")
       ->check(storageFormat);
   app.add_option("--activations", options.activations,
                  "What is multiplied with weights of integers: int8, inputs "
@@ -181,7 +181,8 @@ void CommandLine::declareCompilation() {
       ->capture_default_str();
   app.add_option("--ir", options.inputIR,
                  "Start from this model IR or schedule IR, edited by hand, "
-                 "instead of the checkpoint's own");
+                 "instead of the checkpoint's own")
+      ->excludes("--embedding-dtype");
   app.add_option("--loop-passes", options.loopPasses,
                  "Passes to run on the loop IR before it becomes machine code, "
                  "as sandwich-opt's --pass-pipeline names them: "

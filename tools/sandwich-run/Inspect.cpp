@@ -95,10 +95,11 @@ static std::string describeSchedules(const proto::Phase &phase) {
       rows += " or more";
     else if (schedule.rows_to() != schedule.rows_from())
       rows += " to " + std::to_string(schedule.rows_to());
-    // The attribute's name says nothing here.
+    // The attribute's name says nothing here, nor its first field's.
+    constexpr std::string_view firstField = "micro_kernel = ";
     std::string_view decision = schedule.text();
-    if (size_t start = decision.find("X86_"); start != decision.npos)
-      decision.remove_prefix(start);
+    if (size_t start = decision.find(firstField); start != decision.npos)
+      decision.remove_prefix(start + firstField.size());
     if (decision.ends_with('>'))
       decision.remove_suffix(1);
     text += format(

@@ -125,6 +125,7 @@ Json tool::describeMeasurement(const Engine &engine,
   MemoryUse memory = engine.memoryUse();
   return {{"model", manifest.model().name()},
           {"dtype", manifest.target().dtype()},
+          {"activations", manifest.target().activations()},
           {"kv_dtype", manifest.kv_cache().dtype()},
           {"target", manifest.target().name()},
           {"prefill_threads", engine.artifact().prefill().threads()},

@@ -238,7 +238,7 @@ private:
   bool hasMinima() const { return format.offset == GroupOffset::Minimum; }
   int64_t k() const { return groups * group; }
   int64_t bytesOfGroup() const { return groupBytes(format, panel, group); }
-  int64_t inputGroupBytes() const { return rows * (group + packedGroupBytes); }
+  int64_t inputGroupBytes() const { return rows * packedGroupLength(group); }
 
   template <typename T> static void put(unsigned char *place, T value) {
     std::memcpy(place, &value, sizeof(value));

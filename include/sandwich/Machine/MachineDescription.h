@@ -95,6 +95,7 @@ struct MatmulRates {
   /// Of bf16 weights.
   MachineValue bf16;
 
+  /// Nothing is known of integers, which count as f32.
   const MachineValue &of(MatrixElement element) const {
     return element == MatrixElement::BF16 ? bf16 : f32;
   }

@@ -141,6 +141,10 @@ bool fitsStack(const AttentionSchedule &schedule, int64_t headDim);
 int64_t scoreParts(const AttentionTile &tile, int64_t headDim,
                    int64_t vectorsOfSums);
 
+/// The instructions of bf16 by which the untuned rule has prompts multiplied
+/// where their results are bf16; nothing where there are none.
+std::optional<MatrixISA> attentionInstructions(const Target &target);
+
 /// What is taken where nothing was measured: as many rows as registers hold,
 /// as few parts of contexts as occupy all `threads` evenly, and instructions
 /// for bf16 where they are faster than FMA. What is `deterministic` has one

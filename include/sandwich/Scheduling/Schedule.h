@@ -230,10 +230,10 @@ inline constexpr int64_t maxUnpackedWeight = 1 << 20;
 /// pairs of rows, a strip of an odd number adds a row.
 inline constexpr int64_t maxPackedInput = 1 << 19;
 
-/// What each group of a row of packed integers has beside them, in bytes: an
-/// i32 that the sum of products begins with, or an f32 where the weight has
-/// minima, and the scale in f32.
-inline constexpr int64_t packedGroupBytes = 8;
+/// The bytes that a group of a row of packed integers takes: beside them there
+/// are an i32 that the sum of products begins with, or an f32 where the weight
+/// has minima, and the scale in f32.
+constexpr int64_t packedGroupLength(int64_t group) { return group + 8; }
 
 /// The elements that `k` elements of a row take packed for `isa`, for weights
 /// in groups of `group` k.
@@ -283,7 +283,7 @@ bool multiplies(MatrixISA isa, const StorageFormat &storage);
 /// if there are any and they may, else the last of `target` that fit; nothing
 /// if none do.
 std::optional<MatrixISA> instructionsFor(const MatmulShape &shape,
-                                            const Target &target);
+                                         const Target &target);
 
 /// Whether `isa` finds in slices of `sliceK` of a weight of `k` k what it can
 /// multiply: whole groups or, unpacked, an equal part of one.

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <bit>
+#include <limits>
 
 using namespace mlir;
 using namespace sandwich;
@@ -20,6 +21,9 @@ using namespace sandwich;
 /// Numbers of a column that lie together, and that one lane multiplies.
 static constexpr int64_t numbersOfWord = 4;
 static constexpr int64_t wordBytes = 4;
+static_assert(packedGroupLength(0) == 2 * wordBytes);
+// The products of a group, a whole row maybe, of numbers without a sign.
+static_assert(255 * 127 * largestGroup <= std::numeric_limits<int32_t>::max());
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -43,8 +47,11 @@ int64_t IntegerDotWriter::scalesOfRowsOffset() const {
 }
 
 Value IntegerDotWriter::addressOf(Value buffer, Value element) {
+  auto metadata = memref::ExtractStridedMetadataOp::create(builder, buffer);
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer);
-  Value address = arith::AddIOp::create(builder, base, element);
+  Value address = arith::AddIOp::create(
+      builder, base,
+      arith::AddIOp::create(builder, metadata.getOffset(), element));
   return arith::IndexCastOp::create(builder, builder.getI64Type(), address);
 }
 
@@ -336,7 +343,7 @@ Value InputRounding::findLargest(Value row, Value firstK) {
 
 void InputRounding::writeGroup(Value number, Value row) {
   constexpr float mostSteps = 127;
-  // Below, their inverse is infinite: all numbers are 0.
+  // Of less the inverse may be infinite: all numbers are 0.
   constexpr float smallestNumber = 1e-36f;
   Value firstK = b.mul(number, piece.group);
   Value largest = findLargest(row, firstK);
@@ -355,7 +362,7 @@ void InputRounding::writeGroup(Value number, Value row) {
   Value addend = b.splat(roundingNumber, width);
   Value groupPlace =
       b.add(piece.place,
-            b.mul(b.mul(number, piece.group + packedGroupBytes), piece.rows));
+            b.mul(b.mul(number, packedGroupLength(piece.group)), piece.rows));
   Value rowPlace = b.add(groupPlace, b.mul(row, piece.group));
   auto bytes = VectorType::get({width}, b.getI8Type());
   Value sums =

@@ -937,7 +937,7 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
 
 // gemm.nest (C6): integers have their scales behind whole groups only.
 func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
-  // expected-error @below {{'gemm.nest' op (C6) integers are multiplied in whole groups of 32 k; a slice has 48, a chunk 0}}
+  // expected-error @below {{'gemm.nest' op (C6) integers are multiplied in whole groups of 32 k; a slice has 48}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 48], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
@@ -952,6 +952,19 @@ func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
   // expected-error @below {{'gemm.nest' op (C6) integers are multiplied in whole groups of 32 k; a slice has 64, a chunk 16}}
   gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%i to %i)
       schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0], k_chunk = 16, input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
+  ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
+  }
+  return
+}
+
+// -----
+
+// gemm.nest (C6): a thread's part has whole groups.
+func.func @nest(%x: memref<?x64xf32>, %w: memref<2x2x576xi8>, %i: index) {
+  %k = arith.constant 16 : index
+  // expected-error @below {{'gemm.nest' op (C6) k must begin and end at whole groups of 32, not at 16}}
+  gemm.nest %x, %w rows(%i to %i) columns(%i to %i) k(%k to %i)
+      schedule(<micro_kernel = X86_AVX512_VNNI_6x32, slice = [12, 64, 64], threads = [1, 1, 1], prefetch = [0, 0], input = packed>) unit 32 rows_between [1, 12] stored <int4, group = 32, scale = f16> packing <panel = 32, tile = 32, k_step = 4, k_pack = 4> : memref<?x64xf32>, memref<2x2x576xi8> {
   ^bb0(%s: memref<?x?xf32, strided<[?, 1], offset: ?>>, %r: index, %rs: index, %c: index, %cs: index):
   }
   return

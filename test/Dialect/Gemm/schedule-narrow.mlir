@@ -1,4 +1,6 @@
 // RUN: sandwich-opt %s -gemm-schedule="target=x86-64-avx512-bf16" -split-input-file | FileCheck %s
+// RUN: sandwich-opt %s -gemm-schedule="target=x86-64-avx512-bf16 activations=int8" -split-input-file | FileCheck %s --check-prefix=INT8
+// RUN: sandwich-opt %s -gemm-schedule="target=x86-64-avx512-vnni activations=int8" -split-input-file | FileCheck %s --check-prefix=VNNI
 
 // What matmuls of bf16 alone read is rounded where it is made, also where they
 // are several.
@@ -78,4 +80,32 @@ func.func @carried(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
     scf.yield %z : tensor<?x64xf32>
   }
   return %y : tensor<?x64xf32>
+}
+
+// -----
+
+// What is rounded to int8 may be bf16 before, where attention has instructions for
+// that and reads a cache that is rounded, too.
+lm.weight @w : tensor<64x64xf32> from ["w"] storage <int4, group = 32, scale = f16>
+// INT8-LABEL: func @rounded
+// VNNI-LABEL: func @rounded
+// VNNI-NOT: lm.attention {{.*}} -> tensor<?x64xbf16>
+func.func @rounded(%q: tensor<?x64xf32>, %segments: tensor<?x4xi32>, %blocks: tensor<?xi32>,
+    %cache: !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>, %exact: !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>)
+    -> (tensor<?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  // INT8: lm.attention {{.*}} -> tensor<?x64xbf16>
+  // INT8-NEXT: gemm.matmul {{.*}}X86_AVX512_VNNI{{.*}} : tensor<?x64xbf16> -> tensor<?x64xf32>
+  %a = lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 2.5e-01
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %y = gemm.matmul %a, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // INT8-NEXT: lm.attention {{.*}} -> tensor<?x64xf32>
+  %b = lm.attention %q, %exact[%c0] segments %segments blocks %blocks scale 2.5e-01
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, f32>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  %z = gemm.matmul %b, @w epilogue(<none>) : tensor<?x64xf32> -> tensor<?x64xf32>
+  // INT8: lm.attention {{.*}} -> tensor<?x64xf32>
+  // INT8-NEXT: return
+  %c = lm.attention %q, %cache[%c0] segments %segments blocks %blocks scale 2.5e-01
+    : tensor<?x64xf32>, !lm.kv_cache<layers = 1, heads = 4, head_dim = 16, bf16>, tensor<?x4xi32>, tensor<?xi32> -> tensor<?x64xf32>
+  return %y, %z, %c : tensor<?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32>
 }

@@ -568,7 +568,13 @@ LogicalResult NestOp::verify() {
   if (!hasWholeGroups(kernel.isa, storage, getK(), bK) ||
       (!unpacks && chunkK % group != 0))
     return emitOpError("(C6) integers are multiplied in whole groups of ")
-           << group << " k; a slice has " << bK << ", a chunk " << chunkK;
+           << group << " k; a slice has " << bK
+           << (chunkK > 0 ? ", a chunk " + std::to_string(chunkK) : "");
+  for (Value bound : {getKBegin(), getKEnd()})
+    if (std::optional<int64_t> k = getConstantIntValue(bound);
+        k && *k % group != 0)
+      return emitOpError("(C6) k must begin and end at whole groups of ")
+             << group << ", not at " << *k;
   if (getSchedule().getSchedule().packsInput && blockRows * bK > maxPackedInput)
     return emitOpError("(C6) at most ")
            << maxPackedInput << " elements of input can be packed; a slice has "

@@ -8,6 +8,7 @@
 
 #include "sandwich/Dialect/Gemm/IR/Gemm.h"
 #include "sandwich/Dialect/Gemm/Transforms/Passes.h"
+#include "sandwich/Scheduling/AttentionSchedule.h"
 #include "sandwich/Scheduling/CostModel.h"
 #include "sandwich/Scheduling/MicroKernelMenu.h"
 #include "sandwich/Scheduling/ScheduleDatabase.h"
@@ -52,9 +53,9 @@ static bool isRoundedToIntegers(OpOperand &use) {
 }
 
 /// Lets attention to a cache that is rounded itself give bf16 where all that
-/// reads it rounds it further, to int8: it may then use instructions of bf16.
+/// reads it rounds it further, to int8: it then uses instructions of bf16.
 static void narrowAttention(lm::AttentionOp attention) {
-  if (!attention.getResult() ||
+  if (!attention.getResult() || attention.getResult().use_empty() ||
       lm::getKVCacheType(attention.getKvCache().getType())
           .getElementType()
           .isF32() ||
@@ -190,7 +191,8 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
     });
     if (result.wasInterrupted())
       return signalPassFailure();
-    getOperation().walk(narrowAttention);
+    if (attentionInstructions(*model) && !deterministic)
+      getOperation().walk(narrowAttention);
   }
 
   MatmulShape shapeOf(MatmulOp matmul, SymbolTableCollection &symbols) {
@@ -221,7 +223,10 @@ struct ScheduleMatmuls : gemm::impl::ScheduleMatmulsBase<ScheduleMatmuls> {
                                   const ScheduleDatabase &tuned,
                                   const Target &model,
                                   SymbolTableCollection &symbols) {
-    MatmulShape shape = shapeOf(matmul, symbols);
+    MatmulShape shape = getShape(matmul, symbols);
+    // The database does not tell whether inputs were rounded.
+    if (shape.storage.isQuantized())
+      return ScheduleTable();
     std::vector<MicroKernel> menu = microKernelMenu(shape, model);
     if (menu.empty())
       return ScheduleTable();

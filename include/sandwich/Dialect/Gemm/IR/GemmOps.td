@@ -141,7 +141,8 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     the input is packed.
 
     Columns begin at multiples of `unit` and end at one, or where the weight
-    ends, k at multiples of what a round of the micro-kernel multiplies.
+    ends, k at multiples of what a round of the micro-kernel multiplies, of a
+    quantized weight at whole groups.
     `rows_between` promises how many rows the part has. Has unknown memory
     effects, as its body may have any.
 
@@ -158,9 +159,10 @@ def Gemm_NestOp : Op<Gemm_Dialect, "nest", [NoTerminator, SingleBlock]> {
     `rows_between` are two numbers, ascending, the second one positive and no
     dimension too large; (C6) without `parameters`, a slice has at most 2^18
     sums, 2^19 elements of packed input, of tiles in whole tiles of rows, and
-    2^20 of an unpacked weight, and its columns are whole panels, its k and those
-    of a chunk of a quantized weight whole groups or, unpacked, an equal part of
-    one; (C7) a quantized weight is not prefetched.
+    2^20 of an unpacked weight, and its columns are whole panels; of a quantized
+    weight its k are all, whole groups or, unpacked, an equal part of one, those
+    of a chunk of integers whole groups, and so is where the part of k begins and
+    ends, if these are constants; (C7) a quantized weight is not prefetched.
   }];
   let arguments = (ins
     LM_ActivationBuffer:$input,
