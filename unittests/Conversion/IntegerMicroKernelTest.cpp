@@ -308,11 +308,8 @@ private:
 TEST_P(IntegerMicroKernels, GiveTheSumsOfAPlainLoop) {
   const Part &part = GetParam();
   const Target target = targetOf(part.isa);
-  if (target.architecture == CpuArchitecture::AArch64 &&
-      findAArch64Emulator().empty())
-    GTEST_SKIP() << "qemu-aarch64 is not installed";
-  if (target.architecture == CpuArchitecture::X86_64 && !hostRuns(target.name))
-    GTEST_SKIP() << "this CPU does not run code for " << target.name;
+  if (std::string reason = whyNotRun(target); !reason.empty())
+    GTEST_SKIP() << reason;
   std::vector<MicroKernelSpecialization> kernels = part.kernels();
   auto program = MicroKernelProgram::compile(kernels, target);
   ASSERT_TRUE(program) << program.error().message;

@@ -8,6 +8,7 @@
 
 #include "MicroKernelProgram.h"
 #include "JitCode.h"
+#include "JitTest.h"
 #include "TestPasses.h"
 #include "sandwich/CodeGen/ObjectCode.h"
 #include "sandwich/Dialect/Tile/IR/Tile.h"
@@ -272,6 +273,14 @@ private:
 };
 
 } // namespace
+
+std::string test::whyNotRun(const Target &target) {
+  if (target.architecture == CpuArchitecture::AArch64)
+    return findAArch64Emulator().empty() ? "qemu-aarch64 is not installed" : "";
+  return hostRuns(target.name)
+             ? ""
+             : "this CPU does not run code for " + target.name;
+}
 
 std::string test::findAArch64Emulator() {
   auto path = llvm::sys::findProgramByName("qemu-aarch64");

@@ -63,6 +63,9 @@ public:
                      int64_t vectorBytes) = 0;
 };
 
+/// Why code for `target` is not run here; empty if it is.
+std::string whyNotRun(const Target &target);
+
 /// Where qemu-aarch64 is; empty if it is not installed.
 std::string findAArch64Emulator();
 

@@ -538,11 +538,8 @@ protected:
 TEST_P(MicroKernelResults, AreThoseOfAPlainLoop) {
   const MenuPart &part = GetParam();
   Target target = targetToRun(part.isa);
-  if (target.architecture == CpuArchitecture::AArch64 &&
-      findAArch64Emulator().empty())
-    GTEST_SKIP() << "qemu-aarch64 is not installed";
-  if (target.architecture == CpuArchitecture::X86_64 && !hostRuns(target.name))
-    GTEST_SKIP() << "this CPU does not run code for " << target.name;
+  if (std::string reason = whyNotRun(target); !reason.empty())
+    GTEST_SKIP() << reason;
 
   std::vector<MicroKernelSpecialization> kernels = variants(part);
   auto program =

@@ -117,6 +117,13 @@ Value IntegerDotWriter::loadScales(ArrayRef<Value> panels, int64_t offset,
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
+Value IntegerDotWriter::multiply(Value sum, Value input, Value weight) {
+  return LLVM::CallIntrinsicOp::create(builder, groupSumType,
+                                       builder.getStringAttr(intrinsic()),
+                                       ValueRange{sum, weight, input})
+      .getResults();
+}
+
 BodyWriter::Sums IntegerDotWriter::multiplyAll(Sums sums) {
   const int64_t bytes = groupBytes(storage, packing.panel, group);
   const int64_t panelCount = kernel.columns / packing.panel;

@@ -30,6 +30,9 @@ protected:
   virtual mlir::Value extract(mlir::Value bytes, bool high) = 0;
   /// What `extract` subtracts from a stored number.
   virtual int64_t extractedOffset() const { return 0; }
+  /// LLVM's name of the instruction, which takes sums, numbers of the weight
+  /// and of the input.
+  virtual llvm::StringRef intrinsic() const = 0;
 
   mlir::Value splatBytes(int64_t value);
 
@@ -39,6 +42,8 @@ protected:
 
 private:
   Sums multiplyAll(Sums sums) override;
+  mlir::Value multiply(mlir::Value sum, mlir::Value input,
+                       mlir::Value weight) final;
   /// Adds the products of one group, whose columns' panels and rows begin at
   /// the addresses `panels` and `rows`.
   void writeGroup(llvm::ArrayRef<mlir::Value> panels, mlir::Value rows,

@@ -8,8 +8,6 @@
 
 #include "IntegerDot.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 using namespace mlir;
 using namespace sandwich;
 
@@ -30,7 +28,9 @@ private:
   int64_t extractedOffset() const override {
     return extractedOffsetOf(storage);
   }
-  Value multiply(Value sum, Value input, Value weight) override;
+  StringRef intrinsic() const override {
+    return "llvm.aarch64.neon.sdot.v4i32.v16i8";
+  }
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "w");
   }
@@ -44,14 +44,6 @@ Value NeonDotInt8Writer::extract(Value bytes, bool high) {
   if (high)
     return arith::ShRUIOp::create(builder, bytes, splatBytes(4));
   return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
-}
-
-Value NeonDotInt8Writer::multiply(Value sum, Value input, Value weight) {
-  return LLVM::CallIntrinsicOp::create(
-             builder, groupSumType,
-             builder.getStringAttr("llvm.aarch64.neon.sdot.v4i32.v16i8"),
-             ValueRange{sum, weight, input})
-      .getResults();
 }
 
 static void emitSignedRounding(LoopBuilder &b, const Packing & /*packing*/,

@@ -8,7 +8,6 @@
 
 #include "IntegerDot.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -24,7 +23,9 @@ public:
 
 private:
   Value extract(Value bytes, bool high) override;
-  Value multiply(Value sum, Value input, Value weight) override;
+  StringRef intrinsic() const override {
+    return "llvm.x86.avx512.vpdpbusd.512";
+  }
   Value pin(Value sum, Value /*streamed*/, bool /*usedOnce*/) override {
     return pinRegisters(sum, "v");
   }
@@ -45,14 +46,6 @@ Value DotInt8Writer::extract(Value bytes, bool high) {
     bytes = vector::BitCastOp::create(builder, numbersType, words);
   }
   return arith::AndIOp::create(builder, bytes, splatBytes(0x0f));
-}
-
-Value DotInt8Writer::multiply(Value sum, Value input, Value weight) {
-  return LLVM::CallIntrinsicOp::create(
-             builder, groupSumType,
-             builder.getStringAttr("llvm.x86.avx512.vpdpbusd.512"),
-             ValueRange{sum, weight, input})
-      .getResults();
 }
 
 static void emitUnsignedRounding(LoopBuilder &b, const Packing & /*packing*/,
