@@ -113,8 +113,8 @@ inline bool multipliesBF16(MatrixISA isa) {
   return elementOf(isa) == MatrixElement::BF16;
 }
 
-/// Whether the instructions multiply integers, to which an input of f32 is
-/// rounded when it is packed.
+/// Whether the instructions multiply integers, to which an input of f32 or
+/// bf16 is rounded when it is packed.
 inline bool multipliesIntegers(MatrixISA isa) {
   return elementOf(isa) == MatrixElement::Int8;
 }
@@ -122,8 +122,9 @@ inline bool multipliesIntegers(MatrixISA isa) {
 /// What the compiler knows of the CPU it compiles for.
 struct Target {
   /// `x86-64-avx2`, `x86-64-avx512`, `x86-64-avx512-vnni`,
-  /// `x86-64-avx512-bf16`, `x86-64-amx`, `aarch64-neon`, `aarch64-sve`,
-  /// `aarch64-sve-bf16`, `aarch64-neon-bf16`.
+  /// `x86-64-avx512-bf16`, `x86-64-amx`, `aarch64-neon`,
+  /// `aarch64-neon-dotprod`, `aarch64-sve`, `aarch64-sve-bf16`,
+  /// `aarch64-neon-bf16`.
   std::string name;
   CpuArchitecture architecture = CpuArchitecture::X86_64;
   /// Best last; the schedule rule prefers the last that fits a matmul.
